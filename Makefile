@@ -1,0 +1,57 @@
+# `make` lists the targets. PYTHON=python3.12 chooses the interpreter, ARGS="sessions list" goes to the program.
+
+# Once .venv is there, the interpreter that made it is the default.
+PYTHON ?= $(shell cat .venv/made-with 2>/dev/null || echo python3)
+ARGS =
+PYTEST_ARGS = -n auto --maxprocesses 4
+UV = uv
+LOCK_ARGS =
+
+BIN = .venv/bin
+CODE = src tests bench tools
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate $(LOCK_ARGS)
+SET_UP = '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is not Python 3.11 or newer: install that, or name it, as in make run PYTHON=python3.12" >&2; exit 1; }; \
+	  '$(PYTHON)' tools/venv.py '$(PYTHON)'
+
+.PHONY: help run test lint format bench lock clean ready-run ready-dev
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: ready-run ## start hermes; ARGS="sessions list" passes arguments
+	@$(BIN)/hermes $(ARGS)
+
+test: lint ## run all checks and tests
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+lint: ready-dev ## check format, style, types and the direction of imports
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports --no-logo
+
+format: ready-dev ## format the code and fix what can be fixed safely
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+bench: ready-dev ## measure, beside the peers
+	$(BIN)/python -m bench $(ARGS)
+
+lock: ## resolve requirements/*.txt anew (needs uv); LOCK_ARGS=--upgrade takes newer versions
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or UV=/path/to/uv" >&2; exit 1; }
+	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in
+	$(COMPILE) --output-file requirements/dev.txt --constraints requirements/run.txt pyproject.toml requirements/dev.in
+
+clean: ## remove .venv and everything else that is made
+	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is what its environment was made from, word for word: one comparison tells whether there is anything to do.
+ready-run:
+	@{ echo '$(PYTHON)'; pwd -P; cat requirements/run.txt; echo ---; cat pyproject.toml; } \
+	  | cmp -s - .venv/run.stamp && test -x $(BIN)/python || { $(SET_UP) run; }
+
+ready-dev:
+	@{ echo '$(PYTHON)'; pwd -P; cat requirements/run.txt requirements/dev.txt; echo ---; cat pyproject.toml; } \
+	  | cmp -s - .venv/dev.stamp && test -x $(BIN)/python || { $(SET_UP) dev; }

@@ -1,0 +1,83 @@
+"""`python -m bench`: measure, and print one table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from bench import machine, peers, report, table
+from bench.processes import ROOT, Processes
+from bench.row import OURS, Row
+from bench.scale import DEFAULT, FULL, QUICK, Scale
+from bench.suite import STORES, WORKLOADS, Suite
+
+PAGE = ROOT / "docs" / "reference" / "performance.md"
+
+
+def main() -> int:
+    """Run what was asked for; the exit code tells whether our store could be measured."""
+    options = _options()
+    scale = QUICK if options.quick else FULL if options.full else DEFAULT
+    home = ROOT / ".bench"
+    home.mkdir(exist_ok=True)
+    stores = tuple(store for store in STORES if store in options.only) or STORES
+    workloads = [name for name in WORKLOADS if name in options.only] or list(WORKLOADS)
+    environments = {peer.name: peers.install(peer, home, _say) for peer in peers.PEERS if peer.name in stores}
+    with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
+        processes = Processes(Path(directory), environments)
+        suite = Suite(processes, scale, options.rounds, stores, _say)
+        machine_line = machine.describe(Path(directory))
+        rows = [row for name in workloads for row in WORKLOADS[name](suite)]
+    _publish(options, suite, rows, _heading(machine_line, scale, options.rounds))
+    return 1 if any("error" in result for found in suite.raw_results.values() for result in found.get(OURS, [])) else 0
+
+
+def _publish(options: argparse.Namespace, suite: Suite, rows: list[Row], heading: str) -> None:
+    print(heading)
+    print()
+    print(table.render(rows))
+    if options.json:
+        data = {"heading": heading, "rows": [asdict(row) for row in rows], "results": suite.raw_results}
+        options.json.write_text(json.dumps(data, indent=2) + "\n")
+    if options.write_docs:
+        report.write(PAGE, f"{heading}\n\n{table.markdown(rows)}")
+
+
+def _heading(machine_line: str, scale: Scale, rounds: int) -> str:
+    return f"{machine_line}. Scale {scale.name}, {rounds} rounds, {time.strftime('%Y-%m-%d', time.gmtime())}."
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the session store beside its peers.")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=[*STORES, *WORKLOADS],
+        metavar="NAME",
+        help=f"a store ({', '.join(STORES)}) or a workload ({', '.join(WORKLOADS)}); may be repeated",
+    )
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of each rate (default: 3)")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="small sizes, to try the harness")
+    size.add_argument("--full", action="store_true", help="20 000 sessions and 1 M messages")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every single result there")
+    parser.add_argument("--dir", type=Path, metavar="DIR", help="where the data goes meanwhile (default: .bench)")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/performance.md")
+    options = parser.parse_args()
+    if options.write_docs and (options.only or options.quick):
+        parser.error("--write-docs needs a whole run: without --only and without --quick")
+    return options
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The session store of this project under the workloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.corpus import Message
+from bench.store import Page, Store
+from hermes_state import SessionDB
+
+
+class OurStore(Store):
+    """`SessionDB` as an application uses it."""
+
+    has_keyset = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._db = SessionDB(db_path=path)
+
+    def create_session(self, session_id: str, source: str) -> None:
+        """Add an empty session."""
+        self._db.create_session(session_id, source)
+
+    def append(self, session_id: str, message: Message) -> None:
+        """Add one message durably."""
+        self._db.append_message(session_id, **message)
+
+    def append_many(self, session_id: str, messages: list[Message]) -> None:
+        """Add several messages in one transaction."""
+        self._db.append_messages(session_id, [{**message} for message in messages])
+
+    def load(self, session_id: str) -> int:
+        """Read a conversation for replay."""
+        return len(self._db.get_messages_as_conversation(session_id))
+
+    def count(self, session_id: str) -> int:
+        """How many messages of a session are stored."""
+        return len(self._db.get_messages(session_id))
+
+    def list_page(self, page: Page) -> list[str]:
+        """Read a page of the session list, from a cursor if there is one."""
+        rows = self._db.list_sessions_rich(
+            source=page.source,
+            limit=page.limit,
+            offset=page.offset,
+            order_by_last_active=page.by_activity,
+            after=page.cursor,
+        )
+        return [row["cursor"] for row in rows]
+
+    def close(self) -> None:
+        """Index what is left and let go of the file."""
+        self._db.close()

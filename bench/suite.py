@@ -1,0 +1,218 @@
+"""The measurements in order: which stores take part, and the bar each row is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bench import startup
+from bench.job import Job, Result
+from bench.processes import Processes
+from bench.rounds import Rounds
+from bench.row import LEAN, OURS, RAW, Row, Unit, all_of, any_of, at_least, at_most, row_of
+from bench.scale import Scale
+from bench.weight import weigh
+
+HERMES_AGENT, OPENAI_AGENTS = "hermes-agent", "openai-agents"
+STORES = (RAW, OURS, HERMES_AGENT, OPENAI_AGENTS)
+ONE_THREAD = "ours, one thread"
+_BELONGS_TO = {LEAN: RAW, ONE_THREAD: OURS}
+Measure = Callable[[str], Result]
+
+
+@dataclass(slots=True)
+class Suite:
+    """Measures workload by workload."""
+
+    processes: Processes
+    scale: Scale
+    round_count: int
+    stores: tuple[str, ...]
+    say: Callable[[str], None]
+    raw_results: dict[str, dict[str, list[Result]]] = field(default_factory=dict)
+
+    def append(self) -> list[Row]:
+        """One call per message."""
+        job = Job("append", "", messages=self.scale.append_messages)
+        rounds = self._rounds("append", self._runner(job), (RAW, LEAN, *STORES[1:]))
+        rate = row_of("append", "append, one thread", Unit.RATE, rounds, "rate")
+        rate.bar = ">= 0.6 of raw, ahead of both peers"
+        rate.met = all_of(
+            at_least(rate.ratio, 0.6),
+            *(at_least(rounds.ratio(OURS, peer, "rate"), 1.0) for peer in (HERMES_AGENT, OPENAI_AGENTS)),
+        )
+        indexed = Row("append", "  raw with both indexes", Unit.RATE, noise=rounds.spread(LEAN, "rate"))
+        indexed.ratio = rounds.ratio(LEAN, RAW, "rate")
+        lean = rounds.middle(LEAN, "rate")
+        if lean is not None:
+            indexed.values[RAW] = lean
+        calls = [row_of("append", f"  call, {key}", Unit.MS, rounds, key) for key in ("p50", "p99", "max")]
+        return [rate, indexed, *calls]
+
+    def append_messages(self) -> list[Row]:
+        """Ten messages per call."""
+        job = Job("append_messages", "", messages=self.scale.append_messages, batch=self.scale.batch)
+        rounds = self._rounds("append_messages", self._runner(job), STORES)
+        label = f"append, batches of {self.scale.batch}"
+        return [row_of("append_messages", label, Unit.RATE, rounds, "rate")]
+
+    def threads(self) -> list[Row]:
+        """Sixteen threads of one process against one thread."""
+        rounds = self._thread_rounds("threads", self.scale.append_messages, self.scale.thread_messages, 0.0)
+        rate, times = self._thread_rows("threads", "append, {} threads", rounds)
+        times.bar = ">= 1.2x, or 0.95 of raw"
+        times.met = any_of(at_least(times.values.get(OURS), 1.2), at_least(rate.ratio, 0.95))
+        return [rate, times]
+
+    def slow_disk(self) -> list[Row]:
+        """The same where every fsync takes five milliseconds."""
+        scale = self.scale
+        rounds = self._thread_rounds("slowdisk", scale.slow_messages, scale.slow_messages * 8, scale.slow_fsync_ms)
+        label = f"append, {{}} threads, fsync +{scale.slow_fsync_ms:g} ms"
+        rate, times = self._thread_rows("slowdisk", label, rounds)
+        times.bar = ">= 8x"
+        times.met = at_least(times.values.get(OURS), 8.0)
+        return [rate, times]
+
+    def shared_file(self) -> list[Row]:
+        """Eight processes on one file."""
+        members = self.scale.processes
+        job = Job("member", "", messages=self.scale.process_messages)
+        rounds = self._rounds(
+            "processes", lambda store: self.processes.run_together(store, job, members), (RAW, OURS, HERMES_AGENT)
+        )
+        rate = row_of("processes", f"append, {members} processes", Unit.RATE, rounds, "rate")
+        rate.bar, rate.met = "at least hermes-agent's", at_least(rounds.ratio(OURS, HERMES_AGENT, "rate"), 1.0)
+        slowest = self._worst_row("processes", "  slowest call", Unit.MS, rounds, "max")
+        slowest.bar, slowest.met = "< 100 ms", at_most(slowest.values.get(OURS), 100.0)
+        failed = self._worst_row("processes", "  failed calls", Unit.COUNT, rounds, "failures")
+        lost = self._worst_row("processes", "  acknowledged but not found", Unit.COUNT, rounds, "lost")
+        for row in (failed, lost):
+            row.bar, row.met = "0", at_most(row.values.get(OURS), 0.0)
+        return [rate, slowest, failed, lost]
+
+    def load(self) -> list[Row]:
+        """A long conversation for replay."""
+        job = Job("load", "", messages=self.scale.load_messages, repeats=self.scale.load_repeats)
+        rounds = self._rounds("load", self._runner(job), (OURS, HERMES_AGENT, OPENAI_AGENTS))
+        row = row_of("load", f"load {self.scale.load_messages:,} messages", Unit.MS, rounds, "ms")
+        row.bar, row.met = "<= 4 ms", at_most(row.values.get(OURS), 4.0)
+        return [row]
+
+    def pages(self) -> list[Row]:
+        """Pages of the session list."""
+        scale = self.scale
+        job = Job(
+            "list_sessions",
+            "",
+            messages=scale.list_messages,
+            sessions=scale.list_sessions,
+            repeats=scale.list_repeats,
+        )
+        rounds = self._rounds("list", self._runner(job), (OURS, HERMES_AGENT), count=1)
+        rows = []
+        for order in ("start", "activity"):
+            for choice in ("all", "filtered"):
+                for place in ("first", "deep"):
+                    label = f"list by {order}, {'one source' if choice == 'filtered' else 'all'}, {place} page"
+                    row = row_of("list", label, Unit.MS, rounds, f"{order} {choice} {place}")
+                    row.bar, row.met = "<= 0.5 ms", at_most(row.values.get(OURS), 0.5)
+                    rows.append(row)
+        return rows
+
+    def size(self) -> list[Row]:
+        """The file after close."""
+        job = Job("fill", "", messages=self.scale.size_messages, sessions=self.scale.size_sessions)
+        stores = (LEAN, OURS, HERMES_AGENT, OPENAI_AGENTS)
+        measured = self._rounds("size", lambda store: weigh(self.processes, store, job), stores, count=1)
+        rounds = Rounds({RAW if store == LEAN else store: found for store, found in measured.results.items()})
+        text = next((value for store in rounds.results for value in rounds.values(store, "text")), None)
+        row = row_of("size", "file per message", Unit.BYTES, rounds, "bytes")
+        times = Row("size", f"  over its text ({text or 0:.0f} bytes)", Unit.TIMES)
+        times.values = {store: value / text for store, value in row.values.items()} if text else {}
+        times.bar = "<= 1.8x, or 1.15 of the leanest raw"
+        times.met = any_of(at_most(times.values.get(OURS), 1.8), at_most(row.ratio, 1.15))
+        return [row, times]
+
+    def imports(self) -> list[Row]:
+        """The import of the store's module."""
+        rounds = self._rounds(
+            "import",
+            lambda store: startup.import_cost(self.processes, store, self.scale.starts),
+            (OURS, HERMES_AGENT, OPENAI_AGENTS),
+            count=1,
+        )
+        row = row_of("import", "import, CPU over bare Python", Unit.MS, rounds, "ms")
+        row.bar, row.met = "<= 60 ms", at_most(row.values.get(OURS), 60.0)
+        return [row]
+
+    def command(self) -> list[Row]:
+        """The list on a terminal."""
+        rounds = self._rounds(
+            "command",
+            lambda store: startup.first_list(self.processes, store, self.scale.starts),
+            (OURS, HERMES_AGENT),
+            count=1,
+        )
+        row = row_of("command", "`hermes sessions list`, fresh process", Unit.MS, rounds, "ms")
+        row.bar, row.met = "<= 120 ms", at_most(row.values.get(OURS), 120.0)
+        return [row]
+
+    def _runner(self, job: Job) -> Measure:
+        return lambda store: self.processes.run(store, job)
+
+    def _rounds(self, name: str, measure: Measure, stores: tuple[str, ...], count: int | None = None) -> Rounds:
+        """Every store in turn, then all over again."""
+        rounds = Rounds()
+        total = count or self.round_count
+        for number in range(total):
+            for store in stores:
+                if _BELONGS_TO.get(store, store) in self.stores:
+                    self.say(f"{name}: {store} (round {number + 1} of {total})")
+                    rounds.add(store, measure(store))
+        self.raw_results[name] = rounds.results
+        return rounds
+
+    def _thread_rounds(self, name: str, alone: int, together: int, fsync_ms: float) -> Rounds:
+        """Raw and ours with one thread, then the stores with many; peers cannot be given the slow disk."""
+        one = Job("append", "", messages=alone, fsync_ms=fsync_ms)
+        many = Job("append", "", messages=together, threads=self.scale.threads, fsync_ms=fsync_ms)
+        peers = () if fsync_ms else (HERMES_AGENT, OPENAI_AGENTS)
+
+        def measure(store: str) -> Result:
+            runs_as = OURS if store == ONE_THREAD else store
+            return self.processes.run(runs_as, one if store in (RAW, ONE_THREAD) else many)
+
+        return self._rounds(name, measure, (RAW, ONE_THREAD, OURS, *peers))
+
+    def _thread_rows(self, name: str, label: str, rounds: Rounds) -> tuple[Row, Row]:
+        rate = row_of(name, label.format(self.scale.threads) + " (raw: one)", Unit.RATE, rounds, "rate")
+        alone = rounds.middle(ONE_THREAD, "rate")
+        times = Row(name, f"  over one thread of ours ({alone or 0:,.0f}/s)", Unit.TIMES)
+        ratio = rounds.ratio(OURS, ONE_THREAD, "rate")
+        if ratio is not None:
+            times.values[OURS] = ratio
+        return rate, times
+
+    def _worst_row(self, name: str, label: str, unit: Unit, rounds: Rounds, key: str) -> Row:
+        row = row_of(name, label, unit, rounds, key)
+        for store in rounds.results:
+            worst = rounds.worst(store, key)
+            if worst is not None:
+                row.values[store] = worst
+        row.ratio = None if unit is Unit.COUNT else row.ratio
+        return row
+
+
+WORKLOADS: dict[str, Callable[[Suite], list[Row]]] = {
+    "append": Suite.append,
+    "append_messages": Suite.append_messages,
+    "threads": Suite.threads,
+    "slowdisk": Suite.slow_disk,
+    "processes": Suite.shared_file,
+    "load": Suite.load,
+    "list": Suite.pages,
+    "size": Suite.size,
+    "import": Suite.imports,
+    "command": Suite.command,
+}

@@ -1,0 +1,24 @@
+"""How large a store's file is."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import apsw
+
+from bench.job import Job, Result
+from bench.processes import Processes
+
+
+def weigh(processes: Processes, store: str, job: Job) -> Result:
+    """Fill a file, close it, and give its bytes per message; a log that a store left behind is folded in first."""
+    with tempfile.TemporaryDirectory(dir=processes.directory) as home:
+        result = processes.run_in(Path(home), store, job)
+        if "text" not in result:
+            return result
+        path = Path(home) / "state.db"
+        database = apsw.Connection(str(path))
+        database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        database.close()
+        return {**result, "bytes": path.stat().st_size / (job.messages // job.sessions * job.sessions)}

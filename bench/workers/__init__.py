@@ -1,0 +1,1 @@
+"""Worker processes: each measures one workload on one store and prints the result as JSON."""

@@ -1,0 +1,49 @@
+"""The peer hermes-agent, through the public calls of its `SessionDB`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bench.corpus import Message
+from bench.store import Page, Store
+
+
+class HermesAgentStore(Store):
+    """hermes-agent's session database; it has no batch append and no keyset pages."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._db: Any = import_module("hermes_state").SessionDB(db_path=path)
+
+    def create_session(self, session_id: str, source: str) -> None:
+        """Add an empty session."""
+        self._db.create_session(session_id, source)
+
+    def append(self, session_id: str, message: Message) -> None:
+        """Add one message durably."""
+        self._db.append_message(session_id, **message)
+
+    def fill(self, session_id: str, messages: list[Message]) -> None:
+        """Set a session's whole transcript, which is one transaction here."""
+        self._db.replace_messages(session_id, messages)
+
+    def load(self, session_id: str) -> int:
+        """Read a conversation for replay."""
+        return len(self._db.get_messages_as_conversation(session_id))
+
+    def count(self, session_id: str) -> int:
+        """How many messages of a session are stored."""
+        return len(self._db.get_messages(session_id))
+
+    def list_page(self, page: Page) -> list[str]:
+        """Read a page of the session list by offset."""
+        rows = self._db.list_sessions_rich(
+            source=page.source, limit=page.limit, offset=page.offset, order_by_last_active=page.by_activity
+        )
+        return [row["id"] for row in rows]
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()

@@ -1,0 +1,3 @@
+"""Hermes: durable, searchable, resumable agent sessions."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The terminal: what a person types, and what they are shown."""

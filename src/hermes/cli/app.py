@@ -1,0 +1,68 @@
+"""The `hermes` command line: arguments in, a command found and run, an exit code out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from hermes import __version__
+from hermes.cli.failures import INTERRUPTED, report
+from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
+from hermes.cli.terminal import drop_output, talk
+from hermes.errors import HermesError
+
+COMMANDS = {
+    "sessions": Lazy("hermes.cli.sessions:sessions", "List the sessions there are, and count them."),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+Sessions are kept in state.db in the Hermes home: the directory in the
+environment variable HERMES_HOME, or ~/.hermes.
+
+\b
+Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 conflict,
+130 interrupted.""",
+)
+@click.version_option(__version__, prog_name="hermes", message="%(prog)s %(version)s")
+@click.pass_context
+def hermes(context: click.Context) -> None:
+    """Durable, searchable, resumable sessions of the Hermes agent."""
+    show_help_without_command(context)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run a command line and answer its exit code."""
+    # Asked of the raw arguments, because those that cannot be parsed are to be reported as JSON too.
+    as_json = "--json" in args
+    try:
+        if "_HERMES_COMPLETE" in os.environ:
+            return _complete(os.environ["_HERMES_COMPLETE"])
+        with hermes.make_context("hermes", list(args)) as context:
+            hermes.invoke(context)
+    except click.exceptions.Exit as finished:
+        return finished.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        drop_output()
+        if sys.stderr.isatty():
+            talk("")  # the terminal has written ^C
+        return INTERRUPTED
+    except BrokenPipeError:
+        drop_output()  # `| head` has seen enough
+    except (HermesError, click.ClickException) as error:
+        return report(error, as_json=as_json)
+    return 0
+
+
+def _complete(instruction: str) -> int:
+    from click.shell_completion import shell_complete
+
+    return shell_complete(hermes, {}, "hermes", "_HERMES_COMPLETE", instruction)

@@ -1,0 +1,46 @@
+"""Errors as a person or a script is told of them, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from hermes.cli.terminal import talk
+from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
+
+FAILED = 1
+USAGE = 2
+NOT_FOUND = 3
+CONFLICT = 4
+INTERRUPTED = 130
+
+
+def report(error: HermesError | click.ClickException, *, as_json: bool) -> int:
+    """Tell of an error on stderr and answer the exit code."""
+    code, message, hint = _told(error)
+    if as_json:
+        talk(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
+    else:
+        talk(f"Error: {message}")
+        if hint:
+            talk(f"Hint: {hint}")
+    return _exit_code(error)
+
+
+def _told(error: HermesError | click.ClickException) -> tuple[str, str, str]:
+    """An error's code, its sentence, and what to do."""
+    if isinstance(error, HermesError):
+        return error.code, error.message, error.hint
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "hermes"
+        return "usage", error.format_message(), f"`{command} --help` shows what can be said here"
+    return "error", error.format_message(), ""
+
+
+def _exit_code(error: HermesError | click.ClickException) -> int:
+    if isinstance(error, NotFound):
+        return NOT_FOUND
+    if isinstance(error, Conflict):
+        return CONFLICT
+    return USAGE if isinstance(error, InvalidValue | click.UsageError) else FAILED

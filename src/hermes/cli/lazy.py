@@ -1,0 +1,55 @@
+"""Commands that are imported when they are used, so that one command does not pay for the others."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command is defined, and the line that stands for it in the help of its group."""
+
+    target: str
+    summary: str
+
+    def load(self) -> click.Command:
+        """Import the command; from here on memory is looked after."""
+        module, _, name = self.target.partition(":")
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        gc.enable()
+        return command
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only to run it."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands, without importing any."""
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, imported now."""
+        found = self.lazy.get(cmd_name)
+        return found.load() if found else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands with their summaries, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, each.summary) for name, each in self.lazy.items()])
+
+
+def show_help_without_command(context: click.Context) -> None:
+    """A group that is named alone says what it offers."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

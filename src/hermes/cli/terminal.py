@@ -1,0 +1,119 @@
+"""What is written to the terminal, and how wide and how safe it is.
+
+Titles and previews come from chat platforms, so from anybody: no control character of theirs reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+import click
+
+from hermes.errors import HermesError
+
+WIDTH_WHEN_PIPED = 120
+ELLIPSIS = "…"
+
+# Emoji and several scripts are spelled with these; every other invisible character is shown by its number.
+_JOINERS = "\u200c\u200d"
+_PLAIN_GLYPHS = str.maketrans({"─": "-", "—": "-", ELLIPSIS: "~"})
+
+
+def write(text: str) -> None:
+    """Write data to stdout."""
+    try:
+        click.echo(_encodable(text))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_output()
+        raise HermesError(f"the output cannot be written: {error.strerror}") from error
+
+
+def talk(text: str) -> None:
+    """Write a line to stderr, for the person and not for the next program."""
+    with contextlib.suppress(BrokenPipeError):  # nobody listens any more, and the work does not depend on it
+        click.echo(printable(text), err=True)
+
+
+def drop_output() -> None:
+    """Let what is still to be written to stdout go nowhere: its reader has left or the person has."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def heading(text: str) -> str:
+    """A line that stands out where stdout is a terminal and the person has not asked for plain text."""
+    has_style = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return click.style(text, bold=True) if has_style else text
+
+
+def terminal_width() -> int:
+    """The columns of the terminal; `COLUMNS` overrides it, and a pipe has `WIDTH_WHEN_PIPED`."""
+    declared = os.environ.get("COLUMNS", "")
+    if declared.isdecimal() and int(declared) > 0:
+        return int(declared)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDTH_WHEN_PIPED
+    except OSError:
+        return WIDTH_WHEN_PIPED
+
+
+def printable(text: str) -> str:
+    """`text` on one line, with every character that could act on a terminal shown by its number."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in _JOINERS else _shown(char) for char in text)
+
+
+def width_of(text: str) -> int:
+    """How many columns a printable text takes."""
+    if _is_narrow(text):
+        return len(text)
+    from wcwidth import wcswidth
+
+    return max(0, wcswidth(text))
+
+
+def clip(text: str, width: int) -> str:
+    """As much of a printable text as fits into `width` columns; what was cut off leaves an ellipsis."""
+    if width_of(text) <= width:
+        return text
+    if _is_narrow(text):
+        return text[: width - 1].rstrip() + ELLIPSIS
+    from wcwidth import iter_graphemes
+
+    kept, room = "", width - 1
+    for grapheme in iter_graphemes(text):
+        room -= width_of(grapheme)
+        if room < 0:
+            break
+        kept += grapheme
+    return kept.rstrip() + ELLIPSIS
+
+
+def pad(text: str, width: int) -> str:
+    """A printable text, filled with spaces to `width` columns."""
+    return text + " " * (width - width_of(text))
+
+
+def _is_narrow(text: str) -> bool:
+    """Whether every character takes one column for certain: Latin text with its dashes, quotes and ellipses."""
+    return text.isascii() or all(char < "\u0300" or "\u2010" <= char <= "\u2027" for char in text)
+
+
+def _shown(char: str) -> str:
+    return " " if char.isspace() else char.encode("unicode_escape").decode("ascii")
+
+
+def _encodable(text: str) -> str:
+    """`text` as stdout can take it: in a locale without Unicode with plain lines and numbers for the rest."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN_GLYPHS).encode(encoding, "backslashreplace").decode(encoding)
+    return text

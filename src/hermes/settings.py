@@ -1,0 +1,290 @@
+"""Settings from YAML: a walk over dataclasses, led by their types and never by what the file holds.
+
+The walk reads YAML's node tree. So every complaint knows its line, no object is ever constructed from a tag, and an
+alias costs nothing, because only what a dataclass asks for is visited.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+
+from hermes.envfile import Expansion, expand
+from hermes.errors import ConfigError
+
+if TYPE_CHECKING:
+    from yaml import Node, ScalarNode
+
+T = TypeVar("T")
+Scalar = bool | int | float | str
+
+_NULL_TAG = "tag:yaml.org,2002:null"
+_TEXT_TAG = "tag:yaml.org,2002:str"
+_MAX_SHOWN_CHARS = 60
+_NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+_QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
+
+
+def setting(default: Any, *, above: float | None = None, at_least: float | None = None, secret: bool = False) -> Any:
+    """A field whose number has a bound, or whose value must never be shown."""
+    return field(default=default, metadata={"above": above, "at_least": at_least, "secret": secret})
+
+
+def not_a_setting(default: Any) -> Any:
+    """A field that no file can set."""
+    return field(default=default, metadata={"internal": True})
+
+
+def setting_fields(section: Any) -> dict[str, Field[Any]]:
+    """The fields of a section that a file can set, by name."""
+    return {each.name: each for each in fields(section) if not each.metadata.get("internal")}
+
+
+def read_settings(
+    section: type[T], text: str, *, file: Path, variables: Mapping[str, str]
+) -> tuple[T, tuple[str, ...]]:
+    """The settings in `text`, and a warning for each thing that has no effect; complaints name `file` and the line."""
+    root = _compose(text, file) if text.strip() else None
+    if root is None or root.tag == _NULL_TAG:
+        return section(), ()
+    reader = _Reader(file, variables)
+    return reader.read_section(section, root, ""), tuple(reader.warnings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What may stand at a key."""
+
+    key: str
+    kind: type[Scalar]
+    choices: tuple[str, ...]
+    above: float | None
+    at_least: float | None
+    is_secret: bool
+    default: object
+
+    @classmethod
+    def of(cls, key: str, hint: Any, declared: Field[Any]) -> _Rule:
+        if NoneType in get_args(hint):
+            (hint,) = (arm for arm in get_args(hint) if arm is not NoneType)
+        choices = get_args(hint) if get_origin(hint) is Literal else ()
+        return cls(
+            key=key,
+            kind=str if choices else hint,
+            choices=choices,
+            above=declared.metadata.get("above"),
+            at_least=declared.metadata.get("at_least"),
+            is_secret=declared.metadata.get("secret", False),
+            default=declared.default,
+        )
+
+    @property
+    def expected(self) -> str:
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.above is not None:
+            return f"{_NOUNS[self.kind]} above {self.above:g}"
+        if self.at_least is not None:
+            return f"{_NOUNS[self.kind]} of at least {self.at_least:g}"
+        return _NOUNS[self.kind]
+
+    def accept(self, value: object) -> Scalar | None:
+        """`value` in the type of the field, or None when it may not stand there."""
+        if self.kind is float and type(value) is int:
+            value = _int_to_float(value)
+        if type(value) is not self.kind or not isinstance(value, bool | int | float | str):
+            return None
+        if isinstance(value, str):
+            return None if self.choices and value not in self.choices else value
+        is_within = (
+            math.isfinite(value)
+            and (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+        )
+        return value if is_within else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """One reading of one file."""
+
+    file: Path
+    variables: Mapping[str, str]
+    warnings: list[str] = field(default_factory=list)
+
+    def read_section(self, section: type[T], node: Node, key: str) -> T:
+        hints = get_type_hints(section)
+        declared = setting_fields(section)
+        values: dict[str, Any] = {}
+        for name, child in self._entries(node, key, declared):
+            dotted = _join(key, name)
+            if child.tag == _NULL_TAG:
+                continue
+            if is_dataclass(hints[name]):
+                values[name] = self.read_section(hints[name], child, dotted)
+            else:
+                value = self._read_value(_Rule.of(dotted, hints[name], declared[name]), child)
+                if value is not None:
+                    values[name] = value
+        return section(**values)
+
+    def _entries(self, node: Node, key: str, known: Mapping[str, object]) -> Iterator[tuple[str, Node]]:
+        from yaml import MappingNode, ScalarNode
+
+        if not isinstance(node, MappingNode):
+            self._fail(
+                node,
+                f"{key or 'the file'} is {_describe(node)}, expected settings by name",
+                hint=f"write one setting per line, such as `{next(iter(known))}: ...`",
+            )
+        first_lines: dict[str, int] = {}
+        for key_node, child in node.value:
+            name = key_node.value if isinstance(key_node, ScalarNode) else _describe(key_node)
+            if name not in known:
+                self._warn(key_node, f"unknown key {_join(key, name)}{_nearest(name, known, key)}")
+                continue
+            if name in first_lines:
+                self._fail(
+                    key_node,
+                    f"{_join(key, name)} is written a second time; the first is on line {first_lines[name]}",
+                    hint="keep one of them",
+                )
+            first_lines[name] = _line(key_node)
+            yield name, child
+
+    def _read_value(self, rule: _Rule, node: Node) -> Scalar | None:
+        """The value at a key, or None for the default."""
+        from yaml import ScalarNode
+
+        if not isinstance(node, ScalarNode):
+            self._reject(rule, node, _describe(node))
+        if node.tag == _TEXT_TAG:
+            return self._read_text(rule, node)
+        value = rule.accept(_construct(node))
+        if value is None:
+            self._reject(rule, node, _shown(node.value))
+        return value
+
+    def _read_text(self, rule: _Rule, node: ScalarNode) -> Scalar | None:
+        expansion = expand(node.value, self.variables)
+        if expansion.names and not expansion.text:
+            return None
+        if expansion.unset and rule.kind is str and not rule.choices:
+            self._warn(node, f"{rule.key}: {_and(expansion.unset)} is not set, so the reference stays as written")
+        is_converted = bool(expansion.names) and rule.kind is not str
+        value = rule.accept(_construct_plain(expansion.text) if is_converted else expansion.text)
+        if value is None:
+            self._reject(rule, node, _found(_shown(node.value), expansion))
+        return value
+
+    def _reject(self, rule: _Rule, node: Node, found: str) -> NoReturn:
+        verb = "has a value that is not shown, for it may be a secret" if rule.is_secret else f"is {found}"
+        default = "" if rule.default is None else f", {_as_yaml(rule.default)}"
+        self._fail(
+            node,
+            f"{rule.key} {verb}; expected {rule.expected}",
+            hint=f"correct it, or remove the line to use the default{default}",
+        )
+
+    def _fail(self, node: Node, problem: str, *, hint: str) -> NoReturn:
+        raise ConfigError(f"{self.file}, line {_line(node)}: {problem}", hint=hint)
+
+    def _warn(self, node: Node, problem: str) -> None:
+        self.warnings.append(f"{self.file}, line {_line(node)}: {problem}")
+
+
+def _compose(text: str, file: Path) -> Node | None:
+    import yaml
+
+    try:
+        root: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        # The error's own text quotes the file, and with it perhaps a secret.
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        problem = _QUOTED_WORD.sub("a word", error.problem or "it cannot be read")
+        raise ConfigError(f"{file}{line}: not valid YAML: {problem}", hint="check indentation and quotes") from None
+    except yaml.reader.ReaderError as error:
+        line = f", line {text.count(chr(10), 0, error.position) + 1}"
+        raise ConfigError(f"{file}{line}: not valid YAML: it has a control character", hint="remove it") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: not valid YAML: it is nested too deeply") from None
+    return root
+
+
+def _construct(node: ScalarNode) -> object:
+    """The plain value of a scalar, or None when it has none."""
+    from yaml.constructor import ConstructorError, SafeConstructor
+
+    try:
+        value: object = SafeConstructor().construct_object(node)
+    except (ConstructorError, ValueError, OverflowError):
+        return None
+    return value
+
+
+def _construct_plain(text: str) -> object:
+    """What `text` would mean if it stood in the file without quotes."""
+    from yaml import ScalarNode
+    from yaml.resolver import Resolver
+
+    tag = Resolver().resolve(ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return _construct(ScalarNode(tag, text))
+
+
+def _int_to_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _nearest(name: str, known: Mapping[str, object], key: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, n=1)
+    return f", did you mean {_join(key, near[0])}?" if near else f"; known are {', '.join(known)}"
+
+
+def _describe(node: Node) -> str:
+    from yaml import MappingNode, SequenceNode
+
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    return "a list" if isinstance(node, SequenceNode) else "a single value"
+
+
+def _found(shown: str, expansion: Expansion) -> str:
+    """What stands there, as written: what a variable held is not for showing."""
+    if expansion.unset:
+        return f"{shown}, but {_and(expansion.unset)} is not set"
+    if expansion.names:
+        return f"{shown}, which the value of {_and(expansion.names)} does not suit"
+    return f'"{shown}"'
+
+
+def _shown(text: str) -> str:
+    safe = _PASSWORD_IN_URL.sub(r"\1:***@", text)
+    return safe if len(safe) <= _MAX_SHOWN_CHARS else f"{safe[:_MAX_SHOWN_CHARS]}..."
+
+
+def _as_yaml(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return " and ".join(dict.fromkeys(names))
+
+
+def _join(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
+
+
+def _line(node: Node) -> int:
+    return int(node.start_mark.line) + 1

@@ -1,0 +1,1 @@
+"""What is remembered: one set of operations over interchangeable database engines."""

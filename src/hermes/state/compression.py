@@ -1,0 +1,89 @@
+"""Compression locks: one at a time may compress a session, and a dead one loses the right."""
+
+from __future__ import annotations
+
+from hermes.errors import InvalidValue
+from hermes.state.engine import Transaction
+from hermes.state.operations import Operations
+from hermes.state.rows import identifier, optional_number
+
+COMPRESSION_LOCK_TTL_S = 300.0
+
+
+class CompressionLocks(Operations):
+    """Operations on the locks that keep two compressions of one session apart."""
+
+    def try_acquire_compression_lock(
+        self, session_id: str, holder: str, ttl_seconds: float = COMPRESSION_LOCK_TTL_S
+    ) -> bool:
+        """Take the lock, or take it again for longer; False while another holds it."""
+        if not session_id:
+            return False
+        identifier(holder, "holder")
+        now = self._clock()
+        until = now + _seconds(ttl_seconds)
+
+        def acquire(tx: Transaction) -> bool:
+            held = tx.row(
+                f"SELECT holder, expires_at FROM compression_locks WHERE session_id = :id {tx.dialect.for_update}",
+                id=session_id,
+            )
+            if held is not None and held[0] != holder and held[1] >= now:
+                return False
+            tx.run(
+                tx.dialect.upsert("compression_locks", ["session_id"], ["holder", "acquired_at", "expires_at"]),
+                session_id=session_id,
+                holder=holder,
+                acquired_at=now,
+                expires_at=until,
+            )
+            return True
+
+        return self._engine.write(acquire)
+
+    def renew_compression_lock(self, session_id: str, holder: str, ttl_seconds: float = COMPRESSION_LOCK_TTL_S) -> bool:
+        """Keep a lock for longer; False if it is no longer held."""
+        now = self._clock()
+        until = now + _seconds(ttl_seconds)
+        return self._engine.write(
+            lambda tx: (
+                tx.run(
+                    """UPDATE compression_locks SET expires_at = :until
+                       WHERE session_id = :id AND holder = :holder AND expires_at >= :now""",
+                    id=session_id,
+                    holder=holder,
+                    now=now,
+                    until=until,
+                )
+                == 1
+            )
+        )
+
+    def release_compression_lock(self, session_id: str, holder: str) -> None:
+        """Give the lock back; somebody else's stays."""
+        self._engine.write(
+            lambda tx: tx.run(
+                "DELETE FROM compression_locks WHERE session_id = :id AND holder = :holder",
+                id=session_id,
+                holder=holder,
+            )
+        )
+
+    def get_compression_lock_holder(self, session_id: str) -> str | None:
+        """Who is compressing a session, or None."""
+        now = self._clock()
+        holder = self._engine.read(
+            lambda tx: tx.value(
+                "SELECT holder FROM compression_locks WHERE session_id = :id AND expires_at >= :now",
+                id=session_id,
+                now=now,
+            )
+        )
+        return None if holder is None else str(holder)
+
+
+def _seconds(ttl_seconds: float) -> float:
+    seconds = optional_number(ttl_seconds, "ttl_seconds")
+    if seconds is None:
+        raise InvalidValue("ttl_seconds must be a number of seconds")
+    return seconds

@@ -1,0 +1,91 @@
+"""The one projection from stored messages to the conversation that a model is given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from hermes.state.rows import Row, decode_content, decode_json, decode_text
+
+_MEMORY_BLOCK = re.compile(r"<\s*memory-context\s*>.*?<\s*/\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
+_MEMORY_NOTE = re.compile(r"\[system note:[^\]]*recalled memory[^\]]*\]", re.IGNORECASE)
+_MEMORY_TAG = re.compile(r"<\s*/?\s*memory-context\s*>", re.IGNORECASE)
+
+
+def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[Row]:
+    """Stored rows as conversation messages, in the same order."""
+    messages = [_message(row) for row in rows]
+    return _without_repeats(messages) if drop_repeats else messages
+
+
+def without_memory_fences(text: str) -> str:
+    """Text without what was recalled from memory and put before it for one turn."""
+    if "memory" in text.lower():
+        for pattern in (_MEMORY_BLOCK, _MEMORY_NOTE, _MEMORY_TAG):
+            text = pattern.sub("", text)
+    return text.strip()
+
+
+def _message(row: tuple[Any, ...]) -> Row:
+    role, content, timestamp, call_id, tool_name, tool_calls, platform_id, observed, *thinking = row
+    if content and content[0] in "\x00\x01":
+        content = decode_content(content)
+    if type(content) is str and role in ("user", "assistant"):
+        content = without_memory_fences(content)
+    message: Row = {"role": role, "content": content}
+    if timestamp:
+        message["timestamp"] = timestamp
+    if call_id:
+        message["tool_call_id"] = decode_text(call_id)
+    if tool_name:
+        message["tool_name"] = decode_text(tool_name)
+    if tool_calls:
+        message["tool_calls"] = decode_json(tool_calls, otherwise=[], what="tool_calls")
+    if platform_id:
+        message["message_id"] = decode_text(platform_id)
+    if observed:
+        message["observed"] = True
+    if role == "assistant":
+        _add_thinking(message, *thinking)
+    return message
+
+
+def _add_thinking(
+    message: Row,
+    finish_reason: str | None,
+    reasoning: str | None,
+    reasoning_content: str | None,
+    reasoning_details: str | None,
+    codex_reasoning_items: str | None,
+    codex_message_items: str | None,
+) -> None:
+    if finish_reason:
+        message["finish_reason"] = decode_text(finish_reason)
+    if reasoning:
+        message["reasoning"] = decode_text(reasoning)
+    if reasoning_content is not None:
+        message["reasoning_content"] = decode_text(reasoning_content)
+    if reasoning_details:
+        message["reasoning_details"] = decode_json(reasoning_details, otherwise=None, what="reasoning_details")
+    if codex_reasoning_items:
+        message["codex_reasoning_items"] = decode_json(
+            codex_reasoning_items, otherwise=None, what="codex_reasoning_items"
+        )
+    if codex_message_items:
+        message["codex_message_items"] = decode_json(codex_message_items, otherwise=None, what="codex_message_items")
+
+
+def _without_repeats(messages: list[Row]) -> list[Row]:
+    """Drop what a person is shown to say again before anybody answered: a copy carried over by compression."""
+    kept, said = [], set()
+    for message in messages:
+        content = message["content"]
+        if message["role"] == "user" and isinstance(content, str) and content:
+            if content in said:
+                continue
+            said.add(content)
+        elif message["role"] == "assistant" and (content or message.get("tool_calls")):
+            said.clear()
+        kept.append(message)
+    return kept

@@ -1,0 +1,99 @@
+"""The port under the operations: what a database engine must offer so that every operation is written once.
+
+SQL is written once too: named parameters (`:name`), and only what SQLite, PostgreSQL, MySQL and MariaDB share. The few
+phrases that differ come from `Dialect`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+Columns = Sequence[str]
+Values = tuple[Any, ...]
+
+
+class Dialect(Protocol):
+    """The phrases in which the engines' SQL differs."""
+
+    for_update: str
+    """Ends a SELECT of rows that this transaction is going to change."""
+
+    def insert_or_ignore(self, table: str, columns: Columns) -> str:
+        """An INSERT of one row that does nothing when a unique key is taken."""
+        ...
+
+    def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
+        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        ...
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive condition, answered by the column's index, that a text column begins with a parameter."""
+        ...
+
+
+class Reading(Protocol):
+    """A consistent view of the store."""
+
+    dialect: Dialect
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        ...
+
+    def row(self, sql: str, /, **values: Any) -> Values | None:
+        """The first row of a query."""
+        ...
+
+    def value(self, sql: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        ...
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        ...
+
+
+class Transaction(Reading, Protocol):
+    """A view of the store that can also change it; all of its changes become durable together or not at all."""
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        ...
+
+    def insert(self, sql: str, /, **values: Any) -> int:
+        """Execute one INSERT and answer the integer key of the new row."""
+        ...
+
+    def added_message(self, message_id: int, /) -> None:
+        """Hear of a new message, so that the engine's search index can follow."""
+        ...
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        ...
+
+
+class Engine(Protocol):
+    """A database that holds a session store."""
+
+    name: str
+    read_only: bool
+
+    def read(self, work: Callable[[Reading], T], /) -> T:
+        """Run `work` on a consistent view. Readers never wait for writers."""
+        ...
+
+    def write(self, work: Callable[[Transaction], T], /) -> T:
+        """Run `work` in a transaction; what it did is durable when this returns.
+
+        `work` may run more than once (another attempt after a conflict), so it must have no other effects. A write
+        inside a write joins it.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of every resource; a second call does nothing."""
+        ...

@@ -1,0 +1,58 @@
+"""Export: sessions with their messages, as dicts that `import_session` takes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes.state.engine import Reading
+from hermes.state.listing import Filter
+from hermes.state.operations import Operations, fetch_session
+from hermes.state.rows import Row, message_row
+
+
+class Export(Operations):
+    """Operations that take sessions out."""
+
+    def export_session(
+        self, session_id: str, include_inactive: bool = False, *, owner: str | None = None
+    ) -> Row | None:
+        """A session's columns and its `messages`, or None."""
+
+        def export(tx: Reading) -> Row | None:
+            session = fetch_session(tx, session_id, owner)
+            return None if session is None else {**session, "messages": _messages(tx, session_id, include_inactive)}
+
+        return self._engine.read(export)
+
+    def export_all(self, source: str | None = None, *, owner: str | None = None) -> list[Row]:
+        """All sessions with their messages, the most recently active first."""
+        return list(self.iter_export(source, owner=owner))
+
+    def iter_export(
+        self, source: str | None = None, include_inactive: bool = False, *, owner: str | None = None
+    ) -> Iterator[Row]:
+        """All sessions with their messages, one after the other: a store of any size fits into little memory."""
+        wanted = Filter()
+        if source is not None:
+            wanted.add("source = :source", source=source)
+        if owner is not None:
+            wanted.add("owner = :owner", owner=owner)
+        # The ids are settled at the start: activity meanwhile must neither repeat a session nor skip one.
+        rows = self._engine.read(
+            lambda tx: tx.rows(
+                f"SELECT id FROM sessions WHERE {wanted.where()} ORDER BY last_active DESC, started_at DESC, id DESC",
+                **wanted.values,
+            )
+        )
+        for (session_id,) in rows:
+            exported = self.export_session(session_id, include_inactive)
+            if exported is not None:
+                yield exported
+
+
+def _messages(tx: Reading, session_id: str, include_inactive: bool) -> list[Row]:
+    columns, rows = tx.table(
+        f"SELECT * FROM messages WHERE session_id = :id {'' if include_inactive else 'AND active = 1'} ORDER BY id",
+        id=session_id,
+    )
+    return [message_row(columns, row) for row in rows]

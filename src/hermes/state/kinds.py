@@ -1,0 +1,72 @@
+"""Pure rules about sessions: what kind of child one is, whether it is listed, and whose it is."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+
+from hermes.errors import InvalidValue
+
+
+class ChildKind(StrEnum):
+    """Why a session has a parent."""
+
+    COMPRESSION = "compression"
+    BRANCH = "branch"
+    DELEGATE = "delegate"
+    RESET = "reset"
+    IMPORT = "import"
+
+
+LISTED_KINDS = (ChildKind.BRANCH, ChildKind.RESET, ChildKind.IMPORT)
+TERMINAL_SOURCES = ("cli", "tui")
+
+ORPHAN_GUESS = "__orphaned__"
+"""A marker that an older program put on chats it only guessed to be delegates; it proves nothing."""
+
+
+def kind_from_markers(model_config: str | None) -> ChildKind | None:
+    """The kind that an older program noted inside a session's model_config."""
+    if not model_config or "_from" not in model_config:
+        return None
+    try:
+        config = json.loads(model_config)
+    except ValueError:
+        return None
+    if not isinstance(config, dict):
+        return None
+    if config.get("_branched_from") is not None:
+        return ChildKind.BRANCH
+    if config.get("_delegate_from") not in (None, ORPHAN_GUESS):
+        return ChildKind.DELEGATE
+    return None
+
+
+def kind_from_parent(end_reason: str | None) -> ChildKind | None:
+    """The kind that a parent's end suggests."""
+    return {
+        "compression": ChildKind.COMPRESSION,
+        "branched": ChildKind.BRANCH,
+        "session_reset": ChildKind.RESET,
+    }.get(end_reason or "")
+
+
+def parse_kind(kind: str | None) -> ChildKind | None:
+    """A kind as a caller names it."""
+    try:
+        return None if kind is None else ChildKind(kind)
+    except ValueError:
+        known = ", ".join(ChildKind)
+        raise InvalidValue(f"child_kind must be one of {known}, not {kind!r}") from None
+
+
+def is_listed(parent_session_id: str | None, kind: str | None) -> bool:
+    """Whether a session stands in lists by itself."""
+    if kind == ChildKind.DELEGATE:
+        return False
+    return parent_session_id is None or kind in LISTED_KINDS
+
+
+def owner_of(source: str, user_id: str | None) -> str | None:
+    """Who may see a session: a platform's user, or None for the person at the terminal."""
+    return None if not user_id or source in TERMINAL_SOURCES else f"{source}:{user_id}"

@@ -1,0 +1,122 @@
+"""Lineage: from what a person names to a session, and from a session to its relatives."""
+
+from __future__ import annotations
+
+from hermes.state.engine import Reading
+from hermes.state.kinds import ChildKind
+from hermes.state.messages import has_messages
+from hermes.state.operations import Operations, chunks, may_see, placeholders
+from hermes.state.rows import Row
+
+
+class Lineage(Operations):
+    """Operations that follow the links between sessions."""
+
+    def resolve_session_id(self, session_id_or_prefix: str, owner: str | None = None) -> str | None:
+        """The session with this id, or the only one whose id begins so; None if there is none or several."""
+        if not session_id_or_prefix:
+            return None
+        scope = "" if owner is None else "AND owner = :owner"
+
+        def resolve(tx: Reading) -> str | None:
+            given = {"given": session_id_or_prefix, "owner": owner}
+            if tx.value(f"SELECT 1 FROM sessions WHERE id = :given {scope}", **given) is not None:
+                return session_id_or_prefix
+            found = tx.rows(
+                f"SELECT id FROM sessions WHERE {tx.dialect.starts_with('id', 'given')} {scope} LIMIT 2", **given
+            )
+            return found[0][0] if len(found) == 1 else None
+
+        return self._engine.read(resolve)
+
+    def resolve_resume_session_id(self, session_id: str, owner: str | None = None) -> str:
+        """Where a conversation goes on: the session itself if it has messages, else its nearest descendant that has."""
+        if not session_id:
+            return session_id
+
+        def resolve(tx: Reading) -> str:
+            current: str | None = session_id
+            seen: set[str] = set()
+            while current is not None and current not in seen and may_see(tx, current, owner):
+                if has_messages(tx, current):
+                    return current
+                seen.add(current)
+                current = _heir(tx, current)
+            return session_id
+
+        return self._engine.read(resolve)
+
+    def get_compression_tip(self, session_id: str, owner: str | None = None) -> str:
+        """The newest session of the compression chain that begins here; the id itself if there is none."""
+        return self._engine.read(lambda tx: compression_tip(tx, session_id, owner))
+
+    def get_ancestors(self, session_id: str, owner: str | None = None) -> list[Row]:
+        """A session and its parents up to the first: id, title, started_at, parent_session_id."""
+
+        def ancestors(tx: Reading) -> list[Row]:
+            found: dict[str, Row] = {}
+            current: str | None = session_id
+            while current is not None and current not in found:
+                row = tx.row(
+                    "SELECT id, title, started_at, parent_session_id, owner FROM sessions WHERE id = :id", id=current
+                )
+                if row is None or (owner is not None and row[4] != owner):
+                    break
+                found[current] = dict(zip(("id", "title", "started_at", "parent_session_id"), row[:4], strict=True))
+                current = row[3]
+            return list(found.values())
+
+        return self._engine.read(ancestors)
+
+    def get_descendants(self, session_id: str, owner: str | None = None) -> list[Row]:
+        """A session and all that stem from it, generation by generation: id, title, started_at."""
+
+        def descendants(tx: Reading) -> list[Row]:
+            scope = "" if owner is None else "AND owner = :owner"
+            found: dict[str, Row] = {}
+            condition, values = "id = :id", {"id": session_id}
+            generation = _generation(tx, f"{condition} {scope}", **values, owner=owner)
+            while generation:
+                found.update((row["id"], row) for row in generation)
+                parents = [row["id"] for row in generation]
+                generation = []
+                for some in chunks(parents):
+                    listed, values = placeholders("parent", some)
+                    generation += _generation(tx, f"parent_session_id IN ({listed}) {scope}", **values, owner=owner)
+                generation = [row for row in generation if row["id"] not in found]
+            return list(found.values())
+
+        return self._engine.read(descendants)
+
+
+def compression_tip(tx: Reading, session_id: str, owner: str | None = None) -> str:
+    """The last session of a compression chain, from one of its sessions on."""
+    scope = "" if owner is None else "AND owner = :owner"
+    tip, seen = session_id, {session_id}
+    while True:
+        child = tx.value(
+            f"""SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = 'compression' {scope}
+                ORDER BY started_at DESC, id DESC LIMIT 1""",
+            id=tip,
+            owner=owner,
+        )
+        if child is None or child in seen:
+            return tip
+        tip = child
+        seen.add(tip)
+
+
+def _heir(tx: Reading, session_id: str) -> str | None:
+    """The child in which an empty session goes on: a continuation before others, never a delegate or a fresh start."""
+    children = tx.rows("SELECT id, child_kind, started_at FROM sessions WHERE parent_session_id = :id", id=session_id)
+    candidates = [
+        (kind == ChildKind.COMPRESSION, started_at, child)
+        for child, kind, started_at in children
+        if kind not in (ChildKind.DELEGATE, ChildKind.RESET)
+    ]
+    return max(candidates)[2] if candidates else None
+
+
+def _generation(tx: Reading, condition: str, **values: object) -> list[Row]:
+    rows = tx.rows(f"SELECT id, title, started_at FROM sessions WHERE {condition} ORDER BY started_at, id", **values)
+    return [dict(zip(("id", "title", "started_at"), row, strict=True)) for row in rows]

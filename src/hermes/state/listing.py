@@ -1,0 +1,319 @@
+"""Lists of sessions: pages along an index, each conversation once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from hermes.errors import InvalidValue
+from hermes.state.engine import Reading
+from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders
+from hermes.state.rows import Row, session_row
+
+BY_START = ("started_at", "id")
+BY_ACTIVITY = ("chain_active", "started_at", "id")
+BY_OWN_ACTIVITY = ("last_active", "started_at", "id")
+
+ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS = "{}", "{}%", "%{}%"
+
+LANES = tuple(f"listed = {listed} AND archived = {archived}" for listed in (1, 0) for archived in (0, 1))
+"""All sessions, in stretches of the list indexes."""
+
+TIP_FIELDS = (
+    "id",
+    "ended_at",
+    "end_reason",
+    "message_count",
+    "tool_call_count",
+    "title",
+    "last_active",
+    "preview",
+    "model",
+    "system_prompt",
+    "cwd",
+)
+_LONGER_JOB = re.compile(r".+_\d{8}_\d{6}")
+
+
+class Filter:
+    """Conditions on sessions, and the values bound in them."""
+
+    def __init__(self) -> None:
+        self.conditions: list[str] = []
+        self.values: Row = {}
+
+    def add(self, condition: str, **values: Any) -> None:
+        """Require one more thing."""
+        self.conditions.append(condition)
+        self.values.update(values)
+
+    def where(self) -> str:
+        """The conditions as SQL."""
+        return " AND ".join(self.conditions) or "1 = 1"
+
+
+class Listing(Operations):
+    """Operations that list and count sessions."""
+
+    def list_sessions_rich(
+        self,
+        source: str | None = None,
+        exclude_sources: Sequence[str] | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        include_children: bool = False,
+        min_message_count: int = 0,
+        project_compression_tips: bool = True,
+        order_by_last_active: bool = False,
+        include_archived: bool = False,
+        archived_only: bool = False,
+        id_query: str | None = None,
+        *,
+        owner: str | None = None,
+        after: str | None = None,
+    ) -> list[Row]:
+        """Conversations with preview and last activity, newest first.
+
+        A compressed conversation is one row, shown as its newest session. `after` takes the `cursor` of a row and goes
+        on behind it.
+        """
+        order = BY_ACTIVITY if order_by_last_active else BY_START
+        wanted = _filter(source, exclude_sources, min_message_count, owner)
+        if id_query and id_query.strip():
+            _add_id_query(wanted, id_query.strip().lower(), ID_CONTAINS)
+        lanes = dict.fromkeys(_lanes(include_children, include_archived, archived_only), order)
+
+        as_tips = project_compression_tips and not include_children
+        return self._engine.read(
+            lambda tx: _page(tx, wanted, lanes, order, limit, offset=offset, after=after, as_tips=as_tips)
+        )
+
+    def search_sessions(
+        self, source: str | None = None, limit: int = 20, offset: int = 0, *, owner: str | None = None
+    ) -> list[Row]:
+        """All sessions, children and archived ones too, the most recently active first."""
+        wanted = _filter(source, None, 0, owner)
+        # A session's own activity is that of its chain, unless it was continued; those have an index of their own.
+        lanes = {f"{lane} AND chain_active = last_active": BY_ACTIVITY for lane in LANES}
+        lanes["chain_active > last_active"] = BY_OWN_ACTIVITY
+        return self._engine.read(lambda tx: _walk(tx, wanted, lanes, BY_OWN_ACTIVITY, limit, offset, None))
+
+    def search_sessions_by_id(
+        self, query: str, limit: int = 20, include_archived: bool = True, *, owner: str | None = None
+    ) -> list[Row]:
+        """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
+        needle = query.strip().lower() if query else ""
+        found: dict[str, Row] = {}
+        for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
+            if not needle or len(found) >= limit:
+                break
+            wanted = _filter(None, None, 0, owner)
+            _add_id_query(wanted, needle, form)
+            lanes = dict.fromkeys(_lanes(False, include_archived, False), BY_ACTIVITY)
+            rows = self._engine.read(partial(_page, wanted=wanted, lanes=lanes, order=BY_ACTIVITY, limit=limit))
+            for row in rows:
+                found.setdefault(row["id"], row)
+        return list(found.values())[: max(0, limit)]
+
+    def list_cron_job_runs(
+        self, job_id: str, limit: int = 20, offset: int = 0, *, owner: str | None = None
+    ) -> list[Row]:
+        """The runs of a scheduled job, newest first."""
+        prefix = f"cron_{job_id}_"
+        scope = "" if owner is None else "AND owner = :owner"
+
+        def runs(tx: Reading) -> list[Row]:
+            found = tx.rows(
+                f"""SELECT id, started_at FROM sessions
+                    WHERE source = 'cron' AND {tx.dialect.starts_with("id", "prefix")} {scope}""",
+                prefix=prefix,
+                owner=owner,
+            )
+            # `cron_a_b_<stamp>` is a run of job `a_b`, not of job `a`.
+            own = [(started, run) for run, started in found if not _LONGER_JOB.match(run[len(prefix) :])]
+            chosen = [run for _, run in sorted(own, reverse=True)][offset:][: limit if limit >= 0 else None]
+            rows = fetch_sessions(tx, chosen)
+            return [_rich(rows[run]) for run in chosen]
+
+        return self._engine.read(runs)
+
+    def session_count(
+        self,
+        source: str | None = None,
+        min_message_count: int = 0,
+        include_archived: bool = False,
+        archived_only: bool = False,
+        exclude_children: bool = False,
+        exclude_sources: Sequence[str] | None = None,
+        *,
+        owner: str | None = None,
+    ) -> int:
+        """How many sessions there are; with `exclude_children` as many as the list has rows."""
+        wanted = _filter(source, exclude_sources, min_message_count, owner)
+        lanes = _lanes(not exclude_children, include_archived, archived_only)
+        return self._engine.read(
+            lambda tx: sum(
+                int(tx.value(f"SELECT count(*) FROM sessions WHERE {lane} AND {wanted.where()}", **wanted.values))
+                for lane in lanes
+            )
+        )
+
+    def count_by_source(self, *, owner: str | None = None) -> dict[str, int]:
+        """How many sessions came from where, the largest first."""
+        scope = "" if owner is None else "WHERE owner = :owner"
+        rows = self._engine.read(
+            lambda tx: tx.rows(f"SELECT source, count(*) FROM sessions {scope} GROUP BY source", owner=owner)
+        )
+        return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
+
+
+def _filter(
+    source: str | None, exclude_sources: Sequence[str] | None, min_message_count: int, owner: str | None
+) -> Filter:
+    wanted = Filter()
+    if source is not None:
+        wanted.add("source = :source", source=source)
+    if exclude_sources:
+        listed, values = placeholders("excluded", list(exclude_sources))
+        wanted.add(f"source NOT IN ({listed})", **values)
+    if min_message_count > 0:
+        wanted.add("message_count >= :min_messages", min_messages=min_message_count)
+    if owner is not None:
+        wanted.add("owner = :owner", owner=owner)
+    return wanted
+
+
+def _add_id_query(wanted: Filter, needle: str, form: str) -> None:
+    pattern = form.format(re.sub(r"([!%_])", r"!\1", needle))
+    wanted.add(
+        """(LOWER(id) LIKE :id_query ESCAPE '!' OR id IN (
+               SELECT c.chain_root FROM sessions c WHERE LOWER(c.id) LIKE :id_query ESCAPE '!'))""",
+        id_query=pattern,
+    )
+
+
+def _lanes(include_children: bool, include_archived: bool, archived_only: bool) -> list[str]:
+    """The stretches of the list index to walk; each is in order, so that a page is a merge of their heads."""
+    kinds = (1, 0) if include_children else (1,)
+    archived = (1,) if archived_only else (0, 1) if include_archived else (0,)
+    return [f"listed = {kind} AND archived = {value}" for kind in kinds for value in archived]
+
+
+def _page(
+    tx: Reading,
+    wanted: Filter,
+    lanes: Mapping[str, Sequence[str]],
+    order: Sequence[str],
+    limit: int,
+    *,
+    offset: int = 0,
+    after: str | None = None,
+    as_tips: bool = True,
+) -> list[Row]:
+    """A page of conversations, each with the cursor to go on from."""
+    rows = _walk(tx, wanted, lanes, order, limit, offset, after)
+    for row in rows:
+        row["cursor"] = _cursor(order, row)
+    return _as_tips(tx, rows, wanted.values.get("owner")) if as_tips else rows
+
+
+def _walk(
+    tx: Reading,
+    wanted: Filter,
+    lanes: Mapping[str, Sequence[str]],
+    order: Sequence[str],
+    limit: int,
+    offset: int,
+    after: str | None,
+) -> list[Row]:
+    """The rows of a page, in descending order."""
+    size = UNLIMITED if limit < 0 else limit
+    values = {**wanted.values, "size": min(UNLIMITED, size + max(0, offset))}
+    condition = wanted.where()
+    if after is not None:
+        edge = _parse_cursor(after, order)
+        values |= {f"edge{i}": value for i, value in enumerate(edge)}
+        condition += f" AND ({', '.join(order)}) < ({', '.join(f':edge{i}' for i in range(len(order)))})"
+    walks = [
+        f"SELECT * FROM sessions WHERE {lane} AND {condition} ORDER BY {_descending(columns)} LIMIT :size"
+        for lane, columns in lanes.items()
+    ]
+    if len(walks) == 1:
+        sql = walks[0]
+    else:
+        merged = " UNION ALL ".join(f"SELECT * FROM ({walk}) AS lane{i}" for i, walk in enumerate(walks))
+        sql = f"{merged} ORDER BY {_descending(order)} LIMIT :size"
+    columns, rows = tx.table(sql, **values)
+    return [_rich(session_row(columns, row)) for row in rows[max(0, offset) :]]
+
+
+def _descending(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} DESC" for column in columns)
+
+
+def _rich(row: Row) -> Row:
+    row["preview"] = row["preview"] or ""
+    return row
+
+
+def _as_tips(tx: Reading, rows: list[Row], owner: str | None) -> list[Row]:
+    """Show compressed conversations as their newest session."""
+    tips = _tips(tx, [row["id"] for row in rows], owner)
+    if not tips:
+        return rows
+    sessions = fetch_sessions(tx, list(tips.values()))
+    return [_as_tip(row, sessions[tips[row["id"]]]) if row["id"] in tips else row for row in rows]
+
+
+def _as_tip(row: Row, tip: Row) -> Row:
+    shown = {**row, **{name: tip[name] for name in TIP_FIELDS}, "_lineage_root_id": row["id"]}
+    return _rich(shown)
+
+
+def _tips(tx: Reading, roots: list[str], owner: str | None) -> dict[str, str]:
+    """The newest session of each compression chain that begins at one of the roots."""
+    scope = "" if owner is None else "AND owner = :owner"
+    newest: dict[str, tuple[float, str]] = {}
+    for some in chunks(roots):
+        listed, values = placeholders("root", some)
+        for child, parent, started_at in tx.rows(
+            f"""SELECT id, parent_session_id, started_at FROM sessions
+                WHERE chain_root IN ({listed}) AND child_kind = 'compression' {scope}""",
+            owner=owner,
+            **values,
+        ):
+            newest[parent] = max(newest.get(parent, (started_at, child)), (started_at, child))
+    tips = {}
+    for root in roots:
+        tip, seen = root, {root}
+        while tip in newest and newest[tip][1] not in seen:
+            tip = newest[tip][1]
+            seen.add(tip)
+        if tip != root:
+            tips[root] = tip
+    return tips
+
+
+def _cursor(order: Sequence[str], row: Row) -> str:
+    return json.dumps([row[column] for column in order])
+
+
+def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
+    try:
+        values = json.loads(cursor)
+        *moments, last = values
+        if (
+            len(values) == len(order)
+            and isinstance(last, str)
+            and all(isinstance(each, int | float) for each in moments)
+        ):
+            return list(values)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidValue(
+        f"this is not a cursor of this list: {cursor!r}",
+        hint="pass the `cursor` of a row from a list in the same order",
+    )

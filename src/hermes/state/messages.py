@@ -1,0 +1,409 @@
+"""Messages: appended, replaced, read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from hermes.errors import InvalidValue
+from hermes.ids import new_message_uid
+from hermes.state.conversation import project
+from hermes.state.engine import Reading, Transaction
+from hermes.state.operations import UNLIMITED, Operations, may_see, unknown_session
+from hermes.state.rows import (
+    Row,
+    count_tool_calls,
+    encode_content,
+    encode_json,
+    identifier,
+    message_row,
+    one_line,
+    optional_integer,
+    optional_text,
+    preview_of,
+    timestamp_of,
+    tool_names,
+)
+from hermes.state.sessions import settle_chain, touch_chain
+
+REASONING_FIELDS = (
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "codex_reasoning_items",
+    "codex_message_items",
+)
+JSON_FIELDS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+TEXT_FIELDS = (
+    "tool_name",
+    "tool_call_id",
+    "finish_reason",
+    "reasoning",
+    "reasoning_content",
+    "platform_message_id",
+    "uid",
+)
+MESSAGE_FIELDS = frozenset({"role", "content", "token_count", "observed", "timestamp", *JSON_FIELDS, *TEXT_FIELDS})
+
+
+class NewMessage(NamedTuple):
+    """A message ready to be inserted, and what it adds to its session."""
+
+    values: Row
+    is_active: bool
+    is_repeatable: bool
+    """Whether its uid came from the caller, so that it may be there already."""
+    tool_calls: int
+    tools: list[str]
+    preview: str | None
+
+
+class Messages(Operations):
+    """Operations on the messages of a session."""
+
+    def append_message(
+        self,
+        session_id: str,
+        role: str,
+        content: Any = None,
+        tool_name: str | None = None,
+        tool_calls: Any = None,
+        tool_call_id: str | None = None,
+        token_count: int | None = None,
+        finish_reason: str | None = None,
+        reasoning: str | None = None,
+        reasoning_content: str | None = None,
+        reasoning_details: Any = None,
+        codex_reasoning_items: Any = None,
+        codex_message_items: Any = None,
+        platform_message_id: str | None = None,
+        observed: bool = False,
+        timestamp: Any = None,
+        *,
+        uid: str | None = None,
+    ) -> int:
+        """Store a message and answer its id. It is durable when this returns; a repeated uid answers the first id."""
+        message = new_message(
+            {
+                "role": role,
+                "content": content,
+                "tool_name": tool_name,
+                "tool_calls": tool_calls,
+                "tool_call_id": tool_call_id,
+                "token_count": token_count,
+                "finish_reason": finish_reason,
+                "reasoning": reasoning,
+                "reasoning_content": reasoning_content,
+                "reasoning_details": reasoning_details,
+                "codex_reasoning_items": codex_reasoning_items,
+                "codex_message_items": codex_message_items,
+                "platform_message_id": platform_message_id,
+                "observed": observed,
+                "timestamp": timestamp,
+                "uid": uid,
+            },
+            self._clock(),
+        )
+        identifier(session_id, "session_id")
+        return self._engine.write(lambda tx: add_messages(tx, session_id, [message])[0])
+
+    def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Store several messages, dicts of append_message's arguments, in one transaction and answer their ids."""
+        identifier(session_id, "session_id")
+        now = self._clock()
+        prepared = [new_message(_checked(message), now) for message in messages]
+        return self._engine.write(lambda tx: add_messages(tx, session_id, prepared))
+
+    def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
+        """Put another transcript in the place of a session's messages; on failure the old one stays."""
+        identifier(session_id, "session_id")
+        prepared = [new_message(fields, fields["timestamp"]) for fields in _stamped(messages, self._clock())]
+
+        def replace(tx: Transaction) -> None:
+            remove_messages(tx, session_id)
+            add_messages(tx, session_id, prepared)
+
+        self._engine.write(replace)
+
+    def clear_messages(self, session_id: str) -> bool:
+        """Delete a session's messages and keep the session."""
+
+        def clear(tx: Transaction) -> bool:
+            if tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is None:
+                return False
+            remove_messages(tx, session_id)
+            return True
+
+        return self._engine.write(clear)
+
+    def get_messages(
+        self,
+        session_id: str,
+        include_inactive: bool = False,
+        *,
+        owner: str | None = None,
+        after_id: int | None = None,
+        before_id: int | None = None,
+        limit: int | None = None,
+    ) -> list[Row]:
+        """A session's messages in the order they were stored, all columns; `before_id` with `limit` pages backwards."""
+        backwards = before_id is not None and after_id is None and limit is not None
+        visible = "" if include_inactive else "AND active = 1"
+
+        def get(tx: Reading) -> list[Row]:
+            if not may_see(tx, session_id, owner):
+                return []
+            columns, rows = tx.table(
+                f"""SELECT * FROM messages
+                    WHERE session_id = :id AND id > :after AND id < :before {visible}
+                    ORDER BY id {"DESC" if backwards else ""} LIMIT :limit""",
+                id=session_id,
+                after=-1 if after_id is None else after_id,
+                before=UNLIMITED if before_id is None else before_id,
+                limit=UNLIMITED if limit is None or limit < 0 else limit,
+            )
+            return [message_row(columns, row) for row in (reversed(rows) if backwards else rows)]
+
+        return self._engine.read(get)
+
+    def get_messages_as_conversation(
+        self,
+        session_id: str,
+        include_ancestors: bool = False,
+        include_inactive: bool = False,
+        *,
+        owner: str | None = None,
+    ) -> list[Row]:
+        """A session in the form in which models take conversations; ancestors are those it continues by compression."""
+
+        def load(tx: Reading) -> list[Row]:
+            if not may_see(tx, session_id, owner):
+                return []
+            sessions = _chain_up_to(tx, session_id, owner) if include_ancestors else [session_id]
+            rows = [row for each in sessions for row in _conversation_rows(tx, each, include_inactive)]
+            return project(rows, drop_repeats=include_ancestors)
+
+        return self._engine.read(load)
+
+    def message_count(self, session_id: str | None = None, *, owner: str | None = None) -> int:
+        """How many active messages a session has, or all sessions together."""
+
+        def count(tx: Reading) -> int:
+            scope = "" if owner is None else "AND owner = :owner"
+            if session_id:
+                return int(
+                    tx.value(f"SELECT message_count FROM sessions WHERE id = :id {scope}", id=session_id, owner=owner)
+                    or 0
+                )
+            return int(tx.value(f"SELECT SUM(message_count) FROM sessions WHERE 1 = 1 {scope}", owner=owner) or 0)
+
+        return self._engine.read(count)
+
+    def list_recent_user_messages(
+        self, session_id: str, limit: int = 20, include_inactive: bool = False, *, owner: str | None = None
+    ) -> list[Row]:
+        """What a person said lately in a session, newest first: id, timestamp and a preview of one line."""
+
+        def recent(tx: Reading) -> list[Row]:
+            if not may_see(tx, session_id, owner):
+                return []
+            columns, rows = tx.table(
+                f"""SELECT * FROM messages
+                    WHERE session_id = :id AND role = 'user' {"" if include_inactive else "AND active = 1"}
+                    ORDER BY id DESC LIMIT :limit""",
+                id=session_id,
+                limit=UNLIMITED if limit < 0 else limit,
+            )
+            found = [message_row(columns, row) for row in rows]
+            return [{"id": m["id"], "timestamp": m["timestamp"], "preview": one_line(m["content"], 80)} for m in found]
+
+        return self._engine.read(recent)
+
+
+def new_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> NewMessage:
+    """A message to be inserted, checked and encoded; a column that is not in its values keeps its default."""
+    values: Row = {"role": identifier(fields.get("role"), "role"), "timestamp": now}
+    for name, value in fields.items():
+        if value is None or name == "role":
+            continue
+        if name == "content":
+            values[name] = encode_content(value)
+        elif name in JSON_FIELDS:
+            if value:
+                values[name] = encode_json(value)
+        elif name == "timestamp":
+            values[name] = timestamp_of(value, now)
+        elif name == "token_count":
+            values[name] = optional_integer(value, name)
+        elif name == "observed":
+            if value:
+                values[name] = 1
+        elif name == "uid":
+            values[name] = identifier(value, name)
+        else:
+            values[name] = optional_text(value, name)
+    is_repeatable = "uid" in values
+    if not is_repeatable:
+        values["uid"] = new_message_uid()
+    if not active:
+        values["active"] = 0
+    content, tool_calls = fields.get("content"), fields.get("tool_calls")
+    return NewMessage(
+        values=values,
+        is_active=active,
+        is_repeatable=is_repeatable,
+        tool_calls=count_tool_calls(tool_calls),
+        tools=tool_names(tool_calls) if tool_calls else [],
+        preview=preview_of(content) if content is not None and values["role"] == "user" else None,
+    )
+
+
+def add_messages(tx: Transaction, session_id: str, messages: list[NewMessage]) -> list[int]:
+    """Insert messages and keep their session's counters, activity and preview in step."""
+    session = tx.row(
+        f"""SELECT message_count, last_active, chain_active, chain_root
+            FROM sessions WHERE id = :id {tx.dialect.for_update}""",
+        id=session_id,
+    )
+    if session is None:
+        raise unknown_session(session_id)
+    is_first = session[0] == 0 and not has_messages(tx, session_id)
+    ids, added = _insert_new(tx, session_id, messages)
+    if added:
+        _note_added(tx, session_id, session, added, is_first=is_first)
+        tx.added_message(max(ids))
+    return ids
+
+
+def has_messages(tx: Reading, session_id: str) -> bool:
+    """Whether a session has any message, hidden ones too."""
+    return tx.value("SELECT 1 FROM messages WHERE session_id = :id LIMIT 1", id=session_id) is not None
+
+
+def remove_messages(tx: Transaction, session_id: str) -> None:
+    """Delete a session's messages and everything that was counted from them."""
+    if tx.value(f"SELECT 1 FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id) is None:
+        raise unknown_session(session_id)
+    for table in ("messages", "session_tools", "rewinds"):
+        tx.run(f"DELETE FROM {table} WHERE session_id = :id", id=session_id)
+    tx.run(
+        """UPDATE sessions SET message_count = 0, tool_call_count = 0, preview = NULL, last_active = started_at
+           WHERE id = :id""",
+        id=session_id,
+    )
+    settle_chain(tx, session_id)
+
+
+def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
+    """Add to (or, with negative counts, take from) how often a session called its tools."""
+    for name, calls in tools.items():
+        tx.run(
+            tx.dialect.upsert("session_tools", ["session_id", "tool_name"], [], add=["calls"]),
+            session_id=session_id,
+            tool_name=name,
+            calls=calls,
+        )
+    if any(calls < 0 for calls in tools.values()):
+        tx.run("DELETE FROM session_tools WHERE session_id = :id AND calls <= 0", id=session_id)
+
+
+def _insert_new(tx: Transaction, session_id: str, messages: list[NewMessage]) -> tuple[list[int], list[NewMessage]]:
+    ids, added = [], []
+    for message in messages:
+        stored = _stored_id(tx, session_id, message.values["uid"]) if message.is_repeatable else None
+        if stored is None:
+            stored = tx.insert(_insert_sql(tuple(message.values)), session_id=session_id, **message.values)
+            added.append(message)
+        ids.append(stored)
+    return ids, added
+
+
+@cache
+def _insert_sql(columns: tuple[str, ...]) -> str:
+    """An INSERT of just these columns: most messages have few, and each one costs time."""
+    return f"""INSERT INTO messages (session_id, {", ".join(columns)})
+               VALUES (:session_id, {", ".join(f":{column}" for column in columns)})"""
+
+
+def _stored_id(tx: Reading, session_id: str, uid: str) -> int | None:
+    found = tx.value("SELECT id FROM messages WHERE session_id = :id AND uid = :uid", id=session_id, uid=uid)
+    return None if found is None else int(found)
+
+
+def _note_added(
+    tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[NewMessage], *, is_first: bool
+) -> None:
+    message_count, last_active, chain_active, chain_root = session
+    visible = [message for message in added if message.is_active]
+    newest = max(message.values["timestamp"] for message in added)
+    now_active = newest if is_first else max(last_active, newest)
+    tx.run(
+        """UPDATE sessions SET message_count = :count, tool_call_count = tool_call_count + :calls,
+               preview = COALESCE(preview, :preview), last_active = :active, chain_active = :chain
+           WHERE id = :id""",
+        id=session_id,
+        count=message_count + len(visible),
+        calls=sum(message.tool_calls for message in visible),
+        preview=next((message.preview for message in visible if message.preview is not None), None),
+        active=now_active,
+        chain=now_active if is_first and chain_active == last_active else max(chain_active, now_active),
+    )
+    if chain_root is not None:
+        touch_chain(tx, chain_root, newest)
+    tools = [name for message in visible for name in message.tools]
+    if tools:
+        count_tools(tx, session_id, Counter(tools))
+
+
+def _checked(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(message, Mapping):
+        raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
+    if unknown := set(message) - MESSAGE_FIELDS:
+        raise InvalidValue(f"a message has no field {sorted(map(str, unknown))[0]!r}")
+    return message
+
+
+def _stamped(messages: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
+    """Messages of a replaced transcript, each with a time: its own, or one after all before it."""
+    clock, stamped = now, []
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
+        fields = {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
+        fields["role"] = fields.get("role") or "unknown"
+        fields["platform_message_id"] = message.get("platform_message_id") or message.get("message_id")
+        if fields["role"] != "assistant":
+            for name in REASONING_FIELDS:
+                fields.pop(name, None)
+        fields["timestamp"] = timestamp_of(fields.get("timestamp"), clock)
+        clock = max(clock, fields["timestamp"]) + 1e-6
+        stamped.append(fields)
+    return stamped
+
+
+def _chain_up_to(tx: Reading, session_id: str, owner: str | None) -> list[str]:
+    """The sessions that a session continues by compression, oldest first, itself last."""
+    chain = [session_id]
+    while True:
+        row = tx.row("SELECT parent_session_id, child_kind FROM sessions WHERE id = :id", id=chain[-1])
+        if (
+            row is None
+            or row[0] is None
+            or row[1] != "compression"
+            or row[0] in chain
+            or not may_see(tx, row[0], owner)
+        ):
+            return chain[::-1]
+        chain.append(row[0])
+
+
+def _conversation_rows(tx: Reading, session_id: str, include_inactive: bool) -> list[tuple[Any, ...]]:
+    return tx.rows(
+        f"""SELECT role, content, timestamp, tool_call_id, tool_name, tool_calls, platform_message_id, observed,
+                   finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,
+                   codex_message_items
+            FROM messages WHERE session_id = :id {"" if include_inactive else "AND active = 1"} ORDER BY id""",
+        id=session_id,
+    )

@@ -1,0 +1,21 @@
+"""Key and value: small facts about the store itself."""
+
+from __future__ import annotations
+
+from hermes.state.operations import Operations
+from hermes.state.rows import decode_text, identifier, optional_text
+
+
+class Meta(Operations):
+    """Operations on the store's own notes."""
+
+    def get_meta(self, key: str) -> str | None:
+        """A note, or None."""
+        value = self._engine.read(lambda tx: tx.value("SELECT value FROM state_meta WHERE key = :key", key=key))
+        return None if value is None else str(decode_text(value))
+
+    def set_meta(self, key: str, value: str | None) -> None:
+        """Write a note, over an older one of the same key."""
+        identifier(key, "key")
+        optional_text(value, "value")
+        self._engine.write(lambda tx: tx.run(tx.dialect.upsert("state_meta", ["key"], ["value"]), key=key, value=value))

@@ -1,0 +1,68 @@
+"""What all groups of operations share: an engine, a clock, and a few phrases of SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hermes.clock import Clock
+from hermes.errors import UnknownSession
+from hermes.state.engine import Engine, Reading
+from hermes.state.rows import Row, session_row
+
+UNLIMITED = 2**62
+CHUNK = 400
+"""How many values one statement lists; far below any engine's limit."""
+
+
+class Operations:
+    """A group of operations on a session store."""
+
+    _engine: Engine
+    _clock: Clock
+
+
+def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
+    """`:name0, :name1` and the values for them; nothing can match an empty list."""
+    if not values:
+        return "NULL", {}
+    return ", ".join(f":{name}{i}" for i in range(len(values))), {f"{name}{i}": value for i, value in enumerate(values)}
+
+
+def chunks(values: Sequence[str], size: int = CHUNK) -> Iterator[Sequence[str]]:
+    """The values in slices that fit into one statement."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def fetch_session(tx: Reading, session_id: str, owner: str | None = None) -> Row | None:
+    """A session's row, if it exists and the owner may see it."""
+    columns, rows = tx.table("SELECT * FROM sessions WHERE id = :id", id=session_id)
+    if not rows:
+        return None
+    row = session_row(columns, rows[0])
+    return row if owner is None or row["owner"] == owner else None
+
+
+def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, Row]:
+    """Sessions by id."""
+    found: dict[str, Row] = {}
+    for some in chunks(session_ids):
+        listed, values = placeholders("id", some)
+        columns, rows = tx.table(f"SELECT * FROM sessions WHERE id IN ({listed})", **values)
+        for row in rows:
+            session = session_row(columns, row)
+            found[session["id"]] = session
+    return found
+
+
+def may_see(tx: Reading, session_id: str, owner: str | None) -> bool:
+    """Whether an asker may see a session; None asks for everybody."""
+    if owner is None:
+        return True
+    return tx.value("SELECT 1 FROM sessions WHERE id = :id AND owner = :owner", id=session_id, owner=owner) is not None
+
+
+def unknown_session(session_id: str) -> UnknownSession:
+    """The error for a session that is not there."""
+    return UnknownSession(f"there is no session {session_id!r}")

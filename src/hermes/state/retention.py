@@ -1,0 +1,250 @@
+"""Deleting: one session, many, empty ones, old ones, and the files that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hermes.errors import InvalidValue
+from hermes.log import warn
+from hermes.state.engine import Reading, Transaction
+from hermes.state.kinds import ChildKind, is_listed
+from hermes.state.operations import Operations, chunks, placeholders
+from hermes.state.rows import optional_number
+from hermes.state.sessions import session_exists, settle_chain
+
+DAY_S = 86_400.0
+GHOST_AGE_S = DAY_S
+ORPHAN_AGE_S = 7 * DAY_S
+PRUNE_SLICE = 200
+"""How many sessions one transaction deletes, so that nobody else has to wait long."""
+
+
+class Retention(Operations):
+    """Operations that take sessions away."""
+
+    def delete_session(self, session_id: str, sessions_dir: str | Path | None = None) -> bool:
+        """Delete a session, its messages and its delegates; other children stay and stand for themselves."""
+        return self.delete_sessions([session_id], sessions_dir) == 1
+
+    def delete_sessions(self, session_ids: Iterable[str], sessions_dir: str | Path | None = None) -> int:
+        """Delete sessions and answer how many of the named ones there were."""
+        named = list(dict.fromkeys(each for each in session_ids if isinstance(each, str) and each))
+
+        def delete(tx: Transaction) -> tuple[int, list[str]]:
+            present = [each for each in named if session_exists(tx, each)]
+            return len(present), delete_rows(tx, present)
+
+        if not named:
+            return 0
+        count, gone = self._engine.write(delete)
+        remove_files(gone, sessions_dir)
+        return count
+
+    def delete_session_if_empty(self, session_id: str, sessions_dir: str | Path | None = None) -> bool:
+        """Delete a session that has neither title nor messages nor children."""
+
+        def delete(tx: Transaction) -> list[str]:
+            empty = tx.value(
+                """SELECT 1 FROM sessions WHERE id = :id AND title IS NULL
+                   AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = :id)
+                   AND NOT EXISTS (SELECT 1 FROM sessions c WHERE c.parent_session_id = :id)""",
+                id=session_id,
+            )
+            return delete_rows(tx, [session_id]) if empty is not None else []
+
+        gone = self._engine.write(delete)
+        remove_files(gone, sessions_dir)
+        return bool(gone)
+
+    def count_empty_sessions(self) -> int:
+        """How many sessions `delete_empty_sessions` would delete."""
+        return self._engine.read(lambda tx: len(_empty(tx)))
+
+    def delete_empty_sessions(self, sessions_dir: str | Path | None = None) -> int:
+        """Delete ended sessions without a single message, unless they are archived or pinned."""
+        return self._delete_in_slices(self._engine.read(_empty), sessions_dir)
+
+    def prune_sessions(
+        self,
+        older_than_days: float = 90,
+        source: str | None = None,
+        sessions_dir: str | Path | None = None,
+        *,
+        include_open: bool = False,
+    ) -> int:
+        """Delete ended sessions that have seen nothing for so many days, never pinned ones; answers how many."""
+        return self._delete_in_slices(
+            self.list_prunable(older_than_days, source, include_open=include_open), sessions_dir
+        )
+
+    def list_prunable(
+        self, older_than_days: float = 90, source: str | None = None, *, include_open: bool = False
+    ) -> list[str]:
+        """The ids of the sessions that `prune_sessions` would delete, longest idle first."""
+        days = optional_number(older_than_days, "older_than_days")
+        if days is None or days < 0:
+            raise InvalidValue(f"older_than_days must be a number of days, not {older_than_days!r}")
+        conditions = "" if source is None else "AND source = :source"
+        conditions += "" if include_open else " AND ended_at IS NOT NULL"
+        rows = self._engine.read(
+            lambda tx: tx.rows(
+                f"""SELECT id FROM sessions s WHERE last_active < :cutoff AND pinned = 0 {conditions}
+                    AND NOT EXISTS (SELECT 1 FROM sessions r
+                                    WHERE r.id = COALESCE(s.chain_root, s.id) AND r.chain_active >= :cutoff)
+                    ORDER BY last_active, id""",
+                cutoff=self._clock() - days * DAY_S,
+                source=source,
+            )
+        )
+        return [row[0] for row in rows]
+
+    def prune_empty_ghost_sessions(self, sessions_dir: str | Path | None = None) -> int:
+        """Delete untitled, ended sessions of the full-screen terminal that are a day old and never had a message."""
+        rows = self._engine.read(
+            lambda tx: tx.rows(
+                """SELECT id FROM sessions WHERE source = 'tui' AND title IS NULL AND ended_at IS NOT NULL
+                   AND started_at < :cutoff AND pinned = 0
+                   AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = sessions.id)""",
+                cutoff=self._clock() - GHOST_AGE_S,
+            )
+        )
+        return self._delete_in_slices([row[0] for row in rows], sessions_dir)
+
+    def finalize_orphaned_compression_sessions(self) -> int:
+        """End continuations that were begun a week ago and never taken up; deletes nothing."""
+        now = self._clock()
+        return self._engine.write(
+            lambda tx: tx.run(
+                """UPDATE sessions SET ended_at = :now, end_reason = 'orphaned_compression'
+                   WHERE api_call_count = 0 AND ended_at IS NULL AND started_at < :cutoff AND message_count > 0
+                     AND child_kind = 'compression'""",
+                now=now,
+                cutoff=now - ORPHAN_AGE_S,
+            )
+        )
+
+    def _delete_in_slices(self, session_ids: Sequence[str], sessions_dir: str | Path | None) -> int:
+        if not session_ids:
+            self._engine.write(lambda tx: None)  # a store that can only be read says so, whatever there is to delete
+        deleted = 0
+        for some in chunks(session_ids, PRUNE_SLICE):
+            deleted += self.delete_sessions(some, sessions_dir)
+        return deleted
+
+
+def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> list[str]:
+    """Delete sessions with everything that hangs on them; answers all that went, delegates included."""
+    doomed = _with_delegates(tx, session_ids)
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        _release_children(tx, listed, values, set(doomed))
+        for table in ("messages", "usage_events", "session_tools", "rewinds", "compression_locks", "pending_links"):
+            tx.run(f"DELETE FROM {table} WHERE session_id IN ({listed})", **values)
+    roots = _chain_roots(tx, doomed)
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        tx.run(f"DELETE FROM sessions WHERE id IN ({listed})", **values)
+    for root in roots:
+        settle_chain(tx, root)
+    return doomed
+
+
+def remove_files(session_ids: Iterable[str], sessions_dir: str | Path | None) -> None:
+    """Remove the transcript files of deleted sessions."""
+    if sessions_dir is None:
+        return
+    directory = Path(sessions_dir)
+    for session_id in session_ids:
+        if "/" in session_id or "\\" in session_id or session_id.startswith("."):
+            continue
+        doomed = [directory / f"{session_id}.json", directory / f"{session_id}.jsonl"]
+        doomed += [
+            path
+            for path in directory.glob("request_dump_*.json")
+            if path.name.startswith(f"request_dump_{session_id}_")
+        ]
+        for path in doomed:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as exc:
+                # The rows are gone already; a file that cannot go is worth a line, not a failure.
+                warn(__name__, "%s could not be removed: %s", path, exc)
+
+
+def _empty(tx: Reading) -> list[str]:
+    rows = tx.rows(
+        """SELECT id FROM sessions WHERE message_count = 0 AND ended_at IS NOT NULL AND archived = 0 AND pinned = 0
+           AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = sessions.id)
+           ORDER BY started_at, id"""
+    )
+    return [row[0] for row in rows]
+
+
+def _with_delegates(tx: Reading, session_ids: Sequence[str]) -> list[str]:
+    """Sessions and the delegates that worked for them, at any depth, with the delegates' continuations."""
+    doomed = dict.fromkeys(session_ids)
+    generation, kinds = list(session_ids), "'delegate'"
+    while generation:
+        found: list[str] = []
+        for some in chunks(generation):
+            listed, values = placeholders("parent", some)
+            found += [
+                row[0]
+                for row in tx.rows(
+                    f"SELECT id FROM sessions WHERE parent_session_id IN ({listed}) AND child_kind IN ({kinds})",
+                    **values,
+                )
+            ]
+        kinds = "'delegate', 'compression'"
+        generation = [each for each in found if each not in doomed]
+        doomed |= dict.fromkeys(generation)
+    return list(doomed)
+
+
+def _chain_roots(tx: Reading, doomed: Sequence[str]) -> list[str]:
+    """The chains that lose a session but not their first."""
+    roots: set[str] = set()
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        rows = tx.rows(f"SELECT chain_root FROM sessions WHERE id IN ({listed}) AND chain_root IS NOT NULL", **values)
+        roots.update(row[0] for row in rows)
+    return sorted(roots - set(doomed))
+
+
+def _release_children(tx: Transaction, listed: str, values: dict[str, str], doomed: set[str]) -> None:
+    """Let the children that stay stand for themselves."""
+    children = tx.rows(f"SELECT id, child_kind FROM sessions WHERE parent_session_id IN ({listed})", **values)
+    for child, kind in children:
+        if child in doomed:
+            tx.run("UPDATE sessions SET parent_session_id = NULL WHERE id = :id", id=child)
+            continue
+        kept = None if kind == ChildKind.COMPRESSION else kind
+        tx.run(
+            """UPDATE sessions SET parent_session_id = NULL, child_kind = :kind, chain_root = NULL, listed = :listed
+               WHERE id = :id""",
+            id=child,
+            kind=kept,
+            listed=int(is_listed(None, kept)),
+        )
+        if kind == ChildKind.COMPRESSION:
+            _begin_chain(tx, child)
+
+
+def _begin_chain(tx: Transaction, root: str) -> None:
+    """Make a session that lost the one before it the first of what is left of the chain."""
+    newest = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=root)
+    current, seen = [root], {root}
+    while current:
+        listed, values = placeholders("parent", current)
+        rows = tx.rows(
+            f"""SELECT id, last_active FROM sessions
+                WHERE parent_session_id IN ({listed}) AND child_kind = 'compression'""",
+            **values,
+        )
+        current = [child for child, _ in rows if child not in seen]
+        seen.update(current)
+        for child, last_active in rows:
+            newest = max(newest, last_active)
+            tx.run("UPDATE sessions SET chain_root = :root WHERE id = :id", root=root, id=child)
+    tx.run("UPDATE sessions SET chain_active = :newest WHERE id = :id", newest=newest, id=root)

@@ -1,0 +1,250 @@
+"""Row shapes, and the one place where values are encoded for a database and decoded from it.
+
+A database's text cannot hold everything that a Python string can: lone surrogates nowhere, NUL not in PostgreSQL.
+Such a string, and every list or dict, is stored as `MARK` followed by JSON. Plain text is stored as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes.errors import InvalidValue
+from hermes.log import warn
+
+Row = dict[str, Any]
+"""One row of a table, by column name."""
+
+MARK = "\x01json:"
+OLD_MARK = "\x00json:"
+"""What files written before this store begin structured content with."""
+
+_parse = json.JSONDecoder().decode
+
+FREE_TEXT = ("tool_name", "tool_call_id", "finish_reason", "platform_message_id", "reasoning", "reasoning_content")
+"""The columns of a message besides its content that hold whatever somebody said."""
+
+MAX_INTEGER = 2**63 - 1
+
+
+class Stored(str):
+    """Text that is in its stored form already."""
+
+    __slots__ = ()
+
+
+def encode_text(value: str) -> str:
+    """The form in which a database keeps a string."""
+    if "\0" in value or value.startswith(MARK) or not (value.isascii() or _is_unicode(value)):
+        return Stored(MARK + json.dumps(value))
+    return value
+
+
+def decode_text(value: Any) -> Any:
+    """The string that `encode_text` was given; other values pass through."""
+    if type(value) is str and value[:1] == "\x01" and value.startswith(MARK):
+        try:
+            return json.loads(value[len(MARK) :])
+        except ValueError:
+            return value
+    return value
+
+
+def encode_json(value: Any) -> str:
+    """JSON text, readable (not escaped) wherever the database can hold it."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise InvalidValue(f"this value cannot be stored as JSON: {exc}") from None
+    return text if text.isascii() or _is_unicode(text) else json.dumps(value)
+
+
+def encode_content(content: Any) -> str | None:
+    """The stored form of a message's content: None, text, a list or a dict."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list | tuple | dict):
+        try:
+            _check_structure(content)
+        except RecursionError:
+            raise InvalidValue("content is nested too deeply, or contains itself") from None
+        return Stored(MARK + encode_json(content))
+    raise InvalidValue(
+        f"content must be None, str, list or dict, not {type(content).__name__}",
+        hint="convert it to text or to a list of content parts",
+    )
+
+
+def decode_content(stored: Any) -> Any:
+    """The content that `encode_content` was given, also from rows of older files."""
+    if not isinstance(stored, str) or stored[:1] not in ("\x00", "\x01"):
+        return stored
+    for mark in (MARK, OLD_MARK):
+        if stored.startswith(mark):
+            try:
+                return json.loads(stored[len(mark) :])
+            except ValueError:
+                warn(__name__, "a message's structured content is not valid JSON; showing it as text")
+                return stored
+    return stored
+
+
+def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
+    """Parsed JSON, or `otherwise` (and a warning) when the text is broken."""
+    try:
+        return _parse(stored)
+    except (TypeError, ValueError):
+        warn(__name__, "%s of a stored message is not valid JSON", what)
+        return otherwise
+
+
+def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
+    """A session as a dict of all its columns."""
+    return {
+        column: decode_text(value) if type(value) is str and value[:1] == "\x01" else value
+        for column, value in zip(columns, values, strict=True)
+    }
+
+
+def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
+    """A message as a dict of all its columns, content and tool calls decoded."""
+    row = dict(zip(columns, values, strict=True))
+    for column in FREE_TEXT:
+        if row[column]:
+            row[column] = decode_text(row[column])
+    if row["content"]:
+        row["content"] = decode_content(row["content"])
+    if row["tool_calls"] is not None:
+        row["tool_calls"] = decode_json(row["tool_calls"], otherwise=[], what="tool_calls")
+    if row.get("uid") is None:
+        row["uid"] = derived_uid(row["id"])
+    return row
+
+
+def derived_uid(message_id: int) -> str:
+    """The uid of a message that an older or foreign program stored without one."""
+    return f"row-{message_id}"
+
+
+def flatten_text(content: Any) -> str:
+    """The text a person would see of a content value."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else [content]
+    texts = [
+        part if isinstance(part, str) else part["text"]
+        for part in parts
+        if isinstance(part, str) or (isinstance(part, dict) and isinstance(part.get("text"), str))
+    ]
+    return " ".join(texts) if texts else "[multimodal content]"
+
+
+def preview_of(content: Any) -> str:
+    """The one line that stands for a conversation in a list: at most 60 characters and an ellipsis."""
+    head = flatten_text(content)[:63].replace("\n", " ").replace("\r", " ").strip()
+    return head[:60] + "..." if len(head) > 60 else head
+
+
+def one_line(content: Any, width: int) -> str:
+    """A content value as one line of at most `width` characters."""
+    text = " ".join(flatten_text(content).split())
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def count_tool_calls(tool_calls: Any) -> int:
+    """How many calls a tool_calls value stands for."""
+    if tool_calls is None:
+        return 0
+    return len(tool_calls) if isinstance(tool_calls, list | tuple) else 1
+
+
+def tool_names(tool_calls: Any) -> list[str]:
+    """The names of the called functions, in order."""
+    if not isinstance(tool_calls, list | tuple):
+        return []
+    names = []
+    for call in tool_calls:
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            name = function.get("name") if isinstance(function, Mapping) else call.get("name")
+            if isinstance(name, str) and name:
+                names.append(name)
+    return names
+
+
+def timestamp_of(value: Any, now: float) -> float:
+    """A moment given as number, numeric string or datetime; `now` when it is none of these."""
+    try:
+        if hasattr(value, "timestamp"):
+            value = value.timestamp()
+        moment = now if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError, OSError):
+        return now
+    return moment if math.isfinite(moment) else now
+
+
+def identifier(value: Any, name: str) -> str:
+    """`value` if it can name something in every database: a string, not empty, valid Unicode, no NUL."""
+    if not isinstance(value, str):
+        raise InvalidValue(f"{name} must be a string, not {type(value).__name__}")
+    if not value:
+        raise InvalidValue(f"{name} must not be empty")
+    if "\0" in value or not (value.isascii() or _is_unicode(value)):
+        raise InvalidValue(f"{name} must be valid text without NUL characters: {value!r}")
+    return value
+
+
+def optional_identifier(value: Any, name: str) -> str | None:
+    """`value` if it is an identifier or None."""
+    return None if value is None else identifier(value, name)
+
+
+def optional_text(value: Any, name: str) -> str | None:
+    """`value` if it is a string or None."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidValue(f"{name} must be a string or None, not {type(value).__name__}")
+    return value
+
+
+def optional_integer(value: Any, name: str) -> int | None:
+    """`value` if it is a whole number that a database can hold, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValue(f"{name} must be a whole number, not {type(value).__name__}")
+    if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
+        raise InvalidValue(f"{name} is too large to store: {value}")
+    return value
+
+
+def optional_number(value: Any, name: str) -> float | None:
+    """`value` if it is a finite number, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidValue(f"{name} must be a finite number, not {value!r}")
+    return float(value)
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_structure(value: Any) -> None:
+    """Refuse what JSON would quietly change: keys that are not strings."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidValue(f"keys of structured content must be strings, not {key!r}")
+            _check_structure(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_structure(item)

@@ -1,0 +1,218 @@
+"""Session rows: created, read, changed, ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes.state.engine import Reading, Transaction
+from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, owner_of, parse_kind
+from hermes.state.operations import Operations, fetch_session, unknown_session
+from hermes.state.rows import Row, encode_json, identifier, optional_identifier, optional_text, timestamp_of
+
+
+class Sessions(Operations):
+    """Operations on single sessions."""
+
+    def create_session(
+        self,
+        session_id: str,
+        source: str,
+        *,
+        model: str | None = None,
+        model_config: dict[str, Any] | str | None = None,
+        system_prompt: str | None = None,
+        user_id: str | None = None,
+        parent_session_id: str | None = None,
+        cwd: str | None = None,
+        owner: str | None = None,
+        child_kind: str | None = None,
+        started_at: float | None = None,
+    ) -> str:
+        """Create a session and answer its id. One that exists stays as it is: the first writer wins."""
+        values = new_session(
+            session_id,
+            source,
+            timestamp_of(started_at, self._clock()),
+            model=model,
+            model_config=model_config,
+            system_prompt=system_prompt,
+            user_id=user_id,
+            parent_session_id=parent_session_id,
+            cwd=cwd,
+            owner=owner,
+            child_kind=child_kind,
+        )
+
+        def create(tx: Transaction) -> None:
+            if not session_exists(tx, session_id):
+                insert_session(tx, values)
+
+        self._engine.write(create)
+        return session_id
+
+    def ensure_session(self, session_id: str, source: str = "unknown", model: str | None = None, **fields: Any) -> str:
+        """Create a session unless it exists, for a caller that only knows it should."""
+        return self.create_session(session_id, source, model=model, **fields)
+
+    def get_session(self, session_id: str, owner: str | None = None) -> Row | None:
+        """A session as a dict of all its columns, or None."""
+        return self._engine.read(lambda tx: fetch_session(tx, session_id, owner))
+
+    def end_session(self, session_id: str, end_reason: str) -> bool:
+        """Close a session. The first reason stays: ending twice changes nothing."""
+        identifier(end_reason, "end_reason")
+        now = self._clock()
+        return self._engine.write(
+            lambda tx: (
+                tx.run(
+                    """UPDATE sessions SET ended_at = :now, end_reason = :reason
+                       WHERE id = :id AND ended_at IS NULL""",
+                    id=session_id,
+                    reason=end_reason,
+                    now=now,
+                )
+                == 1
+            )
+        )
+
+    def reopen_session(self, session_id: str) -> bool:
+        """Take back a session's end."""
+        return self._change(session_id, "ended_at = NULL, end_reason = NULL")
+
+    def update_session_cwd(self, session_id: str, cwd: str) -> bool:
+        """Note in which directory a session works; an empty one changes nothing."""
+        optional_text(cwd, "cwd")
+        return bool(cwd) and self._change(session_id, "cwd = :cwd", cwd=cwd)
+
+    def update_session_meta(
+        self, session_id: str, model_config_json: dict[str, Any] | str | None, model: str | None = None
+    ) -> bool:
+        """Replace a session's model configuration, and its model if one is given."""
+        optional_text(model, "model")
+        config = _config_text(model_config_json)
+        return self._change(
+            session_id, "model_config = :config, model = COALESCE(:model, model)", config=config, model=model
+        )
+
+    def update_system_prompt(self, session_id: str, system_prompt: str | None) -> bool:
+        """Keep the system prompt that a session runs with."""
+        optional_text(system_prompt, "system_prompt")
+        return self._change(session_id, "system_prompt = :prompt", prompt=system_prompt)
+
+    def update_session_model(self, session_id: str, model: str | None) -> bool:
+        """Note that a session goes on with another model."""
+        optional_text(model, "model")
+        return self._change(session_id, "model = :model", model=model)
+
+    def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
+        """Hide a conversation from lists, or show it again; its whole compression chain goes with it."""
+        return self._change_chain(session_id, "archived", bool(archived))
+
+    def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
+        """Keep a conversation from ever being pruned, or allow it again; its whole compression chain goes with it."""
+        return self._change_chain(session_id, "pinned", bool(pinned))
+
+    def _change(self, session_id: str, assignments: str, **values: Any) -> bool:
+        def change(tx: Transaction) -> bool:
+            if not session_exists(tx, session_id):
+                return False
+            tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session_id, **values)
+            return True
+
+        return self._engine.write(change)
+
+    def _change_chain(self, session_id: str, column: str, value: bool) -> bool:
+        def change(tx: Transaction) -> bool:
+            root = chain_root(tx, session_id)
+            if root is None:
+                return False
+            tx.run(
+                f"UPDATE sessions SET {column} = :value WHERE id = :root OR chain_root = :root",
+                root=root,
+                value=int(value),
+            )
+            return True
+
+        return self._engine.write(change)
+
+
+def new_session(session_id: str, source: str, started_at: float, **fields: Any) -> Row:
+    """The values of a session to be inserted, checked."""
+    for name in ("model", "system_prompt", "cwd"):
+        optional_text(fields.get(name), name)
+    for name in ("user_id", "owner"):
+        optional_identifier(fields.get(name) or None, name)
+    kind = parse_kind(fields.get("child_kind"))
+    config = _config_text(fields.get("model_config"))
+    return {
+        "id": identifier(session_id, "session_id"),
+        "source": identifier(source, "source"),
+        "user_id": fields.get("user_id"),
+        "owner": fields.get("owner") or owner_of(source, fields.get("user_id")),
+        "parent_session_id": optional_identifier(fields.get("parent_session_id") or None, "parent_session_id"),
+        "child_kind": kind or kind_from_markers(config),
+        "model": fields.get("model"),
+        "model_config": config,
+        "system_prompt": fields.get("system_prompt"),
+        "cwd": fields.get("cwd"),
+        "started_at": started_at,
+    }
+
+
+def insert_session(tx: Transaction, values: Row) -> None:
+    """Insert a session that is not there yet, linked to its parent and its compression chain."""
+    parent_id, kind = values["parent_session_id"], values["child_kind"]
+    root, archived, pinned = None, 0, 0
+    if parent_id is not None:
+        parent = tx.row("SELECT end_reason, chain_root, archived, pinned FROM sessions WHERE id = :id", id=parent_id)
+        if parent is None:
+            raise unknown_session(parent_id)
+        kind = kind or kind_from_parent(parent[0])
+        if kind == ChildKind.COMPRESSION:
+            root, archived, pinned = parent[1] or parent_id, parent[2], parent[3]
+            touch_chain(tx, root, values["started_at"])
+    tx.run(
+        """INSERT INTO sessions (
+               id, source, user_id, owner, parent_session_id, child_kind, chain_root, listed, archived, pinned, model,
+               model_config, system_prompt, cwd, started_at, last_active, chain_active)
+           VALUES (
+               :id, :source, :user_id, :owner, :parent_session_id, :child_kind, :chain_root, :listed, :archived,
+               :pinned, :model, :model_config, :system_prompt, :cwd, :started_at, :started_at, :started_at)""",
+        **{
+            **values,
+            "child_kind": kind,
+            "chain_root": root,
+            "listed": int(is_listed(parent_id, kind)),
+            "archived": archived,
+            "pinned": pinned,
+        },
+    )
+
+
+def settle_chain(tx: Transaction, session_id: str) -> None:
+    """Work out anew when a compression chain was last active, after something was taken out of it."""
+    root = chain_root(tx, session_id)
+    newest = tx.value("SELECT MAX(last_active) FROM sessions WHERE id = :root OR chain_root = :root", root=root)
+    tx.run("UPDATE sessions SET chain_active = :newest WHERE id = :root", root=root, newest=newest)
+
+
+def touch_chain(tx: Transaction, root: str, moment: float) -> None:
+    """Let the first session of a compression chain know of activity further down."""
+    tx.run("UPDATE sessions SET chain_active = :now WHERE id = :root AND chain_active < :now", root=root, now=moment)
+
+
+def session_exists(tx: Reading, session_id: str) -> bool:
+    """Whether there is such a session."""
+    return tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is not None
+
+
+def chain_root(tx: Reading, session_id: str) -> str | None:
+    """The first session of a session's compression chain, itself if it is in none, None if it does not exist."""
+    row = tx.row("SELECT COALESCE(chain_root, id) FROM sessions WHERE id = :id", id=session_id)
+    return None if row is None else row[0]
+
+
+def _config_text(config: dict[str, Any] | str | None) -> str | None:
+    if config is None or isinstance(config, str):
+        return config or None
+    return encode_json(config) if config else None

@@ -1,0 +1,144 @@
+"""Connections to one SQLite file, and the view of it that operations get."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from hermes.errors import InvalidValue
+from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.rows import MAX_INTEGER, Stored, encode_text
+
+BUSY_TIMEOUT_MS = 1000
+
+
+class SqliteDialect:
+    """SQLite's phrases."""
+
+    for_update = ""
+
+    def insert_or_ignore(self, table: str, columns: Columns) -> str:
+        """An INSERT of one row that does nothing when a unique key is taken."""
+        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_slots(columns)}) ON CONFLICT DO NOTHING"
+
+    def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
+        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        changes = [f"{column} = excluded.{column}" for column in columns]
+        changes += [f"{column} = {table}.{column} + excluded.{column}" for column in add]
+        every = [*key, *columns, *add]
+        return (
+            f"INSERT INTO {table} ({', '.join(every)}) VALUES ({_slots(every)}) "
+            f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changes)}"
+        )
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive prefix condition that walks the column's index."""
+        return f"({column} >= :{parameter} AND {column} < :{parameter} || char(0x10ffff))"
+
+
+DIALECT: Dialect = SqliteDialect()
+
+
+class View:
+    """A connection as operations see it: values bound by name, every cursor read to its end."""
+
+    dialect = DIALECT
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self.newest_message = 0
+        self._execute = connection.execute
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        return self._execute(sql, bind(values)).fetchall()
+
+    def row(self, sql: str, /, **values: Any) -> Values | None:
+        """The first row of a query."""
+        rows = self._execute(sql, bind(values)).fetchall()
+        return rows[0] if rows else None
+
+    def value(self, sql: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        rows = self._execute(sql, bind(values)).fetchall()
+        return rows[0][0] if rows else None
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        cursor = self._execute(sql, bind(values))
+        try:
+            columns = [column[0] for column in cursor.getdescription()]
+        except apsw.ExecutionCompleteError:
+            return (), []
+        return columns, cursor.fetchall()
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        self._execute(sql, bind(values)).fetchall()
+        return self.connection.changes()
+
+    def insert(self, sql: str, /, **values: Any) -> int:
+        """Execute one INSERT and answer the integer key of the new row."""
+        self._execute(sql, bind(values)).fetchall()
+        return self.connection.last_insert_rowid()
+
+    def added_message(self, message_id: int) -> None:
+        """Hear of a new message, so that the search index can follow."""
+        self.newest_message = message_id
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        self.connection.executemany(sql, [bind(values) for values in many]).fetchall()
+
+
+def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Values as SQLite can store them; the same mapping when nothing needs to change."""
+    changed: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = type(value)
+        if kind is str:
+            if not (value.isascii() and value.isprintable()) and (stored := encode_text(value)) is not value:
+                changed[name] = stored
+        elif kind is int:
+            if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
+                raise InvalidValue(f"{name} is too large to store: {value}")
+        elif value is None or kind is float or kind is Stored:
+            continue
+        elif isinstance(value, str):
+            changed[name] = encode_text(str(value))
+        elif not isinstance(value, int | float):
+            raise InvalidValue(f"{name} cannot be of type {kind.__name__}")
+    return {**values, **changed} if changed else values
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one writing connection of a process: WAL, every commit on disk before it returns."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    for pragma in ("journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 0", "foreign_keys = on"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    _set_caches(connection)
+    return connection
+
+
+def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
+    """A connection that can only read, and so never is the one that removes a WAL."""
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro" + ("&immutable=1" if immutable else "")
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    _set_caches(connection)
+    return connection
+
+
+def _set_caches(connection: apsw.Connection) -> None:
+    connection.execute("PRAGMA cache_size = -16384").fetchall()
+    connection.execute("PRAGMA temp_store = memory").fetchall()
+
+
+def _slots(columns: Columns) -> str:
+    return ", ".join(f":{column}" for column in columns)

@@ -1,0 +1,47 @@
+"""SQLite as an engine of the session store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar, cast
+
+from hermes.errors import StoreClosed
+from hermes.state.engine import Reading, Transaction
+from hermes.state.sqlite import store
+from hermes.state.sqlite.connection import View
+
+T = TypeVar("T")
+
+WRITE_TIMEOUT_S = 30.0
+
+
+class SqliteEngine:
+    """One opener's handle on a shared file, with its own patience."""
+
+    name = "sqlite"
+
+    def __init__(self, path: Path, *, read_only: bool = False, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
+        self.path = path
+        self._write_timeout_s = write_timeout_s
+        self._store: store.SharedStore | None = store.acquire(path, read_only=read_only)
+        self.read_only = self._store.read_only
+
+    def read(self, work: Callable[[Reading], T], /) -> T:
+        """Run `work` on a consistent view. Readers never wait for writers."""
+        return self._opened().read(cast(Callable[[View], T], work))
+
+    def write(self, work: Callable[[Transaction], T], /) -> T:
+        """Run `work` in a transaction; what it did is durable when this returns."""
+        return self._opened().write(cast(Callable[[View], T], work), self._write_timeout_s)
+
+    def close(self) -> None:
+        """Let go of the file; a second call does nothing."""
+        opened, self._store = self._store, None
+        if opened is not None:
+            store.release(opened)
+
+    def _opened(self) -> store.Parts:
+        if self._store is None:
+            raise StoreClosed
+        return self._store.parts()

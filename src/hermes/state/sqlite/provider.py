@@ -1,0 +1,56 @@
+"""The session store on SQLite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hermes.clock import Clock, system_clock
+from hermes.errors import InvalidValue
+from hermes.state.provider import SessionDBProvider, default_path
+from hermes.state.sqlite.engine import WRITE_TIMEOUT_S, SqliteEngine
+
+_last_init_error: str | None = None
+
+
+class SQLiteSessionDBProvider(SessionDBProvider):
+    """A session store in one file; safe for threads, shared within a process, fair between processes."""
+
+    def __init__(
+        self,
+        db_path: str | os.PathLike[str] | None = None,
+        read_only: bool = False,
+        *,
+        write_timeout_s: float = WRITE_TIMEOUT_S,
+        clock: Clock = system_clock,
+    ) -> None:
+        global _last_init_error
+        try:
+            self.db_path = _checked_path(db_path)
+            super().__init__(SqliteEngine(self.db_path, read_only=read_only, write_timeout_s=write_timeout_s), clock)
+        except Exception as exc:
+            _last_init_error = f"{type(exc).__name__}: {exc}"
+            raise
+
+
+def get_last_init_error() -> str | None:
+    """Why a store could not be opened the last time that happened in this process."""
+    return _last_init_error
+
+
+def format_session_db_unavailable(prefix: str = "Session database not available") -> str:
+    """A sentence for people: that there is no store, and why."""
+    return f"{prefix}: {_last_init_error}." if _last_init_error else f"{prefix}."
+
+
+def _checked_path(db_path: str | os.PathLike[str] | None) -> Path:
+    if db_path is None:
+        return default_path()
+    if not isinstance(db_path, str | os.PathLike):
+        raise InvalidValue(f"db_path must be a path, not {type(db_path).__name__}")
+    text = os.fspath(db_path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InvalidValue(f"db_path must be a path: {text!r}")
+    if text.startswith((":", "file:")):
+        raise InvalidValue(f"{text!r} is not a path of a file", hint="use a file in a temporary directory")
+    return Path(text).absolute()

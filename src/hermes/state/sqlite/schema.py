@@ -1,0 +1,274 @@
+"""Whose a database file is, and how it is brought to the present: created, upgraded, healed, or only read."""
+
+from __future__ import annotations
+
+import time
+from binascii import crc32
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from hermes.errors import ConfigError, NotADatabase, StoreBusy, StoreTooNew, StoreUnavailable
+from hermes.home import create_private_file, ensure_private_dir
+from hermes.log import inform, warn
+from hermes.state.sqlite import fulltext, overlay, upgrade
+from hermes.state.sqlite.connection import View, open_reader, open_writer
+from hermes.state.sqlite.faults import is_busy
+from hermes.state.sqlite.lock import WriterLock
+
+SCHEMA_VERSION = 11
+FORMAT = 1
+"""What this code can read and write; a file's `min_reader` and `min_writer` are compared with it."""
+
+OPEN_TIMEOUT_S = 120.0
+
+
+class Standing(StrEnum):
+    """Whose a file is."""
+
+    FRESH = "fresh"
+    CURRENT = "current"
+    OURS = "ours"
+    """Ours, but something is to be done: a later addition, or what another program changed."""
+    OLD = "old"
+    UPSTREAM = "upstream"
+    """Written by a later version of another program: never altered."""
+
+
+class Inspection(NamedTuple):
+    """What a file says about itself."""
+
+    standing: Standing
+    version: int
+    min_reader: int = 0
+    min_writer: int = 0
+
+
+class Opened(NamedTuple):
+    """A file ready for writing."""
+
+    connection: apsw.Connection
+    lock: WriterLock
+    indexed_upto: int
+    backlog: int
+
+
+@cache
+def schema_sql() -> str:
+    """The schema of a new file."""
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+
+
+@cache
+def ledger() -> dict[str, str]:
+    """The names of our additions and the checksum of each."""
+    # Not a secret to keep, only a change to notice: the checksum that is at hand without loading OpenSSL.
+    return {"0001_store": f"{crc32(schema_sql().encode()):08x}"}
+
+
+def open_for_writing(path: Path) -> Opened | None:
+    """Bring a file to the present and open it; None if it belongs to another program and may only be read."""
+    _prepare_place(path)
+    inspection = inspect(path)
+    lock = WriterLock(path)
+    try:
+        if inspection.standing is not Standing.UPSTREAM and inspection.standing is not Standing.CURRENT:
+            _acquire(lock)
+            try:
+                # Whoever had the lock before may have done it already.
+                inspection = inspect(path)
+                if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
+                    _bring_up(path, inspection)
+            finally:
+                lock.release()
+        if inspection.standing is Standing.UPSTREAM:
+            warn(__name__, "%s; %s", f"{path} has schema {inspection.version} of another program", read_only_hint(path))
+            lock.close()
+            return None
+        return _open_current(path, lock)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def inspect(path: Path) -> Inspection:
+    """Look at a file without changing a byte of it."""
+    if not path.exists() or (path.stat().st_size == 0 and not Path(f"{path}-wal").exists()):
+        return Inspection(Standing.FRESH, 0)
+    connection = open_reader(path)
+    try:
+        return _inspect(View(connection), path)
+    finally:
+        connection.close()
+
+
+def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
+    """How to open a file that is only read, whoever wrote it and wherever it lies."""
+    if path.is_dir():
+        raise NotADatabase(f"{path} is a directory", hint="name the database file in it")
+    if not path.exists():
+        raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
+    immutable = not _can_share(path)
+
+    def connect() -> apsw.Connection:
+        connection = open_reader(path, immutable=immutable)
+        view = View(connection)
+        inspection = _inspect(view, path)
+        if inspection.min_reader > FORMAT:
+            raise StoreTooNew(f"{path} was written by a newer version of Hermes")
+        if inspection.standing not in (Standing.CURRENT, Standing.OURS):
+            overlay.show_as_current(view, schema_sql())
+        return connection
+
+    connect().close()
+    return connect
+
+
+def read_only_hint(path: Path) -> str:
+    """What a person can do who wants to write to a file that is only read."""
+    return f"to go on with its sessions here, import them: SessionDB().import_database({str(path)!r})"
+
+
+def _prepare_place(path: Path) -> None:
+    if path.is_dir():
+        raise NotADatabase(f"{path} is a directory", hint="name a file in it, such as state.db")
+    try:
+        ensure_private_dir(path.parent)
+        create_private_file(path)
+    except ConfigError as exc:
+        raise StoreUnavailable(exc.message, hint=exc.hint) from exc
+    except OSError as exc:
+        raise StoreUnavailable(
+            f"{path} cannot be created: {exc.strerror}",
+            hint=f"check that you may write to {path.parent}, or set HERMES_HOME",
+        ) from exc
+
+
+def _inspect(view: View, path: Path) -> Inspection:
+    tables = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    if not tables - {"sqlite_sequence"}:
+        return Inspection(Standing.FRESH, 0)
+    if not {"sessions", "messages"} <= tables:
+        raise NotADatabase(f"{path} is an SQLite database, but not one of sessions")
+    version = _version(view) if "schema_version" in tables else 0
+    if "hermes_ledger" not in tables:
+        return Inspection(Standing.OLD if version <= SCHEMA_VERSION else Standing.UPSTREAM, version)
+    meta: dict[str, str] = dict(
+        view.rows("SELECT key, value FROM state_meta WHERE key IN ('min_reader', 'min_writer', 'schema_cookie')")
+    )
+    applied: dict[str, str] = dict(view.rows("SELECT name, checksum FROM hermes_ledger"))
+    untouched = (
+        version == SCHEMA_VERSION
+        and meta.get("schema_cookie") == str(view.value("PRAGMA schema_version"))
+        and ledger().items() <= applied.items()
+        and not upgrade.has_foreign_rows(view)
+    )
+    return Inspection(
+        Standing.CURRENT if untouched else Standing.OURS,
+        version,
+        min_reader=int(meta.get("min_reader") or 0),
+        min_writer=int(meta.get("min_writer") or 0),
+    )
+
+
+def _version(view: View) -> int:
+    return int(view.value("SELECT MAX(version) FROM schema_version") or 0)
+
+
+def _bring_up(path: Path, inspection: Inspection) -> None:
+    """Create, upgrade or heal a file in one transaction; a crash in the middle changes nothing."""
+    if inspection.min_writer > FORMAT:
+        raise StoreTooNew(
+            f"{path} was written by a newer version of Hermes",
+            hint="update Hermes, or open it with read_only=True; the file was left as it is",
+        )
+    connection = open_writer(path)
+    try:
+        view = View(connection)
+        _begin(view)
+        if inspection.standing is Standing.OLD:
+            saved = upgrade.back_up(path, inspection.version)
+            inform(__name__, "upgrading %s from schema %s; a copy is kept as %s", path, inspection.version, saved)
+        if inspection.standing is not Standing.FRESH:
+            upgrade.reconcile(view, schema_sql())
+        connection.execute(schema_sql()).fetchall()
+        if inspection.standing is Standing.OLD:
+            upgrade.mark_all_stale(view)
+        upgrade.adopt(view)
+        _record(view)
+        view.run("COMMIT")
+        # The cookie counts schema changes; it is settled only once they are committed.
+        view.run(
+            "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
+            cookie=str(view.value("PRAGMA schema_version")),
+        )
+    finally:
+        connection.close()
+
+
+def _record(view: View) -> None:
+    """Note in the file what it is now."""
+    now = time.time()
+    view.run("DELETE FROM schema_version")
+    view.run("INSERT INTO schema_version (version) VALUES (:version)", version=SCHEMA_VERSION)
+    for name, checksum in ledger().items():
+        view.run(
+            """INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :now)
+               ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum""",
+            name=name,
+            checksum=checksum,
+            now=now,
+        )
+    defaults = {fulltext.INDEXED_UPTO: "0", "schema_cookie": "", "min_reader": str(FORMAT), "min_writer": str(FORMAT)}
+    for key, value in defaults.items():
+        view.run(
+            "INSERT INTO state_meta (key, value) VALUES (:key, :value) ON CONFLICT DO NOTHING", key=key, value=value
+        )
+    for table in ("messages_fts", "messages_fts_trigram"):
+        # Many small segments are cheap to write; they are merged sixteen at a time.
+        view.run(f"INSERT INTO {table}({table}, rank) VALUES ('automerge', 16)")
+
+
+def _open_current(path: Path, lock: WriterLock) -> Opened:
+    connection = open_writer(path)
+    view = View(connection)
+    mark = fulltext.indexed_upto(view)
+    newest = view.value("SELECT seq FROM sqlite_sequence WHERE name = 'messages'") or 0
+    view.added_message(newest)
+    return Opened(connection, lock, indexed_upto=mark, backlog=newest - mark)
+
+
+def _acquire(lock: WriterLock) -> None:
+    deadline = time.monotonic() + OPEN_TIMEOUT_S
+    while not lock.try_acquire():
+        if time.monotonic() > deadline:
+            raise StoreBusy(f"another process is upgrading or writing the session database ({lock.holder()})")
+        time.sleep(0.01)
+
+
+def _begin(view: View) -> None:
+    deadline = time.monotonic() + OPEN_TIMEOUT_S
+    while True:
+        try:
+            view.run("BEGIN IMMEDIATE")
+            return
+        except apsw.Error as exc:
+            if not is_busy(exc) or time.monotonic() > deadline:
+                raise
+
+
+def _can_share(path: Path) -> bool:
+    """Whether SQLite can keep its shared memory beside the file, as readers of a WAL need."""
+    try:
+        connection = open_reader(path)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        finally:
+            connection.close()
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        return False
+    return True

@@ -1,0 +1,269 @@
+"""Bringing an old file's tables and rows to the present, without losing one of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import apsw
+
+from hermes.state import titling
+from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, owner_of
+from hermes.state.rows import decode_content, preview_of
+from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.connection import View, open_reader
+
+FTS_TABLES = ("messages_fts", "messages_fts_trigram")
+
+
+def back_up(path: Path, version: int) -> Path:
+    """Copy a database while its writer waits; the copy counts only when it is complete and on disk."""
+    target = Path(f"{path}.pre-{version}-{time.strftime('%Y%m%d_%H%M%S')}")
+    number = 1
+    while target.exists():
+        number += 1
+        target = Path(f"{path}.pre-{version}-{time.strftime('%Y%m%d_%H%M%S')}-{number}")
+    partial = Path(f"{target}.partial")
+    os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
+    source, copy = open_reader(path), apsw.Connection(str(partial))
+    try:
+        with copy.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(10_000)
+    except BaseException:
+        copy.close()
+        partial.unlink(missing_ok=True)
+        raise
+    finally:
+        source.close()
+    copy.close()
+    partial.replace(target)
+    return target
+
+
+def reconcile(view: View, schema_sql: str) -> None:
+    """Give the file every table and column it lacks, and drop what has another form today."""
+    wanted = apsw.Connection(":memory:")
+    wanted.execute(schema_sql).fetchall()
+    model = View(wanted)
+    _drop_changed(view, model)
+    for name, sql in model.rows(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+    ):
+        if name.startswith((*FTS_TABLES, "sqlite_")):
+            continue
+        if not _columns(view, name):
+            view.run(sql)
+        present = _columns(view, name)
+        for column, declaration in _columns(model, name).items():
+            if column not in present:
+                view.run(f"ALTER TABLE {name} ADD COLUMN {column} {declaration}")
+    _free_titles(view)
+    view.run("UPDATE messages SET uid = 'row-' || id WHERE uid IS NULL")
+    wanted.close()
+
+
+def mark_all_stale(view: View) -> None:
+    """Have every session counted anew."""
+    view.run("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")
+    view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages")
+
+
+def has_foreign_rows(view: View) -> bool:
+    """Whether another program has written to this store since it was last opened."""
+    return (
+        view.value("SELECT session_id FROM stale_sessions LIMIT 1") is not None
+        or view.value("SELECT id FROM messages WHERE uid IS NULL LIMIT 1") is not None
+    )
+
+
+def adopt(view: View) -> None:
+    """Make the sessions that another program wrote ours: uids, kinds, counters, previews, usage."""
+    if not has_foreign_rows(view):
+        return
+    view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages WHERE uid IS NULL")
+    _give_orphans_a_session(view)
+    view.run("INSERT OR IGNORE INTO stale_index SELECT id FROM messages WHERE uid IS NULL")
+    view.run("""UPDATE messages SET uid = 'row-' || id
+                WHERE uid IS NULL AND session_id IN (SELECT session_id FROM stale_sessions)""")
+    view.run("""UPDATE sessions SET parent_session_id = NULL
+                WHERE parent_session_id IS NOT NULL AND id IN (SELECT session_id FROM stale_sessions)
+                  AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.id = sessions.parent_session_id)""")
+    _set_kinds(view)
+    _recount(view)
+    _set_previews(view)
+    _set_chains(view)
+    _open_usage(view)
+    view.run("DELETE FROM stale_sessions")
+
+
+def _drop_changed(view: View, model: View) -> None:
+    """Drop indexes, triggers and full-text tables that are not as they are today; they will be made anew."""
+    wanted = {name: _normal(sql) for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")}
+    present = view.rows("SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL")
+    lost = False
+    for kind, name, sql in present:
+        is_fts_trigger = kind == "trigger" and name.startswith(FTS_TABLES)
+        if (is_fts_trigger or (kind in ("index", "trigger") and name in wanted)) and wanted.get(name) != _normal(sql):
+            view.run(f'DROP {kind} IF EXISTS "{name}"')
+            # Another program's trigger may have filled the index in its own way.
+            lost = lost or is_fts_trigger
+    for table in FTS_TABLES:
+        sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
+        if sql is None or _normal(sql) != wanted[table]:
+            view.run(f"DROP TABLE IF EXISTS {table}")
+            lost = True
+    if lost:
+        _forget_index(view)
+
+
+def _forget_index(view: View) -> None:
+    """Start the full-text tables over: both are filled from the first message on."""
+    for table in FTS_TABLES:
+        view.run(f"DROP TABLE IF EXISTS {table}")
+    if _columns(view, "state_meta"):
+        view.run("UPDATE state_meta SET value = '0' WHERE key = :key", key=fulltext.INDEXED_UPTO)
+
+
+def _columns(view: View, table: str) -> dict[str, str]:
+    """A table's columns with what ALTER TABLE needs to add each."""
+    declared = {}
+    for _, name, kind, not_null, default, *_ in view.rows(f"PRAGMA table_info({table})"):
+        parts = [kind, "NOT NULL" if not_null and default is not None else "", f"DEFAULT {default}" if default else ""]
+        declared[name] = " ".join(part for part in parts if part)
+    return declared
+
+
+def _normal(sql: str) -> str:
+    return re.sub(r"\s+", " ", sql.replace("IF NOT EXISTS ", "")).replace("( ", "(").replace(" )", ")").strip()
+
+
+def _free_titles(view: View) -> None:
+    """Number the titles that more than one session has, in the order of their start."""
+    doubled = view.rows("SELECT title FROM sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1")
+    for (title,) in doubled:
+        holders = view.rows("SELECT id FROM sessions WHERE title = :title ORDER BY started_at, id", title=title)
+        for (session_id,) in holders[1:]:
+            number = 2
+            while view.row("SELECT 1 FROM sessions WHERE title = :t", t=titling.numbered(title, number)):
+                number += 1
+            view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.numbered(title, number), id=session_id)
+
+
+def _give_orphans_a_session(view: View) -> None:
+    view.run("""INSERT INTO sessions (id, source, started_at, last_active, chain_active)
+                SELECT m.session_id, 'unknown', MIN(m.timestamp), MAX(m.timestamp), MAX(m.timestamp)
+                FROM messages m JOIN stale_sessions USING (session_id)
+                WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = m.session_id) GROUP BY m.session_id""")
+
+
+def _set_kinds(view: View) -> None:
+    rows = view.rows("""
+        SELECT s.id, s.source, s.user_id, s.owner, s.model_config, s.parent_session_id, s.child_kind,
+               p.end_reason, s.started_at >= p.ended_at, s.started_at
+        FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
+        WHERE s.id IN (SELECT session_id FROM stale_sessions)""")
+    kinds: dict[str, str | None] = {}
+    followers: dict[str, list[tuple[bool, float, str]]] = {}
+    for session_id, _, _, _, config, parent, kind, end_reason, followed, started_at in rows:
+        kinds[session_id] = kind or kind_from_markers(config)
+        if parent is not None and kinds[session_id] is None:
+            kinds[session_id] = kind_from_parent(end_reason)
+            if kinds[session_id] == ChildKind.COMPRESSION:
+                followers.setdefault(parent, []).append((bool(followed), started_at, session_id))
+    for siblings in followers.values():
+        # Old files do not say which child went on. Those begun after the parent's end did; if the clock stepped back
+        # and there is none, the newest did.
+        going_on = {name for followed, _, name in siblings if followed} or {max(siblings)[2]}
+        for _, _, name in siblings:
+            if name not in going_on:
+                kinds[name] = None
+    for session_id, source, user_id, owner, _, parent, *_ in rows:
+        view.run(
+            "UPDATE sessions SET child_kind = :kind, listed = :listed, owner = :owner WHERE id = :id",
+            id=session_id,
+            kind=kinds[session_id],
+            listed=int(is_listed(parent, kinds[session_id])),
+            owner=owner or owner_of(source, user_id),
+        )
+
+
+def _recount(view: View) -> None:
+    view.run("""
+        UPDATE sessions SET
+            message_count = (SELECT count(*) FROM messages m WHERE m.session_id = sessions.id AND m.active = 1),
+            last_active = COALESCE(
+                (SELECT MAX(m.timestamp) FROM messages m WHERE m.session_id = sessions.id), started_at),
+            tool_call_count = COALESCE((
+                SELECT SUM(CASE WHEN NOT json_valid(tool_calls) OR json_type(tool_calls) <> 'array' THEN 1
+                                ELSE json_array_length(tool_calls) END)
+                FROM messages m WHERE m.session_id = sessions.id AND m.active = 1 AND m.tool_calls IS NOT NULL), 0)
+        WHERE id IN (SELECT session_id FROM stale_sessions)""")
+    view.run("DELETE FROM session_tools WHERE session_id IN (SELECT session_id FROM stale_sessions)")
+    view.run("""
+        INSERT INTO session_tools (session_id, tool_name, calls)
+        SELECT session_id, tool, count(*) FROM (
+            SELECT m.session_id,
+                   COALESCE(json_extract(call.value, '$.function.name'), json_extract(call.value, '$.name')) AS tool
+            FROM messages m, json_each(
+                CASE WHEN json_valid(m.tool_calls) AND json_type(m.tool_calls) = 'array' THEN m.tool_calls ELSE '[]' END
+            ) AS call
+            WHERE m.tool_calls IS NOT NULL AND m.active = 1 AND call.type = 'object'
+              AND m.session_id IN (SELECT session_id FROM stale_sessions))
+        WHERE typeof(tool) = 'text' AND tool <> '' GROUP BY session_id, tool""")
+
+
+def _set_previews(view: View) -> None:
+    rows = view.rows("""
+        SELECT stale.session_id, (
+            SELECT m.content FROM messages m
+            WHERE m.session_id = stale.session_id AND m.role = 'user' AND m.content IS NOT NULL AND m.active = 1
+            ORDER BY m.id LIMIT 1)
+        FROM stale_sessions stale""")
+    for session_id, content in rows:
+        preview = None if content is None else preview_of(decode_content(content))
+        view.run("UPDATE sessions SET preview = :preview WHERE id = :id", id=session_id, preview=preview)
+
+
+def _set_chains(view: View) -> None:
+    """Tell every session of a compression chain where the chain began, and the first one when it was last active."""
+    parents: dict[str, str] = dict(
+        view.rows("SELECT id, parent_session_id FROM sessions WHERE child_kind = 'compression'")
+    )
+    for session_id in parents:
+        root, seen = session_id, {session_id}
+        while (parent := parents.get(root)) is not None and parent not in seen:
+            root = parent
+            seen.add(root)
+        if root != session_id:
+            view.run("UPDATE sessions SET chain_root = :root WHERE id = :id", id=session_id, root=root)
+    view.run("""
+        UPDATE sessions SET chain_active = MAX(
+            last_active,
+            COALESCE((SELECT MAX(c.last_active) FROM sessions c WHERE c.chain_root = sessions.id), last_active))
+        WHERE id IN (SELECT session_id FROM stale_sessions)
+           OR id IN (SELECT s.chain_root FROM sessions s JOIN stale_sessions t ON t.session_id = s.id)""")
+
+
+def _open_usage(view: View) -> None:
+    """Book what the counters hold beyond the sum of the events, so that the two agree."""
+    counters = (
+        "api_call_count",
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+        "estimated_cost_usd",
+        "actual_cost_usd",
+    )
+    booked = "COALESCE((SELECT SUM(e.{0}) FROM usage_events e WHERE e.session_id = s.id), 0)"
+    gaps = ", ".join(f"COALESCE(s.{name}, 0) - {booked.format(name)} AS {name}" for name in counters)
+    view.run(f"""
+        INSERT INTO usage_events (session_id, at, kind, model, billing_provider, {", ".join(counters)})
+        SELECT id, started_at, 'opening', model, billing_provider, {", ".join(counters)}
+        FROM (SELECT s.id, s.started_at, s.model, s.billing_provider, {gaps} FROM sessions s
+              WHERE s.id IN (SELECT session_id FROM stale_sessions))
+        WHERE {" OR ".join(f"ABS({name}) > 1e-12" for name in counters)}""")

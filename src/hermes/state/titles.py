@@ -1,0 +1,105 @@
+"""Titles: set, looked up, numbered."""
+
+from __future__ import annotations
+
+from hermes.errors import TitleTaken
+from hermes.state import titling
+from hermes.state.engine import Reading, Transaction
+from hermes.state.operations import Operations
+from hermes.state.rows import Row, session_row
+
+
+class Titles(Operations):
+    """Operations on the names that people give to sessions."""
+
+    sanitize_title = staticmethod(titling.sanitize)
+    MAX_TITLE_LENGTH = titling.MAX_TITLE_LENGTH
+
+    def set_session_title(self, session_id: str, title: str | None) -> bool:
+        """Name a session, or take its name away with an empty one; False if there is no such session."""
+        cleaned = titling.sanitize(title)
+
+        def name(tx: Transaction) -> bool:
+            session = tx.row(f"SELECT owner FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+            if cleaned is not None:
+                _refuse_taken(tx, session_id, cleaned, asker=session[0] if session else None)
+            if session is None:
+                return False
+            tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=cleaned, id=session_id)
+            return True
+
+        return self._engine.write(name)
+
+    def get_session_title(self, session_id: str, owner: str | None = None) -> str | None:
+        """A session's title, or None."""
+        row = self._engine.read(
+            lambda tx: tx.table(
+                f"SELECT title FROM sessions WHERE id = :id {_scope(owner)}", id=session_id, owner=owner
+            )
+        )
+        return session_row(row[0], row[1][0])["title"] if row[1] else None
+
+    def get_session_by_title(self, title: str, owner: str | None = None) -> Row | None:
+        """The session with exactly this title, or None."""
+        columns, rows = self._engine.read(
+            lambda tx: tx.table(
+                f"SELECT * FROM sessions WHERE title = :title {_scope(owner)}", title=title, owner=owner
+            )
+        )
+        return session_row(columns, rows[0]) if rows else None
+
+    def resolve_session_by_title(self, title: str, owner: str | None = None) -> str | None:
+        """The newest session of a title's lineage: the one with the highest number, else the title itself."""
+
+        def resolve(tx: Reading) -> str | None:
+            variants = {
+                name: session_id for name, session_id in _lineage(tx, title, owner) if titling.is_variant(title, name)
+            }
+            if not variants:
+                return None
+            return variants[max(variants, key=lambda name: titling.split_number(name)[1] if name != title else 0)]
+
+        return self._engine.read(resolve)
+
+    def get_next_title_in_lineage(self, base_title: str) -> str:
+        """The title for a session that goes on where `base_title` left off: `base #2`, `base #3`, ..."""
+        return self._engine.read(lambda tx: next_title(tx, base_title))
+
+
+def next_title(tx: Reading, base_title: str) -> str:
+    """The first free title of a lineage."""
+    base = titling.split_number(base_title)[0]
+    number = titling.next_number(base, [name for name, _ in _lineage(tx, base, None)])
+    if number is None:
+        return base
+    # Where the base had to be shortened for the number, another lineage may have taken the result.
+    while tx.value("SELECT 1 FROM sessions WHERE title = :title", title=titling.numbered(base, number)) is not None:
+        number += 1
+    return titling.numbered(base, number)
+
+
+def _lineage(tx: Reading, base: str, owner: str | None) -> list[tuple[str, str]]:
+    """The titles that are the base or may be the base with a number, with their sessions."""
+    return [
+        (title, session_id)
+        for title, session_id in tx.rows(
+            f"""SELECT title, id FROM sessions
+                WHERE (title = :base OR {tx.dialect.starts_with("title", "stem")}) {_scope(owner)}""",
+            base=base,
+            stem=f"{base} #",
+            owner=owner,
+        )
+    ]
+
+
+def _refuse_taken(tx: Reading, session_id: str, title: str, asker: str | None) -> None:
+    holder = tx.row("SELECT id, owner FROM sessions WHERE title = :title AND id <> :id", title=title, id=session_id)
+    if holder is None:
+        return
+    # Titles are unique for everybody, but whose session has one is told only to its owner and to the terminal.
+    where = f" by session {holder[0]}" if asker is None or asker == holder[1] else ""
+    raise TitleTaken(f"the title {title!r} is already in use{where}")
+
+
+def _scope(owner: str | None) -> str:
+    return "" if owner is None else "AND owner = :owner"

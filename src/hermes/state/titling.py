@@ -1,0 +1,53 @@
+"""Pure rules about titles: how they are cleaned, and how they are numbered."""
+
+from __future__ import annotations
+
+import re
+
+from hermes.errors import InvalidTitle
+
+MAX_TITLE_LENGTH = 100
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc\ufff9-\ufffb]")
+_NUMBERED = re.compile(r"^(.+) #([0-9]{1,9})$", re.DOTALL)
+
+
+def sanitize(title: str | None) -> str | None:
+    """A title as it is stored: no control or invisible characters, single spaces, at most 100 characters."""
+    if title is not None and not isinstance(title, str):
+        raise InvalidTitle(f"a title must be a string, not {type(title).__name__}")
+    if not title:
+        return None
+    cleaned = " ".join(_INVISIBLE.sub("", _CONTROLS.sub("", title)).split())
+    if len(cleaned) > MAX_TITLE_LENGTH:
+        raise InvalidTitle(
+            f"title too long: {len(cleaned)} characters, at most {MAX_TITLE_LENGTH} are allowed",
+            hint="shorten it",
+        )
+    if not cleaned.isascii() and any("\ud800" <= character <= "\udfff" for character in cleaned):
+        raise InvalidTitle("a title must be valid text")
+    return cleaned or None
+
+
+def split_number(title: str) -> tuple[str, int]:
+    """`("Docker", 3)` for `Docker #3`, and number 1 for a title without one."""
+    match = _NUMBERED.match(title)
+    return (match[1], int(match[2])) if match else (title, 1)
+
+
+def numbered(base: str, number: int) -> str:
+    """`base #number`, the base shortened where the whole would be too long."""
+    suffix = f" #{number}"
+    return base[: MAX_TITLE_LENGTH - len(suffix)].rstrip() + suffix
+
+
+def is_variant(base: str, title: str) -> bool:
+    """Whether a title is the base itself or the base with a number."""
+    return title == base or (title.startswith(base + " #") and split_number(title)[0] == base)
+
+
+def next_number(base: str, titles: list[str]) -> int | None:
+    """The number that the next title of this lineage gets, or None if nobody has the base yet."""
+    taken = [split_number(title)[1] for title in titles if is_variant(base, title)]
+    return max(taken) + 1 if taken else None

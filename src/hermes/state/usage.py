@@ -1,0 +1,166 @@
+"""Tokens and money: counted per session, booked as events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes.state.engine import Reading, Transaction, Values
+from hermes.state.operations import Operations, may_see
+from hermes.state.rows import Row, decode_text, optional_integer, optional_number, optional_text, session_row
+from hermes.state.sessions import insert_session, new_session, session_exists
+
+COUNTERS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "api_call_count",
+)
+COSTS = ("estimated_cost_usd", "actual_cost_usd")
+LATEST_WINS = ("cost_status", "cost_source", "pricing_version")
+FIRST_WINS = ("billing_provider", "billing_base_url", "billing_mode", "model")
+
+
+class Usage(Operations):
+    """Operations on token counts and costs."""
+
+    def update_token_counts(
+        self,
+        session_id: str,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        model: str | None = None,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+        reasoning_tokens: int | None = None,
+        estimated_cost_usd: float | None = None,
+        actual_cost_usd: float | None = None,
+        cost_status: str | None = None,
+        cost_source: str | None = None,
+        pricing_version: str | None = None,
+        billing_provider: str | None = None,
+        billing_base_url: str | None = None,
+        billing_mode: str | None = None,
+        api_call_count: int | None = None,
+        absolute: bool = False,
+    ) -> None:
+        """Add to a session's counters, or with `absolute` set those that are given; an unknown session is created."""
+        given: Row = {
+            "input_tokens": optional_integer(input_tokens, "input_tokens"),
+            "output_tokens": optional_integer(output_tokens, "output_tokens"),
+            "cache_read_tokens": optional_integer(cache_read_tokens, "cache_read_tokens"),
+            "cache_write_tokens": optional_integer(cache_write_tokens, "cache_write_tokens"),
+            "reasoning_tokens": optional_integer(reasoning_tokens, "reasoning_tokens"),
+            "api_call_count": optional_integer(api_call_count, "api_call_count"),
+            "estimated_cost_usd": optional_number(estimated_cost_usd, "estimated_cost_usd"),
+            "actual_cost_usd": optional_number(actual_cost_usd, "actual_cost_usd"),
+        }
+        notes: Row = {
+            "cost_status": cost_status,
+            "cost_source": cost_source,
+            "pricing_version": pricing_version,
+            "billing_provider": billing_provider,
+            "billing_base_url": billing_base_url,
+            "billing_mode": billing_mode,
+            "model": model,
+        }
+        for name, value in notes.items():
+            optional_text(value, name)
+        fresh = new_session(session_id, "unknown", self._clock(), model=model)
+
+        def update(tx: Transaction) -> None:
+            if not session_exists(tx, session_id):
+                insert_session(tx, fresh)
+            session = _counters(tx, session_id)
+            totals = _totals(session, given, absolute=absolute)
+            _book(tx, session, totals, notes, absolute=absolute, now=fresh["started_at"])
+            _store(tx, session, totals, notes)
+
+        self._engine.write(update)
+
+    def usage_by_model(self, *, owner: str | None = None) -> list[Row]:
+        """Sessions, tokens and cost per model, the dearest first."""
+        scope = "" if owner is None else "AND owner = :owner"
+        return self._report(
+            f"""SELECT model, COUNT(*) AS session_count, SUM(input_tokens) AS total_input,
+                       SUM(output_tokens) AS total_output, SUM(estimated_cost_usd) AS total_cost
+                FROM sessions WHERE model IS NOT NULL {scope}
+                GROUP BY model ORDER BY COALESCE(SUM(estimated_cost_usd), 0) DESC, model""",
+            owner=owner,
+        )
+
+    def top_sessions(self, limit: int = 10, *, owner: str | None = None) -> list[Row]:
+        """The sessions that used the most tokens."""
+        scope = "" if owner is None else "WHERE owner = :owner"
+        return self._report(
+            f"""SELECT id, title, model, input_tokens + output_tokens AS total_tokens, estimated_cost_usd
+                FROM sessions {scope} ORDER BY input_tokens + output_tokens DESC, id LIMIT :limit""",
+            limit=max(0, limit),
+            owner=owner,
+        )
+
+    def get_session_tools(self, session_id: str, owner: str | None = None) -> dict[str, int]:
+        """How often a session called each tool, the most used first."""
+
+        def tools(tx: Reading) -> list[Values]:
+            if not may_see(tx, session_id, owner):
+                return []
+            return tx.rows(
+                "SELECT tool_name, calls FROM session_tools WHERE session_id = :id ORDER BY calls DESC, tool_name",
+                id=session_id,
+            )
+
+        return {decode_text(name): calls for name, calls in self._engine.read(tools)}
+
+    def list_usage_events(self, session_id: str, owner: str | None = None) -> list[Row]:
+        """Every booking of a session's tokens and costs, oldest first."""
+        scope = "" if owner is None else "AND session_id IN (SELECT id FROM sessions WHERE owner = :owner)"
+        return self._report(
+            f"SELECT * FROM usage_events WHERE session_id = :id {scope} ORDER BY id", id=session_id, owner=owner
+        )
+
+    def _report(self, sql: str, **values: Any) -> list[Row]:
+        columns, rows = self._engine.read(lambda tx: tx.table(sql, **values))
+        return [session_row(columns, row) for row in rows]
+
+
+def _counters(tx: Transaction, session_id: str) -> Row:
+    columns = ("id", *COUNTERS, *COSTS, *FIRST_WINS)
+    row = tx.row(f"SELECT {', '.join(columns)} FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+    assert row is not None
+    return session_row(columns, row)
+
+
+def _totals(session: Row, given: Row, *, absolute: bool) -> Row:
+    """What each counter will be; only those that were given are in it."""
+    return {
+        name: value if absolute else (session[name] or 0) + value for name, value in given.items() if value is not None
+    }
+
+
+def _book(tx: Transaction, session: Row, totals: Row, notes: Row, *, absolute: bool, now: float) -> None:
+    """Write the change down as an event; what changes nothing leaves no trace."""
+    changes = {name: total - (session[name] or 0) for name, total in totals.items()}
+    if not any(changes.values()):
+        return
+    columns = ["session_id", "at", "kind", "model", "billing_provider", *COUNTERS, *COSTS]
+    tx.run(
+        f"INSERT INTO usage_events ({', '.join(columns)}) VALUES ({', '.join(f':{column}' for column in columns)})",
+        session_id=session["id"],
+        at=now,
+        kind="absolute" if absolute else "delta",
+        model=notes["model"] or session["model"],
+        billing_provider=notes["billing_provider"] or session["billing_provider"],
+        **{name: changes.get(name, 0) for name in COUNTERS},
+        **{name: changes.get(name) for name in COSTS},
+    )
+
+
+def _store(tx: Transaction, session: Row, totals: Row, notes: Row) -> None:
+    values = dict(totals)
+    values |= {name: notes[name] for name in LATEST_WINS if notes[name] is not None}
+    values |= {name: notes[name] for name in FIRST_WINS if session[name] is None and notes[name] is not None}
+    if values:
+        assignments = ", ".join(f"{name} = :{name}" for name in values)
+        tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session["id"], **values)

@@ -1,0 +1,106 @@
+"""Windows: the messages around one message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.state.engine import Reading
+from hermes.state.operations import Operations, may_see, placeholders
+from hermes.state.rows import Row, message_row
+
+
+class Windows(Operations):
+    """Operations that look at a part of a conversation."""
+
+    def get_messages_around(
+        self,
+        session_id: str,
+        around_message_id: int,
+        window: int = 5,
+        *,
+        owner: str | None = None,
+        include_inactive: bool = True,
+    ) -> Row:
+        """Up to `window` messages on either side of one; a count below `window` means the session ends there."""
+        return self._engine.read(
+            lambda tx: _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
+        )
+
+    def get_anchored_view(
+        self,
+        session_id: str,
+        around_message_id: int,
+        window: int = 5,
+        bookend: int = 3,
+        keep_roles: Sequence[str] | None = ("user", "assistant"),
+        *,
+        owner: str | None = None,
+        include_inactive: bool = True,
+    ) -> Row:
+        """A window of the chosen roles with how the session began and ended, for a reader who was not there."""
+
+        def view(tx: Reading) -> Row:
+            around = _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
+            shown = around["window"]
+            if not shown:
+                return {**around, "bookend_start": [], "bookend_end": []}
+            kept = [
+                message
+                for message in shown
+                if keep_roles is None or message["role"] in keep_roles or message["id"] == around_message_id
+            ]
+            return {
+                **around,
+                "window": kept,
+                "bookend_start": _bookend(tx, session_id, "<", shown[0]["id"], bookend, keep_roles, include_inactive),
+                "bookend_end": _bookend(tx, session_id, ">", shown[-1]["id"], bookend, keep_roles, include_inactive),
+            }
+
+        return self._engine.read(view)
+
+
+def _around(
+    tx: Reading, session_id: str, anchor_id: int, window: int, owner: str | None, include_inactive: bool
+) -> Row:
+    anchor = _select(tx, "session_id = :id AND id = :anchor", id=session_id, anchor=anchor_id)
+    if not anchor or not may_see(tx, session_id, owner):
+        return {"window": [], "messages_before": 0, "messages_after": 0}
+    visible = "" if include_inactive else "AND active = 1"
+    side = {"id": session_id, "anchor": anchor_id, "limit": window}
+    before = _select(tx, f"session_id = :id AND id < :anchor {visible} ORDER BY id DESC LIMIT :limit", **side)
+    after = _select(tx, f"session_id = :id AND id > :anchor {visible} ORDER BY id LIMIT :limit", **side)
+    return {
+        "window": [*reversed(before), *anchor, *after],
+        "messages_before": len(before),
+        "messages_after": len(after),
+    }
+
+
+def _bookend(
+    tx: Reading,
+    session_id: str,
+    side: str,
+    edge_id: int,
+    size: int,
+    keep_roles: Sequence[str] | None,
+    include_inactive: bool,
+) -> list[Row]:
+    """The first messages before (`<`) or the last after (`>`) an edge that say something."""
+    listed, roles = placeholders("role", keep_roles or ())
+    found = _select(
+        tx,
+        f"""session_id = :id AND id {side} :edge AND content IS NOT NULL AND content <> ''
+            {"" if keep_roles is None else f"AND role IN ({listed})"} {"" if include_inactive else "AND active = 1"}
+            ORDER BY id {"" if side == "<" else "DESC"} LIMIT :size""",
+        id=session_id,
+        edge=edge_id,
+        size=max(0, size),
+        **roles,
+    )
+    return found if side == "<" else found[::-1]
+
+
+def _select(tx: Reading, condition: str, **values: Any) -> list[Row]:
+    columns, rows = tx.table(f"SELECT * FROM messages WHERE {condition}", **values)
+    return [message_row(columns, row) for row in rows]

@@ -1,0 +1,80 @@
+"""`hermes sessions stats`."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from hermes_state import SCHEMA_VERSION, SessionDB
+from tests.cli.conftest import Hermes
+
+OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
+
+
+def test_numbers_for_a_person(hermes: Hermes) -> None:
+    hermes.store(("a", "cli", None, "hello"), ("b", "cli", None, "hello"), ("c", "telegram", None, "hello"))
+    done = hermes("sessions", "stats")
+    assert done.stdout.splitlines() == [
+        "Total sessions: 3",
+        "Total messages: 3",
+        "  cli: 2 sessions",
+        "  telegram: 1 session",
+        f"Database size: {hermes.database.stat().st_size / 1024 / 1024:.1f} MB",
+        f"Database path: {hermes.database}",
+        f"Schema version: {SCHEMA_VERSION}",
+    ]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_numbers_for_a_script(hermes: Hermes) -> None:
+    hermes.store(("a", "cli", None, "hello"), ("b", "telegram", None, "hello"))
+    assert hermes.json("sessions", "stats") == {
+        "schema": "hermes.stats/1",
+        "item": {
+            "sessions": 2,
+            "messages": 2,
+            "sources": {"cli": 1, "telegram": 1},
+            "path": str(hermes.database),
+            "size_bytes": hermes.database.stat().st_size,
+            "wal_bytes": 0,
+            "schema_version": SCHEMA_VERSION,
+        },
+    }
+
+
+def test_every_session_of_every_source_counts(hermes: Hermes) -> None:
+    hermes.store(("a", "cli", None, "x"), ("b", "tool", None, "x"), ("c", "a source of my own", None, "x"))
+    with SessionDB(hermes.database) as db:
+        db.set_session_archived("a", True)
+        db.create_session("d", "cli", parent_session_id="a", child_kind="delegate")
+    item = hermes.json("sessions", "stats")["item"]
+    assert item["sources"] == {"cli": 2, "a source of my own": 1, "tool": 1}
+    assert item["sessions"] == 4
+
+
+def test_the_write_ahead_log_counts(hermes: Hermes) -> None:
+    with SessionDB(hermes.database) as db:
+        db.create_session("a", "cli")
+        db.append_message("a", "user", "long " * 100_000)
+        item = hermes.json("sessions", "stats")["item"]
+        assert item["wal_bytes"] == Path(f"{hermes.database}-wal").stat().st_size > 400_000
+        assert "of it in the write-ahead log)" in hermes("sessions", "stats").stdout
+
+
+def test_without_a_database_all_numbers_are_zero(hermes: Hermes) -> None:
+    assert hermes.json("sessions", "stats")["item"] == {
+        "sessions": 0,
+        "messages": 0,
+        "sources": {},
+        "path": str(hermes.database),
+        "size_bytes": 0,
+        "wal_bytes": 0,
+        "schema_version": None,
+    }
+    assert not hermes.home.exists()
+
+
+def test_a_file_of_another_program_shows_its_own_version(hermes: Hermes) -> None:
+    hermes.home.mkdir()
+    hermes.database.write_bytes(gzip.decompress((OLD_FILES / "v22.db.gz").read_bytes()))
+    assert hermes.json("sessions", "stats")["item"]["schema_version"] == 22

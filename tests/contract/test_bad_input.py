@@ -1,0 +1,434 @@
+"""What cannot be done is refused in a way that tells the caller what to do, and changes nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.errors import (
+    HermesError,
+    InvalidTitle,
+    InvalidValue,
+    StoreClosed,
+    StoreError,
+    StoreReadOnly,
+    TitleTaken,
+    UnknownMessage,
+    UnknownSession,
+)
+from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
+from tests.support.calls import READS, WRITES, Sample, fill, refusals
+from tests.support.conversations import say, session_of, start
+from tests.support.stores import Opener
+
+Call = Callable[[SessionDBProvider], object]
+
+
+def too_deep() -> list[Any]:
+    """Lists within lists, deeper than anything that can be written as JSON."""
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    return deep
+
+
+def endless() -> list[Any]:
+    """A list that contains itself."""
+    endless: list[Any] = []
+    endless.append(endless)
+    return endless
+
+
+class TestUnknownSession:
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("end_session", ["user_exit"]),
+            ("reopen_session", []),
+            ("update_session_cwd", ["/"]),
+            ("update_session_meta", ["{}"]),
+            ("update_system_prompt", ["x"]),
+            ("update_session_model", ["x"]),
+            ("set_session_archived", [True]),
+            ("set_session_pinned", [True]),
+            ("set_session_title", ["Title"]),
+            ("delete_session", []),
+            ("delete_session_if_empty", []),
+            ("clear_messages", []),
+            ("request_handoff", ["telegram"]),
+            ("claim_handoff", []),
+            ("complete_handoff", []),
+            ("fail_handoff", ["why"]),
+        ],
+    )
+    def test_cannot_be_changed(self, store: SessionDBProvider, name: str, arguments: list[object]) -> None:
+        assert getattr(store, name)("nobody", *arguments) is False
+        assert store.session_count() == 0
+
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("append_message", {"session_id": "nobody", "role": "user"}),
+            ("append_messages", {"session_id": "nobody", "messages": [{"role": "user"}]}),
+            ("append_messages", {"session_id": "nobody", "messages": []}),
+            ("replace_messages", {"session_id": "nobody", "messages": []}),
+            ("create_session", {"session_id": "s", "source": "cli", "parent_session_id": "nobody"}),
+        ],
+    )
+    def test_cannot_be_written_to(self, store: SessionDBProvider, name: str, arguments: dict[str, object]) -> None:
+        with pytest.raises(UnknownSession, match="nobody"):
+            getattr(store, name)(**arguments)
+
+    @pytest.mark.parametrize("session_id", ["nobody", "", "a\0b", "\ud800"], ids=ascii)
+    def test_reads_as_nothing(self, store: SessionDBProvider, session_id: str) -> None:
+        start(store, "s")
+        assert {
+            "get_session": store.get_session(session_id),
+            "get_session_title": store.get_session_title(session_id),
+            "resolve_session_id": store.resolve_session_id(session_id),
+            "export_session": store.export_session(session_id),
+            "get_handoff_state": store.get_handoff_state(session_id),
+            "get_compression_lock_holder": store.get_compression_lock_holder(session_id),
+        } == {
+            "get_session": None,
+            "get_session_title": None,
+            "resolve_session_id": None,
+            "export_session": None,
+            "get_handoff_state": None,
+            "get_compression_lock_holder": None,
+        }
+
+    @pytest.mark.parametrize("session_id", ["nobody", "", "a\0b", "\ud800"], ids=ascii)
+    def test_reads_as_an_empty_list(self, store: SessionDBProvider, session_id: str) -> None:
+        start(store, "s")
+        found = [
+            *store.get_messages(session_id),
+            *store.get_messages_as_conversation(session_id, include_ancestors=True),
+            *store.list_recent_user_messages(session_id),
+            *store.get_ancestors(session_id),
+            *store.get_descendants(session_id),
+            *store.list_usage_events(session_id),
+            *store.get_session_tools(session_id),
+            *store.list_rewinds(session_id),
+        ]
+        assert found == []
+
+
+BY_ID: dict[str, Callable[[SessionDBProvider, Any], object]] = {
+    "get_session": lambda db, bad: db.get_session(bad),
+    "get_messages": lambda db, bad: db.get_messages(bad),
+    "end_session": lambda db, bad: db.end_session(bad, "user_exit"),
+    "set_session_title": lambda db, bad: db.set_session_title(bad, "Title"),
+    "delete_session": lambda db, bad: db.delete_session(bad),
+    "resolve_session_id": lambda db, bad: db.resolve_session_id(bad),
+}
+
+
+class TestIdOfTheWrongType:
+    @pytest.mark.parametrize(
+        "bad", [None, 5, b"s", ["s"], {"s": 1}, object(), 2**70], ids=lambda bad: type(bad).__name__
+    )
+    @pytest.mark.parametrize("name", BY_ID)
+    def test_is_refused_or_unknown_but_no_error_of_the_database(
+        self, store: SessionDBProvider, name: str, bad: object
+    ) -> None:
+        start(store, "s")
+        with contextlib.suppress(InvalidValue):
+            assert not BY_ID[name](store, bad)
+
+
+class TestCreate:
+    @pytest.mark.parametrize("bad", [None, "", 5, b"s", ["s"], "a\0b", "\ud800"], ids=ascii)
+    @pytest.mark.parametrize("field", ["session_id", "source"])
+    def test_needs_a_name(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+        fields = {"session_id": "s", "source": "cli", field: bad}
+        with pytest.raises(InvalidValue, match=field):
+            store.create_session(**fields)
+        assert store.session_count() == 0
+
+    @pytest.mark.parametrize(
+        ("field", "bad"),
+        [
+            ("model", 5),
+            ("system_prompt", ["x"]),
+            ("cwd", Path("/tmp")),
+            ("user_id", 5),
+            ("user_id", "a\0b"),
+            ("owner", 5),
+            ("parent_session_id", 5),
+            ("child_kind", "cousin"),
+            ("child_kind", 5),
+            ("model_config", {"x": {1, 2}}),
+            ("model_config", {"x": object()}),
+        ],
+    )
+    def test_refuses_a_field_of_the_wrong_type(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+        with pytest.raises(InvalidValue):
+            store.create_session("s", "cli", **{field: bad})
+        assert store.session_count() == 0
+
+
+class TestAppend:
+    @pytest.mark.parametrize(
+        "content",
+        [5, 1.5, True, b"x", {1, 2}, object(), [{"x": {1}}], {"x": b"y"}, {1: "x"}, [{None: "x"}], [10**5000]],
+        ids=lambda content: type(content).__name__,
+    )
+    def test_refuses_content_that_would_not_come_back_the_same(self, store: SessionDBProvider, content: object) -> None:
+        start(store, "s")
+        with pytest.raises(InvalidValue):
+            store.append_message("s", "user", content)
+        assert session_of(store, "s")["message_count"] == 0
+
+    @pytest.mark.parametrize("make", [too_deep, endless])
+    def test_refuses_content_without_a_bottom(self, store: SessionDBProvider, make: Callable[[], list[Any]]) -> None:
+        start(store, "s")
+        with pytest.raises(InvalidValue):
+            store.append_message("s", "user", make())
+
+    @pytest.mark.parametrize(
+        ("field", "bad"),
+        [
+            ("role", None),
+            ("role", ""),
+            ("role", 5),
+            ("role", "a\0b"),
+            ("tool_name", 5),
+            ("tool_call_id", 5),
+            ("finish_reason", 5),
+            ("reasoning", ["x"]),
+            ("reasoning_content", 5),
+            ("platform_message_id", 5),
+            ("token_count", "5"),
+            ("token_count", 1.5),
+            ("token_count", True),
+            ("token_count", 2**63),
+            ("tool_calls", {1, 2}),
+            ("reasoning_details", [object()]),
+            ("uid", ""),
+            ("uid", 5),
+            ("uid", "a\0b"),
+        ],
+    )
+    def test_refuses_a_field_of_the_wrong_type(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+        start(store, "s")
+        fields: dict[str, Any] = {"role": "user", "content": "x", field: bad}
+        with pytest.raises(InvalidValue):
+            store.append_message("s", **fields)
+        assert session_of(store, "s")["message_count"] == 0
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            "user",
+            5,
+            None,
+            ["role", "user"],
+            {},
+            {"content": "x"},
+            {"role": "user", "contents": "x"},
+            {"role": "user", 1: 2},
+        ],
+        ids=str,
+    )
+    def test_many_refuses_what_is_no_message(self, store: SessionDBProvider, bad: Any) -> None:
+        start(store, "s")
+        with pytest.raises(InvalidValue):
+            store.append_messages("s", [{"role": "user", "content": "good"}, bad])
+        assert store.message_count("s") == 0
+
+    @pytest.mark.parametrize("bad", ["user", 5, None, {"role": 5}, {"role": "user", "content": 5}], ids=str)
+    def test_replace_refuses_what_is_no_message(self, store: SessionDBProvider, bad: Any) -> None:
+        start(store, "s")
+        say(store, "s", "old")
+        with pytest.raises(InvalidValue):
+            store.replace_messages("s", [bad])
+        assert store.message_count("s") == 1
+
+
+class TestOtherValues:
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("end_session", {"session_id": "s", "end_reason": ""}),
+            ("end_session", {"session_id": "s", "end_reason": None}),
+            ("update_session_cwd", {"session_id": "s", "cwd": 5}),
+            ("update_session_meta", {"session_id": "s", "model_config_json": {"x": {1}}}),
+            ("update_session_meta", {"session_id": "s", "model_config_json": "{}", "model": 5}),
+            ("update_system_prompt", {"session_id": "s", "system_prompt": 5}),
+            ("update_session_model", {"session_id": "s", "model": 5}),
+            ("update_token_counts", {"session_id": ""}),
+            ("update_token_counts", {"session_id": "s", "input_tokens": "5"}),
+            ("update_token_counts", {"session_id": "s", "input_tokens": 1.5}),
+            ("update_token_counts", {"session_id": "s", "input_tokens": True}),
+            ("update_token_counts", {"session_id": "s", "input_tokens": 2**63}),
+            ("update_token_counts", {"session_id": "s", "model": 5}),
+            ("update_token_counts", {"session_id": "s", "cost_status": 5}),
+            ("update_token_counts", {"session_id": "s", "estimated_cost_usd": "free"}),
+            ("update_token_counts", {"session_id": "s", "estimated_cost_usd": math.nan}),
+            ("update_token_counts", {"session_id": "s", "actual_cost_usd": math.inf}),
+            ("prune_sessions", {"older_than_days": -1}),
+            ("prune_sessions", {"older_than_days": "90"}),
+            ("prune_sessions", {"older_than_days": True}),
+            ("prune_sessions", {"older_than_days": None}),
+            ("prune_sessions", {"older_than_days": math.nan}),
+            ("list_prunable", {"older_than_days": math.nan}),
+            ("set_meta", {"key": "", "value": "x"}),
+            ("set_meta", {"key": 5, "value": "x"}),
+            ("set_meta", {"key": "key", "value": 5}),
+            ("try_acquire_compression_lock", {"session_id": "s", "holder": ""}),
+            ("try_acquire_compression_lock", {"session_id": "s", "holder": None}),
+            ("try_acquire_compression_lock", {"session_id": "s", "holder": "me", "ttl_seconds": "long"}),
+            ("try_acquire_compression_lock", {"session_id": "s", "holder": "me", "ttl_seconds": math.nan}),
+            ("request_handoff", {"session_id": "s", "platform": ""}),
+            ("request_handoff", {"session_id": "s", "platform": None}),
+        ],
+        ids=str,
+    )
+    def test_are_refused_and_change_nothing(
+        self, store: SessionDBProvider, name: str, arguments: dict[str, object]
+    ) -> None:
+        start(store, "s")
+        before = session_of(store, "s")
+        with pytest.raises(InvalidValue):
+            getattr(store, name)(**arguments)
+        assert session_of(store, "s") == before
+
+    def test_failed_handoff_needs_a_reason(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        reason: Any = None
+        with pytest.raises(TypeError, match="error must be a string"):
+            store.fail_handoff("s", reason)
+
+
+class TestTitle:
+    @pytest.mark.parametrize(
+        "bad", ["A" * 101, " A " * 51, "🌍" * 101, 5, b"Title", ["Title"], "\ud800"], ids=lambda bad: ascii(bad)[:12]
+    )
+    def test_that_cannot_be_one_is_refused(self, store: SessionDBProvider, bad: Any) -> None:
+        start(store, "s")
+        with pytest.raises(InvalidTitle):
+            store.set_session_title("s", bad)
+        assert store.get_session_title("s") is None
+
+    def test_of_control_characters_is_cleaned_not_refused(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        assert store.set_session_title("s", "\x07Docker\x1b\x00 Build\x7f")
+        assert store.get_session_title("s") == "Docker Build"
+
+
+class TestErrors:
+    """Every error says what it is (class, code), whether trying again helps, and what to do (hint)."""
+
+    @pytest.mark.parametrize(
+        ("call", "kind", "code", "hint"),
+        [
+            (lambda db: db.append_message("nobody", "user", "x"), UnknownSession, "unknown_session", "sessions list"),
+            (lambda db: db.set_session_title("s", "A" * 101), InvalidTitle, "invalid_title", "shorten"),
+            (lambda db: db.set_session_title("s", "Taken"), TitleTaken, "title_taken", "another title"),
+            (lambda db: db.append_message("s", "user", 5), InvalidValue, "invalid_value", "convert it to text"),
+            (lambda db: db.list_sessions_rich(after="x"), InvalidValue, "invalid_value", "`cursor`"),
+            (lambda db: db.rewind_to_message("s", 10**6), UnknownMessage, "unknown_message", ""),
+        ],
+    )
+    def test_have_class_code_and_hint(
+        self, store: SessionDBProvider, call: Call, kind: type[HermesError], code: str, hint: str
+    ) -> None:
+        start(store, "s", "holder")
+        store.set_session_title("holder", "Taken")
+        with pytest.raises(kind) as caught:
+            call(store)
+        error = caught.value
+        assert (type(error), error.code, error.retryable, hint in error.hint) == (kind, code, False, True)
+
+    @pytest.mark.parametrize("kind", [InvalidValue, InvalidTitle, TitleTaken, UnknownMessage])
+    def test_of_wrong_values_are_value_errors_too(self, kind: type[HermesError]) -> None:
+        assert issubclass(kind, ValueError)
+
+    def test_text_ends_with_the_hint(self, store: SessionDBProvider) -> None:
+        with pytest.raises(UnknownSession) as caught:
+            store.append_message("nobody", "user", "x")
+        assert str(caught.value) == f"there is no session 'nobody' ({caught.value.hint})"
+
+    def test_rewinding_to_an_answer_names_the_candidates(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        (answer,) = say(store, "s", "x", role="assistant")
+        with pytest.raises(InvalidValue) as caught:
+            store.rewind_to_message("s", answer)
+        assert "list_recent_user_messages" in caught.value.hint
+
+
+@pytest.fixture
+def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
+    """The store, filled with some of everything."""
+    path = tmp_path / "elsewhere.db"
+    with SessionDB(path) as other:
+        return fill(store, other, path)
+
+
+class TestClosedStore:
+    @pytest.mark.parametrize("calls", [READS, WRITES], ids=["reads", "writes"])
+    def test_refuses_every_call(self, store: SessionDBProvider, sample: Sample, calls: dict[str, Any]) -> None:
+        store.close()
+        assert refusals(calls, store, sample, StoreClosed) == set(calls)
+
+    def test_says_what_to_do(self, store: SessionDBProvider) -> None:
+        store.close()
+        with pytest.raises(StoreClosed) as caught:
+            store.get_session("s")
+        error = caught.value
+        assert (error.code, error.retryable, error.hint) == ("store_closed", False, "open a new SessionDB")
+
+    def test_can_be_closed_again(self, store: SessionDBProvider) -> None:
+        store.close()
+        store.close()
+        with pytest.raises(StoreClosed):
+            store.session_count()
+
+    def test_is_what_a_with_block_leaves(self, store: SessionDBProvider) -> None:
+        with store as entered:
+            assert entered is store
+        with pytest.raises(StoreClosed):
+            store.session_count()
+
+    def test_leaves_other_handles_open(self, store: SessionDBProvider, open_store: Opener) -> None:
+        other = open_store()
+        store.close()
+        start(other, "s")
+        assert other.session_count() == 1
+
+
+class TestReadOnlyStore:
+    def test_refuses_every_write(self, open_store: Opener, sample: Sample) -> None:
+        assert refusals(WRITES, open_store(read_only=True), sample, StoreReadOnly) == set(WRITES)
+
+    def test_answers_every_read_as_a_writable_one_does(
+        self, store: SessionDBProvider, open_store: Opener, sample: Sample
+    ) -> None:
+        reader = open_store(read_only=True)
+        answers = {name: call(reader, sample) for name, call in READS.items()}
+        assert answers == {name: call(store, sample) for name, call in READS.items()}
+
+    def test_says_so(self, store: SessionDBProvider, open_store: Opener) -> None:
+        assert (store.read_only, open_store(read_only=True).read_only) == (False, True)
+
+    def test_error_has_code_and_hint(self, store: SessionDBProvider, open_store: Opener) -> None:
+        with pytest.raises(StoreReadOnly) as caught:
+            open_store(read_only=True).create_session("s", "cli")
+        error = caught.value
+        assert (error.code, error.retryable, bool(error.hint)) == ("store_read_only", False, True)
+
+    def test_sees_what_is_written_after_it_was_opened(self, store: SessionDBProvider, open_store: Opener) -> None:
+        reader = open_store(read_only=True)
+        start(store, "s")
+        assert reader.get_session("s") is not None
+
+    def test_that_does_not_exist_is_an_error(self, open_store: Opener) -> None:
+        with pytest.raises(StoreError):
+            open_store("missing", read_only=True)

@@ -1,0 +1,127 @@
+"""The surface of a store: every name that callers may use, and that this suite uses each of them."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hermes.state.provider import SessionDBProvider
+from tests.support.calls import READS, WRITES
+
+NAMES = [
+    "MAX_TITLE_LENGTH",
+    "append_message",
+    "append_messages",
+    "claim_handoff",
+    "clear_messages",
+    "close",
+    "complete_handoff",
+    "count_by_source",
+    "count_empty_sessions",
+    "create_session",
+    "delete_empty_sessions",
+    "delete_session",
+    "delete_session_if_empty",
+    "delete_sessions",
+    "end_session",
+    "ensure_session",
+    "export_all",
+    "export_session",
+    "fail_handoff",
+    "finalize_orphaned_compression_sessions",
+    "get_anchored_view",
+    "get_ancestors",
+    "get_compression_lock_holder",
+    "get_compression_tip",
+    "get_descendants",
+    "get_handoff_state",
+    "get_messages",
+    "get_messages_around",
+    "get_messages_as_conversation",
+    "get_meta",
+    "get_next_title_in_lineage",
+    "get_session",
+    "get_session_by_title",
+    "get_session_title",
+    "get_session_tools",
+    "import_database",
+    "import_session",
+    "iter_export",
+    "list_cron_job_runs",
+    "list_pending_handoffs",
+    "list_prunable",
+    "list_recent_user_messages",
+    "list_rewinds",
+    "list_sessions_rich",
+    "list_usage_events",
+    "message_count",
+    "prune_empty_ghost_sessions",
+    "prune_sessions",
+    "read_only",
+    "release_compression_lock",
+    "renew_compression_lock",
+    "reopen_session",
+    "replace_messages",
+    "request_handoff",
+    "resolve_resume_session_id",
+    "resolve_session_by_title",
+    "resolve_session_id",
+    "restore_rewound",
+    "rewind_to_message",
+    "sanitize_title",
+    "search_sessions",
+    "search_sessions_by_id",
+    "session_count",
+    "set_meta",
+    "set_session_archived",
+    "set_session_pinned",
+    "set_session_title",
+    "top_sessions",
+    "try_acquire_compression_lock",
+    "update_session_cwd",
+    "update_session_meta",
+    "update_session_model",
+    "update_system_prompt",
+    "update_token_counts",
+    "usage_by_model",
+]
+NOT_CALLED = {"MAX_TITLE_LENGTH", "read_only"}
+NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "sanitize_title"}
+
+
+@cache
+def names_used() -> tuple[set[str], set[str]]:
+    """The attributes that the other tests of this suite read, and among them those that they call."""
+    read, called = set(), set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        if path == Path(__file__):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                read.add(node.attr)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                called.add(node.func.attr)
+    return read, called
+
+
+def test_a_store_has_exactly_these_names() -> None:
+    public = [name for name in dir(SessionDBProvider) if not name.startswith("_")]
+    assert sorted(public) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_is_used_by_this_suite(name: str) -> None:
+    read, called = names_used()
+    assert name in (read if name in NOT_CALLED else called)
+
+
+def test_every_operation_is_tried_on_closed_and_read_only_stores() -> None:
+    assert READS.keys() | WRITES.keys() == set(NAMES) - NOT_IN_THE_DATABASE
+
+
+def test_every_operation_says_what_it_does() -> None:
+    silent = [name for name in NAMES if name not in NOT_CALLED and not getattr(SessionDBProvider, name).__doc__]
+    assert silent == []

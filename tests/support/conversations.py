@@ -1,0 +1,101 @@
+"""Short ways to fill a store and to look at what it answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from hermes.state.provider import SessionDBProvider
+from tests.support.clock import FakeClock
+
+T = TypeVar("T")
+
+Row = dict[str, Any]
+
+
+def start(store: SessionDBProvider, *session_ids: str, source: str = "cli", **fields: Any) -> str:
+    """Create sessions and answer the id of the last."""
+    for session_id in session_ids:
+        store.create_session(session_id, source, **fields)
+    return session_ids[-1]
+
+
+def say(store: SessionDBProvider, session_id: str, *texts: Any, role: str = "user") -> list[int]:
+    """Append messages of one role."""
+    return [store.append_message(session_id, role, text) for text in texts]
+
+
+def talk(store: SessionDBProvider, session_id: str, turns: int) -> list[int]:
+    """Append turns of a question and an answer; answers all message ids."""
+    found = []
+    for turn in range(turns):
+        found += say(store, session_id, f"question {turn}")
+        found += say(store, session_id, f"answer {turn}", role="assistant")
+    return found
+
+
+def compress(store: SessionDBProvider, clock: FakeClock, session_id: str, child_id: str, **fields: Any) -> str:
+    """Go on with a conversation in a new session, as compression does."""
+    store.end_session(session_id, "compression")
+    clock.advance(1)
+    return store.create_session(child_id, "cli", parent_session_id=session_id, **fields)
+
+
+def session_of(store: SessionDBProvider, session_id: str) -> Row:
+    """A session that must be there."""
+    row = store.get_session(session_id)
+    assert row is not None, f"session {session_id!r} is missing"
+    return row
+
+
+def exported(store: SessionDBProvider, session_id: str, *, include_inactive: bool = False) -> Row:
+    """The export of a session that must be there."""
+    data = store.export_session(session_id, include_inactive)
+    assert data is not None, f"session {session_id!r} is missing"
+    return data
+
+
+def column(rows: Iterable[Row], name: str) -> list[Any]:
+    """One column of some rows."""
+    return [row[name] for row in rows]
+
+
+def ids(rows: Iterable[Row]) -> list[Any]:
+    """The ids of some rows."""
+    return column(rows, "id")
+
+
+def contents(rows: Iterable[Row]) -> list[Any]:
+    """The contents of some messages."""
+    return column(rows, "content")
+
+
+def only_message(store: SessionDBProvider, session_id: str) -> Row:
+    """The one message of a session."""
+    (message,) = store.get_messages(session_id)
+    return message
+
+
+def at_once(count: int, work: Callable[[int], T]) -> list[T]:
+    """Run `work(0)`, `work(1)`, ... on so many threads that start together; answers their results in order."""
+    barrier = threading.Barrier(count)
+    results: dict[int, T] = {}
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        barrier.wait(timeout=10)
+        try:
+            results[number] = work(number)
+        except BaseException as exc:  # noqa: BLE001 - raised again below, on the thread of the test
+            errors.append(exc)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+        assert not thread.is_alive(), "a thread hangs"
+    if errors:
+        raise errors[0]
+    return [results[number] for number in range(count)]
