@@ -105,6 +105,7 @@ class UnknownMessage(NotFound, ValueError):
     """There is no such message in this session."""
 
     code = "unknown_message"
+    advice = "get_messages shows the messages of a session with their ids"
 
 
 class Conflict(HermesError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,22 @@ def start_ended(store: SessionDBProvider, *session_ids: str, source: str = "cli"
         start(store, session_id, source=source)
         say(store, session_id, "x")
         store.end_session(session_id, "user_exit")
+
+
+class WhileFilesAreRemoved:
+    """A directory whose first use, after the first slice of a long deletion, makes something happen."""
+
+    def __init__(self, directory: Path, happen: Callable[[], object]) -> None:
+        self.path: Any = self
+        self.was_asked = False
+        self._directory = directory
+        self._happen = happen
+
+    def __fspath__(self) -> str:
+        if not self.was_asked:
+            self.was_asked = True
+            self._happen()
+        return str(self._directory)
 
 
 class TestDelete:
@@ -152,9 +170,9 @@ class TestDeleteMany:
         start(store, "s")
         assert store.delete_sessions([*(f"unknown {n}" for n in range(40_000)), "s"]) == 1
 
-    def test_a_thousand_sessions_at_once(self, store: SessionDBProvider) -> None:
+    def test_more_delegates_than_a_statement_takes_go_too(self, store: SessionDBProvider) -> None:
         start(store, "root")
-        for number in range(1000):
+        for number in range(450):
             start(store, f"helper {number}", parent_session_id="root", child_kind="delegate")
         store.delete_session("root")
         assert known(store) == set()
@@ -382,11 +400,19 @@ class TestPrune:
         assert known(store) == {"b"}
 
     def test_takes_more_than_one_slice(self, store: SessionDBProvider, clock: FakeClock) -> None:
-        for number in range(450):
-            start(store, f"s{number}")
-            store.end_session(f"s{number}", "user_exit")
+        start(store, *(f"s{number}" for number in range(410)))
         clock.advance(100 * DAY_S)
-        assert store.prune_sessions() == 450
+        assert store.prune_sessions(include_open=True) == 410
+
+    def test_leaves_a_session_that_comes_back_to_life_meanwhile(
+        self, store: SessionDBProvider, clock: FakeClock, tmp_path: Path
+    ) -> None:
+        start(store, *(f"s{number:03}" for number in range(410)))
+        clock.advance(100 * DAY_S)
+        directory = WhileFilesAreRemoved(tmp_path, lambda: say(store, "s409", "still here"))
+        store.prune_sessions(sessions_dir=directory.path, include_open=True)
+        assert directory.was_asked
+        assert known(store) == {"s409"}
 
 
 class TestGhosts:

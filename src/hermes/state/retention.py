@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hermes.errors import InvalidValue
 from hermes.log import warn
@@ -29,6 +31,8 @@ class Retention(Operations):
 
     def delete_sessions(self, session_ids: Iterable[str], sessions_dir: str | Path | None = None) -> int:
         """Delete sessions and answer how many of the named ones there were."""
+        if isinstance(session_ids, str):
+            raise InvalidValue("session_ids must be a list of ids", hint="delete_session deletes one")
         named = list(dict.fromkeys(each for each in session_ids if isinstance(each, str) and each))
 
         def delete(tx: Transaction) -> tuple[int, list[str]]:
@@ -59,11 +63,11 @@ class Retention(Operations):
 
     def count_empty_sessions(self) -> int:
         """How many sessions `delete_empty_sessions` would delete."""
-        return self._engine.read(lambda tx: len(_empty(tx)))
+        return len(self._engine.read(EMPTY.find))
 
     def delete_empty_sessions(self, sessions_dir: str | Path | None = None) -> int:
         """Delete ended sessions without a single message, unless they are archived or pinned."""
-        return self._delete_in_slices(self._engine.read(_empty), sessions_dir)
+        return self._delete_all(EMPTY, sessions_dir)
 
     def prune_sessions(
         self,
@@ -74,42 +78,22 @@ class Retention(Operations):
         include_open: bool = False,
     ) -> int:
         """Delete ended sessions that have seen nothing for so many days, never pinned ones; answers how many."""
-        return self._delete_in_slices(
-            self.list_prunable(older_than_days, source, include_open=include_open), sessions_dir
-        )
+        return self._delete_all(self._prunable(older_than_days, source, include_open), sessions_dir)
 
     def list_prunable(
         self, older_than_days: float = 90, source: str | None = None, *, include_open: bool = False
     ) -> list[str]:
         """The ids of the sessions that `prune_sessions` would delete, longest idle first."""
-        days = optional_number(older_than_days, "older_than_days")
-        if days is None or days < 0:
-            raise InvalidValue(f"older_than_days must be a number of days, not {older_than_days!r}")
-        conditions = "" if source is None else "AND source = :source"
-        conditions += "" if include_open else " AND ended_at IS NOT NULL"
-        rows = self._engine.read(
-            lambda tx: tx.rows(
-                f"""SELECT id FROM sessions s WHERE last_active < :cutoff AND pinned = 0 {conditions}
-                    AND NOT EXISTS (SELECT 1 FROM sessions r
-                                    WHERE r.id = COALESCE(s.chain_root, s.id) AND r.chain_active >= :cutoff)
-                    ORDER BY last_active, id""",
-                cutoff=self._clock() - days * DAY_S,
-                source=source,
-            )
-        )
-        return [row[0] for row in rows]
+        return self._engine.read(self._prunable(older_than_days, source, include_open).find)
 
     def prune_empty_ghost_sessions(self, sessions_dir: str | Path | None = None) -> int:
         """Delete untitled, ended sessions of the full-screen terminal that are a day old and never had a message."""
-        rows = self._engine.read(
-            lambda tx: tx.rows(
-                """SELECT id FROM sessions WHERE source = 'tui' AND title IS NULL AND ended_at IS NOT NULL
-                   AND started_at < :cutoff AND pinned = 0
-                   AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = sessions.id)""",
-                cutoff=self._clock() - GHOST_AGE_S,
-            )
+        ghosts = Doomed(
+            """source = 'tui' AND title IS NULL AND ended_at IS NOT NULL AND started_at < :cutoff AND pinned = 0
+               AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id)""",
+            cutoff=self._clock() - GHOST_AGE_S,
         )
-        return self._delete_in_slices([row[0] for row in rows], sessions_dir)
+        return self._delete_all(ghosts, sessions_dir)
 
     def finalize_orphaned_compression_sessions(self) -> int:
         """End continuations that were begun a week ago and never taken up; deletes nothing."""
@@ -124,13 +108,58 @@ class Retention(Operations):
             )
         )
 
-    def _delete_in_slices(self, session_ids: Sequence[str], sessions_dir: str | Path | None) -> int:
-        if not session_ids:
-            self._engine.write(lambda tx: None)  # a store that can only be read says so, whatever there is to delete
+    def _prunable(self, older_than_days: float, source: str | None, include_open: bool) -> Doomed:
+        days = optional_number(older_than_days, "older_than_days")
+        if days is None or days < 0:
+            raise InvalidValue(f"older_than_days must be a number of days, not {older_than_days!r}")
+        return Doomed(
+            f"""last_active < :cutoff AND pinned = 0
+                {"" if include_open else "AND ended_at IS NOT NULL"} {"" if source is None else "AND source = :source"}
+                AND NOT EXISTS (SELECT 1 FROM sessions r
+                                WHERE r.id = COALESCE(s.chain_root, s.id) AND r.chain_active >= :cutoff)""",
+            cutoff=self._clock() - days * DAY_S,
+            source=source,
+        )
+
+    def _delete_all(self, doomed: Doomed, sessions_dir: str | Path | None) -> int:
+        """Delete sessions in slices; one that no longer fits when its turn comes stays."""
+
+        def delete(tx: Transaction, some: Sequence[str]) -> tuple[int, list[str]]:
+            still = doomed.find(tx, some)
+            return len(still), delete_rows(tx, still)
+
         deleted = 0
-        for some in chunks(session_ids, PRUNE_SLICE):
-            deleted += self.delete_sessions(some, sessions_dir)
+        # At least one write, so that a store that can only be read says so.
+        for some in [*chunks(self._engine.read(doomed.find), PRUNE_SLICE)] or [[]]:
+            count, gone = self._engine.write(partial(delete, some=some))
+            remove_files(gone, sessions_dir)
+            deleted += count
         return deleted
+
+
+class Doomed:
+    """Which sessions are to go, as a condition that can be asked again."""
+
+    def __init__(self, condition: str, **values: Any) -> None:
+        self._condition = condition
+        self._values = values
+
+    def find(self, tx: Reading, among: Sequence[str] | None = None) -> list[str]:
+        """The ids that meet the condition, longest idle first, of all sessions or `among` some."""
+        listed, values = placeholders("id", among or ())
+        rows = tx.rows(
+            f"""SELECT s.id FROM sessions s WHERE {self._condition} {"" if among is None else f"AND s.id IN ({listed})"}
+                ORDER BY s.last_active, s.id""",
+            **self._values,
+            **values,
+        )
+        return [row[0] for row in rows]
+
+
+EMPTY = Doomed(
+    """message_count = 0 AND ended_at IS NOT NULL AND archived = 0 AND pinned = 0
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id)"""
+)
 
 
 def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> list[str]:
@@ -170,15 +199,6 @@ def remove_files(session_ids: Iterable[str], sessions_dir: str | Path | None) ->
             except OSError as exc:
                 # The rows are gone already; a file that cannot go is worth a line, not a failure.
                 warn(__name__, "%s could not be removed: %s", path, exc)
-
-
-def _empty(tx: Reading) -> list[str]:
-    rows = tx.rows(
-        """SELECT id FROM sessions WHERE message_count = 0 AND ended_at IS NOT NULL AND archived = 0 AND pinned = 0
-           AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = sessions.id)
-           ORDER BY started_at, id"""
-    )
-    return [row[0] for row in rows]
 
 
 def _with_delegates(tx: Reading, session_ids: Sequence[str]) -> list[str]:

@@ -21,10 +21,10 @@ class Titles(Operations):
 
         def name(tx: Transaction) -> bool:
             session = tx.row(f"SELECT owner FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
-            if cleaned is not None:
-                _refuse_taken(tx, session_id, cleaned, asker=session[0] if session else None)
             if session is None:
                 return False
+            if cleaned is not None:
+                _refuse_taken(tx, session_id, cleaned, asker=session[0])
             tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=cleaned, id=session_id)
             return True
 
