@@ -195,7 +195,7 @@ class MessageSpooled(StoreError):
     code = "message_spooled"
     advice = "do not send it again"
 
-    def __init__(self, message: str = "", *, uid: str, hint: str | None = None) -> None:
+    def __init__(self, uid: str, message: str = "", *, hint: str | None = None) -> None:
         self.uid = uid
         super().__init__(message, hint=hint)
 

@@ -90,7 +90,7 @@ def write_private_atomic(path: Path, data: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    _sync_dir(target.parent)
+    sync_directory(target.parent)
 
 
 def _make_dirs(path: Path) -> None:
@@ -135,7 +135,7 @@ def _create_exclusively(path: str | Path, flags: int = os.O_WRONLY) -> int:
     return fd
 
 
-def _sync_dir(path: Path) -> None:
+def sync_directory(path: Path) -> None:
     """Make a rename in `path` survive a power cut."""
     if os.name != "posix":
         return

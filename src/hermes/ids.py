@@ -6,6 +6,9 @@ import os
 import time
 from base64 import urlsafe_b64encode
 
+OWN_UID = "~"
+"""How the uids begin that were not given by a caller."""
+
 
 def new_session_id(now: float) -> str:
     """An id such as `20261115_204247_9f3a01bc`: the local time, then 32 random bits."""
@@ -13,5 +16,5 @@ def new_session_id(now: float) -> str:
 
 
 def new_message_uid() -> str:
-    """72 random bits: enough to be unique within a session, short enough to index for every message."""
-    return urlsafe_b64encode(os.urandom(9)).decode()
+    """A tilde and 72 random bits: enough to be unique within a session, and short."""
+    return OWN_UID + urlsafe_b64encode(os.urandom(9)).decode()

@@ -204,7 +204,7 @@ class TestAppend:
             ("finish_reason", 5),
             ("reasoning", ["x"]),
             ("reasoning_content", 5),
-            ("platform_message_id", 5),
+            ("platform_message_id", 5.5),
             ("token_count", "5"),
             ("token_count", 1.5),
             ("token_count", True),

@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hermes.state.provider import SessionDBProvider
+from hermes_state import SCHEMA_VERSION
 from tests.support.clock import FakeClock
 from tests.support.conversations import at_once, ids, start
 from tests.support.stores import Opener
+
+
+def test_version_of_the_tables_is_told(store: SessionDBProvider) -> None:
+    assert store.schema_version() == SCHEMA_VERSION
 
 
 class TestMeta:

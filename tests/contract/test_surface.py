@@ -72,6 +72,7 @@ NAMES = [
     "restore_rewound",
     "rewind_to_message",
     "sanitize_title",
+    "schema_version",
     "search_sessions",
     "search_sessions_by_id",
     "session_count",

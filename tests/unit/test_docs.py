@@ -10,8 +10,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from hermes import errors
 from hermes.config import Config
 from hermes.settings import setting_fields
+from hermes.state.provider import SessionDBProvider
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -98,3 +100,13 @@ def test_a_lock_has_hashes_and_names_no_host(lock: str) -> None:
     text = (ROOT / "requirements" / lock).read_text()
     assert text.count("--hash=sha256:") >= len(pins(lock)) > 0
     assert "://" not in text
+
+
+@pytest.mark.parametrize("name", [name for name in dir(SessionDBProvider) if name.islower() and name[0] != "_"])
+def test_every_operation_of_the_store_is_in_its_reference(name: str) -> None:
+    assert re.search(rf"`[^`]*\b{name}\b", (ROOT / "docs/reference/state.md").read_text())
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_every_error_of_the_store_is_in_its_reference(name: str) -> None:
+    assert f"`{name}`" in (ROOT / "docs/reference/state.md").read_text()

@@ -27,4 +27,4 @@ def test_message_uids_differ() -> None:
 
 
 def test_a_message_uid_is_short_and_safe_in_urls_and_file_names() -> None:
-    assert re.fullmatch(r"[A-Za-z0-9_-]{12}", new_message_uid())
+    assert re.fullmatch(r"~[A-Za-z0-9_-]{12}", new_message_uid())

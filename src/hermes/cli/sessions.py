@@ -231,7 +231,7 @@ def measure(store: SessionDBProvider | None, path: Path) -> dict[str, Any]:
         "path": str(path),
         "size_bytes": _size(path),
         "wal_bytes": _size(Path(f"{path}-wal")),
-        "schema_version": _schema_version(store) if store else None,
+        "schema_version": store.schema_version() if store else None,
     }
 
 
@@ -251,11 +251,6 @@ def stats_lines(item: dict[str, Any]) -> list[str]:
 def _count(store: SessionDBProvider, query: Query, **changed: Any) -> int:
     wanted = {"source": query.source, "include_archived": query.include_archived}
     return store.session_count(exclude_children=True, **(wanted | changed))
-
-
-def _schema_version(store: SessionDBProvider) -> int | None:
-    version = store._engine.read(lambda tx: tx.value("SELECT MAX(version) FROM schema_version"))
-    return None if version is None else int(version)
 
 
 def _size(path: Path) -> int:

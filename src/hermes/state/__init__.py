@@ -1,1 +1,22 @@
 """What is remembered: one set of operations over interchangeable database engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_HOMES = {
+    "SessionDBProvider": "hermes.state.provider",
+    "open_session_db": "hermes.state.provider",
+    "SQLiteSessionDBProvider": "hermes.state.sqlite.provider",
+}
+
+__all__ = ["SQLiteSessionDBProvider", "SessionDBProvider", "open_session_db"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, because importing one module of this package must not import all of them.
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

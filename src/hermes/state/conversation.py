@@ -8,9 +8,11 @@ from typing import Any
 
 from hermes.state.rows import Row, decode_content, decode_json, decode_text
 
-_MEMORY_BLOCK = re.compile(r"<\s*memory-context\s*>.*?<\s*/\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
-_MEMORY_NOTE = re.compile(r"\[system note:[^\]]*recalled memory[^\]]*\]", re.IGNORECASE)
-_MEMORY_TAG = re.compile(r"<\s*/?\s*memory-context\s*>", re.IGNORECASE)
+_MEMORY_FENCES = (
+    r"(?is)<\s*memory-context\s*>.*?<\s*/\s*memory-context\s*>",
+    r"(?i)\[system note:[^\]]*recalled memory[^\]]*\]",
+    r"(?i)<\s*/?\s*memory-context\s*>",
+)
 
 
 def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[Row]:
@@ -22,14 +24,14 @@ def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> l
 def without_memory_fences(text: str) -> str:
     """Text without what was recalled from memory and put before it for one turn."""
     if "memory" in text.lower():
-        for pattern in (_MEMORY_BLOCK, _MEMORY_NOTE, _MEMORY_TAG):
-            text = pattern.sub("", text)
+        for fence in _MEMORY_FENCES:
+            text = re.sub(fence, "", text)
     return text.strip()
 
 
 def _message(row: tuple[Any, ...]) -> Row:
     role, content, timestamp, call_id, tool_name, tool_calls, platform_id, observed, *thinking = row
-    if content and content[0] in "\x00\x01":
+    if type(content) is str and content[:1] in ("\x00", "\x01"):
         content = decode_content(content)
     if type(content) is str and role in ("user", "assistant"):
         content = without_memory_fences(content)

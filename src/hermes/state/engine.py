@@ -18,6 +18,9 @@ Values = tuple[Any, ...]
 class Dialect(Protocol):
     """The phrases in which the engines' SQL differs."""
 
+    given_uid: str
+    """Narrows a search for a uid to those that callers gave, where they have an index of their own."""
+
     for_update: str
     """Ends a SELECT of rows that this transaction is going to change."""
 

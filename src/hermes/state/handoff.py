@@ -50,11 +50,17 @@ class Handoffs(Operations):
         )
         return session_row(columns, rows[0]) if rows else None
 
-    def list_pending_handoffs(self) -> list[Row]:
+    def list_pending_handoffs(self, owner: str | None = None) -> list[Row]:
         """Sessions that wait to be taken over, oldest first."""
 
+        scope = "" if owner is None else "AND owner = :owner"
+
         def pending(tx: Reading) -> list[Row]:
-            columns, rows = tx.table("SELECT * FROM sessions WHERE handoff_state = 'pending' ORDER BY started_at, id")
+            columns, rows = tx.table(
+                f"""SELECT * FROM sessions WHERE handoff_state = 'pending' {scope}
+                    ORDER BY started_at, id""",
+                owner=owner,
+            )
             return [session_row(columns, row) for row in rows]
 
         return self._engine.read(pending)

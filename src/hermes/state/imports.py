@@ -23,7 +23,7 @@ from hermes.state.rows import (
     optional_text,
     timestamp_of,
 )
-from hermes.state.sessions import insert_session, new_session, session_exists, touch_chain
+from hermes.state.sessions import insert_session, new_session, session_exists, set_chain_active, touch_chain
 from hermes.state.titles import next_title
 from hermes.state.titling import sanitize
 from hermes.state.usage import COSTS, COUNTERS
@@ -87,6 +87,8 @@ class Import(Operations):
         messages = _messages(data, now)
         carried = {name: check(data[name], name) for name, check in CARRIED.items() if data.get(name) is not None}
         title = sanitize(data.get("title"))
+        # An export of ours says of what kind a child is, even if of none; others leave it to be worked out.
+        kind = session["child_kind"] or ("" if "child_kind" in data else None)
         parent_id = optional_identifier(data.get("parent_session_id") or None, "parent_session_id")
 
         def bring_in(tx: Transaction) -> tuple[str, bool, int]:
@@ -101,7 +103,7 @@ class Import(Operations):
             _carry(tx, session_id, carried, title, now)
             added = _add(tx, session_id, messages)
             if parent_id is not None:
-                _link_when_possible(tx, session_id, parent_id, session["child_kind"])
+                _link_when_possible(tx, session_id, parent_id, kind)
             if session_id == session["id"]:
                 _link_waiting(tx, session_id)
             return session_id, True, added
@@ -110,12 +112,14 @@ class Import(Operations):
 
 
 def link_to_parent(tx: Transaction, child_id: str, parent_id: str, kind: str | None) -> None:
-    """Make a session the child of another, in its compression chain if it continues it."""
+    """Make a session the child of another, in its compression chain if it continues it; kind None: to be worked out."""
     parent = tx.row("SELECT end_reason, chain_root FROM sessions WHERE id = :id", id=parent_id)
-    child = tx.row("SELECT model_config, chain_active FROM sessions WHERE id = :id", id=child_id)
-    if parent is None or child is None:
+    child = tx.row("SELECT model_config, chain_active, last_active FROM sessions WHERE id = :id", id=child_id)
+    if parent is None or child is None or _descends_from(tx, parent_id, child_id):
         return
-    kind = kind or kind_from_markers(child[0]) or kind_from_parent(parent[0])
+    if kind is None:
+        kind = kind_from_markers(child[0]) or kind_from_parent(parent[0])
+    kind = kind or None
     root = (parent[1] or parent_id) if kind == ChildKind.COMPRESSION else None
     tx.run(
         """UPDATE sessions SET parent_session_id = :parent, child_kind = :kind, chain_root = :root, listed = :listed
@@ -128,8 +132,20 @@ def link_to_parent(tx: Transaction, child_id: str, parent_id: str, kind: str | N
     )
     if root is not None:
         tx.run("UPDATE sessions SET chain_root = :root WHERE chain_root = :id", root=root, id=child_id)
-        tx.run("UPDATE sessions SET chain_active = last_active WHERE id = :id", id=child_id)
+        set_chain_active(tx, child_id, child[2])
         touch_chain(tx, root, child[1])
+
+
+def _descends_from(tx: Transaction, session_id: str, ancestor_id: str) -> bool:
+    """Whether a session is another, or stems from it: a family in which one is its own parent cannot be linked."""
+    current: str | None = session_id
+    seen: set[str] = set()
+    while current is not None and current not in seen:
+        if current == ancestor_id:
+            return True
+        seen.add(current)
+        current = tx.value("SELECT parent_session_id FROM sessions WHERE id = :id", id=current)
+    return False
 
 
 def _link_when_possible(tx: Transaction, child_id: str, parent_id: str, kind: str | None) -> None:
@@ -219,8 +235,9 @@ def _carry(tx: Transaction, session_id: str, carried: Row, title: str | None, no
     columns = [name for name in (*COUNTERS, *COSTS) if carried.get(name)]
     if columns:
         tx.run(
-            f"""INSERT INTO usage_events (session_id, at, kind, {", ".join(columns)})
-                VALUES (:id, :now, 'opening', {", ".join(f":{name}" for name in columns)})""",
+            f"""INSERT INTO usage_events (session_id, at, kind, model, billing_provider, {", ".join(columns)})
+                SELECT id, :now, 'opening', model, billing_provider, {", ".join(f":{name}" for name in columns)}
+                FROM sessions WHERE id = :id""",
             id=session_id,
             now=now,
             **{name: carried[name] for name in columns},

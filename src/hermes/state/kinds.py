@@ -27,7 +27,7 @@ ORPHAN_GUESS = "__orphaned__"
 
 def kind_from_markers(model_config: str | None) -> ChildKind | None:
     """The kind that an older program noted inside a session's model_config."""
-    if not model_config or "_from" not in model_config:
+    if not isinstance(model_config, str) or "_from" not in model_config:
         return None
     try:
         config = json.loads(model_config)
@@ -65,6 +65,15 @@ def is_listed(parent_session_id: str | None, kind: str | None) -> bool:
     if kind == ChildKind.DELEGATE:
         return False
     return parent_session_id is None or kind in LISTED_KINDS
+
+
+def first_of_chain(parents: dict[str, str], session_id: str) -> str:
+    """Where a chain of sessions begins, given the parent of each that has one."""
+    first, seen = session_id, {session_id}
+    while (parent := parents.get(first)) is not None and parent not in seen:
+        first = parent
+        seen.add(first)
+    return first
 
 
 def owner_of(source: str, user_id: str | None) -> str | None:

@@ -64,6 +64,9 @@ class Lineage(Operations):
                     break
                 found[current] = dict(zip(("id", "title", "started_at", "parent_session_id"), row[:4], strict=True))
                 current = row[3]
+            if owner is not None and found:
+                last = next(reversed(found.values()))
+                last["parent_session_id"] = None  # the one above it is not the asker's to know
             return list(found.values())
 
         return self._engine.read(ancestors)

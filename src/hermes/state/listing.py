@@ -11,10 +11,10 @@ from typing import Any
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
 from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders
-from hermes.state.rows import Row, session_row
+from hermes.state.rows import Row, count, session_row
 
 BY_START = ("started_at", "id")
-BY_ACTIVITY = ("chain_active", "started_at", "id")
+BY_ACTIVITY = ("active_tick", "chain_active", "started_at", "id")
 BY_OWN_ACTIVITY = ("last_active", "started_at", "id")
 
 ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS = "{}", "{}%", "%{}%"
@@ -97,7 +97,7 @@ class Listing(Operations):
         """All sessions, children and archived ones too, the most recently active first."""
         wanted = _filter(source, None, 0, owner)
         # A session's own activity is that of its chain, unless it was continued; those have an index of their own.
-        lanes = {f"{lane} AND chain_active = last_active": BY_ACTIVITY for lane in LANES}
+        lanes: dict[str, Sequence[str]] = {f"{lane} AND chain_active = last_active": BY_ACTIVITY for lane in LANES}
         lanes["chain_active > last_active"] = BY_OWN_ACTIVITY
         return self._engine.read(lambda tx: _walk(tx, wanted, lanes, BY_OWN_ACTIVITY, limit, offset, None))
 
@@ -176,6 +176,8 @@ def _filter(
     wanted = Filter()
     if source is not None:
         wanted.add("source = :source", source=source)
+    if isinstance(exclude_sources, str):
+        raise InvalidValue("exclude_sources must be a list of sources")
     if exclude_sources:
         listed, values = placeholders("excluded", list(exclude_sources))
         wanted.add(f"source NOT IN ({listed})", **values)
@@ -230,13 +232,17 @@ def _walk(
     after: str | None,
 ) -> list[Row]:
     """The rows of a page, in descending order."""
-    size = UNLIMITED if limit < 0 else limit
-    values = {**wanted.values, "size": min(UNLIMITED, size + max(0, offset))}
+    size = UNLIMITED if count(limit, "limit") < 0 else limit
+    values = {**wanted.values, "size": min(UNLIMITED, size + max(0, count(offset, "offset")))}
     condition = wanted.where()
     if after is not None:
         edge = _parse_cursor(after, order)
         values |= {f"edge{i}": value for i, value in enumerate(edge)}
         condition += f" AND ({', '.join(order)}) < ({', '.join(f':edge{i}' for i in range(len(order)))})"
+    elif BY_ACTIVITY in lanes.values():
+        # Says nothing but which index to walk: without it the planner may take one that begins with the same columns.
+        condition += " AND active_tick <= :newest_tick"
+        values["newest_tick"] = UNLIMITED
     walks = [
         f"SELECT * FROM sessions WHERE {lane} AND {condition} ORDER BY {_descending(columns)} LIMIT :size"
         for lane, columns in lanes.items()

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from hermes.errors import InvalidValue
-from hermes.ids import new_message_uid
+from hermes.ids import OWN_UID, new_message_uid
 from hermes.state.conversation import project
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import UNLIMITED, Operations, may_see, unknown_session
@@ -26,7 +26,7 @@ from hermes.state.rows import (
     timestamp_of,
     tool_names,
 )
-from hermes.state.sessions import settle_chain, touch_chain
+from hermes.state.sessions import settle_chain, tick, touch_chain
 
 REASONING_FIELDS = (
     "reasoning",
@@ -119,6 +119,8 @@ class Messages(Operations):
     def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
         """Put another transcript in the place of a session's messages; on failure the old one stays."""
         identifier(session_id, "session_id")
+        if not isinstance(messages, Iterable):
+            raise InvalidValue(f"messages must be a list of dicts, not {type(messages).__name__}")
         prepared = [new_message(fields, fields["timestamp"]) for fields in _stamped(messages, self._clock())]
 
         def replace(tx: Transaction) -> None:
@@ -242,6 +244,8 @@ def new_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -
                 values[name] = 1
         elif name == "uid":
             values[name] = identifier(value, name)
+        elif name == "platform_message_id" and type(value) is int:
+            values[name] = str(value)
         else:
             values[name] = optional_text(value, name)
     is_repeatable = "uid" in values
@@ -254,7 +258,7 @@ def new_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -
         values=values,
         is_active=active,
         is_repeatable=is_repeatable,
-        tool_calls=count_tool_calls(tool_calls),
+        tool_calls=count_tool_calls(tool_calls) if tool_calls else 0,
         tools=tool_names(tool_calls) if tool_calls else [],
         preview=preview_of(content) if content is not None and values["role"] == "user" else None,
     )
@@ -286,13 +290,14 @@ def remove_messages(tx: Transaction, session_id: str) -> None:
     """Delete a session's messages and everything that was counted from them."""
     if tx.value(f"SELECT 1 FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id) is None:
         raise unknown_session(session_id)
-    for table in ("messages", "session_tools", "rewinds"):
-        tx.run(f"DELETE FROM {table} WHERE session_id = :id", id=session_id)
+    # The counter first: rows that vanish from a session that still counts them are taken for another program's work.
     tx.run(
         """UPDATE sessions SET message_count = 0, tool_call_count = 0, preview = NULL, last_active = started_at
            WHERE id = :id""",
         id=session_id,
     )
+    for table in ("messages", "session_tools", "rewinds"):
+        tx.run(f"DELETE FROM {table} WHERE session_id = :id", id=session_id)
     settle_chain(tx, session_id)
 
 
@@ -311,13 +316,30 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
 
 def _insert_new(tx: Transaction, session_id: str, messages: list[NewMessage]) -> tuple[list[int], list[NewMessage]]:
     ids, added = [], []
+    known = _made_up_uids(tx, session_id, messages)
     for message in messages:
-        stored = _stored_id(tx, session_id, message.values["uid"]) if message.is_repeatable else None
+        uid = message.values["uid"]
+        stored = (known.get(uid) or _find_given(tx, session_id, uid)) if message.is_repeatable else None
         if stored is None:
             stored = tx.insert(_insert_sql(tuple(message.values)), session_id=session_id, **message.values)
+            known[uid] = stored
             added.append(message)
         ids.append(stored)
     return ids, added
+
+
+def _made_up_uids(tx: Reading, session_id: str, messages: list[NewMessage]) -> dict[str, int]:
+    """A session's messages by uid, if a new one brings a uid that a store made up: those have no index."""
+    if any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
+        return dict(tx.rows("SELECT uid, id FROM messages WHERE session_id = :id", id=session_id))
+    return {}
+
+
+def _find_given(tx: Reading, session_id: str, uid: str) -> int | None:
+    found = tx.value(
+        f"SELECT id FROM messages WHERE session_id = :id AND uid = :uid {tx.dialect.given_uid}", id=session_id, uid=uid
+    )
+    return None if found is None else int(found)
 
 
 @cache
@@ -327,11 +349,6 @@ def _insert_sql(columns: tuple[str, ...]) -> str:
                VALUES (:session_id, {", ".join(f":{column}" for column in columns)})"""
 
 
-def _stored_id(tx: Reading, session_id: str, uid: str) -> int | None:
-    found = tx.value("SELECT id FROM messages WHERE session_id = :id AND uid = :uid", id=session_id, uid=uid)
-    return None if found is None else int(found)
-
-
 def _note_added(
     tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[NewMessage], *, is_first: bool
 ) -> None:
@@ -339,19 +356,28 @@ def _note_added(
     visible = [message for message in added if message.is_active]
     newest = max(message.values["timestamp"] for message in added)
     now_active = newest if is_first else max(last_active, newest)
+    # Only the first session of a chain speaks for others too.
+    speaks_for_itself = chain_root is not None or (is_first and chain_active == last_active)
+    chain = now_active if speaks_for_itself else max(chain_active, now_active)
+    # An index entry that is written again, even unchanged, costs a page of the log.
+    ticked = "" if tick(chain) == tick(chain_active) else ", active_tick = :tick"
     tx.run(
-        """UPDATE sessions SET message_count = :count, tool_call_count = tool_call_count + :calls,
-               preview = COALESCE(preview, :preview), last_active = :active, chain_active = :chain
-           WHERE id = :id""",
+        f"""UPDATE sessions SET message_count = :count, tool_call_count = tool_call_count + :calls,
+                preview = COALESCE(preview, :preview), last_active = :active, chain_active = :chain {ticked}
+            WHERE id = :id""",
         id=session_id,
         count=message_count + len(visible),
         calls=sum(message.tool_calls for message in visible),
         preview=next((message.preview for message in visible if message.preview is not None), None),
         active=now_active,
-        chain=now_active if is_first and chain_active == last_active else max(chain_active, now_active),
+        chain=chain,
+        tick=tick(chain),
     )
     if chain_root is not None:
-        touch_chain(tx, chain_root, newest)
+        if now_active < last_active:
+            settle_chain(tx, session_id)
+        else:
+            touch_chain(tx, chain_root, newest)
     tools = [name for message in visible for name in message.tools]
     if tools:
         count_tools(tx, session_id, Counter(tools))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from hermes.errors import InvalidValue
 from hermes.state.operations import Operations
 from hermes.state.rows import decode_text, identifier, optional_text
+
+OWN_KEYS = frozenset({"indexed_upto", "schema_cookie", "min_reader", "min_writer"})
 
 
 class Meta(Operations):
@@ -14,8 +17,13 @@ class Meta(Operations):
         value = self._engine.read(lambda tx: tx.value("SELECT value FROM state_meta WHERE key = :key", key=key))
         return None if value is None else str(decode_text(value))
 
+    def schema_version(self) -> int:
+        """The version of the tables in the store; 0 for a file that does not say."""
+        return int(self._engine.read(lambda tx: tx.value("SELECT MAX(version) FROM schema_version")) or 0)
+
     def set_meta(self, key: str, value: str | None) -> None:
         """Write a note, over an older one of the same key."""
-        identifier(key, "key")
+        if identifier(key, "key") in OWN_KEYS:
+            raise InvalidValue(f"{key!r} is kept by the store itself")
         optional_text(value, "value")
         self._engine.write(lambda tx: tx.run(tx.dialect.upsert("state_meta", ["key"], ["value"]), key=key, value=value))

@@ -13,7 +13,7 @@ from hermes.state.engine import Reading, Transaction
 from hermes.state.kinds import ChildKind, is_listed
 from hermes.state.operations import Operations, chunks, placeholders
 from hermes.state.rows import optional_number
-from hermes.state.sessions import session_exists, settle_chain
+from hermes.state.sessions import session_exists, set_chain_active, settle_chain
 
 DAY_S = 86_400.0
 GHOST_AGE_S = DAY_S
@@ -31,7 +31,7 @@ class Retention(Operations):
 
     def delete_sessions(self, session_ids: Iterable[str], sessions_dir: str | Path | None = None) -> int:
         """Delete sessions and answer how many of the named ones there were."""
-        if isinstance(session_ids, str):
+        if isinstance(session_ids, str) or not isinstance(session_ids, Iterable):
             raise InvalidValue("session_ids must be a list of ids", hint="delete_session deletes one")
         named = list(dict.fromkeys(each for each in session_ids if isinstance(each, str) and each))
 
@@ -63,7 +63,7 @@ class Retention(Operations):
 
     def count_empty_sessions(self) -> int:
         """How many sessions `delete_empty_sessions` would delete."""
-        return len(self._engine.read(EMPTY.find))
+        return self._engine.read(lambda tx: len(EMPTY.find(tx)))
 
     def delete_empty_sessions(self, sessions_dir: str | Path | None = None) -> int:
         """Delete ended sessions without a single message, unless they are archived or pinned."""
@@ -112,11 +112,15 @@ class Retention(Operations):
         days = optional_number(older_than_days, "older_than_days")
         if days is None or days < 0:
             raise InvalidValue(f"older_than_days must be a number of days, not {older_than_days!r}")
+        is_open = "" if include_open else "OR r.ended_at IS NULL"
         return Doomed(
-            f"""last_active < :cutoff AND pinned = 0
-                {"" if include_open else "AND ended_at IS NOT NULL"} {"" if source is None else "AND source = :source"}
-                AND NOT EXISTS (SELECT 1 FROM sessions r
-                                WHERE r.id = COALESCE(s.chain_root, s.id) AND r.chain_active >= :cutoff)""",
+            f"""s.last_active < :cutoff AND s.pinned = 0 {"" if include_open else "AND s.ended_at IS NOT NULL"}
+                {"" if source is None else "AND s.source = :source"}
+                AND NOT EXISTS (
+                    SELECT 1 FROM sessions r
+                    WHERE (r.id = COALESCE(s.chain_root, s.id) OR r.chain_root = COALESCE(s.chain_root, s.id))
+                      AND (r.last_active >= :cutoff OR r.pinned = 1 {is_open}))""",
+            delegate="r.last_active >= :cutoff OR r.pinned = 1",
             cutoff=self._clock() - days * DAY_S,
             source=source,
         )
@@ -140,8 +144,9 @@ class Retention(Operations):
 class Doomed:
     """Which sessions are to go, as a condition that can be asked again."""
 
-    def __init__(self, condition: str, **values: Any) -> None:
+    def __init__(self, condition: str, *, delegate: str | None = None, **values: Any) -> None:
         self._condition = condition
+        self._delegate = delegate
         self._values = values
 
     def find(self, tx: Reading, among: Sequence[str] | None = None) -> list[str]:
@@ -153,7 +158,21 @@ class Doomed:
             **self._values,
             **values,
         )
-        return [row[0] for row in rows]
+        spared = self._spared_by_delegates(tx, [row[0] for row in rows])
+        return [row[0] for row in rows if row[0] not in spared]
+
+    def _spared_by_delegates(self, tx: Reading, session_ids: Sequence[str]) -> set[str]:
+        """Those that stay because a delegate, which would go with them, has to stay."""
+        if self._delegate is None:
+            return set()
+        spared = set()
+        for parent in _with_delegate_children(tx, session_ids):
+            for some in chunks(_with_delegates(tx, [parent])[1:]):
+                listed, values = placeholders("id", some)
+                kept = f"SELECT 1 FROM sessions r WHERE r.id IN ({listed}) AND ({self._delegate}) LIMIT 1"
+                if tx.value(kept, **self._values, **values) is not None:
+                    spared.add(parent)
+        return spared
 
 
 EMPTY = Doomed(
@@ -168,7 +187,8 @@ def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> list[str]:
     for some in chunks(doomed):
         listed, values = placeholders("id", some)
         _release_children(tx, listed, values, set(doomed))
-        for table in ("messages", "usage_events", "session_tools", "rewinds", "compression_locks", "pending_links"):
+        tx.run(f"UPDATE sessions SET message_count = 0 WHERE id IN ({listed})", **values)
+        for table in ("messages", "compression_locks"):
             tx.run(f"DELETE FROM {table} WHERE session_id IN ({listed})", **values)
     roots = _chain_roots(tx, doomed)
     for some in chunks(doomed):
@@ -199,6 +219,19 @@ def remove_files(session_ids: Iterable[str], sessions_dir: str | Path | None) ->
             except OSError as exc:
                 # The rows are gone already; a file that cannot go is worth a line, not a failure.
                 warn(__name__, "%s could not be removed: %s", path, exc)
+
+
+def _with_delegate_children(tx: Reading, session_ids: Sequence[str]) -> list[str]:
+    parents: list[str] = []
+    for some in chunks(session_ids):
+        listed, values = placeholders("parent", some)
+        rows = tx.rows(
+            f"""SELECT DISTINCT parent_session_id FROM sessions
+                WHERE parent_session_id IN ({listed}) AND child_kind = 'delegate'""",
+            **values,
+        )
+        parents += [row[0] for row in rows]
+    return parents
 
 
 def _with_delegates(tx: Reading, session_ids: Sequence[str]) -> list[str]:
@@ -267,4 +300,4 @@ def _begin_chain(tx: Transaction, root: str) -> None:
         for child, last_active in rows:
             newest = max(newest, last_active)
             tx.run("UPDATE sessions SET chain_root = :root WHERE id = :id", root=root, id=child)
-    tx.run("UPDATE sessions SET chain_active = :newest WHERE id = :id", newest=newest, id=root)
+    set_chain_active(tx, root, newest)

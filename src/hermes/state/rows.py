@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from binascii import crc32
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.errors import InvalidValue
+from hermes.ids import OWN_UID
 from hermes.log import warn
 
 Row = dict[str, Any]
@@ -111,6 +113,8 @@ def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
 def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
     """A message as a dict of all its columns, content and tool calls decoded."""
     row = dict(zip(columns, values, strict=True))
+    if row["uid"] is None:
+        row["uid"] = derived_uid(row["id"], row["role"], row["content"])
     for column in FREE_TEXT:
         if row[column]:
             row[column] = decode_text(row[column])
@@ -118,14 +122,13 @@ def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
         row["content"] = decode_content(row["content"])
     if row["tool_calls"] is not None:
         row["tool_calls"] = decode_json(row["tool_calls"], otherwise=[], what="tool_calls")
-    if row.get("uid") is None:
-        row["uid"] = derived_uid(row["id"])
     return row
 
 
-def derived_uid(message_id: int) -> str:
-    """The uid of a message that an older or foreign program stored without one."""
-    return f"row-{message_id}"
+def derived_uid(message_id: int, role: Any, stored_content: Any) -> str:
+    """The uid of a message that an older or foreign program stored without one: the same whenever it is read."""
+    said = f"{role}:{stored_content}".encode(errors="surrogatepass")
+    return f"{OWN_UID}row-{message_id}-{crc32(said):08x}"
 
 
 def flatten_text(content: Any) -> str:
@@ -170,7 +173,7 @@ def tool_names(tool_calls: Any) -> list[str]:
     for call in tool_calls:
         if isinstance(call, Mapping):
             function = call.get("function")
-            name = function.get("name") if isinstance(function, Mapping) else call.get("name")
+            name = (function.get("name") if isinstance(function, Mapping) else None) or call.get("name")
             if isinstance(name, str) and name:
                 names.append(name)
     return names
@@ -219,6 +222,14 @@ def optional_integer(value: Any, name: str) -> int | None:
     if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
         raise InvalidValue(f"{name} is too large to store: {value}")
     return value
+
+
+def count(value: Any, name: str) -> int:
+    """`value` if it is a whole number, such as a limit."""
+    number = optional_integer(value, name)
+    if number is None:
+        raise InvalidValue(f"{name} must be a whole number, not None")
+    return number
 
 
 def optional_number(value: Any, name: str) -> float | None:

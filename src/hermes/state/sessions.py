@@ -164,20 +164,24 @@ def insert_session(tx: Transaction, values: Row) -> None:
     parent_id, kind = values["parent_session_id"], values["child_kind"]
     root, archived, pinned = None, 0, 0
     if parent_id is not None:
-        parent = tx.row("SELECT end_reason, chain_root, archived, pinned FROM sessions WHERE id = :id", id=parent_id)
+        parent = tx.row(
+            "SELECT end_reason, chain_root, archived, pinned, owner FROM sessions WHERE id = :id", id=parent_id
+        )
         if parent is None:
             raise unknown_session(parent_id)
         kind = kind or kind_from_parent(parent[0])
         if kind == ChildKind.COMPRESSION:
             root, archived, pinned = parent[1] or parent_id, parent[2], parent[3]
+            values = {**values, "owner": values["owner"] or parent[4]}
             touch_chain(tx, root, values["started_at"])
     tx.run(
         """INSERT INTO sessions (
                id, source, user_id, owner, parent_session_id, child_kind, chain_root, listed, archived, pinned, model,
-               model_config, system_prompt, cwd, started_at, last_active, chain_active)
+               model_config, system_prompt, cwd, started_at, last_active, chain_active, active_tick)
            VALUES (
                :id, :source, :user_id, :owner, :parent_session_id, :child_kind, :chain_root, :listed, :archived,
-               :pinned, :model, :model_config, :system_prompt, :cwd, :started_at, :started_at, :started_at)""",
+               :pinned, :model, :model_config, :system_prompt, :cwd, :started_at, :started_at, :started_at,
+               :active_tick)""",
         **{
             **values,
             "child_kind": kind,
@@ -185,20 +189,43 @@ def insert_session(tx: Transaction, values: Row) -> None:
             "listed": int(is_listed(parent_id, kind)),
             "archived": archived,
             "pinned": pinned,
+            "active_tick": tick(values["started_at"]),
         },
+    )
+
+
+def tick(moment: float) -> int:
+    """The hundredth of a second that activity is indexed by; it is the same for a burst of messages."""
+    return int(moment * 100)
+
+
+def set_chain_active(tx: Transaction, root: str | None, moment: float) -> None:
+    """Note when the compression chain that begins with a session was last active."""
+    tx.run(
+        "UPDATE sessions SET chain_active = :moment, active_tick = :tick WHERE id = :root",
+        root=root,
+        moment=moment,
+        tick=tick(moment),
     )
 
 
 def settle_chain(tx: Transaction, session_id: str) -> None:
     """Work out anew when a compression chain was last active, after something was taken out of it."""
     root = chain_root(tx, session_id)
+    if root != session_id:
+        own = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=session_id)
+        if own is not None:
+            set_chain_active(tx, session_id, own)
     newest = tx.value("SELECT MAX(last_active) FROM sessions WHERE id = :root OR chain_root = :root", root=root)
-    tx.run("UPDATE sessions SET chain_active = :newest WHERE id = :root", root=root, newest=newest)
+    if newest is not None:
+        set_chain_active(tx, root, newest)
 
 
 def touch_chain(tx: Transaction, root: str, moment: float) -> None:
     """Let the first session of a compression chain know of activity further down."""
-    tx.run("UPDATE sessions SET chain_active = :now WHERE id = :root AND chain_active < :now", root=root, now=moment)
+    known = tx.value("SELECT chain_active FROM sessions WHERE id = :root", root=root)
+    if known is not None and known < moment:
+        set_chain_active(tx, root, moment)
 
 
 def session_exists(tx: Reading, session_id: str) -> bool:

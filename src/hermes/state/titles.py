@@ -6,7 +6,7 @@ from hermes.errors import TitleTaken
 from hermes.state import titling
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import Operations
-from hermes.state.rows import Row, session_row
+from hermes.state.rows import Row, identifier, session_row
 
 
 class Titles(Operations):
@@ -63,6 +63,7 @@ class Titles(Operations):
 
     def get_next_title_in_lineage(self, base_title: str) -> str:
         """The title for a session that goes on where `base_title` left off: `base #2`, `base #3`, ..."""
+        identifier(base_title, "base_title")
         return self._engine.read(lambda tx: next_title(tx, base_title))
 
 

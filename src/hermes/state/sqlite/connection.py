@@ -21,6 +21,7 @@ class SqliteDialect:
     """SQLite's phrases."""
 
     for_update = ""
+    given_uid = "AND uid NOT GLOB '~*'"
 
     def insert_or_ignore(self, table: str, columns: Columns) -> str:
         """An INSERT of one row that does nothing when a unique key is taken."""
@@ -110,7 +111,7 @@ def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
         elif value is None or kind is float or kind is Stored:
             continue
         elif isinstance(value, str):
-            changed[name] = encode_text(str(value))
+            changed[name] = encode_text(str.__str__(value))
         elif not isinstance(value, int | float):
             raise InvalidValue(f"{name} cannot be of type {kind.__name__}")
     return {**values, **changed} if changed else values

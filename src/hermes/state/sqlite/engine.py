@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
@@ -25,6 +26,8 @@ class SqliteEngine:
         self.path = path
         self._write_timeout_s = write_timeout_s
         self._store: store.SharedStore | None = store.acquire(path, read_only=read_only)
+        # A handle that is dropped without a word gives the file back too, at the latest when the program ends.
+        self._give_back = weakref.finalize(self, store.release, self._store)
         self.read_only = self._store.read_only
 
     def read(self, work: Callable[[Reading], T], /) -> T:
@@ -37,11 +40,11 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""
-        opened, self._store = self._store, None
-        if opened is not None:
-            store.release(opened)
+        self._store = None
+        self._give_back()
 
-    def _opened(self) -> store.Parts:
-        if self._store is None:
+    def _opened(self) -> store.SharedStore:
+        opened = self._store
+        if opened is None:
             raise StoreClosed
-        return self._store.parts()
+        return opened

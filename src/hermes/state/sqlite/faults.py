@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import apsw
 
 from hermes import errors
+
+FULL_BELOW_BYTES = 65_536
 
 _BY_CODE: dict[int, type[errors.StoreError]] = {
     apsw.SQLITE_BUSY: errors.StoreBusy,
@@ -42,6 +45,8 @@ def translate(exc: apsw.Error, path: Path) -> errors.HermesError:
     """The error of our tree that says what an SQLite error means for the caller."""
     code = getattr(exc, "extendedresult", 0) & 0xFF or getattr(exc, "result", 0)
     kind = _BY_CODE.get(code)
+    if code == apsw.SQLITE_IOERR and _is_full(path):
+        kind = errors.StoreFull
     if kind is not None:
         return kind(f"{_SENTENCES[kind].format(path=path)}: {exc}", hint=_hint(kind, path))
     if code == apsw.SQLITE_CONSTRAINT:
@@ -49,6 +54,15 @@ def translate(exc: apsw.Error, path: Path) -> errors.HermesError:
     if code == apsw.SQLITE_TOOBIG:
         return errors.InvalidValue("the value is larger than SQLite can store (1 GB)")
     return errors.StoreError(f"SQLite failed on {path}: {exc}")
+
+
+def _is_full(path: Path) -> bool:
+    """Whether an I/O error is best explained by a disk without room."""
+    try:
+        disk = os.statvfs(path.parent)
+    except (OSError, AttributeError):
+        return False
+    return disk.f_bavail * disk.f_frsize < FULL_BELOW_BYTES
 
 
 def _hint(kind: type[errors.StoreError], path: Path) -> str | None:

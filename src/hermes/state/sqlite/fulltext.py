@@ -51,7 +51,8 @@ def index_text(role: str, content: Any, tool_name: str | None, tool_calls: str |
     said = flatten_text(decode_content(content))
     if role == "tool" and len(said) > TOOL_HEAD + TOOL_TAIL:
         said = f"{said[:TOOL_HEAD]} {said[-TOOL_TAIL:]}"
-    text = " ".join(part for part in (said[:MAX_TEXT], tool_name, tool_calls) if part)
+    # An old file may hold a number where a name should be.
+    text = " ".join(str(part) for part in (said[:MAX_TEXT], tool_name, tool_calls) if part)
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -10,6 +10,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from hermes.errors import StoreReadOnly, StoreUnavailable
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: SQLite's own lock with retries does the work alone
@@ -21,6 +23,8 @@ class WriterLock:
 
     def __init__(self, database: Path) -> None:
         self._paths = (Path(f"{database}.gate"), Path(f"{database}.lock"))
+        self._shared_memory = Path(f"{database}-shm")
+        self._database = database
         self._fds: tuple[int, int] | None = None
         self._at_gate = False
 
@@ -55,11 +59,14 @@ class WriterLock:
         if fcntl is not None and self._fds is not None:
             fcntl.flock(self._fds[1], fcntl.LOCK_UN)
 
-    def close(self) -> None:
-        """Drop the descriptors, and with the last of them any lock.
+    def let_go(self) -> None:
+        """Leave the gate and the lock, whichever of them was reached."""
+        if fcntl is not None and self._fds is not None:
+            self._leave_gate()
+            self.release()
 
-        After a fork the child calls this too: closing leaves the parent's lock alone, unlocking would free it.
-        """
+    def close(self) -> None:
+        """Drop the descriptors, and with them any lock."""
         if self._fds is not None:
             for fd in self._fds:
                 os.close(fd)
@@ -67,14 +74,31 @@ class WriterLock:
         self._at_gate = False
 
     def holder(self) -> str:
-        """Who has the lock now, for a message to a person."""
-        return _describe_holder(self._paths[1])
+        """Which other process writes now, for a message to a person."""
+        return _describe_holder([self._paths[1], self._shared_memory])
 
     def _open(self) -> tuple[int, int]:
         if self._fds is None:
-            gate, lock = (os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) for path in self._paths)
-            self._fds = (gate, lock)
+            gate = self._create(self._paths[0])
+            try:
+                self._fds = (gate, self._create(self._paths[1]))
+            except BaseException:
+                os.close(gate)
+                raise
         return self._fds
+
+    def _create(self, path: Path) -> int:
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError as exc:
+            raise StoreReadOnly(f"{path} cannot be written", hint="check who owns it and its directory") from exc
+        except OSError as exc:
+            raise StoreUnavailable(f"{path} cannot be opened: {exc.strerror}") from exc
+        if os.geteuid() == 0:
+            # As SQLite does with its own files: what an administrator touches stays its owner's.
+            owner = self._database.stat()
+            os.fchown(fd, owner.st_uid, owner.st_gid)
+        return fd
 
     def _leave_gate(self) -> None:
         assert self._fds is not None
@@ -82,14 +106,20 @@ class WriterLock:
         self._at_gate = False
 
 
-def _describe_holder(path: Path) -> str:
-    """`pid 4242, hermes gateway` where the system tells, else an empty string."""
+def _describe_holder(paths: list[Path]) -> str:
+    """`pid 4242, hermes gateway` where the system tells of a lock that another process has, else an empty string."""
+    inodes = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            inodes.append(str(path.stat().st_ino))
     with contextlib.suppress(OSError, ValueError, IndexError):
-        wanted = str(path.stat().st_ino)
         for line in Path("/proc/locks").read_text().splitlines():
             fields = line.split()
-            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == wanted:
-                return _describe_process(int(fields[4]))
+            if "->" in fields:  # one that waits
+                continue
+            kind, pid, inode = fields[3], int(fields[4]), fields[5].rpartition(":")[2]
+            if kind == "WRITE" and inode in inodes and pid not in (os.getpid(), -1):
+                return _describe_process(pid)
     return ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, TERMINAL_SOURCES
+from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, TERMINAL_SOURCES, first_of_chain
 from hermes.state.rows import decode_content, encode_text, preview_of
 from hermes.state.sqlite.connection import View
 
@@ -21,10 +21,14 @@ _KIND = f"""CASE
     WHEN {_BRANCHED} IS NOT NULL THEN 'branch'
     WHEN {_DELEGATED} IS NOT NULL THEN 'delegate'
     ELSE (SELECT CASE p.end_reason WHEN 'compression' THEN CASE WHEN s.started_at >= p.ended_at THEN 'compression' END
-                                   WHEN 'branched' THEN 'branch' END
+                                   WHEN 'branched' THEN 'branch' WHEN 'session_reset' THEN 'reset' END
           FROM main.sessions p WHERE p.id = s.parent_session_id)
     END"""
 _LAST_ACTIVE = "COALESCE((SELECT MAX(m.timestamp) FROM main.messages m WHERE m.session_id = s.id), s.started_at)"
+
+_MESSAGES = "(SELECT count(*) FROM main.messages m WHERE m.session_id = s.id {visible})"
+"""Other programs count hidden messages too, or lose count."""
+_CHAIN_ACTIVE = f"COALESCE((SELECT c.active FROM chains c WHERE c.id = s.id), {_LAST_ACTIVE})"
 
 _WORKED_OUT = {
     "sessions": {
@@ -32,11 +36,14 @@ _WORKED_OUT = {
         "listed": f"""CASE WHEN {_DELEGATED} IS NOT NULL THEN 0 WHEN s.parent_session_id IS NULL THEN 1
                       ELSE COALESCE({_KIND} IN {tuple(map(str, LISTED_KINDS))}, 0) END""",
         "last_active": _LAST_ACTIVE,
-        "chain_active": _LAST_ACTIVE,
+        "message_count": _MESSAGES,
+        "chain_root": "(SELECT NULLIF(c.root, s.id) FROM chains c WHERE c.id = s.id)",
+        "chain_active": _CHAIN_ACTIVE,
+        "active_tick": f"CAST({_CHAIN_ACTIVE} * 100 AS INTEGER)",
         "owner": f"""CASE WHEN s.user_id IS NOT NULL AND s.source NOT IN {TERMINAL_SOURCES}
                      THEN s.source || ':' || s.user_id END""",
         "preview": """preview_of((SELECT m.content FROM main.messages m
-                                  WHERE m.session_id = s.id AND m.role = 'user' AND m.content IS NOT NULL
+                                  WHERE m.session_id = s.id AND m.role = 'user' AND m.content IS NOT NULL {visible}
                                   ORDER BY m.id LIMIT 1))""",
     }
 }
@@ -51,21 +58,47 @@ def show_as_current(view: View, schema_sql: str) -> None:
     for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%'"):
         if name.startswith("sqlite_"):
             continue
-        present = {row[1] for row in view.rows(f"PRAGMA main.table_info({name})")}
+        present = _columns(view, name)
         if not present:
             view.run(sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
             continue
+        if name == "sessions":
+            _find_chains(view, present)
+            present.discard("message_count")
+        visible = "AND m.active = 1" if "active" in _columns(view, "messages") else ""
         chosen = [
-            f"s.{column}" if column in present else f"{_substitute(name, column, default)} AS {column}"
+            f"s.{column}" if column in present else f"{_substitute(name, column, default, visible)} AS {column}"
             for _, column, _, _, default, *_ in model.rows(f"PRAGMA table_info({name})")
         ]
         view.run(f"CREATE TEMP VIEW {name} AS SELECT {', '.join(chosen)} FROM main.{name} s")
     wanted.close()
 
 
+def _find_chains(view: View, present: set[str]) -> None:
+    """Work out which sessions continue which by compression, once for this connection."""
+    view.run("CREATE TEMP TABLE chains (id TEXT PRIMARY KEY, root TEXT, active REAL)")
+    if not {"parent_session_id", "end_reason", "model_config"} <= present:
+        return
+    parents: dict[str, str] = dict(
+        view.rows(f"""SELECT s.id, s.parent_session_id FROM main.sessions s
+                      WHERE s.parent_session_id IS NOT NULL AND {_KIND} = 'compression'""")
+    )
+    for session_id in {*parents, *parents.values()}:
+        view.run(
+            "INSERT INTO chains (id, root) VALUES (:id, :root)", id=session_id, root=first_of_chain(parents, session_id)
+        )
+    view.run(f"UPDATE chains SET active = (SELECT {_LAST_ACTIVE} FROM main.sessions s WHERE s.id = chains.id)")
+    view.run("""UPDATE chains SET active = (SELECT MAX(c.active) FROM chains c WHERE c.root = chains.id)
+                WHERE id = root""")
+
+
+def _columns(view: View, table: str) -> set[str]:
+    return {row[1] for row in view.rows(f"PRAGMA main.table_info({table})")}
+
+
 def _preview_of(*stored: Any) -> str | None:
     return None if stored[0] is None else encode_text(preview_of(decode_content(stored[0])))
 
 
-def _substitute(table: str, column: str, default: str | None) -> str:
-    return _WORKED_OUT.get(table, {}).get(column) or default or "NULL"
+def _substitute(table: str, column: str, default: str | None, visible: str) -> str:
+    return (_WORKED_OUT.get(table, {}).get(column) or default or "NULL").replace("{visible}", visible)

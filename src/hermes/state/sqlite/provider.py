@@ -9,12 +9,19 @@ from hermes.clock import Clock, system_clock
 from hermes.errors import InvalidValue
 from hermes.state.provider import SessionDBProvider, default_path
 from hermes.state.sqlite.engine import WRITE_TIMEOUT_S, SqliteEngine
+from hermes.state.sqlite.store import CHECKPOINT_EVERY_N_WRITES
+from hermes.state.sqlite.writer import WRITE_MAX_RETRIES, WRITE_RETRY_MAX_S, WRITE_RETRY_MIN_S
 
 _last_init_error: str | None = None
 
 
 class SQLiteSessionDBProvider(SessionDBProvider):
     """A session store in one file; safe for threads, shared within a process, fair between processes."""
+
+    _WRITE_MAX_RETRIES = WRITE_MAX_RETRIES
+    _WRITE_RETRY_MIN_S = WRITE_RETRY_MIN_S
+    _WRITE_RETRY_MAX_S = WRITE_RETRY_MAX_S
+    _CHECKPOINT_EVERY_N_WRITES = CHECKPOINT_EVERY_N_WRITES
 
     def __init__(
         self,
@@ -31,6 +38,9 @@ class SQLiteSessionDBProvider(SessionDBProvider):
         except Exception as exc:
             _last_init_error = f"{type(exc).__name__}: {exc}"
             raise
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.db_path)!r})"
 
 
 def get_last_init_error() -> str | None:
@@ -53,4 +63,4 @@ def _checked_path(db_path: str | os.PathLike[str] | None) -> Path:
         raise InvalidValue(f"db_path must be a path: {text!r}")
     if text.startswith((":", "file:")):
         raise InvalidValue(f"{text!r} is not a path of a file", hint="use a file in a temporary directory")
-    return Path(text).absolute()
+    return Path(text).expanduser().absolute()

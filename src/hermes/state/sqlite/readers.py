@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import apsw
 
+from hermes.errors import StoreClosed
 from hermes.state.sqlite.connection import View
 
 MAX_READERS = 16
@@ -20,13 +21,15 @@ class Readers:
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
         self._idle: list[View] = []
-        self._slots = threading.BoundedSemaphore(MAX_READERS)
+        self._slots = threading.Semaphore(MAX_READERS)
         self._closed = False
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[View]:
         """A view that shows one moment of the store for as long as it is held."""
         with self._slots:
+            if self._closed:
+                raise StoreClosed
             view = self._take()
             try:
                 view.run("BEGIN")
@@ -44,10 +47,13 @@ class Readers:
             self._give_back(view)
 
     def close(self) -> None:
-        """Close what is idle now and what comes back later."""
+        """Close every connection, those that are lent when they come back."""
         self._closed = True
+        for _ in range(MAX_READERS):
+            self._slots.acquire()
         while self._idle:
             self._idle.pop().connection.close()
+        self._slots.release(MAX_READERS)
 
     def _take(self) -> View:
         try:
@@ -56,7 +62,7 @@ class Readers:
             return View(self._connect())
 
     def _give_back(self, view: View) -> None:
-        if self._closed or len(self._idle) >= MAX_IDLE:
+        if len(self._idle) >= MAX_IDLE:
             view.connection.close()
         else:
             self._idle.append(view)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from binascii import crc32
 from collections.abc import Callable
@@ -54,7 +55,7 @@ class Opened(NamedTuple):
     connection: apsw.Connection
     lock: WriterLock
     indexed_upto: int
-    backlog: int
+    newest_message: int
 
 
 @cache
@@ -74,13 +75,16 @@ def open_for_writing(path: Path) -> Opened | None:
     """Bring a file to the present and open it; None if it belongs to another program and may only be read."""
     _prepare_place(path)
     inspection = inspect(path)
-    lock = WriterLock(path)
+    _refuse_newer(path, inspection)
+    # Through whichever link a file is named, it has one pair of lock files.
+    lock = WriterLock(Path(os.path.realpath(path)))
     try:
         if inspection.standing is not Standing.UPSTREAM and inspection.standing is not Standing.CURRENT:
             _acquire(lock)
             try:
                 # Whoever had the lock before may have done it already.
                 inspection = inspect(path)
+                _refuse_newer(path, inspection)
                 if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
                     _bring_up(path, inspection)
             finally:
@@ -130,6 +134,8 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
 
 def read_only_hint(path: Path) -> str:
     """What a person can do who wants to write to a file that is only read."""
+    if inspect(path).standing is not Standing.UPSTREAM:
+        return "open it without read_only"
     return f"to go on with its sessions here, import them: SessionDB().import_database({str(path)!r})"
 
 
@@ -181,23 +187,23 @@ def _version(view: View) -> int:
 
 def _bring_up(path: Path, inspection: Inspection) -> None:
     """Create, upgrade or heal a file in one transaction; a crash in the middle changes nothing."""
-    if inspection.min_writer > FORMAT:
-        raise StoreTooNew(
-            f"{path} was written by a newer version of Hermes",
-            hint="update Hermes, or open it with read_only=True; the file was left as it is",
-        )
     connection = open_writer(path)
+    saved = None
     try:
         view = View(connection)
         _begin(view)
+        # A program that knows nothing of the lock may have been there since the file was inspected.
+        inspection = _inspect(view, path)
+        if inspection.standing is Standing.UPSTREAM:
+            raise StoreBusy(f"another program is changing {path}")
         if inspection.standing is Standing.OLD:
             saved = upgrade.back_up(path, inspection.version)
             inform(__name__, "upgrading %s from schema %s; a copy is kept as %s", path, inspection.version, saved)
         if inspection.standing is not Standing.FRESH:
             upgrade.reconcile(view, schema_sql())
-        connection.execute(schema_sql()).fetchall()
         if inspection.standing is Standing.OLD:
             upgrade.mark_all_stale(view)
+        connection.execute(schema_sql()).fetchall()
         upgrade.adopt(view)
         _record(view)
         view.run("COMMIT")
@@ -206,8 +212,21 @@ def _bring_up(path: Path, inspection: Inspection) -> None:
             "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
             cookie=str(view.value("PRAGMA schema_version")),
         )
-    finally:
+    except BaseException:
         connection.close()
+        if saved is not None:
+            saved.unlink(missing_ok=True)  # nothing was changed, and the next attempt makes its own
+        raise
+    connection.close()
+
+
+def _refuse_newer(path: Path, inspection: Inspection) -> None:
+    if max(inspection.min_reader, inspection.min_writer) > FORMAT:
+        readable = inspection.min_reader <= FORMAT
+        raise StoreTooNew(
+            f"{path} was written by a newer version of Hermes",
+            hint=f"update Hermes{', or open it with read_only=True' * readable}; the file was left as it is",
+        )
 
 
 def _record(view: View) -> None:
@@ -238,8 +257,7 @@ def _open_current(path: Path, lock: WriterLock) -> Opened:
     view = View(connection)
     mark = fulltext.indexed_upto(view)
     newest = view.value("SELECT seq FROM sqlite_sequence WHERE name = 'messages'") or 0
-    view.added_message(newest)
-    return Opened(connection, lock, indexed_upto=mark, backlog=newest - mark)
+    return Opened(connection, lock, indexed_upto=mark, newest_message=newest)
 
 
 def _acquire(lock: WriterLock) -> None:
@@ -270,5 +288,8 @@ def _can_share(path: Path) -> bool:
         finally:
             connection.close()
     except (apsw.CantOpenError, apsw.ReadOnlyError):
+        wal = Path(f"{path}-wal")
+        if wal.exists() and wal.stat().st_size:
+            warn(__name__, "%s cannot be written beside; what is only in its -wal is not shown", path)
         return False
     return True

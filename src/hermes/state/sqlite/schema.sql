@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     user_id            TEXT,
     owner              TEXT,                        -- who may see it; NULL: the terminal
     parent_session_id  TEXT,
-    child_kind         TEXT,                        -- compression, branch, delegate, reset, import
+    child_kind         TEXT,                        -- compression, branch, delegate, reset, import; ?: not yet known
     chain_root         TEXT,                        -- first session of its compression chain; NULL: itself
     listed             INTEGER NOT NULL DEFAULT 1,  -- stands in lists by itself
     archived           INTEGER NOT NULL DEFAULT 0,
@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     started_at         REAL NOT NULL,
     last_active        REAL,                        -- newest message, else the start
     chain_active       REAL,                        -- the same over the compression chain that begins here
+    active_tick        INTEGER,                     -- chain_active in hundredths of a second
     ended_at           REAL,
     end_reason         TEXT,
     message_count      INTEGER DEFAULT 0,
@@ -89,7 +90,7 @@ CREATE TABLE IF NOT EXISTS messages (
 -- Every change of a session's token and cost counters; the counters are its sums.
 CREATE TABLE IF NOT EXISTS usage_events (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
-    session_id         TEXT NOT NULL REFERENCES sessions(id),
+    session_id         TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
     at                 REAL NOT NULL,
     kind               TEXT NOT NULL,               -- delta, absolute, opening
     model              TEXT,
@@ -106,7 +107,7 @@ CREATE TABLE IF NOT EXISTS usage_events (
 
 -- How often a session called each tool.
 CREATE TABLE IF NOT EXISTS session_tools (
-    session_id TEXT NOT NULL REFERENCES sessions(id),
+    session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
     tool_name  TEXT NOT NULL,
     calls      INTEGER NOT NULL,
     PRIMARY KEY (session_id, tool_name)
@@ -115,7 +116,7 @@ CREATE TABLE IF NOT EXISTS session_tools (
 -- The audit trail of rewinds and restores.
 CREATE TABLE IF NOT EXISTS rewinds (
     id                INTEGER PRIMARY KEY AUTOINCREMENT,
-    session_id        TEXT NOT NULL REFERENCES sessions(id),
+    session_id        TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
     action            TEXT NOT NULL,                -- rewind, restore
     target_message_id INTEGER NOT NULL,
     message_count     INTEGER NOT NULL,
@@ -124,7 +125,7 @@ CREATE TABLE IF NOT EXISTS rewinds (
 
 -- Imported sessions whose parent has not been imported yet.
 CREATE TABLE IF NOT EXISTS pending_links (
-    session_id        TEXT PRIMARY KEY REFERENCES sessions(id),
+    session_id        TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
     parent_session_id TEXT NOT NULL,
     child_kind        TEXT
 );
@@ -136,7 +137,7 @@ CREATE TABLE IF NOT EXISTS compression_locks (
     expires_at  REAL NOT NULL
 );
 
--- Sessions that another program made: counted anew at the next open.
+-- Sessions that another program made or took messages from: counted anew at the next open.
 CREATE TABLE IF NOT EXISTS stale_sessions (
     session_id TEXT PRIMARY KEY
 ) WITHOUT ROWID;
@@ -153,13 +154,14 @@ CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title) W
 CREATE INDEX IF NOT EXISTS idx_sessions_chain ON sessions(chain_root) WHERE chain_root IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_handoff ON sessions(handoff_state) WHERE handoff_state IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_source_id ON sessions(source, id);
+-- Activity is indexed by its tick: a burst of messages then changes no index of sessions. Within a tick rows are sorted.
 CREATE INDEX IF NOT EXISTS idx_sessions_list_started ON sessions(listed, archived, started_at DESC, id DESC);
-CREATE INDEX IF NOT EXISTS idx_sessions_list_active ON sessions(listed, archived, chain_active DESC, started_at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_list_active ON sessions(listed, archived, active_tick DESC);
 CREATE INDEX IF NOT EXISTS idx_sessions_source_started ON sessions(source, listed, archived, started_at DESC, id DESC);
-CREATE INDEX IF NOT EXISTS idx_sessions_source_active ON sessions(source, listed, archived, chain_active DESC, started_at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_source_active ON sessions(source, listed, archived, active_tick DESC);
 CREATE INDEX IF NOT EXISTS idx_sessions_owner_started ON sessions(owner, listed, archived, started_at DESC, id DESC)
     WHERE owner IS NOT NULL;
-CREATE INDEX IF NOT EXISTS idx_sessions_owner_active ON sessions(owner, listed, archived, chain_active DESC, started_at DESC, id DESC)
+CREATE INDEX IF NOT EXISTS idx_sessions_owner_active ON sessions(owner, listed, archived, active_tick DESC)
     WHERE owner IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_continued ON sessions(last_active DESC, started_at DESC, id DESC)
     WHERE chain_active > last_active;
@@ -167,7 +169,8 @@ CREATE INDEX IF NOT EXISTS idx_sessions_empty ON sessions(message_count, ended_a
 
 CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp);
 CREATE INDEX IF NOT EXISTS idx_messages_order ON messages(session_id, id);
-CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid);
+-- A uid that this store made up begins with a tilde and repeats nothing, so only those of callers are looked up.
+CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid) WHERE uid NOT GLOB '~*';
 CREATE INDEX IF NOT EXISTS idx_messages_platform_msg_id ON messages(session_id, platform_message_id)
     WHERE platform_message_id IS NOT NULL;
 -- Rows of another program. This index is empty but for them, where a trigger would cost every message its time.
@@ -194,10 +197,15 @@ CREATE TRIGGER IF NOT EXISTS messages_fts_delete AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
     DELETE FROM stale_index WHERE message_id = old.id;
 END;
+CREATE TRIGGER IF NOT EXISTS messages_uncounted AFTER DELETE ON messages
+    WHEN (SELECT message_count FROM sessions WHERE id = old.session_id) > 0 BEGIN
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (old.session_id);
+END;
 CREATE TRIGGER IF NOT EXISTS messages_fts_trigram_delete AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts_trigram WHERE rowid = old.id;
 END;
 CREATE TRIGGER IF NOT EXISTS sessions_adopt AFTER INSERT ON sessions WHEN new.last_active IS NULL BEGIN
-    UPDATE sessions SET last_active = started_at, chain_active = started_at WHERE id = new.id;
+    UPDATE sessions SET child_kind = '?', last_active = started_at, chain_active = started_at,
+        active_tick = CAST(started_at * 100 AS INTEGER) WHERE id = new.id;
     INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
 END;

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from hermes.errors import HermesError, StoreReadOnly
+from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, schema
 from hermes.state.sqlite.connection import View, open_reader
@@ -30,10 +30,12 @@ T = TypeVar("T")
 CHECKPOINT_EVERY_N_WRITES = 50
 WAL_LIMIT_PAGES = 16_384
 READ_BUDGET_S = 10.0
+FORK_PATIENCE_S = 5.0
+CLOSE_BATCHES = 16
 
 
 class SharedStore:
-    """A file's connections and locks, opened lazily and again after a fork."""
+    """A file's connections and locks, opened lazily, and again after a fork."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path
@@ -41,6 +43,8 @@ class SharedStore:
         self._wants_write = not read_only
         self._opening = threading.Lock()
         self._parts: Parts | None = None
+        self._is_closed = False
+        self._is_orphaned = False
 
     @property
     def read_only(self) -> bool:
@@ -49,27 +53,73 @@ class SharedStore:
 
     def parts(self) -> Parts:
         """The connections, opened now if they are not."""
-        if self._parts is None:
+        parts = self._parts
+        if parts is None:
             with self._opening:
+                if self._is_closed:
+                    raise StoreClosed
+                if self._is_orphaned:
+                    raise StoreUnavailable(
+                        f"this process was forked in the middle of a write to {self.path}",
+                        hint="fork when nothing is being written, or start a new process",
+                    )
                 if self._parts is None:
                     self._parts = Parts(self.path, writable=self._wants_write)
-        return self._parts
+                parts = self._parts
+        return parts
+
+    def read(self, work: Callable[[View], T]) -> T:
+        """Run `work` on a snapshot of the store."""
+        while True:
+            parts = self.parts()
+            try:
+                return parts.read(work)
+            except StoreClosed:
+                if parts is self._parts:
+                    raise
+
+    def write(self, work: Callable[[View], T], timeout_s: float) -> T:
+        """Run `work` in a durable transaction."""
+        while True:
+            parts = self.parts()
+            try:
+                return parts.write(work, timeout_s)
+            except StoreClosed:
+                # Closed for a fork while this thread was on its way: nothing was done yet.
+                if parts is self._parts:
+                    raise
 
     def close(self) -> None:
         """Close the connections; the last one out tidies the WAL."""
         with self._opening:
+            self._is_closed = True
             parts, self._parts = self._parts, None
         if parts is not None:
             parts.close()
 
-    def abandon(self) -> None:
-        """In a forked child: forget the parent's connections without touching them."""
-        if self._parts is not None:
-            _abandoned.append(self._parts)
-            if self._parts.lock is not None:
-                self._parts.lock.close()
-        self._parts = None
-        self._opening = threading.Lock()
+    def before_fork(self) -> None:
+        """Close everything and let nobody open it until the fork is done.
+
+        SQLite keeps a table of the locks of its process. A child would inherit the table but not the locks, and take a
+        file for locked that is not; so there must be nothing in it when a process forks.
+        """
+        self._opening.acquire()
+        parts = self._parts
+        if parts is not None and parts.can_close_soon():
+            self._parts = None
+            parts.close()
+
+    def after_fork(self, *, in_child: bool) -> None:
+        """Let everybody go on; a child has locks of its own."""
+        if in_child:
+            if self._parts is not None:
+                # Not even closing these is safe here, and what SQLite believes of the file is wrong for good.
+                _abandoned.append(self._parts)
+                self._parts = None
+                self._is_orphaned = True
+            self._opening = threading.Lock()
+        else:
+            self._opening.release()
 
 
 class Parts:
@@ -81,6 +131,7 @@ class Parts:
         self.writer: Writer | None = None
         self._commits = 0
         self._indexed_upto = 0
+        self._newest_seen = 0
         self._active = threading.local()
         self._backfill: threading.Thread | None = None
         self._closing = False
@@ -95,14 +146,20 @@ class Parts:
                     after_commit=self._after_commit,
                 )
                 self._active = self.writer.active
+                self.writer.view.added_message(opened.newest_message)
+                self._newest_seen = opened.newest_message
                 self._indexed_upto = opened.indexed_upto
                 self.readers = Readers(lambda: open_reader(path))
-                if opened.backlog > fulltext.BATCH:
+                if opened.newest_message - opened.indexed_upto > fulltext.BATCH:
                     self._start_backfill()
             else:
                 self.readers = Readers(schema.reader_factory(path))
         except apsw.Error as exc:
             raise self.translate(exc) from exc
+        except OSError as exc:
+            raise StoreUnavailable(
+                f"{path} cannot be opened: {exc.strerror}", hint="check the permissions of the file and its directory"
+            ) from exc
 
     def translate(self, exc: apsw.Error) -> HermesError:
         """An SQLite error as one of ours."""
@@ -135,12 +192,15 @@ class Parts:
             return work(self.writer.view)
         return self.writer.write(work, timeout_s)
 
-    def _after_commit(self, view: View, committed: int) -> None:
+    def _after_commit(self, view: View) -> None:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
-        if view.newest_message - self._indexed_upto >= fulltext.BATCH:
+        added, self._newest_seen = view.newest_message - self._newest_seen, view.newest_message
+        for _ in range(added // fulltext.BATCH + 1):
+            if view.newest_message - self._indexed_upto < fulltext.BATCH:
+                break
             self._index(view)
-        before, self._commits = self._commits, self._commits + committed
-        if before // CHECKPOINT_EVERY_N_WRITES != self._commits // CHECKPOINT_EVERY_N_WRITES:
+        self._commits += 1
+        if self._commits % CHECKPOINT_EVERY_N_WRITES == 0:
             self._checkpoint(view)
 
     def _index(self, view: View) -> int:
@@ -150,7 +210,7 @@ class Parts:
             done = fulltext.index_batch(view)
             self._indexed_upto = fulltext.indexed_upto(view)
             view.run("COMMIT")
-        except apsw.Error as exc:
+        except Exception as exc:  # noqa: BLE001 - whatever an odd row does to the index, its message is stored
             warn(__name__, "the search index of %s could not be brought up to date: %s", self.path, exc)
             if view.connection.in_transaction:
                 view.run("ROLLBACK")
@@ -186,9 +246,15 @@ class Parts:
             try:
                 if self.writer.write(fulltext.index_batch, READ_BUDGET_S) == 0:
                     return
-            except HermesError as exc:
+            except Exception as exc:  # noqa: BLE001 - a thread has nobody else to tell
                 warn(__name__, "indexing %s will go on at the next open: %s", self.path, exc)
                 return
+
+    def can_close_soon(self) -> bool:
+        """Whether nobody is, or will be for long, in the middle of a read or a write."""
+        if getattr(self._active, "view", None) is not None:
+            return False
+        return self.writer is None or self.writer.is_unused_within(FORK_PATIENCE_S)
 
     def close(self) -> None:
         """Finish the index and the WAL if nobody else is busy, then close everything."""
@@ -198,20 +264,21 @@ class Parts:
         self.readers.close()
         if self.writer is None:
             return
-        self.writer.close(self._finish)
-        self.writer.view.connection.close()
-        if self.lock is not None:
+        assert self.lock is not None
+        if self.writer.close(self._finish):
             self.lock.close()
+        self.writer.view.connection.close()
 
     def _finish(self, view: View) -> None:
-        if view.newest_message > self._indexed_upto:
-            self._index(view)
+        for _ in range(CLOSE_BATCHES):
+            if self._index(view) == 0:
+                break
         with contextlib.suppress(apsw.Error):  # a reader elsewhere keeps the WAL: it will be emptied by the next one
             self._truncate(view.connection)
 
 
 _stores: dict[str, SharedStore] = {}
-_stores_lock = threading.Lock()
+_stores_lock = threading.RLock()
 _abandoned: list[Any] = []
 
 
@@ -240,15 +307,27 @@ def release(store: SharedStore) -> None:
         for key, candidate in list(_stores.items()):
             if candidate is store:
                 del _stores[key]
-        store.close()
+    store.close()
+
+
+def _before_fork() -> None:
+    _stores_lock.acquire()
+    for store in _stores.values():
+        store.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for store in _stores.values():
+        store.after_fork(in_child=False)
+    _stores_lock.release()
 
 
 def _after_fork_in_child() -> None:
     global _stores_lock
-    _stores_lock = threading.Lock()
     for store in _stores.values():
-        store.abandon()
+        store.after_fork(in_child=True)
+    _stores_lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

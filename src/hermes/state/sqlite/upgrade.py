@@ -9,9 +9,10 @@ from pathlib import Path
 
 import apsw
 
+from hermes.home import sync_directory
 from hermes.state import titling
-from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, owner_of
-from hermes.state.rows import decode_content, preview_of
+from hermes.state.kinds import ChildKind, first_of_chain, is_listed, kind_from_markers, kind_from_parent, owner_of
+from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View, open_reader
 
@@ -25,6 +26,9 @@ def back_up(path: Path, version: int) -> Path:
     while target.exists():
         number += 1
         target = Path(f"{path}.pre-{version}-{time.strftime('%Y%m%d_%H%M%S')}-{number}")
+    for left_over in path.parent.glob(f"{path.name}.pre-*.partial"):
+        Path(f"{left_over}-journal").unlink(missing_ok=True)
+        left_over.unlink()  # of a process that died; the writer lock says that no other is at it
     partial = Path(f"{target}.partial")
     os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
     source, copy = open_reader(path), apsw.Connection(str(partial))
@@ -34,12 +38,14 @@ def back_up(path: Path, version: int) -> Path:
                 backup.step(10_000)
     except BaseException:
         copy.close()
-        partial.unlink(missing_ok=True)
+        for left_over in (partial, Path(f"{partial}-journal")):
+            left_over.unlink(missing_ok=True)
         raise
     finally:
         source.close()
     copy.close()
     partial.replace(target)
+    sync_directory(target.parent)
     return target
 
 
@@ -61,12 +67,13 @@ def reconcile(view: View, schema_sql: str) -> None:
             if column not in present:
                 view.run(f"ALTER TABLE {name} ADD COLUMN {column} {declaration}")
     _free_titles(view)
-    view.run("UPDATE messages SET uid = 'row-' || id WHERE uid IS NULL")
     wanted.close()
 
 
 def mark_all_stale(view: View) -> None:
-    """Have every session counted anew."""
+    """Have every session counted anew; give every message its uid before there is an index to keep in step."""
+    _give_uids(view, "1 = 1")
+    view.run("UPDATE sessions SET child_kind = '?'")
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages")
 
@@ -86,8 +93,7 @@ def adopt(view: View) -> None:
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages WHERE uid IS NULL")
     _give_orphans_a_session(view)
     view.run("INSERT OR IGNORE INTO stale_index SELECT id FROM messages WHERE uid IS NULL")
-    view.run("""UPDATE messages SET uid = 'row-' || id
-                WHERE uid IS NULL AND session_id IN (SELECT session_id FROM stale_sessions)""")
+    _give_uids(view, "session_id IN (SELECT session_id FROM stale_sessions)")
     view.run("""UPDATE sessions SET parent_session_id = NULL
                 WHERE parent_session_id IS NOT NULL AND id IN (SELECT session_id FROM stale_sessions)
                   AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.id = sessions.parent_session_id)""")
@@ -107,9 +113,13 @@ def _drop_changed(view: View, model: View) -> None:
     for kind, name, sql in present:
         is_fts_trigger = kind == "trigger" and name.startswith(FTS_TABLES)
         if (is_fts_trigger or (kind in ("index", "trigger") and name in wanted)) and wanted.get(name) != _normal(sql):
-            view.run(f'DROP {kind} IF EXISTS "{name}"')
+            quoted = name.replace('"', '""')
+            view.run(f'DROP {kind} IF EXISTS "{quoted}"')
             # Another program's trigger may have filled the index in its own way.
             lost = lost or is_fts_trigger
+    # Without one of our triggers, changes were made that the index knows nothing of.
+    triggers = {name for (name,) in model.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    lost = lost or not triggers <= {name for _, name, _ in present}
     for table in FTS_TABLES:
         sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
         if sql is None or _normal(sql) != wanted[table]:
@@ -142,33 +152,46 @@ def _normal(sql: str) -> str:
 
 def _free_titles(view: View) -> None:
     """Number the titles that more than one session has, in the order of their start."""
-    doubled = view.rows("SELECT title FROM sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1")
-    for (title,) in doubled:
-        holders = view.rows("SELECT id FROM sessions WHERE title = :title ORDER BY started_at, id", title=title)
-        for (session_id,) in holders[1:]:
-            number = 2
-            while view.row("SELECT 1 FROM sessions WHERE title = :t", t=titling.numbered(title, number)):
-                number += 1
-            view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.numbered(title, number), id=session_id)
+    taken: set[str] = set()
+    doubled = []
+    for session_id, title in view.rows(
+        "SELECT id, title FROM sessions WHERE title IS NOT NULL ORDER BY started_at, id"
+    ):
+        if title in taken:
+            doubled.append((session_id, title))
+        taken.add(title)
+    numbers: dict[str, int] = {}
+    for session_id, title in doubled:
+        number = numbers.get(title, 1) + 1
+        while titling.numbered(title, number) in taken:
+            number += 1
+        numbers[title] = number
+        taken.add(titling.numbered(title, number))
+        view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.numbered(title, number), id=session_id)
+
+
+def _give_uids(view: View, condition: str) -> None:
+    view.connection.create_scalar_function("derived_uid", lambda *row: derived_uid(*row), 3, deterministic=True)
+    view.run(f"UPDATE messages SET uid = derived_uid(id, role, content) WHERE uid IS NULL AND {condition}")
 
 
 def _give_orphans_a_session(view: View) -> None:
-    view.run("""INSERT INTO sessions (id, source, started_at, last_active, chain_active)
-                SELECT m.session_id, 'unknown', MIN(m.timestamp), MAX(m.timestamp), MAX(m.timestamp)
+    view.run("""INSERT INTO sessions (id, source, started_at)
+                SELECT m.session_id, 'unknown', MIN(m.timestamp)
                 FROM messages m JOIN stale_sessions USING (session_id)
                 WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = m.session_id) GROUP BY m.session_id""")
 
 
 def _set_kinds(view: View) -> None:
     rows = view.rows("""
-        SELECT s.id, s.source, s.user_id, s.owner, s.model_config, s.parent_session_id, s.child_kind,
+        SELECT s.id, s.source, s.user_id, s.owner, s.model_config, s.parent_session_id,
                p.end_reason, s.started_at >= p.ended_at, s.started_at
         FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
-        WHERE s.id IN (SELECT session_id FROM stale_sessions)""")
+        WHERE s.child_kind = '?' AND s.id IN (SELECT session_id FROM stale_sessions)""")
     kinds: dict[str, str | None] = {}
     followers: dict[str, list[tuple[bool, float, str]]] = {}
-    for session_id, _, _, _, config, parent, kind, end_reason, followed, started_at in rows:
-        kinds[session_id] = kind or kind_from_markers(config)
+    for session_id, _, _, _, config, parent, end_reason, followed, started_at in rows:
+        kinds[session_id] = kind_from_markers(config)
         if parent is not None and kinds[session_id] is None:
             kinds[session_id] = kind_from_parent(end_reason)
             if kinds[session_id] == ChildKind.COMPRESSION:
@@ -233,10 +256,7 @@ def _set_chains(view: View) -> None:
         view.rows("SELECT id, parent_session_id FROM sessions WHERE child_kind = 'compression'")
     )
     for session_id in parents:
-        root, seen = session_id, {session_id}
-        while (parent := parents.get(root)) is not None and parent not in seen:
-            root = parent
-            seen.add(root)
+        root = first_of_chain(parents, session_id)
         if root != session_id:
             view.run("UPDATE sessions SET chain_root = :root WHERE id = :id", id=session_id, root=root)
     view.run("""
@@ -245,6 +265,9 @@ def _set_chains(view: View) -> None:
             COALESCE((SELECT MAX(c.last_active) FROM sessions c WHERE c.chain_root = sessions.id), last_active))
         WHERE id IN (SELECT session_id FROM stale_sessions)
            OR id IN (SELECT s.chain_root FROM sessions s JOIN stale_sessions t ON t.session_id = s.id)""")
+    view.run("""
+        UPDATE sessions SET active_tick = CAST(chain_active * 100 AS INTEGER)
+        WHERE active_tick IS NULL OR active_tick <> CAST(chain_active * 100 AS INTEGER)""")
 
 
 def _open_usage(view: View) -> None:

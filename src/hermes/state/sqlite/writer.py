@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import apsw
 
-from hermes.errors import HermesError, StoreBusy, StoreClosed
+from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreError
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
@@ -31,7 +31,10 @@ GROUP_LIMIT = 64
 SLOW_COMMIT_S = 0.001
 GATHER_SHARE = 0.2
 """Where a commit is slow, a fifth of its time is well spent on waiting for the threads that will want the next one."""
-CLOSE_TIMEOUT_S = 10.0
+
+BACKGROUND = 0
+HEIR = -1
+"""Who leads when it is no particular thread: the background thread, or the caller that was told to."""
 
 
 class Request:
@@ -58,7 +61,7 @@ class Request:
         assert self.signal is not None
         return self.signal.acquire(timeout=timeout_s)
 
-    def settle(self) -> None:
+    def tell(self) -> None:
         """Let the caller go on: with the outcome, or as the next leader."""
         if self.signal is not None and self.signal.locked():
             self.signal.release()
@@ -73,84 +76,102 @@ class Writer:
         lock: WriterLock,
         *,
         translate: Callable[[apsw.Error], HermesError],
-        after_commit: Callable[[View, int], None],
+        after_commit: Callable[[View], None],
     ) -> None:
         self.view = View(connection)
-        self.active: threading.local = threading.local()
+        self.active = threading.local()
         self._connection = connection
         self._execute = connection.execute
         self._lock = lock
         self._translate = translate
         self._after_commit = after_commit
         self._mutex = threading.Lock()
-        self._idle = threading.Condition(self._mutex)
+        self._changed = threading.Condition(self._mutex)
         self._queue: deque[Request] = deque()
-        self._has_leader = False
+        self._group: list[Request] = []
+        self._is_committing = False
+        self._leader: int | None = None
         self._group_size = 0
         self._commit_s = 0.0
         self._background: threading.Thread | None = None
         self._wake = threading.Semaphore(0)
+        self._is_at_lock = False
+        self._is_watched = False
         self._closed = False
 
     def write(self, work: Callable[[View], T], timeout_s: float) -> T:
         """Run `work` in a transaction that is durable when this returns."""
         request = Request(work)
-        with self._mutex:
-            if self._closed:
-                raise StoreClosed
-            leads = not self._has_leader
-            self._has_leader = True
-            if not leads:
-                request.will_wait()
-            self._queue.append(request)
+        deadline = time.monotonic() + timeout_s
         try:
-            if leads:
+            with self._mutex:
+                if self._closed:
+                    raise StoreClosed
+                if self._leader is None:
+                    self._leader = threading.get_ident()
+                else:
+                    request.will_wait()
+                self._queue.append(request)
+            if request.signal is None:
                 self._lead()
-            self._await(request, timeout_s)
+            if not request.done:
+                self._await(request, deadline, timeout_s)
         except BaseException:
-            self._withdraw(request)
+            self._resign(request)
             raise
         if request.error is not None:
             raise request.error
         return cast(T, request.result)
 
-    def close(self, finish: Callable[[View], None]) -> None:
-        """Take no more work, let what was queued be done, and `finish` if no other process is writing."""
+    def close(self, finish: Callable[[View], None]) -> bool:
+        """Take no more work, let what was queued be done, and `finish` if no other process is writing.
+
+        False if the background thread is still waiting for another process, for nobody: the lock is its to close then.
+        """
         with self._mutex:
             self._closed = True
-            # Whoever leads uses the connection until it stops leading, even after all callers have their answers.
-            self._idle.wait_for(lambda: not self._has_leader, CLOSE_TIMEOUT_S)
-            if self._has_leader:
-                # The background thread waits for another process, with nothing left to write: it will not come back.
-                self._wake.release()
-                return
+            self._wait_until_unused(None)
+            is_free = self._leader is None
         self._wake.release()
-        if self._lock.try_acquire():
+        if is_free and self._lock.try_acquire():
             try:
                 finish(self.view)
             finally:
                 self._lock.release()
+        return is_free
 
-    def _await(self, request: Request, timeout_s: float) -> None:
-        if request.done:
-            return
-        deadline = time.monotonic() + timeout_s
+    def is_unused_within(self, timeout_s: float) -> bool:
+        """Whether a moment comes soon at which nobody is using the connection."""
+        with self._mutex:
+            return self._wait_until_unused(timeout_s)
+
+    def _wait_until_unused(self, timeout_s: float | None) -> bool:
+        """Wait for the leader: it uses the connection until it stops leading, even after all have their answers."""
+        self._is_watched = True
+        return self._changed.wait_for(lambda: self._leader is None or (self._is_at_lock and not self._queue), timeout_s)
+
+    def _await(self, request: Request, deadline: float, timeout_s: float) -> None:
+        """Wait for the outcome of a queued request, and lead when told to."""
         while not request.done:
             if request.leads:
+                self._leader = threading.get_ident()
                 request.leads = False
                 self._lead()
             elif not request.wait(max(0.0, deadline - time.monotonic())):
                 if self._withdraw(request):
                     raise StoreBusy(self._why_busy(timeout_s))
                 # It is in a transaction by now, so its outcome is near and must be known.
-                request.wait()
+                request.wait(1.0)
 
     def _withdraw(self, request: Request) -> bool:
+        """Take back a request that has not started."""
         with self._mutex:
             try:
                 self._queue.remove(request)
             except ValueError:
                 return False
+            if self._is_watched:
+                self._changed.notify_all()
         if request.leads:
             self._pass_on()
         return True
@@ -166,14 +187,9 @@ class Writer:
         if not self._lock.try_acquire():
             self._delegate()
             return
-        try:
-            started = self._try_group()
-        except BaseException:
-            self._lock.release()
-            self._pass_on()
-            raise
+        has_started = self._try_group()
         self._lock.release()
-        if started:
+        if has_started:
             self._pass_on()
         else:
             self._delegate()
@@ -191,40 +207,76 @@ class Writer:
                 self._stop_leading()
                 return
             heir = self._queue[0]
+            heir.will_wait()
             heir.leads = True
-        heir.settle()
+            self._leader = HEIR
+        heir.tell()
 
     def _stop_leading(self) -> None:
-        self._has_leader = False
-        if self._closed:
-            self._idle.notify_all()
+        self._leader = None
+        if self._is_watched:
+            self._changed.notify_all()
+
+    def _resign(self, own: Request) -> None:
+        """Take an interrupted caller out; if it led, put things right for the others, whose fault it is not."""
+        self._withdraw(own)
+        if self._leader != threading.get_ident():
+            return
+        group, self._group = self._group, []
+        was_committed = self._is_committing and not self._connection.in_transaction
+        self._is_committing = False
+        self._roll_back()
+        if not was_committed:
+            self._requeue([request for request in group if not request.done and request is not own])
+        for request in group:
+            request.done = request.done or was_committed
+            if request.done:
+                request.tell()
+        self._lock.let_go()
+        self._pass_on()
 
     def _delegate(self) -> None:
+        """Let the background thread lead."""
+        if self._background is None:
+            thread = threading.Thread(target=self._run_background, name="hermes-writer", daemon=True)
+            thread.start()
+            self._background = thread
         with self._mutex:
             for request in self._queue:
                 request.will_wait()
-        if self._background is None:
-            self._background = threading.Thread(target=self._wait_and_write, name="hermes-writer", daemon=True)
-            self._background.start()
-        self._wake.release()
+            self._leader = BACKGROUND
+            self._wake.release()
 
-    def _wait_and_write(self) -> None:
-        """The background thread: leads while there is something to wait for."""
+    def _run_background(self) -> None:
         while True:
             self._wake.acquire()
-            if self._closed and not self._queue:
+            if not self._lead_patiently():
                 return
-            while self._queue:
-                self._lock.acquire()
-                try:
-                    self._persist()
-                finally:
-                    self._lock.release()
+
+    def _lead_patiently(self) -> bool:
+        """Lead from the background until nothing is queued; False if the writer was closed meanwhile."""
+        while True:
             with self._mutex:
+                if self._leader != BACKGROUND:
+                    return not self._closed
                 if not self._queue:
+                    self._lock.let_go()
                     self._stop_leading()
-                    continue
-            self._wake.release()
+                    return not self._closed
+                self._is_at_lock = True
+                self._changed.notify_all()
+            self._lock.acquire()
+            with self._mutex:
+                self._is_at_lock = False
+                if self._closed and not self._queue:
+                    # Nobody waited for this lock any more, and the connection may be gone.
+                    self._lock.release()
+                    self._lock.close()
+                    return False
+            try:
+                self._persist()
+            finally:
+                self._lock.release()
 
     def _persist(self) -> None:
         """Try until a transaction starts, in jittered rounds, or every caller has given up."""
@@ -247,92 +299,79 @@ class Writer:
             self._fail_all(self._translate(exc))
             return True
         with self._mutex:
-            group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_LIMIT))]
-        try:
-            settled = self._run_group(group)
-        except BaseException:
-            self._recover(group)
-            raise
+            self._group = [self._queue[i] for i in range(min(len(self._queue), GROUP_LIMIT))]
+            for _ in self._group:
+                self._queue.popleft()
+        settled = self._run_group(self._group)
         for request in settled:
-            request.settle()
-        committed = sum(request.error is None for request in settled)
-        if committed:
-            self._after_commit(self.view, committed)
-        return True
-
-    def _recover(self, group: list[Request]) -> None:
-        """Put things right after an interrupt of this thread, which is not the fault of the others in its group."""
-        if self._connection.in_transaction:
-            self._roll_back()
-            self._requeue([request for request in group if not request.done])
-            return
-        # No transaction is open, so it was committed before the interrupt.
-        for request in group:
             request.done = True
-            request.settle()
+            request.tell()
+        self._group = []
+        self._is_committing = False
+        if any(request.error is None for request in settled):
+            self._after_commit(self.view)
+        return True
 
     def _run_group(self, group: list[Request]) -> list[Request]:
         """Run each work under its own savepoint and commit once; answer the requests that are settled."""
-        alone = len(group) == 1
-        failed: Request | None = None
+        is_alone = len(group) == 1
         for request in group:
-            try:
-                self._run_one(request, alone=alone)
-            except apsw.Error as exc:
-                request.error = self._translate(exc)
-            except Exception as exc:  # noqa: BLE001 - the work is the caller's, and so is whatever it raises
-                request.error = exc
-            if request.error is not None and not self._connection.in_transaction:
-                failed = request
-                break
-        if failed is None and (not alone or group[0].error is None):
-            try:
-                started = time.monotonic()
-                self._execute("COMMIT")
-                self._commit_s, self._group_size = time.monotonic() - started, len(group)
-            except apsw.Error as exc:
-                self._roll_back()
-                failed = group[0]
-                failed.error = self._translate(exc)
-        if failed is not None:
-            # SQLite undid the whole transaction. One gets the error, the others run again without it.
-            others = [request for request in group if request is not failed]
-            for request in others:
-                request.error = request.result = None
-            self._requeue(others)
-            group = [failed]
-        for request in group:
-            request.done = True
+            self._run_one(request, is_alone=is_alone)
+            if not self._connection.in_transaction:
+                request.error = request.error or StoreError(
+                    "the transaction was undone by SQLite, and with it this work"
+                )
+                return self._settle_one(group, request)
+        try:
+            started = time.monotonic()
+            self._is_committing = True
+            self._execute("COMMIT")
+            self._commit_s, self._group_size = time.monotonic() - started, len(group)
+        except apsw.Error as exc:
+            self._is_committing = False
+            self._roll_back()
+            group[0].error = self._translate(exc)
+            return self._settle_one(group, group[0])
         return group
 
-    def _run_one(self, request: Request, *, alone: bool) -> None:
+    def _settle_one(self, group: list[Request], failed: Request) -> list[Request]:
+        """After the whole transaction was undone: one gets the error, the others run again without it."""
+        self._requeue([request for request in group if request is not failed])
+        return [failed]
+
+    def _run_one(self, request: Request, *, is_alone: bool) -> None:
+        """Run one work; whatever it raises is its caller's, and undoes what it did."""
         outer = getattr(self.active, "view", None)
         self.active.view = self.view
+        request.error = request.result = None
         try:
-            if not alone:
-                self.view.run("SAVEPOINT work")
+            if not is_alone:
+                self._execute("SAVEPOINT work")
             request.result = request.work(self.view)
-            if not alone:
-                self.view.run("RELEASE work")
-        except Exception:
-            if alone:
+            if not is_alone:
+                self._execute("RELEASE work")
+        except BaseException as exc:
+            if not isinstance(exc, Exception) and self._leader != BACKGROUND:
+                raise  # an interrupt, or the end of this thread: not the work's doing
+            request.error = self._translate(exc) if isinstance(exc, apsw.Error) else exc
+            if is_alone:
                 self._roll_back()
             elif self._connection.in_transaction:
-                self.view.run("ROLLBACK TO work")
-                self.view.run("RELEASE work")
-            raise
+                self._execute("ROLLBACK TO work")
+                self._execute("RELEASE work")
         finally:
             self.active.view = outer
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
-            self.view.run("ROLLBACK")
+            self._execute("ROLLBACK")
 
     def _requeue(self, requests: list[Request]) -> None:
         with self._mutex:
             for request in reversed(requests):
-                request.will_wait()
-                self._queue.appendleft(request)
+                if request not in self._queue:
+                    request.will_wait()
+                    self._queue.appendleft(request)
 
     def _fail_all(self, error: HermesError) -> None:
         with self._mutex:
@@ -341,4 +380,4 @@ class Writer:
         for request in requests:
             request.error = error
             request.done = True
-            request.settle()
+            request.tell()

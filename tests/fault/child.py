@@ -1,0 +1,241 @@
+"""What other processes do in the fault tests: `python -m tests.fault.child append state.db name 100`."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import apsw
+
+from hermes.state.engine import Transaction
+from hermes.state.messages import add_messages, new_message
+from hermes.state.sqlite.engine import SqliteEngine
+from hermes_state import SessionDB, StoreError
+
+SESSION = "s"
+LIMIT_S = 30.0
+
+
+def say(text: object) -> None:
+    """Tell the parent one line, at once."""
+    os.write(1, f"{text}\n".encode())
+
+
+def hear(limit_s: float = LIMIT_S) -> None:
+    """Wait for a line of the parent, or until the limit."""
+    if select.select([0], [], [], limit_s)[0]:
+        os.read(0, 4096)
+
+
+def append(path: Path, name: str, times: str) -> None:
+    """Append messages when told to, and say the uid of each once it is stored."""
+    with SessionDB(path) as db:
+        say("ready")
+        hear()
+        for number in count() if times == "forever" else range(int(times)):
+            uid = f"{name}-{number}"
+            db.append_message(SESSION, "user", f"{name} says {number}", uid=uid)
+            say(uid)
+
+
+def hold_transaction(path: Path, limit_s: str) -> None:
+    """Write to the file as a program does that knows nothing of our lock, and take long over it."""
+    connection = apsw.Connection(str(path))
+    connection.execute("BEGIN IMMEDIATE")
+    say("held")
+    hear(float(limit_s))
+    connection.execute("ROLLBACK")
+    say("released")
+    hear()
+
+
+def hold_lock(path: Path) -> None:
+    """Be a process of ours that takes long over a write."""
+    with open(f"{path}.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        say("held")
+        hear()
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        say("released")
+        hear()
+
+
+def fill_up(path: Path, room: str) -> None:
+    """Append until no file may grow further, then with room again; say what became of each."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with SessionDB(path) as db:
+        db.create_session(SESSION, "cli")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(room), hard))
+        stored: list[str] = []
+        refused = 0
+        while refused < 3:
+            try:
+                db.append_message(SESSION, "user", "x" * 3000, uid=str(len(stored)))
+                stored.append(str(len(stored)))
+            except StoreError as exc:
+                say(exc.code)
+                refused += 1
+        seen = [message["uid"] for message in db.get_messages(SESSION)]
+        say("kept" if seen == stored else f"stored {stored}, found {seen}")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        db.append_message(SESSION, "user", "room again", uid="last")
+        say("written")
+
+
+def fork_and_write(path: Path) -> None:
+    """Write in parent and child at the same time, with a store that was open before the fork."""
+    db = SessionDB(path)
+    db.append_message(SESSION, "user", "before", uid="before")
+    child = os.fork()
+    name = "child" if child == 0 else "parent"
+    for number in range(30):
+        db.append_message(SESSION, "user", "both", uid=f"{name}-{number}")
+    assert len(db.get_messages(SESSION)) > 30
+    db.close()
+    _end(child)
+
+
+def fork_and_outlive(path: Path) -> None:
+    """Have the parent close the store while the child goes on writing, and die of it."""
+    db = SessionDB(path)
+    db.append_message(SESSION, "user", "parent", uid="parent")
+    closed, written = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        db.append_message(SESSION, "user", "child", uid="child-0")
+        os.write(written[1], b".")
+        os.read(closed[0], 1)
+        for number in range(1, 6):
+            db.append_message(SESSION, "user", "child", uid=f"child-{number}")
+            say(f"child-{number}")
+        say(f"sees {len(db.get_messages(SESSION))}")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.read(written[0], 1)
+    db.close()
+    os.write(closed[1], b".")
+    os.waitpid(child, 0)
+
+
+def fork_and_exit(path: Path) -> None:
+    """Have the child end as a script ends, closing all it has, while the parent goes on."""
+    db = SessionDB(path)
+    db.append_message(SESSION, "user", "first", uid="parent-0")
+    db.get_messages(SESSION)
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    os.waitpid(child, 0)
+    for number in range(1, 4):
+        db.append_message(SESSION, "user", "more", uid=f"parent-{number}")
+    say(f"sees {len(db.get_messages(SESSION))}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fork_in_a_write(path: Path) -> None:
+    """Fork while another thread is in the middle of a write: the fork waits for it, then both sides write."""
+    engine, db = SqliteEngine(path), SessionDB(path, write_timeout_s=10)
+    inside = threading.Event()
+
+    def work(tx: Transaction) -> None:
+        inside.set()
+        # Until the fork, on the other thread, has begun to wait; nothing tells when that is.
+        threading.Event().wait(0.2)
+        add_messages(tx, SESSION, [new_message({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)])
+
+    writer = threading.Thread(target=lambda: engine.write(work))
+    writer.start()
+    inside.wait(LIMIT_S)
+    child = os.fork()
+    if child == 0:
+        db.append_message(SESSION, "user", "child", uid="child")
+        say("child wrote")
+        os._exit(0)
+    writer.join()
+    os.waitpid(child, 0)
+    db.append_message(SESSION, "user", "parent", uid="parent")
+    say("parent wrote")
+
+
+def fork_inside_a_write(path: Path) -> None:
+    """Fork from inside a transaction: the parent goes on, the child is told that it cannot use the store."""
+    engine, db = SqliteEngine(path), SessionDB(path)
+
+    def work(tx: Transaction) -> None:
+        add_messages(tx, SESSION, [new_message({"role": "user", "content": "x", "uid": "inside"}, 1.0)])
+        child = os.fork()
+        if child == 0:
+            try:
+                SessionDB(path).get_messages(SESSION)
+            except StoreError as exc:
+                say(exc.code)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    engine.write(work)
+    say(f"sees {len(db.get_messages(SESSION))}")
+
+
+def fork_under_load(path: Path) -> None:
+    """Fork again and again while threads write and read; every child writes one message."""
+    db = SessionDB(path, write_timeout_s=10)
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def busy(name: str) -> None:
+        try:
+            for number in count():
+                if stop.is_set():
+                    return
+                db.append_message(SESSION, "user", "busy", uid=f"{name}-{number}")
+                db.get_messages(SESSION, limit=3)
+        except StoreError as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=busy, args=(f"thread-{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for number in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            db.append_message(SESSION, "user", "child", uid=f"child-{number}")
+            os._exit(0)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    say(codes.count(0))
+    say(len(failures))
+
+
+def _end(child: int) -> None:
+    if child == 0:
+        os._exit(0)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+ERRANDS: dict[str, Callable[..., None]] = {
+    "append": append,
+    "hold-transaction": hold_transaction,
+    "hold-lock": hold_lock,
+    "fill-up": fill_up,
+    "fork-and-write": fork_and_write,
+    "fork-and-outlive": fork_and_outlive,
+    "fork-and-exit": fork_and_exit,
+    "fork-in-a-write": fork_in_a_write,
+    "fork-inside-a-write": fork_inside_a_write,
+    "fork-under-load": fork_under_load,
+}
+
+if __name__ == "__main__":
+    ERRANDS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

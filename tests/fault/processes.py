@@ -1,0 +1,156 @@
+"""Other processes and threads, and waiting for them within limits."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import apsw
+
+from hermes.state.sqlite.engine import SqliteEngine
+
+ROOT = Path(__file__).parents[2]
+LIMIT_S = 20.0
+
+
+class Child:
+    """A process that does one thing of `child.py` and talks in lines."""
+
+    def __init__(self, what: str, *arguments: object) -> None:
+        program = [sys.executable, "-m", "tests.fault.child", what, *map(str, arguments)]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
+        self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT)
+        self._pending = b""
+        self.pid = self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.communicate(timeout=LIMIT_S)
+
+    def tell(self, line: str = "go") -> None:
+        """Say one line to it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        self._process.stdin.flush()
+
+    def line(self) -> str:
+        """The next line that it says; an empty one when it is done."""
+        deadline = time.monotonic() + LIMIT_S
+        while b"\n" not in self._pending:
+            more = self._read(deadline - time.monotonic())
+            if not more:
+                return ""
+            self._pending += more
+        said, _, self._pending = self._pending.partition(b"\n")
+        return said.decode()
+
+    def lines(self) -> list[str]:
+        """All that it says until it is done; what a killed process said half of does not count."""
+        found = []
+        while said := self.line():
+            found.append(said)
+        return found
+
+    def kill(self) -> None:
+        """End it as a crash or the kernel would."""
+        self._process.kill()
+
+    def finish(self) -> int:
+        """Wait for its end and answer its exit code."""
+        return self._process.wait(LIMIT_S)
+
+    def _read(self, limit_s: float) -> bytes:
+        assert self._process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            assert selector.select(max(0.0, limit_s)), "a child process says nothing"
+        return os.read(self._process.stdout.fileno(), 65_536)
+
+
+class Task(threading.Thread):
+    """A thread whose outcome is asked for."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self._result: object = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Do the work and keep what comes of it."""
+        try:
+            self._result = self._work()
+        except BaseException as exc:  # noqa: BLE001 - handed to whoever asks
+            self._error = exc
+
+    def result(self) -> object:
+        """What came of it; an error is raised here."""
+        error = self.error()
+        if error is not None:
+            raise error
+        return self._result
+
+    def error(self) -> BaseException | None:
+        """The error it ended with, if any."""
+        self.join(LIMIT_S)
+        assert not self.is_alive(), "a thread does not come to its end"
+        return self._error
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Wait for something that another thread or process does."""
+    deadline = time.monotonic() + LIMIT_S
+    while not is_so():
+        assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain: {what}"
+        time.sleep(0.002)
+
+
+def queued(engine: SqliteEngine) -> int:
+    """How many callers wait for their turn to write in this process."""
+    writer = engine._opened().parts().writer
+    assert writer is not None
+    return len(writer._queue)
+
+
+@contextmanager
+def one_writer_inside(engine: SqliteEngine) -> Iterator[None]:
+    """A write that goes on until the block ends, so that whatever is queued meanwhile becomes one group."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def work(_: object) -> None:
+        inside.set()
+        assert leave.wait(LIMIT_S)
+
+    task = Task(lambda: engine.write(work))
+    assert inside.wait(LIMIT_S)
+    try:
+        yield
+    finally:
+        leave.set()
+        task.result()
+
+
+def assert_sound(path: Path) -> None:
+    """The whole file is as SQLite wants it."""
+    connection = apsw.Connection(str(path))
+    try:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+    finally:
+        connection.close()

@@ -1,0 +1,3 @@
+-- Version 3: titles.
+ALTER TABLE sessions ADD COLUMN title TEXT;
+UPDATE schema_version SET version = 3;
