@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 import resource
 import select
 import signal
@@ -218,6 +219,44 @@ def fork_under_load(path: Path) -> None:
     say(len(failures))
 
 
+def interrupted(path: Path) -> None:
+    """Interrupt the main thread at random moments while it and others write; say each uid that was acknowledged."""
+    db = SessionDB(path)
+    stop = threading.Event()
+
+    def write(name: str) -> None:
+        for number in count():
+            if stop.is_set():
+                return
+            db.append_message(SESSION, "user", "x", uid=f"{name}-{number}")
+            say(f"{name}-{number}")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    threads = [threading.Thread(target=write, args=(f"thread-{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    signal.signal(signal.SIGALRM, interrupt)
+    struck = 0
+    for number in count():
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00005, 0.002))
+            db.append_message(SESSION, "user", "x", uid=f"main-{number}")
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            say(f"main-{number}")
+        except KeyboardInterrupt:
+            struck += 1
+        if struck >= 300:
+            break
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    stop.set()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    db.append_message(SESSION, "user", "x", uid="at last")
+    say("at last")
+
+
 def _end(child: int) -> None:
     if child == 0:
         os._exit(0)
@@ -235,6 +274,7 @@ ERRANDS: dict[str, Callable[..., None]] = {
     "fork-in-a-write": fork_in_a_write,
     "fork-inside-a-write": fork_inside_a_write,
     "fork-under-load": fork_under_load,
+    "interrupted": interrupted,
 }
 
 if __name__ == "__main__":

@@ -49,6 +49,17 @@ def test_eight_processes_lose_and_double_nothing(path: Path) -> None:
         assert db.message_count(SESSION) == 800
 
 
+def test_interrupts_at_any_moment_lose_and_double_nothing(path: Path) -> None:
+    with Child("interrupted", path) as writer:
+        acknowledged = writer.lines()
+        assert writer.finish() == 0
+    assert acknowledged[-1] == "at last"
+    stored = Counter(uids(path))
+    assert set(acknowledged) <= set(stored)
+    assert max(stored.values()) == 1
+    assert_sound(path)
+
+
 def test_sixteen_threads_lose_and_double_nothing(path: Path, db: SessionDB) -> None:
     def write(name: str) -> list[int]:
         return [db.append_message(SESSION, "user", "x", uid=f"{name}-{number}") for number in range(50)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -304,20 +303,16 @@ def _tips(tx: Reading, roots: list[str], owner: str | None) -> dict[str, str]:
 
 
 def _cursor(order: Sequence[str], row: Row) -> str:
-    return json.dumps([row[column] for column in order])
+    """Where a row stands in a list: what orders it, the moments, then its id."""
+    return "|".join([order[0], *(repr(row[column]) for column in order[:-1]), row["id"]])
 
 
 def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
     try:
-        values = json.loads(cursor)
-        *moments, last = values
-        if (
-            len(values) == len(order)
-            and isinstance(last, str)
-            and all(isinstance(each, int | float) for each in moments)
-        ):
-            return list(values)
-    except (TypeError, ValueError):
+        first, *moments, last = cursor.split("|", len(order))
+        if first == order[0] and len(moments) == len(order) - 1 and last:
+            return [*(float(moment) for moment in moments), last]
+    except (AttributeError, ValueError):
         pass
     raise InvalidValue(
         f"this is not a cursor of this list: {cursor!r}",

@@ -25,6 +25,26 @@ OLD_MARK = "\x00json:"
 
 _parse = json.JSONDecoder().decode
 
+SESSION_TEXT = (
+    "model",
+    "system_prompt",
+    "model_config",
+    "preview",
+    "cwd",
+    "end_reason",
+    "cost_status",
+    "cost_source",
+    "pricing_version",
+    "billing_provider",
+    "billing_base_url",
+    "billing_mode",
+    "handoff_platform",
+    "handoff_error",
+    "platform",
+    "error",
+)
+"""The columns of a session that hold whatever somebody said, also under the names that a query gives them."""
+
 FREE_TEXT = ("tool_name", "tool_call_id", "finish_reason", "platform_message_id", "reasoning", "reasoning_content")
 """The columns of a message besides its content that hold whatever somebody said."""
 
@@ -103,11 +123,12 @@ def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
 
 
 def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
-    """A session as a dict of all its columns."""
-    return {
-        column: decode_text(value) if type(value) is str and value[:1] == "\x01" else value
-        for column, value in zip(columns, values, strict=True)
-    }
+    """A session as a dict of the given columns."""
+    row = dict(zip(columns, values, strict=True))
+    for column in SESSION_TEXT:
+        if row.get(column):
+            row[column] = decode_text(row[column])
+    return row
 
 
 def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:

@@ -22,6 +22,13 @@ from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
 
 SCHEMA_VERSION = 11
+LEDGER = {"0001_store": "b2016096"}
+"""What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
+
+Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer
+one, which alone may put it right.
+"""
+
 FORMAT = 1
 """What this code can read and write; a file's `min_reader` and `min_writer` are compared with it."""
 
@@ -64,11 +71,9 @@ def schema_sql() -> str:
     return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
-@cache
-def ledger() -> dict[str, str]:
-    """The names of our additions and the checksum of each."""
-    # Not a secret to keep, only a change to notice: the checksum that is at hand without loading OpenSSL.
-    return {"0001_store": f"{crc32(schema_sql().encode()):08x}"}
+def checksum(schema: str) -> str:
+    """A checksum of a schema; not to keep a secret but to notice a change, so the one that loads no OpenSSL."""
+    return f"{crc32(schema.encode()):08x}"
 
 
 def open_for_writing(path: Path) -> Opened | None:
@@ -79,14 +84,14 @@ def open_for_writing(path: Path) -> Opened | None:
     # Through whichever link a file is named, it has one pair of lock files.
     lock = WriterLock(Path(os.path.realpath(path)))
     try:
-        if inspection.standing is not Standing.UPSTREAM and inspection.standing is not Standing.CURRENT:
+        if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
             _acquire(lock)
             try:
                 # Whoever had the lock before may have done it already.
                 inspection = inspect(path)
                 _refuse_newer(path, inspection)
                 if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
-                    _bring_up(path, inspection)
+                    _bring_up(path)
             finally:
                 lock.release()
         if inspection.standing is Standing.UPSTREAM:
@@ -120,12 +125,16 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
 
     def connect() -> apsw.Connection:
         connection = open_reader(path, immutable=immutable)
-        view = View(connection)
-        inspection = _inspect(view, path)
-        if inspection.min_reader > FORMAT:
-            raise StoreTooNew(f"{path} was written by a newer version of Hermes")
-        if inspection.standing not in (Standing.CURRENT, Standing.OURS):
-            overlay.show_as_current(view, schema_sql())
+        try:
+            view = View(connection)
+            inspection = _inspect(view, path)
+            if inspection.min_reader > FORMAT:
+                raise StoreTooNew(f"{path} was written by a newer version of Hermes")
+            if inspection.standing not in (Standing.CURRENT, Standing.OURS):
+                overlay.show_as_current(view, schema_sql())
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     connect().close()
@@ -167,10 +176,11 @@ def _inspect(view: View, path: Path) -> Inspection:
         view.rows("SELECT key, value FROM state_meta WHERE key IN ('min_reader', 'min_writer', 'schema_cookie')")
     )
     applied: dict[str, str] = dict(view.rows("SELECT name, checksum FROM hermes_ledger"))
-    untouched = (
+    is_newer = not applied.keys() <= LEDGER.keys()
+    untouched = is_newer or (
         version == SCHEMA_VERSION
         and meta.get("schema_cookie") == str(view.value("PRAGMA schema_version"))
-        and ledger().items() <= applied.items()
+        and applied == LEDGER
         and not upgrade.has_foreign_rows(view)
     )
     return Inspection(
@@ -185,10 +195,10 @@ def _version(view: View) -> int:
     return int(view.value("SELECT MAX(version) FROM schema_version") or 0)
 
 
-def _bring_up(path: Path, inspection: Inspection) -> None:
+def _bring_up(path: Path) -> None:
     """Create, upgrade or heal a file in one transaction; a crash in the middle changes nothing."""
     connection = open_writer(path)
-    saved = None
+    saved: Path | None = None
     try:
         view = View(connection)
         _begin(view)
@@ -207,6 +217,7 @@ def _bring_up(path: Path, inspection: Inspection) -> None:
         upgrade.adopt(view)
         _record(view)
         view.run("COMMIT")
+        saved = None
         # The cookie counts schema changes; it is settled only once they are committed.
         view.run(
             "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
@@ -215,7 +226,7 @@ def _bring_up(path: Path, inspection: Inspection) -> None:
     except BaseException:
         connection.close()
         if saved is not None:
-            saved.unlink(missing_ok=True)  # nothing was changed, and the next attempt makes its own
+            saved.unlink(missing_ok=True)  # nothing was changed, and the next attempt makes its own copy
         raise
     connection.close()
 
@@ -234,12 +245,12 @@ def _record(view: View) -> None:
     now = time.time()
     view.run("DELETE FROM schema_version")
     view.run("INSERT INTO schema_version (version) VALUES (:version)", version=SCHEMA_VERSION)
-    for name, checksum in ledger().items():
+    for name, known in LEDGER.items():
         view.run(
             """INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :now)
                ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum""",
             name=name,
-            checksum=checksum,
+            checksum=known,
             now=now,
         )
     defaults = {fulltext.INDEXED_UPTO: "0", "schema_cookie": "", "min_reader": str(FORMAT), "min_writer": str(FORMAT)}

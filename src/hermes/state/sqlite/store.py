@@ -196,12 +196,19 @@ class Parts:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
         added, self._newest_seen = view.newest_message - self._newest_seen, view.newest_message
         for _ in range(added // fulltext.BATCH + 1):
-            if view.newest_message - self._indexed_upto < fulltext.BATCH:
+            if not self._is_batch_due(view):
                 break
             self._index(view)
         self._commits += 1
         if self._commits % CHECKPOINT_EVERY_N_WRITES == 0:
             self._checkpoint(view)
+
+    def _is_batch_due(self, view: View) -> bool:
+        if view.newest_message - self._indexed_upto < fulltext.BATCH:
+            return False
+        # Another process may have been here since this one looked.
+        self._indexed_upto = max(self._indexed_upto, fulltext.indexed_upto(view))
+        return view.newest_message - self._indexed_upto >= fulltext.BATCH
 
     def _index(self, view: View) -> int:
         """Index one batch in a transaction of its own: its failure must not fail what was stored."""

@@ -1,0 +1,85 @@
+"""Files and directories that a person may not use as they would like to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_state import SessionDB
+from tests.fault.use_as_guest import NOBODY
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A directory that the guest can reach and owns."""
+    for place in (tmp_path, *tmp_path.parents):
+        if place.owner() == tmp_path.owner() and place != Path("/"):
+            place.chmod(place.stat().st_mode | 0o011)
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    yield home
+    home.chmod(0o700)
+
+
+def give_to_guest(*paths: Path) -> None:
+    """Make the guest the owner; whoever is not root is the guest already."""
+    for path in paths:
+        if os.geteuid() == 0:
+            os.chown(path, NOBODY, NOBODY)
+
+
+def use(what: str, path: Path) -> str:
+    """What happens to somebody without privileges."""
+    command = [sys.executable, "-m", "tests.fault.use_as_guest", what, str(path)]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "HERMES_HOME": str(path.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
+    return done.stdout
+
+
+def test_own_directory_is_enough(home: Path) -> None:
+    give_to_guest(home)
+    assert use("write", home / "state.db") == "done"
+
+
+def test_directory_that_cannot_be_written_is_named(home: Path) -> None:
+    give_to_guest(home)
+    home.chmod(0o500)
+    code, hint = use("write", home / "state.db").split(": ", 1)
+    assert code in ("store_unavailable", "store_read_only")
+    assert str(home) in hint
+
+
+def test_directory_that_cannot_be_entered_is_an_error_of_the_store(home: Path) -> None:
+    path = home / "state.db"
+    SessionDB(path).close()
+    give_to_guest(home)
+    home.chmod(0)
+    assert use("write", path).startswith("store_unavailable")
+    assert use("read", path).startswith("store_unavailable")
+
+
+def test_file_that_cannot_be_written_is_read_only(home: Path) -> None:
+    path = home / "state.db"
+    SessionDB(path).close()
+    files = list(home.iterdir())
+    give_to_guest(home, *files)
+    for file in files:
+        file.chmod(0o400)
+    assert use("write", path).startswith("store_read_only")
+    assert use("read", path) == "done"
+
+
+def test_what_root_writes_stays_its_owners(home: Path) -> None:
+    path = home / "state.db"
+    path.touch(mode=0o600)
+    give_to_guest(home, path)
+    SessionDB(path).close()
+    assert {file.stat().st_uid for file in home.iterdir()} == {path.stat().st_uid}
+    assert use("write", path) == "done"
