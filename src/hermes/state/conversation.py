@@ -8,6 +8,9 @@ from typing import Any
 
 from hermes.state.rows import Row, decode_content, decode_json, decode_text
 
+MARKS = ("\x00", "\x01")
+SPEAKERS = ("user", "assistant")
+
 _MEMORY_FENCES = (
     r"(?is)<\s*memory-context\s*>.*?<\s*/\s*memory-context\s*>",
     r"(?i)\[system note:[^\]]*recalled memory[^\]]*\]",
@@ -23,7 +26,8 @@ def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> l
 
 def without_memory_fences(text: str) -> str:
     """Text without what was recalled from memory and put before it for one turn."""
-    if "memory" in text.lower():
+    # Looked for in the two ways that somebody writes it: a whole conversation passes through here at every turn.
+    if "emory" in text or "EMORY" in text:
         for fence in _MEMORY_FENCES:
             text = re.sub(fence, "", text)
     return text.strip()
@@ -31,10 +35,11 @@ def without_memory_fences(text: str) -> str:
 
 def _message(row: tuple[Any, ...]) -> Row:
     role, content, timestamp, call_id, tool_name, tool_calls, platform_id, observed, *thinking = row
-    if type(content) is str and content[:1] in ("\x00", "\x01"):
-        content = decode_content(content)
-    if type(content) is str and role in ("user", "assistant"):
-        content = without_memory_fences(content)
+    if type(content) is str:
+        if content[:1] in MARKS:
+            content = decode_content(content)
+        if role in SPEAKERS and type(content) is str:
+            content = without_memory_fences(content)
     message: Row = {"role": role, "content": content}
     if timestamp:
         message["timestamp"] = timestamp
