@@ -16,8 +16,9 @@ from pathlib import Path
 
 import apsw
 
+from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
-from hermes.state.messages import add_messages, new_message
+from hermes.state.messages import add_messages
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB, StoreError
 
@@ -150,7 +151,7 @@ def fork_in_a_write(path: Path) -> None:
         inside.set()
         # Until the fork, on the other thread, has begun to wait; nothing tells when that is.
         threading.Event().wait(0.2)
-        add_messages(tx, SESSION, [new_message({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)])
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)])
 
     writer = threading.Thread(target=lambda: engine.write(work))
     writer.start()
@@ -171,7 +172,7 @@ def fork_inside_a_write(path: Path) -> None:
     engine, db = SqliteEngine(path), SessionDB(path)
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SESSION, [new_message({"role": "user", "content": "x", "uid": "inside"}, 1.0)])
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "inside"}, 1.0)])
         child = os.fork()
         if child == 0:
             try:

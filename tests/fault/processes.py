@@ -123,7 +123,7 @@ def wait_until(is_so: Callable[[], bool], what: str) -> None:
 
 def queued(engine: SqliteEngine) -> int:
     """How many callers wait for their turn to write in this process."""
-    writer = engine._opened().parts().writer
+    writer = engine._opened().opened().writer
     assert writer is not None
     return len(writer._queue)
 

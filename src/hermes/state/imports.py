@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 from hermes.errors import InvalidValue
 from hermes.ids import new_session_id
+from hermes.state.drafts import JSON_FIELDS, MESSAGE_FIELDS, Draft, draft
 from hermes.state.engine import Transaction
 from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
-from hermes.state.messages import JSON_FIELDS, MESSAGE_FIELDS, NewMessage, add_messages, new_message
+from hermes.state.messages import add_messages
 from hermes.state.operations import Operations
 from hermes.state.rows import (
     Row,
@@ -182,7 +183,7 @@ def _session_values(data: Mapping[str, Any], now: float) -> Row:
     return {**values, "child_kind": parse_kind(data.get("child_kind")) or values["child_kind"]}
 
 
-def _messages(data: Mapping[str, Any], now: float) -> list[NewMessage]:
+def _messages(data: Mapping[str, Any], now: float) -> list[Draft]:
     given = data.get("messages") or []
     if not isinstance(given, list):
         raise InvalidValue("the messages of an exported session are a list")
@@ -196,7 +197,7 @@ def _messages(data: Mapping[str, Any], now: float) -> list[NewMessage]:
             if isinstance(fields.get(name), str):
                 fields[name] = _parsed(fields[name])
         fields["uid"] = message.get("uid") or _uid_of(data["id"], position, message)
-        messages.append(new_message(fields, now, active=bool(message.get("active", 1))))
+        messages.append(draft(fields, now, active=bool(message.get("active", 1))))
     return messages
 
 
@@ -215,7 +216,7 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _add(tx: Transaction, session_id: str, messages: list[NewMessage]) -> int:
+def _add(tx: Transaction, session_id: str, messages: list[Draft]) -> int:
     before = tx.value("SELECT count(*) FROM messages WHERE session_id = :id", id=session_id)
     add_messages(tx, session_id, messages)
     after = tx.value("SELECT count(*) FROM messages WHERE session_id = :id", id=session_id)

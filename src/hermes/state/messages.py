@@ -5,59 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.ids import OWN_UID, new_message_uid
+from hermes.ids import OWN_UID
 from hermes.state.conversation import project
+from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import UNLIMITED, Operations, may_see, unknown_session
 from hermes.state.rows import (
     Row,
-    count_tool_calls,
-    encode_content,
-    encode_json,
     identifier,
     message_row,
     one_line,
-    optional_integer,
-    optional_text,
-    preview_of,
-    timestamp_of,
-    tool_names,
 )
 from hermes.state.sessions import settle_chain, tick, touch_chain
-
-REASONING_FIELDS = (
-    "reasoning",
-    "reasoning_content",
-    "reasoning_details",
-    "codex_reasoning_items",
-    "codex_message_items",
-)
-JSON_FIELDS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
-TEXT_FIELDS = (
-    "tool_name",
-    "tool_call_id",
-    "finish_reason",
-    "reasoning",
-    "reasoning_content",
-    "platform_message_id",
-    "uid",
-)
-MESSAGE_FIELDS = frozenset({"role", "content", "token_count", "observed", "timestamp", *JSON_FIELDS, *TEXT_FIELDS})
-
-
-class NewMessage(NamedTuple):
-    """A message ready to be inserted, and what it adds to its session."""
-
-    values: Row
-    is_active: bool
-    is_repeatable: bool
-    """Whether its uid came from the caller, so that it may be there already."""
-    tool_calls: int
-    tools: list[str]
-    preview: str | None
 
 
 class Messages(Operations):
@@ -85,7 +47,7 @@ class Messages(Operations):
         uid: str | None = None,
     ) -> int:
         """Store a message and answer its id. It is durable when this returns; a repeated uid answers the first id."""
-        message = new_message(
+        message = draft(
             {
                 "role": role,
                 "content": content,
@@ -113,7 +75,7 @@ class Messages(Operations):
         """Store several messages, dicts of append_message's arguments, in one transaction and answer their ids."""
         identifier(session_id, "session_id")
         now = self._clock()
-        prepared = [new_message(_checked(message), now) for message in messages]
+        prepared = [draft(checked(message), now) for message in messages]
         return self._engine.write(lambda tx: add_messages(tx, session_id, prepared))
 
     def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
@@ -121,7 +83,7 @@ class Messages(Operations):
         identifier(session_id, "session_id")
         if not isinstance(messages, Iterable):
             raise InvalidValue(f"messages must be a list of dicts, not {type(messages).__name__}")
-        prepared = [new_message(fields, fields["timestamp"]) for fields in _stamped(messages, self._clock())]
+        prepared = [draft(fields, fields["timestamp"]) for fields in stamped(messages, self._clock())]
 
         def replace(tx: Transaction) -> None:
             remove_messages(tx, session_id)
@@ -224,47 +186,7 @@ class Messages(Operations):
         return self._engine.read(recent)
 
 
-def new_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> NewMessage:
-    """A message to be inserted, checked and encoded; a column that is not in its values keeps its default."""
-    values: Row = {"role": identifier(fields.get("role"), "role"), "timestamp": now}
-    for name, value in fields.items():
-        if value is None or name == "role":
-            continue
-        if name == "content":
-            values[name] = encode_content(value)
-        elif name in JSON_FIELDS:
-            if value:
-                values[name] = encode_json(value)
-        elif name == "timestamp":
-            values[name] = timestamp_of(value, now)
-        elif name == "token_count":
-            values[name] = optional_integer(value, name)
-        elif name == "observed":
-            if value:
-                values[name] = 1
-        elif name == "uid":
-            values[name] = identifier(value, name)
-        elif name == "platform_message_id" and type(value) is int:
-            values[name] = str(value)
-        else:
-            values[name] = optional_text(value, name)
-    is_repeatable = "uid" in values
-    if not is_repeatable:
-        values["uid"] = new_message_uid()
-    if not active:
-        values["active"] = 0
-    content, tool_calls = fields.get("content"), fields.get("tool_calls")
-    return NewMessage(
-        values=values,
-        is_active=active,
-        is_repeatable=is_repeatable,
-        tool_calls=count_tool_calls(tool_calls) if tool_calls else 0,
-        tools=tool_names(tool_calls) if tool_calls else [],
-        preview=preview_of(content) if content is not None and values["role"] == "user" else None,
-    )
-
-
-def add_messages(tx: Transaction, session_id: str, messages: list[NewMessage]) -> list[int]:
+def add_messages(tx: Transaction, session_id: str, messages: list[Draft]) -> list[int]:
     """Insert messages and keep their session's counters, activity and preview in step."""
     session = tx.row(
         f"""SELECT message_count, last_active, chain_active, chain_root
@@ -314,7 +236,7 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
         tx.run("DELETE FROM session_tools WHERE session_id = :id AND calls <= 0", id=session_id)
 
 
-def _insert_new(tx: Transaction, session_id: str, messages: list[NewMessage]) -> tuple[list[int], list[NewMessage]]:
+def _insert_new(tx: Transaction, session_id: str, messages: list[Draft]) -> tuple[list[int], list[Draft]]:
     ids, added = [], []
     known = _made_up_uids(tx, session_id, messages)
     for message in messages:
@@ -328,7 +250,7 @@ def _insert_new(tx: Transaction, session_id: str, messages: list[NewMessage]) ->
     return ids, added
 
 
-def _made_up_uids(tx: Reading, session_id: str, messages: list[NewMessage]) -> dict[str, int]:
+def _made_up_uids(tx: Reading, session_id: str, messages: list[Draft]) -> dict[str, int]:
     """A session's messages by uid, if a new one brings a uid that a store made up: those have no index."""
     if any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
         return dict(tx.rows("SELECT uid, id FROM messages WHERE session_id = :id", id=session_id))
@@ -350,7 +272,7 @@ def _insert_sql(columns: tuple[str, ...]) -> str:
 
 
 def _note_added(
-    tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[NewMessage], *, is_first: bool
+    tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[Draft], *, is_first: bool
 ) -> None:
     message_count, last_active, chain_active, chain_root = session
     visible = [message for message in added if message.is_active]
@@ -381,32 +303,6 @@ def _note_added(
     tools = [name for message in visible for name in message.tools]
     if tools:
         count_tools(tx, session_id, Counter(tools))
-
-
-def _checked(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(message, Mapping):
-        raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
-    if unknown := set(message) - MESSAGE_FIELDS:
-        raise InvalidValue(f"a message has no field {sorted(map(str, unknown))[0]!r}")
-    return message
-
-
-def _stamped(messages: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
-    """Messages of a replaced transcript, each with a time: its own, or one after all before it."""
-    clock, stamped = now, []
-    for message in messages:
-        if not isinstance(message, Mapping):
-            raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
-        fields = {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
-        fields["role"] = fields.get("role") or "unknown"
-        fields["platform_message_id"] = message.get("platform_message_id") or message.get("message_id")
-        if fields["role"] != "assistant":
-            for name in REASONING_FIELDS:
-                fields.pop(name, None)
-        fields["timestamp"] = timestamp_of(fields.get("timestamp"), clock)
-        clock = max(clock, fields["timestamp"]) + 1e-6
-        stamped.append(fields)
-    return stamped
 
 
 def _chain_up_to(tx: Reading, session_id: str, owner: str | None) -> list[str]:

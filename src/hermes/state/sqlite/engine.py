@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from hermes.errors import StoreClosed
 from hermes.state.engine import Reading, Transaction
-from hermes.state.sqlite import store
+from hermes.state.sqlite import shared
 from hermes.state.sqlite.connection import View
 
 T = TypeVar("T")
@@ -25,9 +25,9 @@ class SqliteEngine:
     def __init__(self, path: Path, *, read_only: bool = False, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.path = path
         self._write_timeout_s = write_timeout_s
-        self._store: store.SharedStore | None = store.acquire(path, read_only=read_only)
+        self._store: shared.SharedStore | None = shared.acquire(path, read_only=read_only)
         # A handle that is dropped without a word gives the file back too, at the latest when the program ends.
-        self._give_back = weakref.finalize(self, store.release, self._store)
+        self._give_back = weakref.finalize(self, shared.release, self._store)
         self.read_only = self._store.read_only
 
     def read(self, work: Callable[[Reading], T], /) -> T:
@@ -43,7 +43,7 @@ class SqliteEngine:
         self._store = None
         self._give_back()
 
-    def _opened(self) -> store.SharedStore:
+    def _opened(self) -> shared.SharedStore:
         opened = self._store
         if opened is None:
             raise StoreClosed
