@@ -270,6 +270,11 @@ class TestConflict:
 
 
 class TestForeignData:
+    @pytest.mark.parametrize(("told", "archived"), [(True, 1), (2, 1), (0, 0), (False, 0)])
+    def test_flag_becomes_yes_or_no(self, store: SessionDBProvider, told: object, archived: int) -> None:
+        store.import_session({"id": "s", "source": "cli", "archived": told})
+        assert session_of(store, "s")["archived"] == archived
+
     def test_only_an_id_is_needed(self, store: SessionDBProvider) -> None:
         store.import_session({"id": "s"})
         assert session_of(store, "s")["source"] == "unknown"

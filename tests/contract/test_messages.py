@@ -83,6 +83,17 @@ CONTENTS: dict[str, Any] = {
 }
 
 
+class TestOddMoments:
+    @pytest.mark.parametrize("moment", [1.7e18, -1.7e18, 1e300])
+    def test_that_is_no_epoch_second_does_not_hide_the_session(self, store: SessionDBProvider, moment: float) -> None:
+        start(store, "s")
+        store.append_message("s", "user", "x", timestamp=moment)
+        store.append_message("s", "user", "y")
+        for order_by_last_active in (False, True):
+            assert ids(store.list_sessions_rich(order_by_last_active=order_by_last_active)) == ["s"]
+        assert ids(store.search_sessions()) == ["s"]
+
+
 class TestContent:
     @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
     def test_round_trips_exactly(self, store: SessionDBProvider, content: Any) -> None:

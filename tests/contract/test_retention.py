@@ -265,6 +265,14 @@ class TestEmpty:
         sessions.delete_empty_sessions()
         assert session_of(sessions, "child")["parent_session_id"] is None
 
+    def test_stays_for_the_sake_of_a_delegate_that_said_something(self, store: SessionDBProvider) -> None:
+        start_ended(store, "empty")
+        start(store, "helper", parent_session_id="empty", child_kind="delegate")
+        say(store, "helper", "done")
+        assert store.count_empty_sessions() == 0
+        assert store.delete_empty_sessions() == 0
+        assert known(store) == {"empty", "helper"}
+
 
 class TestDeleteIfEmpty:
     def test_empty_session_goes(self, store: SessionDBProvider) -> None:

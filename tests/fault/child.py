@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import random
@@ -19,6 +20,7 @@ import apsw
 from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
 from hermes.state.messages import add_messages
+from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB, StoreError
 
@@ -258,6 +260,47 @@ def interrupted(path: Path) -> None:
     say("at last")
 
 
+def close_in_a_signal_handler(path: Path) -> None:
+    """End as programs do at SIGTERM, in the middle of a write of the same thread."""
+    engine, db = SqliteEngine(path), SessionDB(path)
+
+    def stop(*_: object) -> None:
+        try:
+            db.end_session(SESSION, "terminated")
+        except StoreError as exc:
+            say(exc.code)
+        db.close()
+        say("closed")
+
+    def work(tx: Transaction) -> None:
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "before"}, 1.0)])
+
+    signal.signal(signal.SIGTERM, stop)
+    commit = engine._opened().opened().writer
+    assert commit is not None
+    after_commit = commit._after_commit
+
+    def struck(view: View) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        after_commit(view)
+
+    commit._after_commit = struck
+    engine.write(work)
+    say("written")
+
+
+def write_in_an_exit_hook(path: Path) -> None:
+    """Use the store in a hook that was registered before it was opened, so that it runs after everything else."""
+    opened: list[SessionDB] = []
+
+    def hook() -> None:
+        say(opened[0].end_session(SESSION, "exit"))
+
+    atexit.register(hook)
+    opened.append(SessionDB(path))
+    opened[0].append_message(SESSION, "user", "x", uid="before")
+
+
 def _end(child: int) -> None:
     if child == 0:
         os._exit(0)
@@ -275,7 +318,9 @@ ERRANDS: dict[str, Callable[..., None]] = {
     "fork-in-a-write": fork_in_a_write,
     "fork-inside-a-write": fork_inside_a_write,
     "fork-under-load": fork_under_load,
+    "close-in-a-signal-handler": close_in_a_signal_handler,
     "interrupted": interrupted,
+    "write-in-an-exit-hook": write_in_an_exit_hook,
 }
 
 if __name__ == "__main__":

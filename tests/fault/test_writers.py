@@ -60,6 +60,22 @@ def test_interrupts_at_any_moment_lose_and_double_nothing(path: Path) -> None:
     assert_sound(path)
 
 
+def test_store_can_be_closed_in_a_signal_handler(path: Path) -> None:
+    with Child("close-in-a-signal-handler", path) as writer:
+        assert writer.lines() == ["store_busy", "closed", "written"]
+        assert writer.finish() == 0
+    assert uids(path) == ["before"]
+    assert_sound(path)
+
+
+def test_store_can_be_used_in_an_exit_hook(path: Path) -> None:
+    with Child("write-in-an-exit-hook", path) as writer:
+        assert writer.lines() == ["True"]
+        assert writer.finish() == 0
+    assert uids(path) == ["before"]
+    assert_sound(path)
+
+
 def test_sixteen_threads_lose_and_double_nothing(path: Path, db: SessionDB) -> None:
     def write(name: str) -> list[int]:
         return [db.append_message(SESSION, "user", "x", uid=f"{name}-{number}") for number in range(50)]

@@ -303,6 +303,23 @@ class TestPlainSql:
         with SessionDB(path) as db:
             assert row_of(db, "ours")["message_count"] == 4
 
+    def test_continuation_whose_beginning_was_deleted_stands_for_itself(self, path: Path) -> None:
+        with SessionDB(path) as db:
+            db.create_session("root", "cli")
+            db.append_message("root", "user", "x")
+            db.end_session("root", "compression")
+            db.create_session("tip", "cli", parent_session_id="root")
+            db.append_message("tip", "user", "y")
+        checks.change(
+            path,
+            "UPDATE sessions SET parent_session_id = NULL WHERE id = 'tip'",
+            "DELETE FROM messages WHERE session_id = 'root'",
+            "DELETE FROM sessions WHERE id = 'root'",
+        )
+        with SessionDB(path) as db:
+            assert "tip" in [row["id"] for row in db.list_sessions_rich(order_by_last_active=True)]
+            assert row_of(db, "tip")["chain_root"] is None
+
 
 class TestGuest:
     """Somebody who may only read, in a directory that cannot be written."""

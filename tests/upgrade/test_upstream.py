@@ -194,17 +194,29 @@ def test_second_import_adds_nothing(upstream: tuple[Path, Expected], db: Session
         assert list(db.iter_export(include_inactive=True)) == before
 
 
-def test_import_after_upgrade_of_the_same_sessions_adds_nothing(
-    upstream: tuple[Path, Expected], tmp_path: Path
-) -> None:
-    path, _ = upstream
-    ours = tmp_path / "ours.db"
+def test_import_of_the_file_that_was_upgraded_adds_nothing(tmp_path: Path) -> None:
+    ours, copy = tmp_path / "ours.db", tmp_path / "copy.db"
     oldfiles.real(11, ours)
+    oldfiles.real(11, copy)
     with SessionDB(ours) as db:
         before = db.message_count()
-        counts = db.import_database(path)
+        counts = db.import_database(copy)
         assert counts["sessions"] == counts["messages"] == 0
         assert db.message_count() == before
+
+
+def test_import_of_a_copy_that_went_its_own_way_keeps_what_both_said(tmp_path: Path) -> None:
+    ours, copy = tmp_path / "ours.db", tmp_path / "copy.db"
+    for path, moment in ((ours, 5.0), (copy, 6.0)):
+        build(9, path)
+        checks.change(
+            path,
+            "INSERT INTO sessions (id, source, started_at) VALUES ('s', 'cli', 1.0)",
+            f"INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'yes', {moment})",
+        )
+    with SessionDB(ours) as db:
+        assert db.import_database(copy)["messages"] == 1
+        assert [message["timestamp"] for message in db.get_messages("s")] == [5.0, 6.0]
 
 
 @pytest.mark.parametrize("version", range(1, 12))

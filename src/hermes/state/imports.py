@@ -17,6 +17,7 @@ from hermes.state.operations import Operations
 from hermes.state.rows import (
     Row,
     encode_json,
+    flag,
     identifier,
     optional_identifier,
     optional_integer,
@@ -33,7 +34,8 @@ OnConflict = Literal["skip", "rename", "merge"]
 
 CARRIED: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("ended_at", *COSTS), optional_number),
-    **dict.fromkeys(("archived", "pinned", "rewind_count", *COUNTERS), optional_integer),
+    **dict.fromkeys(("archived", "pinned"), flag),
+    **dict.fromkeys(("rewind_count", *COUNTERS), optional_integer),
     **dict.fromkeys(
         (
             "end_reason",

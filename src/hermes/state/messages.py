@@ -295,11 +295,10 @@ def _note_added(
         chain=chain,
         tick=tick(chain),
     )
-    if chain_root is not None:
-        if now_active < last_active:
-            settle_chain(tx, session_id)
-        else:
-            touch_chain(tx, chain_root, newest)
+    if now_active < last_active:
+        settle_chain(tx, session_id)
+    elif chain_root is not None:
+        touch_chain(tx, chain_root, newest)
     tools = [name for message in visible for name in message.tools]
     if tools:
         count_tools(tx, session_id, Counter(tools))

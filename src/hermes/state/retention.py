@@ -18,6 +18,8 @@ from hermes.state.sessions import session_exists, set_chain_active, settle_chain
 DAY_S = 86_400.0
 GHOST_AGE_S = DAY_S
 ORPHAN_AGE_S = 7 * DAY_S
+SAID_SOMETHING = "r.pinned = 1 OR EXISTS (SELECT 1 FROM messages m WHERE m.session_id = r.id)"
+"""A delegate for whose sake an empty session stays."""
 PRUNE_SLICE = 200
 """How many sessions one transaction deletes, so that nobody else has to wait long."""
 
@@ -91,6 +93,7 @@ class Retention(Operations):
         ghosts = Doomed(
             """source = 'tui' AND title IS NULL AND ended_at IS NOT NULL AND started_at < :cutoff AND pinned = 0
                AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id)""",
+            delegate=SAID_SOMETHING,
             cutoff=self._clock() - GHOST_AGE_S,
         )
         return self._delete_all(ghosts, sessions_dir)
@@ -177,7 +180,8 @@ class Doomed:
 
 EMPTY = Doomed(
     """message_count = 0 AND ended_at IS NOT NULL AND archived = 0 AND pinned = 0
-       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id)"""
+       AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = s.id)""",
+    delegate=SAID_SOMETHING,
 )
 
 

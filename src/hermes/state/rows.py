@@ -135,7 +135,7 @@ def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
     """A message as a dict of all its columns, content and tool calls decoded."""
     row = dict(zip(columns, values, strict=True))
     if row["uid"] is None:
-        row["uid"] = derived_uid(row["id"], row["role"], row["content"])
+        row["uid"] = derived_uid(row["id"], row["timestamp"], row["role"], row["content"])
     for column in FREE_TEXT:
         if row[column]:
             row[column] = decode_text(row[column])
@@ -146,9 +146,9 @@ def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
     return row
 
 
-def derived_uid(message_id: int, role: Any, stored_content: Any) -> str:
+def derived_uid(message_id: int, timestamp: Any, role: Any, stored_content: Any) -> str:
     """The uid of a message that an older or foreign program stored without one: the same whenever it is read."""
-    said = f"{role}:{stored_content}".encode(errors="surrogatepass")
+    said = f"{timestamp}:{role}:{stored_content}".encode(errors="surrogatepass")
     return f"{OWN_UID}row-{message_id}-{crc32(said):08x}"
 
 
@@ -158,7 +158,7 @@ def flatten_text(content: Any) -> str:
         return ""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else [content]
+    parts = content if isinstance(content, list | tuple) else [content]
     texts = [
         part if isinstance(part, str) else part["text"]
         for part in parts
@@ -243,6 +243,13 @@ def optional_integer(value: Any, name: str) -> int | None:
     if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
         raise InvalidValue(f"{name} is too large to store: {value}")
     return value
+
+
+def flag(value: Any, name: str) -> int:
+    """1 or 0 for a value that says yes or no."""
+    if not isinstance(value, bool | int):
+        raise InvalidValue(f"{name} must be true or false, not {value!r}")
+    return int(bool(value))
 
 
 def count(value: Any, name: str) -> int:

@@ -9,6 +9,9 @@ from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_fro
 from hermes.state.operations import Operations, fetch_session, unknown_session
 from hermes.state.rows import Row, encode_json, identifier, optional_identifier, optional_text, timestamp_of
 
+TICK_LIMIT = 4.6e18
+"""Beyond this a moment is not one, but a count of nanoseconds, say; it still has to fit into an integer."""
+
 
 class Sessions(Operations):
     """Operations on single sessions."""
@@ -196,7 +199,7 @@ def insert_session(tx: Transaction, values: Row) -> None:
 
 def tick(moment: float) -> int:
     """The hundredth of a second that activity is indexed by; it is the same for a burst of messages."""
-    return int(moment * 100)
+    return int(max(-TICK_LIMIT, min(TICK_LIMIT, moment * 100)))
 
 
 def set_chain_active(tx: Transaction, root: str | None, moment: float) -> None:

@@ -26,8 +26,9 @@ class SqliteEngine:
         self.path = path
         self._write_timeout_s = write_timeout_s
         self._store: shared.SharedStore | None = shared.acquire(path, read_only=read_only)
-        # A handle that is dropped without a word gives the file back too, at the latest when the program ends.
+        # A handle that is dropped without a word gives the file back too.
         self._give_back = weakref.finalize(self, shared.release, self._store)
+        self._give_back.atexit = False
         self.read_only = self._store.read_only
 
     def read(self, work: Callable[[Reading], T], /) -> T:

@@ -39,7 +39,7 @@ _WORKED_OUT = {
         "message_count": _MESSAGES,
         "chain_root": "(SELECT NULLIF(c.root, s.id) FROM chains c WHERE c.id = s.id)",
         "chain_active": _CHAIN_ACTIVE,
-        "active_tick": f"CAST({_CHAIN_ACTIVE} * 100 AS INTEGER)",
+        "active_tick": f"CAST(MAX(-4.6e18, MIN(4.6e18, {_CHAIN_ACTIVE} * 100)) AS INTEGER)",
         "owner": f"""CASE WHEN s.user_id IS NOT NULL AND s.source NOT IN {TERMINAL_SOURCES}
                      THEN s.source || ':' || s.user_id END""",
         "preview": """preview_of((SELECT m.content FROM main.messages m

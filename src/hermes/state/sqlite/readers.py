@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import apsw
@@ -11,58 +12,66 @@ import apsw
 from hermes.errors import StoreClosed
 from hermes.state.sqlite.connection import View
 
-MAX_READERS = 16
 MAX_IDLE = 4
+CLOSE_PATIENCE_S = 10.0
 
 
 class Readers:
-    """Lends read-only views; at most `MAX_READERS` at once, at most `MAX_IDLE` kept open."""
+    """Lends read-only views, one to each reader, and keeps at most `MAX_IDLE` of them open."""
 
     def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
         self._connect = connect
+        # A plain lock around plain lists: an interrupt at any point loses a connection at worst, never the way in.
+        self._lock = threading.Lock()
         self._idle: list[View] = []
-        self._slots = threading.Semaphore(MAX_READERS)
+        self._lent: list[View] = []
         self._closed = False
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[View]:
         """A view that shows one moment of the store for as long as it is held."""
-        with self._slots:
-            if self._closed:
-                raise StoreClosed
-            view = self._take()
-            try:
-                view.run("BEGIN")
-                try:
-                    yield view
-                finally:
-                    if view.connection.in_transaction:
-                        view.run("ROLLBACK")
-            except apsw.Error:
-                view.connection.close()
-                raise
-            except BaseException:
-                self._give_back(view)
-                raise
+        view = self._take()
+        try:
+            view.run("BEGIN")
+            yield view
+            view.run("ROLLBACK")
+        finally:
             self._give_back(view)
+
+    def are_unused_within(self, timeout_s: float) -> bool:
+        """Whether a moment comes soon at which nobody is reading."""
+        deadline = time.monotonic() + timeout_s
+        while self._lent and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return not self._lent
 
     def close(self) -> None:
         """Close every connection, those that are lent when they come back."""
-        self._closed = True
-        for _ in range(MAX_READERS):
-            self._slots.acquire()
-        while self._idle:
-            self._idle.pop().connection.close()
-        self._slots.release(MAX_READERS)
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for view in idle:
+            view.connection.close()
+        self.are_unused_within(CLOSE_PATIENCE_S)
 
     def _take(self) -> View:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return View(self._connect())
+        with self._lock:
+            if self._closed:
+                raise StoreClosed
+            view = self._idle.pop() if self._idle else None
+        view = view or View(self._connect())
+        with self._lock:
+            self._lent.append(view)
+        return view
 
     def _give_back(self, view: View) -> None:
-        if len(self._idle) >= MAX_IDLE:
+        # A read that was interrupted or failed leaves its transaction open: that connection is not lent again.
+        is_sound = not view.connection.in_transaction
+        with self._lock:
+            if view in self._lent:
+                self._lent.remove(view)
+            keep = is_sound and not self._closed and len(self._idle) < MAX_IDLE
+            if keep:
+                self._idle.append(view)
+        if not keep:
             view.connection.close()
-        else:
-            self._idle.append(view)

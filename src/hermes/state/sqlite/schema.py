@@ -22,7 +22,7 @@ from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
 
 SCHEMA_VERSION = 11
-LEDGER = {"0001_store": "b2016096"}
+LEDGER = {"0001_store": "d9dfaba7"}
 """What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
 
 Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer

@@ -206,6 +206,6 @@ CREATE TRIGGER IF NOT EXISTS messages_fts_trigram_delete AFTER DELETE ON message
 END;
 CREATE TRIGGER IF NOT EXISTS sessions_adopt AFTER INSERT ON sessions WHEN new.last_active IS NULL BEGIN
     UPDATE sessions SET child_kind = '?', last_active = started_at, chain_active = started_at,
-        active_tick = CAST(started_at * 100 AS INTEGER) WHERE id = new.id;
+        active_tick = CAST(MAX(-4.6e18, MIN(4.6e18, started_at * 100)) AS INTEGER) WHERE id = new.id;
     INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
 END;

@@ -6,6 +6,7 @@ closed carelessly drops SQLite's locks.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable
@@ -79,8 +80,13 @@ class SharedStore:
         with self._opening:
             self._is_closed = True
             store, self._store = self._store, None
-        if store is not None:
-            store.close()
+        _close(store)
+
+    def close_for_now(self) -> None:
+        """Close the connections; whoever still needs the store opens it again."""
+        with self._opening:
+            store, self._store = self._store, None
+        _close(store)
 
     def before_fork(self) -> None:
         """Close everything and let nobody open it until the fork is done.
@@ -99,7 +105,9 @@ class SharedStore:
         if in_child:
             if self._store is not None:
                 # Not even closing these is safe here, and what SQLite believes of the file is wrong for good.
-                _abandoned.append(self._store)
+                _kept.append(self._store)
+                if self._store.lock is not None:
+                    self._store.lock.close()  # leaves the parent's lock alone, where unlocking would free it
                 self._store = None
                 self._is_orphaned = True
             self._opening = threading.Lock()
@@ -109,7 +117,8 @@ class SharedStore:
 
 _stores: dict[str, SharedStore] = {}
 _stores_lock = threading.RLock()
-_abandoned: list[Store] = []
+_kept: list[Store] = []
+"""Stores that cannot be closed where they are given up: inherited ones, and those that a signal handler closes."""
 
 
 def acquire(path: Path, *, read_only: bool) -> SharedStore:
@@ -140,6 +149,22 @@ def release(store: SharedStore) -> None:
     store.close()
 
 
+def _close(store: Store | None) -> None:
+    if store is None:
+        return
+    if store.is_used_here():
+        # A signal handler closes the store in the middle of its thread's own write. That goes on; the program's end,
+        # or the next process, does the rest.
+        _kept.append(store)
+    else:
+        store.close()
+
+
+def _close_at_exit() -> None:
+    for store in list(_stores.values()):
+        store.close_for_now()
+
+
 def _before_fork() -> None:
     _stores_lock.acquire()
     for store in _stores.values():
@@ -161,3 +186,5 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+atexit.register(_close_at_exit)

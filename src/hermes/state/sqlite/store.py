@@ -101,6 +101,12 @@ class Store:
 
     def _after_commit(self, view: View) -> None:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
+        try:
+            self._keep_up(view)
+        except Exception as exc:  # noqa: BLE001 - what was stored is stored, whatever happens after it
+            warn(__name__, "the upkeep of %s will be tried again: %s", self.path, exc)
+
+    def _keep_up(self, view: View) -> None:
         added, self._newest_seen = view.newest_message - self._newest_seen, view.newest_message
         for _ in range(added // fulltext.BATCH + 1):
             if not self._is_batch_due(view):
@@ -164,16 +170,22 @@ class Store:
                 warn(__name__, "indexing %s will go on at the next open: %s", self.path, exc)
                 return
 
+    def is_used_here(self) -> bool:
+        """Whether this thread is in the middle of a read or a write."""
+        return getattr(self._active, "view", None) is not None or (
+            self.writer is not None and self.writer.is_led_here()
+        )
+
     def can_close_soon(self) -> bool:
         """Whether nobody is, or will be for long, in the middle of a read or a write."""
-        if getattr(self._active, "view", None) is not None:
+        if self.is_used_here() or not self.readers.are_unused_within(FORK_PATIENCE_S):
             return False
         return self.writer is None or self.writer.is_unused_within(FORK_PATIENCE_S)
 
     def close(self) -> None:
         """Finish the index and the WAL if nobody else is busy, then close everything."""
         self._closing = True
-        if self._backfill is not None:
+        if self._backfill is not None and self._backfill is not threading.current_thread():
             self._backfill.join()
         self.readers.close()
         if self.writer is None:

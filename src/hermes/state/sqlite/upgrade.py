@@ -97,6 +97,7 @@ def adopt(view: View) -> None:
     view.run("""UPDATE sessions SET parent_session_id = NULL
                 WHERE parent_session_id IS NOT NULL AND id IN (SELECT session_id FROM stale_sessions)
                   AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.id = sessions.parent_session_id)""")
+    _free_beheaded(view)
     _set_kinds(view)
     _recount(view)
     _set_previews(view)
@@ -171,8 +172,8 @@ def _free_titles(view: View) -> None:
 
 
 def _give_uids(view: View, condition: str) -> None:
-    view.connection.create_scalar_function("derived_uid", lambda *row: derived_uid(*row), 3, deterministic=True)
-    view.run(f"UPDATE messages SET uid = derived_uid(id, role, content) WHERE uid IS NULL AND {condition}")
+    view.connection.create_scalar_function("derived_uid", lambda *row: derived_uid(*row), 4, deterministic=True)
+    view.run(f"UPDATE messages SET uid = derived_uid(id, timestamp, role, content) WHERE uid IS NULL AND {condition}")
 
 
 def _give_orphans_a_session(view: View) -> None:
@@ -180,6 +181,13 @@ def _give_orphans_a_session(view: View) -> None:
                 SELECT m.session_id, 'unknown', MIN(m.timestamp)
                 FROM messages m JOIN stale_sessions USING (session_id)
                 WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = m.session_id) GROUP BY m.session_id""")
+
+
+def _free_beheaded(view: View) -> None:
+    """Let continuations stand for themselves whose beginning another program deleted."""
+    beheaded = "child_kind = 'compression' AND parent_session_id IS NULL"
+    view.run(f"INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions WHERE {beheaded}")
+    view.run(f"UPDATE sessions SET child_kind = NULL, chain_root = NULL, listed = 1 WHERE {beheaded}")
 
 
 def _set_kinds(view: View) -> None:
@@ -266,8 +274,8 @@ def _set_chains(view: View) -> None:
         WHERE id IN (SELECT session_id FROM stale_sessions)
            OR id IN (SELECT s.chain_root FROM sessions s JOIN stale_sessions t ON t.session_id = s.id)""")
     view.run("""
-        UPDATE sessions SET active_tick = CAST(chain_active * 100 AS INTEGER)
-        WHERE active_tick IS NULL OR active_tick <> CAST(chain_active * 100 AS INTEGER)""")
+        UPDATE sessions SET active_tick = CAST(MAX(-4.6e18, MIN(4.6e18, chain_active * 100)) AS INTEGER)
+        WHERE active_tick IS NULL OR active_tick <> CAST(MAX(-4.6e18, MIN(4.6e18, chain_active * 100)) AS INTEGER)""")
 
 
 def _open_usage(view: View) -> None:

@@ -8,6 +8,7 @@ its own time limit and can withdraw work that has not started.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
@@ -85,7 +86,8 @@ class Writer:
         self._lock = lock
         self._translate = translate
         self._after_commit = after_commit
-        self._mutex = threading.Lock()
+        # Reentrant, because a signal handler may come back here while its thread is inside.
+        self._mutex = threading.RLock()
         self._changed = threading.Condition(self._mutex)
         self._queue: deque[Request] = deque()
         self._group: list[Request] = []
@@ -103,21 +105,28 @@ class Writer:
         """Run `work` in a transaction that is durable when this returns."""
         request = Request(work)
         deadline = time.monotonic() + timeout_s
+        is_queued = False
         try:
             with self._mutex:
                 if self._closed:
                     raise StoreClosed
                 if self._leader is None:
                     self._leader = threading.get_ident()
+                elif self._leader == threading.get_ident():
+                    raise StoreBusy(
+                        "this thread is in the middle of a write", hint="do not write from a signal handler; set a flag"
+                    )
                 else:
                     request.will_wait()
+                is_queued = True
                 self._queue.append(request)
             if request.signal is None:
                 self._lead()
             if not request.done:
                 self._await(request, deadline, timeout_s)
         except BaseException:
-            self._resign(request)
+            if is_queued:
+                self._resign(request)
             raise
         if request.error is not None:
             raise request.error
@@ -139,6 +148,10 @@ class Writer:
             finally:
                 self._lock.release()
         return is_free
+
+    def is_led_here(self) -> bool:
+        """Whether this thread is in the middle of a write; only a signal handler can ask that and hear yes."""
+        return self._leader == threading.get_ident()
 
     def is_unused_within(self, timeout_s: float) -> bool:
         """Whether a moment comes soon at which nobody is using the connection."""
@@ -178,7 +191,9 @@ class Writer:
 
     def _why_busy(self, timeout_s: float) -> str:
         holder = self._lock.holder()
-        return f"another process has held the write lock for {timeout_s:g} s" + (f" ({holder})" if holder else "")
+        if not holder:
+            return f"it was not possible to write within {timeout_s:g} s"
+        return f"another process has held the write lock for {timeout_s:g} s ({holder})"
 
     def _lead(self) -> None:
         """Make one attempt on this thread; leave whatever needs waiting to the background thread."""
@@ -220,6 +235,10 @@ class Writer:
     def _resign(self, own: Request) -> None:
         """Take an interrupted caller out; if it led, put things right for the others, whose fault it is not."""
         self._withdraw(own)
+        with self._mutex:
+            heir = self._queue[0] if self._leader == HEIR and self._queue else None
+        if heir is not None:
+            heir.tell()  # the interrupt may have come just before; twice does no harm
         if self._leader != threading.get_ident():
             return
         group, self._group = self._group, []
@@ -250,8 +269,16 @@ class Writer:
     def _run_background(self) -> None:
         while True:
             self._wake.acquire()
-            if not self._lead_patiently():
-                return
+            try:
+                if not self._lead_patiently():
+                    return
+            except BaseException as exc:  # noqa: BLE001 - those who wait must hear of it, and others must be able to lead
+                self._roll_back()
+                self._fail_all(exc if isinstance(exc, HermesError) else StoreError(f"the writer failed: {exc}"))
+                self._lock.let_go()
+                with self._mutex:
+                    self._is_at_lock = False
+                    self._stop_leading()
 
     def _lead_patiently(self) -> bool:
         """Lead from the background until nothing is queued; False if the writer was closed meanwhile."""
@@ -280,14 +307,12 @@ class Writer:
 
     def _persist(self) -> None:
         """Try until a transaction starts, in jittered rounds, or every caller has given up."""
-        import random  # rarely needed, and slow to load
-
         attempt = 0
         while self._queue and not self._try_group():
             attempt += 1
             # After a whole round the waiting itself is what matters, so every later round is the same.
             if attempt % WRITE_MAX_RETRIES:
-                time.sleep(random.uniform(WRITE_RETRY_MIN_S, WRITE_RETRY_MAX_S))  # noqa: S311
+                time.sleep(WRITE_RETRY_MIN_S + os.urandom(1)[0] / 255 * (WRITE_RETRY_MAX_S - WRITE_RETRY_MIN_S))
 
     def _try_group(self) -> bool:
         """Run the queued work in one transaction; False if another writer kept it from starting."""
@@ -375,7 +400,8 @@ class Writer:
 
     def _fail_all(self, error: HermesError) -> None:
         with self._mutex:
-            requests = list(self._queue)
+            requests = [*(request for request in self._group if not request.done), *self._queue]
+            self._group = []
             self._queue.clear()
         for request in requests:
             request.error = error
