@@ -110,15 +110,15 @@ class Writer:
             with self._mutex:
                 if self._closed:
                     raise StoreClosed
-                if self._leader is None:
-                    self._leader = threading.get_ident()
-                elif self._leader == threading.get_ident():
+                if self._leader == threading.get_ident():
                     raise StoreBusy(
                         "this thread is in the middle of a write", hint="do not write from a signal handler; set a flag"
                     )
+                is_queued = True
+                if self._leader is None:
+                    self._leader = threading.get_ident()
                 else:
                     request.will_wait()
-                is_queued = True
                 self._queue.append(request)
             if request.signal is None:
                 self._lead()
