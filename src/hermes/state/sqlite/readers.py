@@ -24,7 +24,7 @@ class Readers:
         # A plain lock around plain lists: an interrupt at any point loses a connection at worst, never the way in.
         self._lock = threading.Lock()
         self._idle: list[View] = []
-        self._lent: list[View] = []
+        self._lent: list[View | None] = []
         self._closed = False
 
     @contextlib.contextmanager
@@ -59,8 +59,17 @@ class Readers:
             if self._closed:
                 raise StoreClosed
             view = self._idle.pop() if self._idle else None
-        view = view or View(self._connect())
+            # Counted as lent from here on: a fork must wait for a connection that is being opened, too.
+            self._lent.append(view)
+        if view is not None:
+            return view
+        try:
+            view = View(self._connect())
+        except BaseException:
+            self._forget(None)
+            raise
         with self._lock:
+            self._lent.remove(None)
             self._lent.append(view)
         return view
 
@@ -68,10 +77,15 @@ class Readers:
         # A read that was interrupted or failed leaves its transaction open: that connection is not lent again.
         is_sound = not view.connection.in_transaction
         with self._lock:
-            if view in self._lent:
-                self._lent.remove(view)
             keep = is_sound and not self._closed and len(self._idle) < MAX_IDLE
             if keep:
                 self._idle.append(view)
         if not keep:
             view.connection.close()
+        # Only now: nobody may fork while a connection is being closed.
+        self._forget(view)
+
+    def _forget(self, view: View | None) -> None:
+        with self._lock:
+            if view in self._lent:
+                self._lent.remove(view)
