@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import apsw
 
@@ -21,6 +21,7 @@ from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreError
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
+from hermes.state.sqlite.request import Request
 
 T = TypeVar("T")
 
@@ -36,36 +37,6 @@ GATHER_SHARE = 0.2
 BACKGROUND = 0
 HEIR = -1
 """Who leads when it is no particular thread: the background thread, or the caller that was told to."""
-
-
-class Request:
-    """One caller's work and what became of it."""
-
-    __slots__ = ("done", "error", "leads", "result", "signal", "work")
-
-    def __init__(self, work: Callable[[View], Any]) -> None:
-        self.work = work
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.done = False
-        self.leads = False
-        self.signal: threading.Lock | None = None
-
-    def will_wait(self) -> None:
-        """Prepare to be told; a caller that leads from the start never needs it."""
-        if self.signal is None:
-            self.signal = threading.Lock()
-            self.signal.acquire()
-
-    def wait(self, timeout_s: float = -1) -> bool:
-        """Wait to be told; False if that did not happen in time."""
-        assert self.signal is not None
-        return self.signal.acquire(timeout=timeout_s)
-
-    def tell(self) -> None:
-        """Let the caller go on: with the outcome, or as the next leader."""
-        if self.signal is not None and self.signal.locked():
-            self.signal.release()
 
 
 class Writer:
