@@ -14,7 +14,7 @@ SET_UP = '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is not Python 3.11 or newer: install that, or name it, as in make run PYTHON=python3.12" >&2; exit 1; }; \
 	  '$(PYTHON)' tools/venv.py '$(PYTHON)'
 
-.PHONY: help run test lint format bench lock clean ready-run ready-dev
+.PHONY: help run test torture lint format bench lock clean ready-run ready-dev
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ run: ready-run ## start hermes; ARGS="sessions list" passes arguments
 
 test: lint ## run all checks and tests
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+torture: ready-dev ## search random stores beside a naive search; ARGS="--minutes 600" for longer than ten minutes
+	$(BIN)/python -m tests.property.search_oracle $(ARGS)
 
 lint: ready-dev ## check format, style, types and the direction of imports
 	$(BIN)/ruff format --check $(CODE)

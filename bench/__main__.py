@@ -10,13 +10,18 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import machine, peers, report, table
+from bench import machine, peers, plot, report, searchtable, sizes, table
+from bench.built import Builder
 from bench.processes import ROOT, Processes
 from bench.row import OURS, Row
 from bench.scale import DEFAULT, FULL, QUICK, Scale
+from bench.search import Search
+from bench.searchrow import SearchReport
 from bench.suite import STORES, WORKLOADS, Suite
 
 PAGE = ROOT / "docs" / "reference" / "performance.md"
+PICTURE = PAGE.with_name("search.svg")
+SEARCH = "search"
 
 
 def main() -> int:
@@ -26,26 +31,53 @@ def main() -> int:
     home = ROOT / ".bench"
     home.mkdir(exist_ok=True)
     stores = tuple(store for store in STORES if store in options.only) or STORES
-    workloads = [name for name in WORKLOADS if name in options.only] or list(WORKLOADS)
+    every = [*WORKLOADS, SEARCH]
+    chosen = [name for name in every if name in options.only] or every
     environments = {peer.name: peers.install(peer, home, _say) for peer in peers.PEERS if peer.name in stores}
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
         processes = Processes(Path(directory), environments)
         suite = Suite(processes, scale, options.rounds, stores, _say)
         machine_line = machine.describe(Path(directory))
-        rows = [row for name in workloads for row in WORKLOADS[name](suite)]
-    _publish(options, suite, rows, _heading(machine_line, scale, options.rounds))
+        rows = [row for name in chosen if name in WORKLOADS for row in WORKLOADS[name](suite)]
+        searched = _search(suite, options, (options.dir or home) / "archives") if SEARCH in chosen else None
+    heading = _heading(machine_line, scale, options.rounds)
+    print(heading)
+    if rows:
+        print(f"\n{table.render(rows)}")
+    if searched is not None:
+        print(f"\n{searchtable.render(searched)}")
+    _publish(options, suite, rows, searched, heading)
     return 1 if any("error" in result for found in suite.raw_results.values() for result in found.get(OURS, [])) else 0
 
 
-def _publish(options: argparse.Namespace, suite: Suite, rows: list[Row], heading: str) -> None:
-    print(heading)
-    print()
-    print(table.render(rows))
+def _search(suite: Suite, options: argparse.Namespace, archives: Path) -> SearchReport:
+    search = Search(
+        suite.processes,
+        Builder(suite.processes, archives, _say),
+        options.search_sizes or suite.scale.search_sizes,
+        options.rounds,
+        suite.scale.search_repeats,
+        suite.scale.starts,
+        suite.stores,
+        _say,
+        suite.raw_results,
+    )
+    return search.measure()
+
+
+def _publish(
+    options: argparse.Namespace, suite: Suite, rows: list[Row], searched: SearchReport | None, heading: str
+) -> None:
     if options.json:
         data = {"heading": heading, "rows": [asdict(row) for row in rows], "results": suite.raw_results}
+        if searched is not None:
+            data[SEARCH] = searched.plain()
         options.json.write_text(json.dumps(data, indent=2) + "\n")
-    if options.write_docs:
+    if options.write_docs and rows:
         report.write(PAGE, f"{heading}\n\n{table.markdown(rows)}")
+    if options.write_docs and searched is not None:
+        PICTURE.write_text(plot.as_svg(plot.Plot.of(searched)))
+        report.write(PAGE, f"{heading}\n\n{searchtable.markdown(searched, PICTURE.name)}", report.SEARCH)
 
 
 def _heading(machine_line: str, scale: Scale, rounds: int) -> str:
@@ -58,20 +90,26 @@ def _options() -> argparse.Namespace:
         "--only",
         action="append",
         default=[],
-        choices=[*STORES, *WORKLOADS],
+        choices=[*STORES, *WORKLOADS, SEARCH],
         metavar="NAME",
-        help=f"a store ({', '.join(STORES)}) or a workload ({', '.join(WORKLOADS)}); may be repeated",
+        help=f"a store ({', '.join(STORES)}) or a workload ({', '.join([*WORKLOADS, SEARCH])}); may be repeated",
     )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of each rate (default: 3)")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="small sizes, to try the harness")
     size.add_argument("--full", action="store_true", help="20 000 sessions and 1 M messages")
+    parser.add_argument(
+        "--search-sizes",
+        type=sizes.parse_all,
+        metavar="SIZES",
+        help="how many messages are searched, such as 100k,1M,5M; above 1M only ours",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every single result there")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where the data goes meanwhile (default: .bench)")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/performance.md")
     options = parser.parse_args()
-    if options.write_docs and (options.only or options.quick):
-        parser.error("--write-docs needs a whole run: without --only and without --quick")
+    if options.write_docs and (options.only not in ([], [SEARCH]) or options.quick):
+        parser.error("--write-docs needs a whole run, or all of search: without --only but for search, without --quick")
     return options
 
 

@@ -61,7 +61,7 @@ class RawStore(Store):
         ):
             self._run(statement)
 
-    def create_session(self, session_id: str, source: str) -> None:
+    def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Nothing: the floor has no sessions."""
 
     def append(self, session_id: str, message: Message) -> None:

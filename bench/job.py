@@ -25,6 +25,9 @@ class Job:
     repeats: int = 1
     member: int = 0
     fsync_ms: float = 0.0
+    questions: str = ""
+    """The file of what is searched for."""
+    unindexed: int = 0
 
     def to_json(self) -> str:
         """The job as a worker's argument."""

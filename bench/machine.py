@@ -12,9 +12,9 @@ import apsw
 
 
 def describe(directory: Path) -> str:
-    """One line: system, processor, Python, SQLite and what an fsync costs there."""
+    """One line: system, processor and who else wants it, Python, SQLite and what an fsync costs there."""
     return (
-        f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores; "
+        f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
         f"{platform.python_implementation()} {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}; "
         f"{_file_system(directory)} with {fsync_ms(directory):.2f} ms per fsync of 4 KB"
     )

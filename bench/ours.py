@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import apsw
+
 from bench.corpus import Message
-from bench.store import Page, Store
+from bench.questions import LIMIT, Question
+from bench.store import Answer, Page, Store
 from hermes_state import SessionDB
 
 
@@ -18,9 +21,9 @@ class OurStore(Store):
         super().__init__(path)
         self._db = SessionDB(db_path=path)
 
-    def create_session(self, session_id: str, source: str) -> None:
+    def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Add an empty session."""
-        self._db.create_session(session_id, source)
+        self._db.create_session(session_id, source, user_id=user_id)
 
     def append(self, session_id: str, message: Message) -> None:
         """Add one message durably."""
@@ -48,6 +51,26 @@ class OurStore(Store):
             after=page.cursor,
         )
         return [row["cursor"] for row in rows]
+
+    def search(self, question: Question) -> Answer:
+        """Search as the terminal or a chat does."""
+        found = self._db.search_messages(
+            question.text,
+            source_filter=None if question.source is None else [question.source],
+            owner=None if question.owner is None else ":".join(question.owner),
+            limit=LIMIT,
+            sort=question.sort,
+        )
+        return Answer(len(found), found.complete)
+
+    def unindexed(self) -> int:
+        """What the file itself says of its index."""
+        reader = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
+        waiting: int = reader.execute(
+            "SELECT max(id) - (SELECT value FROM state_meta WHERE key = 'indexed_upto') FROM messages"
+        ).get
+        reader.close()
+        return waiting
 
     def close(self) -> None:
         """Index what is left and let go of the file."""

@@ -1,14 +1,16 @@
-"""Puts a measured table into the documentation, between two marks."""
+"""Puts a measured part into the documentation, between two marks."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+TABLE, SEARCH = "bench", "bench-search"
 
 
-def write(page: Path, block: str) -> None:
-    """Replace what stands between the marks of the page."""
-    before, rest = page.read_text().split(BEGIN)
-    _, after = rest.split(END)
-    page.write_text(f"{before}{BEGIN}\n\n{block}\n\n{END}{after}")
+def write(page: Path, block: str, part: str = TABLE) -> None:
+    """Replace what stands between the marks of a part; a page that has no such part yet gets it at its end."""
+    begin, end = f"<!-- {part}:begin -->", f"<!-- {part}:end -->"
+    text = page.read_text()
+    before, rest = text.split(begin) if begin in text else (f"{text.rstrip()}\n\n", f"{end}\n")
+    _, after = rest.split(end)
+    page.write_text(f"{before}{begin}\n\n{block}\n\n{end}{after}")

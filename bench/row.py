@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from bench.rounds import Rounds
 
-OURS, RAW, LEAN = "ours", "raw", "lean"
+OURS, RAW, LEAN, WORDS = "ours", "raw", "lean", "words"
 
 
 class Unit(StrEnum):

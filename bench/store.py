@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from bench.corpus import Message
+from bench.questions import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,14 @@ class Page:
     cursor: str | None = None
     offset: int = 0
     limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How many results a search gave, and whether it looked at everything."""
+
+    results: int
+    is_complete: bool = True
 
 
 @dataclass(slots=True)
@@ -40,8 +49,8 @@ class Store(ABC):
         self.path = path
 
     @abstractmethod
-    def create_session(self, session_id: str, source: str) -> None:
-        """Add an empty session."""
+    def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
+        """Add an empty session, perhaps somebody's."""
 
     @abstractmethod
     def append(self, session_id: str, message: Message) -> None:
@@ -70,6 +79,14 @@ class Store(ABC):
     def list_page(self, page: Page) -> list[str]:
         """Read a page of the session list, and give the cursor (or id) of each row."""
         raise Unsupported("no session list")
+
+    def search(self, question: Question) -> Answer:
+        """Look for messages, and give them out as an application gets them."""
+        raise Unsupported("no search")
+
+    def unindexed(self) -> int:
+        """How many messages are stored but in no index yet."""
+        return 0
 
     def append_each(self, messages: Iterable[tuple[str, Message]]) -> Calls:
         """Append one message after the other, timing each call."""

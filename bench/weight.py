@@ -17,8 +17,13 @@ def weigh(processes: Processes, store: str, job: Job) -> Result:
         result = processes.run_in(Path(home), store, job)
         if "text" not in result:
             return result
-        path = Path(home) / "state.db"
-        database = apsw.Connection(str(path))
-        database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        database.close()
-        return {**result, "bytes": path.stat().st_size / (job.messages // job.sessions * job.sessions)}
+        stored = job.messages // job.sessions * job.sessions
+        return {**result, "bytes": file_bytes(Path(home) / "state.db") / stored}
+
+
+def file_bytes(path: Path) -> int:
+    """The bytes of a database that nobody has open, its log folded in."""
+    database = apsw.Connection(str(path))
+    database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    database.close()
+    return path.stat().st_size

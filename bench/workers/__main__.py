@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
-from bench import workloads
+from bench import searches, workloads
 from bench.job import READY, Job, Result
 from bench.store import Store, Unsupported
 
@@ -17,6 +17,7 @@ STORES = {
     "ours": ("bench.ours", "OurStore"),
     "raw": ("bench.floor", "RawStore"),
     "lean": ("bench.floor", "LeanStore"),
+    "words": ("bench.wordfloor", "WordStore"),
     "hermes-agent": ("bench.workers.hermes_agent", "HermesAgentStore"),
     "openai-agents": ("bench.workers.openai_agents", "OpenAIAgentsStore"),
 }
@@ -39,7 +40,7 @@ def main() -> None:
 
 def run(name: str, job: Job, wait_for_start: workloads.Wait) -> Result:
     """Measure, or say why this store has nothing to measure."""
-    workload = workloads.WORKLOADS[job.workload]
+    workload = (workloads.WORKLOADS | searches.WORKLOADS)[job.workload]
     if workload is workloads.member:
         workload = partial(workloads.member, wait_for_start=wait_for_start)
     try:

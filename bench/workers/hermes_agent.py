@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.corpus import Message
-from bench.store import Page, Store
+from bench.questions import LIMIT, Question
+from bench.store import Answer, Page, Store, Unsupported
 
 
 class HermesAgentStore(Store):
@@ -17,9 +18,9 @@ class HermesAgentStore(Store):
         super().__init__(path)
         self._db: Any = import_module("hermes_state").SessionDB(db_path=path)
 
-    def create_session(self, session_id: str, source: str) -> None:
+    def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Add an empty session."""
-        self._db.create_session(session_id, source)
+        self._db.create_session(session_id, source, user_id=user_id)
 
     def append(self, session_id: str, message: Message) -> None:
         """Add one message durably."""
@@ -43,6 +44,16 @@ class HermesAgentStore(Store):
             source=page.source, limit=page.limit, offset=page.offset, order_by_last_active=page.by_activity
         )
         return [row["id"] for row in rows]
+
+    def search(self, question: Question) -> Answer:
+        """Search with what its call offers."""
+        if question.owner is not None:
+            raise Unsupported("no search among one user's messages")
+        if question.text.startswith("*"):
+            raise Unsupported("no search inside of words")
+        sources = None if question.source is None else [question.source]
+        found = self._db.search_messages(question.text, source_filter=sources, limit=LIMIT, sort=question.sort)
+        return Answer(len(found))
 
     def close(self) -> None:
         """Close the database."""

@@ -24,7 +24,7 @@ class OpenAIAgentsStore(Store):
         self._lock = Lock()
         self._runner = asyncio.Runner()
 
-    def create_session(self, session_id: str, source: str) -> None:
+    def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Open the session's object, which makes the tables."""
         self._session(session_id)
 

@@ -73,6 +73,7 @@ NAMES = [
     "rewind_to_message",
     "sanitize_title",
     "schema_version",
+    "search_messages",
     "search_sessions",
     "search_sessions_by_id",
     "session_count",

@@ -78,6 +78,7 @@ READS: dict[str, Call] = {
     "resolve_session_by_title": lambda db, _: db.resolve_session_by_title("Title"),
     "resolve_session_id": lambda db, _: db.resolve_session_id("s"),
     "schema_version": lambda db, _: db.schema_version(),
+    "search_messages": lambda db, _: db.search_messages("hello"),
     "search_sessions": lambda db, _: db.search_sessions(),
     "search_sessions_by_id": lambda db, _: db.search_sessions_by_id("s"),
     "session_count": lambda db, _: db.session_count(),

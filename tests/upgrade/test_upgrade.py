@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from hermes.state.sqlite.schema import LEDGER
 from hermes_state import SCHEMA_VERSION, SessionDB
 from tests.upgrade import checks, oldfiles
 from tests.upgrade.build_files import build
@@ -103,7 +104,7 @@ class TestEveryVersion:
         make(path)
         upgrade(path)
         assert rows(path, "SELECT version FROM schema_version") == [(SCHEMA_VERSION,)]
-        assert rows(path, "SELECT name FROM hermes_ledger") == [("0001_store",)]
+        assert dict(rows(path, "SELECT name, checksum FROM hermes_ledger")) == LEDGER
 
     def test_leaves_a_complete_backup(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)

@@ -28,7 +28,7 @@ class Lazy:
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one only to run it."""
+    """A group that knows some of its commands by name and imports one of them only to run it."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **attributes: Any) -> None:
         super().__init__(*args, **attributes)
@@ -36,17 +36,19 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the commands, without importing any."""
-        return list(self.lazy)
+        return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, imported now."""
         found = self.lazy.get(cmd_name)
-        return found.load() if found else None
+        return found.load() if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands with their summaries, without importing any."""
+        summaries = {name: command.get_short_help_str(limit=100) for name, command in self.commands.items()}
+        summaries |= {name: each.summary for name, each in self.lazy.items()}
         with formatter.section("Commands"):
-            formatter.write_dl([(name, each.summary) for name, each in self.lazy.items()])
+            formatter.write_dl([(name, summaries[name]) for name in self.list_commands(ctx)])
 
 
 def show_help_without_command(context: click.Context) -> None:

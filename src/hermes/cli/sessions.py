@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hermes.cli.lazy import show_help_without_command
-from hermes.cli.store import database_file, open_for_reading, read_config
+from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
+from hermes.cli.options import AS_JSON
+from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
 from hermes.cli.table import Column, lay_out
-from hermes.cli.terminal import heading, printable, talk, terminal_width, write
+from hermes.cli.terminal import counted, heading, printable, talk, terminal_width, write, write_json
 from hermes.cli.times import ago
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ FIELDS = (
 
 FLAGS = ("archived", "pinned")
 
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Write one JSON object instead of text.")
+COMMANDS = {
+    "search": Lazy("hermes.cli.search:search", "Find messages by their words."),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,10 @@ class Page:
     sources: dict[str, int] = field(default_factory=dict)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True)
 @click.pass_context
 def sessions(context: click.Context) -> None:
-    """List the sessions there are, and count them.
+    """List the sessions there are, count them, and search them.
 
     These commands only read: they can run while other programs write, and they never create or change a database.
     """
@@ -115,7 +117,7 @@ Examples:
     help="Newest first by when they began, or by when something was last said (the default).",
 )
 @click.option("--after", metavar="CURSOR", help="Go on behind a page: the `next` that --json gave, in the same order.")
-@_AS_JSON
+@AS_JSON
 def list_(
     source: str | None, limit: int, include_archived: bool, by_start: bool, after: str | None, as_json: bool
 ) -> None:
@@ -130,7 +132,7 @@ def list_(
         page = Page() if store is None else read_page(store, query)
     if as_json:
         items = [item_of(row) for row in page.rows]
-        _write_json({"schema": LIST_SCHEMA, "items": items, "total": page.total, "next": page.next})
+        write_json({"schema": LIST_SCHEMA, "items": items, "total": page.total, "next": page.next})
         return
     if page.rows:
         header, *lines = table_of(page.rows, query, now=time.time(), width=terminal_width())
@@ -140,7 +142,7 @@ def list_(
 
 
 @sessions.command()
-@_AS_JSON
+@AS_JSON
 def stats(as_json: bool) -> None:
     """Count sessions and messages, and measure the database.
 
@@ -152,11 +154,11 @@ def stats(as_json: bool) -> None:
     with open_for_reading(config) as store:
         item = measure(store, path)
     if as_json:
-        _write_json({"schema": STATS_SCHEMA, "item": item})
+        write_json({"schema": STATS_SCHEMA, "item": item})
         return
     write("\n".join(stats_lines(item)))
     if store is None:
-        talk(_nothing_yet(path))
+        talk(nothing_yet(path))
 
 
 def read_page(store: SessionDBProvider, query: Query) -> Page:
@@ -208,17 +210,17 @@ def remarks(page: Page, query: Query, path: Path) -> list[str]:
         notes = [f"source={query.source}"] if query.source is not None else []
         notes += ["--limit for more"] if page.next else []
         notes += [f"{count} more with {option}" for option, count in page.left_out.items()]
-        counted = f"{len(page.rows)} of {_sessions(page.total)}"
-        return [f"{counted} ({'; '.join(notes)})" if notes else counted]
+        shown = f"{len(page.rows)} of {counted(page.total, 'session')}"
+        return [f"{shown} ({'; '.join(notes)})" if notes else shown]
     if page.total:
-        return [f"No sessions behind this cursor, of {_sessions(page.total)}."]
+        return [f"No sessions behind this cursor, of {counted(page.total, 'session')}."]
     if page.left_out:
         options = ", ".join(f"{count} with {option}" for option, count in page.left_out.items())
         return [f"No sessions to show; there are {options}."]
     if page.sources:
         known = ", ".join(f"{source} ({count})" for source, count in page.sources.items())
         return [f"No sessions with source={query.source}; there are sessions of {known}."]
-    return [_nothing_yet(path)]
+    return [nothing_yet(path)]
 
 
 def measure(store: SessionDBProvider | None, path: Path) -> dict[str, Any]:
@@ -241,7 +243,7 @@ def stats_lines(item: dict[str, Any]) -> list[str]:
     if item["wal_bytes"]:
         size += f" ({_megabytes(item['wal_bytes'])} of it in the write-ahead log)"
     lines = [f"Total sessions: {item['sessions']}", f"Total messages: {item['messages']}"]
-    lines += [f"  {source}: {_sessions(count)}" for source, count in item["sources"].items()]
+    lines += [f"  {source}: {counted(count, 'session')}" for source, count in item["sources"].items()]
     lines += [size, f"Database path: {item['path']}"]
     if item["schema_version"] is not None:
         lines.append(f"Schema version: {item['schema_version']}")
@@ -261,20 +263,5 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _nothing_yet(path: Path) -> str:
-    return (
-        f"No sessions yet: nothing is stored in {path}. They appear here as soon as a program stores one;"
-        " if you expected some, check HERMES_HOME and sessiondb.path."
-    )
-
-
-def _sessions(count: int) -> str:
-    return f"{count} session" if count == 1 else f"{count} sessions"
-
-
 def _megabytes(size_bytes: int) -> str:
     return f"{size_bytes / (1024 * 1024):.1f} MB"
-
-
-def _write_json(value: dict[str, Any]) -> None:
-    write(json.dumps(value, indent=2))

@@ -27,6 +27,14 @@ def database_file(config: Config) -> Path:
     return config.sessiondb.sqlite_file(get_hermes_home())
 
 
+def nothing_yet(path: Path) -> str:
+    """What is said of a store that has no sessions."""
+    return (
+        f"No sessions yet: nothing is stored in {path}. They appear here as soon as a program stores one;"
+        " if you expected some, check HERMES_HOME and sessiondb.path."
+    )
+
+
 @contextmanager
 def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
     """The store, only to be read, or None when nothing has been stored yet: reading creates no database."""

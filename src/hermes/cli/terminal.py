@@ -6,8 +6,11 @@ Titles and previews come from chat platforms, so from anybody: no control charac
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import click
 
@@ -32,6 +35,11 @@ def write(text: str) -> None:
         raise HermesError(f"the output cannot be written: {error.strerror}") from error
 
 
+def write_json(value: dict[str, Any]) -> None:
+    """Write an object to stdout."""
+    write(json.dumps(value, indent=2))
+
+
 def talk(text: str) -> None:
     """Write a line to stderr, for the person and not for the next program."""
     with contextlib.suppress(BrokenPipeError):  # nobody listens any more, and the work does not depend on it
@@ -46,9 +54,18 @@ def drop_output() -> None:
 
 
 def heading(text: str) -> str:
-    """A line that stands out where stdout is a terminal and the person has not asked for plain text."""
-    has_style = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return click.style(text, bold=True) if has_style else text
+    """A line that stands out where it can."""
+    return click.style(text, bold=True) if _has_style() else text
+
+
+def highlight(text: str) -> str:
+    """A part of a line that stands out where it can, as what was found does in grep."""
+    return click.style(text, fg="red", bold=True) if _has_style() else text
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 session`, `2 sessions`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def terminal_width() -> int:
@@ -84,10 +101,8 @@ def clip(text: str, width: int) -> str:
         return text
     if _is_narrow(text):
         return text[: width - 1].rstrip() + ELLIPSIS
-    from wcwidth import iter_graphemes
-
     kept, room = "", width - 1
-    for grapheme in iter_graphemes(text):
+    for grapheme in graphemes(text):
         room -= width_of(grapheme)
         if room < 0:
             break
@@ -95,9 +110,23 @@ def clip(text: str, width: int) -> str:
     return kept.rstrip() + ELLIPSIS
 
 
+def graphemes(text: str) -> Iterable[str]:
+    """What a person sees as one character each, in order; no line is ever broken inside of one."""
+    if _is_narrow(text):
+        return text
+    from wcwidth import iter_graphemes
+
+    return iter_graphemes(text)
+
+
 def pad(text: str, width: int) -> str:
     """A printable text, filled with spaces to `width` columns."""
     return text + " " * (width - width_of(text))
+
+
+def _has_style() -> bool:
+    """Whether stdout is a terminal and the person has not asked for plain text."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _is_narrow(text: str) -> bool:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as clock
+
+MOMENT_FORMS = "2026-01-31, 2026-01-31T10:00, today, yesterday, or so long ago: 30m, 12h, 7d, 2w"
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
+
+_UNITS = {"m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
+_AGE = re.compile(r"([0-9]{1,6})([mhdw])")
 
 
 def ago(moment: object, now: float) -> str:
@@ -28,3 +36,36 @@ def ago(moment: object, now: float) -> str:
         return time.strftime("%Y-%m-%d", time.localtime(moment))
     except (OverflowError, ValueError, OSError):
         return "?"
+
+
+def moment_of(text: str, now: float, *, is_end: bool = False) -> float | None:
+    """The moment that `text` names in one of `MOMENT_FORMS`, or None if it names none.
+
+    A day stands for its first moment, as an end for its last. What names no zone is local time.
+    """
+    said = text.strip().lower()
+    if age := _AGE.fullmatch(said):
+        return now - int(age[1]) * _UNITS[age[2]]
+    try:
+        day = _day_of(said, datetime.fromtimestamp(now, UTC).astimezone().date())
+        if day is None:
+            named = datetime.fromisoformat(said.upper())
+        else:
+            named = datetime.combine(day, clock.max if is_end else clock.min)
+        if named.tzinfo:
+            return named.timestamp()
+        # timestamp() fails on the last day of the calendar, which some name to say: no end.
+        return time.mktime(named.timetuple()) + named.microsecond / 1_000_000
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _day_of(said: str, today: date) -> date | None:
+    if said == "today":
+        return today
+    if said == "yesterday":
+        return today - timedelta(days=1)
+    try:
+        return date.fromisoformat(said)
+    except ValueError:
+        return None

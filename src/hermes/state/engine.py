@@ -6,8 +6,12 @@ phrases that differ come from `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from hermes.query.tree import Node
+    from hermes.state.scope import Scope
 
 T = TypeVar("T")
 
@@ -79,11 +83,76 @@ class Transaction(Reading, Protocol):
         ...
 
 
+CATCH_UP = -1
+"""No epoch of an index."""
+
+
+class IndexDamaged(Exception):
+    """The search index cannot be read; the messages can."""
+
+
+class OutOfTime(Exception):
+    """A search has used up its time."""
+
+
+class Coverage(NamedTuple):
+    """Which messages an index knows: those up to an id, except some."""
+
+    upto: int
+    stale: tuple[int, ...] = ()
+    epoch: int = 0
+    """Changes when the index is made anew."""
+
+
+class Found(NamedTuple):
+    """Messages that an index gave for a query, and how far it has looked."""
+
+    ids: list[int]
+    reached: int
+    """Everything from the start of the span up to this id has been looked at."""
+    is_certain: bool
+    """Whether they match without looking at their text."""
+    is_scoped: bool
+    """Whether they are in the scope without looking at their session; times are never looked at here."""
+
+
+class Zone(NamedTuple):
+    """A span of message ids, and the moments between which those messages were said."""
+
+    low: int
+    high: int
+    oldest: float
+    newest: float
+
+
+class Index(Protocol):
+    """A full-text index over the messages of a store."""
+
+    def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
+        """Which messages it knows, with up to `max_stale` of the exceptions."""
+        ...
+
+    def candidates(
+        self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
+    ) -> Iterator[Found]:
+        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        ...
+
+    def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
+        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        ...
+
+
 class Engine(Protocol):
     """A database that holds a session store."""
 
     name: str
     read_only: bool
+
+    @property
+    def index(self) -> Index:
+        """How messages are found in it."""
+        ...
 
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
@@ -94,6 +163,13 @@ class Engine(Protocol):
 
         `work` may run more than once (another attempt after a conflict), so it must have no other effects. A write
         inside a write joins it.
+        """
+        ...
+
+    def heal_index(self, epoch: int, /) -> None:
+        """Have an index that was found damaged rebuilt in the background, unless that has been done since.
+
+        `CATCH_UP` for an epoch only has it brought up to date.
         """
         ...
 

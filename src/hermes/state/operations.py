@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from hermes.clock import Clock
 from hermes.errors import UnknownSession
 from hermes.state.engine import Engine, Reading
 from hermes.state.rows import Row, session_row
+
+T = TypeVar("T")
 
 UNLIMITED = 2**62
 CHUNK = 400
@@ -22,6 +24,11 @@ class Operations:
     _clock: Clock
 
 
+def read(store: Operations, work: Callable[[Reading], T]) -> T:
+    """Run a reading on a store, for modules that build on its operations without being one of them."""
+    return store._engine.read(work)
+
+
 def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
     """`:name0, :name1` and the values for them; nothing can match an empty list."""
     if not values:
@@ -29,7 +36,7 @@ def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]
     return ", ".join(f":{name}{i}" for i in range(len(values))), {f"{name}{i}": value for i, value in enumerate(values)}
 
 
-def chunks(values: Sequence[str], size: int = CHUNK) -> Iterator[Sequence[str]]:
+def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
     """The values in slices that fit into one statement."""
     for start in range(0, len(values), size):
         yield values[start : start + size]

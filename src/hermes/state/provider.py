@@ -20,6 +20,7 @@ from hermes.state.messages import Messages
 from hermes.state.meta import Meta
 from hermes.state.retention import Retention
 from hermes.state.rewind import Rewinds
+from hermes.state.search import Search
 from hermes.state.sessions import Sessions
 from hermes.state.titles import Titles
 from hermes.state.usage import Usage
@@ -37,6 +38,7 @@ class SessionDBProvider(
     Titles,
     Lineage,
     Listing,
+    Search,
     Usage,
     Retention,
     Export,

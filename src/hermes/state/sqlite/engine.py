@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast
 
 from hermes.errors import StoreClosed
-from hermes.state.engine import Reading, Transaction
+from hermes.state.engine import Index, Reading, Transaction
 from hermes.state.sqlite import shared
 from hermes.state.sqlite.connection import View
 
@@ -31,6 +32,14 @@ class SqliteEngine:
         self._give_back.atexit = False
         self.read_only = self._store.read_only
 
+    @cached_property
+    def index(self) -> Index:
+        """How messages are found in it."""
+        # Most commands never search.
+        from hermes.state.sqlite.index import SqliteIndex
+
+        return SqliteIndex()
+
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
         return self._opened().read(cast(Callable[[View], T], work))
@@ -38,6 +47,10 @@ class SqliteEngine:
     def write(self, work: Callable[[Transaction], T], /) -> T:
         """Run `work` in a transaction; what it did is durable when this returns."""
         return self._opened().write(cast(Callable[[View], T], work), self._write_timeout_s)
+
+    def heal_index(self, epoch: int, /) -> None:
+        """Have a damaged index rebuilt in the background, unless the file is only read."""
+        self._opened().opened().heal_index(epoch)
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""

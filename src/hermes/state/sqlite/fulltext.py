@@ -6,17 +6,12 @@ by looking at the few rows themselves, so nothing depends on when a batch runs.
 
 from __future__ import annotations
 
-from typing import Any
-
-from hermes.state.rows import decode_content, flatten_text
 from hermes.state.sqlite.connection import View
 
 BATCH = 512
 INDEXED_UPTO = "indexed_upto"
-
-MAX_TEXT = 1_000_000
-TOOL_HEAD = 32_768
-TOOL_TAIL = 8_192
+EPOCH = "index_epoch"
+TABLES = ("messages_fts", "messages_fts_trigram")
 
 
 def indexed_upto(view: View) -> int:
@@ -24,47 +19,27 @@ def indexed_upto(view: View) -> int:
     return int(view.value("SELECT value FROM state_meta WHERE key = :key", key=INDEXED_UPTO) or 0)
 
 
-def index_batch(view: View, limit: int = BATCH) -> int:
-    """Index the next messages in the surrounding transaction and answer how many there were."""
-    mark = indexed_upto(view)
-    stale = view.rows(
-        "SELECT message_id FROM stale_index WHERE message_id <= :mark LIMIT :limit", mark=mark, limit=limit
-    )
-    for (message_id,) in stale:
-        _reindex(view, message_id)
-    fresh = view.rows(
-        """SELECT id, role, content, tool_name, tool_calls FROM messages
-           WHERE id > :mark ORDER BY id LIMIT :limit""",
-        mark=mark,
-        limit=limit,
-    )
-    if fresh:
-        _add(view, fresh)
-        last = fresh[-1][0]
-        view.run("UPDATE state_meta SET value = :value WHERE key = :key", key=INDEXED_UPTO, value=str(last))
-        view.run("DELETE FROM stale_index WHERE message_id > :mark AND message_id <= :last", mark=mark, last=last)
-    return len(stale) + len(fresh)
+def epoch(view: View) -> int:
+    """How often the indexes have been started over."""
+    return int(view.value("SELECT value FROM state_meta WHERE key = :key", key=EPOCH) or 0)
 
 
-def index_text(role: str, content: Any, tool_name: str | None, tool_calls: str | None) -> str:
-    """The text by which a message is found: what was said, the tool's name and the calls with their arguments."""
-    said = flatten_text(decode_content(content))
-    if role == "tool" and len(said) > TOOL_HEAD + TOOL_TAIL:
-        said = f"{said[:TOOL_HEAD]} {said[-TOOL_TAIL:]}"
-    # An old file may hold a number where a name should be.
-    text = " ".join(str(part) for part in (said[:MAX_TEXT], tool_name, tool_calls) if part)
-    return text if text.isascii() else text.encode(errors="replace").decode()
+def forget(view: View) -> None:
+    """Start over: the indexes are filled anew from the first message on."""
+    for table in ("stale_index", "message_times"):
+        view.run(f"DELETE FROM {table}")
+    for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch(view) + 1)):
+        view.run(
+            """INSERT INTO state_meta (key, value) VALUES (:key, :value)
+               ON CONFLICT (key) DO UPDATE SET value = excluded.value""",
+            key=key,
+            value=str(value),
+        )
 
 
-def _reindex(view: View, message_id: int) -> None:
-    view.run("DELETE FROM messages_fts WHERE rowid = :id", id=message_id)
-    view.run("DELETE FROM messages_fts_trigram WHERE rowid = :id", id=message_id)
-    rows = view.rows("SELECT id, role, content, tool_name, tool_calls FROM messages WHERE id = :id", id=message_id)
-    _add(view, rows)
-    view.run("DELETE FROM stale_index WHERE message_id = :id", id=message_id)
-
-
-def _add(view: View, rows: list[tuple[Any, ...]]) -> None:
-    texts = [(row[0], index_text(*row[1:])) for row in rows]
-    for table in ("messages_fts", "messages_fts_trigram"):
-        view.connection.executemany(f"INSERT INTO {table}(rowid, content) VALUES (?, ?)", texts).fetchall()
+def configure(view: View, table: str) -> None:
+    """Set up an index that has just been made."""
+    # Many small segments are cheap to write; they are merged sixteen at a time, a little with each batch. Where merging
+    # falls behind it is not made up for at once, which would keep a message waiting.
+    view.run(f"INSERT INTO {table}({table}, rank) VALUES ('automerge', 16)")
+    view.run(f"INSERT INTO {table}({table}, rank) VALUES ('crisismerge', 64)")

@@ -22,7 +22,7 @@ from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
 
 SCHEMA_VERSION = 11
-LEDGER = {"0001_store": "d9dfaba7"}
+LEDGER = {"0001_store": "d9dfaba7", "0002_search": "9c4b128e"}
 """What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
 
 Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer
@@ -218,17 +218,21 @@ def _bring_up(path: Path) -> None:
         _record(view)
         view.run("COMMIT")
         saved = None
-        # The cookie counts schema changes; it is settled only once they are committed.
-        view.run(
-            "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
-            cookie=str(view.value("PRAGMA schema_version")),
-        )
+        note_cookie(view)
     except BaseException:
         connection.close()
         if saved is not None:
             saved.unlink(missing_ok=True)  # nothing was changed, and the next attempt makes its own copy
         raise
     connection.close()
+
+
+def note_cookie(view: View) -> None:
+    """Note how often the schema has changed; that is settled only once a change is committed."""
+    view.run(
+        "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
+        cookie=str(view.value("PRAGMA schema_version")),
+    )
 
 
 def _refuse_newer(path: Path, inspection: Inspection) -> None:
@@ -258,9 +262,8 @@ def _record(view: View) -> None:
         view.run(
             "INSERT INTO state_meta (key, value) VALUES (:key, :value) ON CONFLICT DO NOTHING", key=key, value=value
         )
-    for table in ("messages_fts", "messages_fts_trigram"):
-        # Many small segments are cheap to write; they are merged sixteen at a time.
-        view.run(f"INSERT INTO {table}({table}, rank) VALUES ('automerge', 16)")
+    for table in fulltext.TABLES:
+        fulltext.configure(view, table)
 
 
 def _open_current(path: Path, lock: WriterLock) -> Opened:

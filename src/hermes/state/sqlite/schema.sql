@@ -147,6 +147,14 @@ CREATE TABLE IF NOT EXISTS stale_index (
     message_id INTEGER PRIMARY KEY
 );
 
+-- When the messages of each indexed batch were said; ids follow time, but imported history does not.
+CREATE TABLE IF NOT EXISTS message_times (
+    first_id INTEGER PRIMARY KEY,
+    last_id  INTEGER NOT NULL,
+    oldest   REAL NOT NULL,
+    newest   REAL NOT NULL
+);
+
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
 CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
@@ -179,19 +187,27 @@ CREATE INDEX IF NOT EXISTS idx_usage_events_session ON usage_events(session_id, 
 CREATE INDEX IF NOT EXISTS idx_usage_events_at ON usage_events(at);
 CREATE INDEX IF NOT EXISTS idx_pending_links_parent ON pending_links(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_rewinds_session ON rewinds(session_id, id);
+CREATE INDEX IF NOT EXISTS idx_message_times_newest ON message_times(newest);
+CREATE INDEX IF NOT EXISTS idx_message_times_oldest ON message_times(oldest);
 CREATE INDEX IF NOT EXISTS idx_compression_locks_expires ON compression_locks(expires_at);
 
--- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark.
+-- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark. What they are
+-- given is analyzed already, so their tokenizers have nothing to decide.
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(
-    content, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
+    content, content='', contentless_delete=1, tokenize='ascii'
 );
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts_trigram USING fts5(
-    content, content='', contentless_delete=1, detail=none, tokenize='trigram remove_diacritics 1'
+    content, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1'
 );
 
 -- The triggers need no code of ours, so that a message changed by plain SQL is never served from an old index row.
-CREATE TRIGGER IF NOT EXISTS messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+CREATE TRIGGER IF NOT EXISTS messages_fts_update
+    AFTER UPDATE OF content, tool_name, tool_calls, role, session_id, timestamp ON messages BEGIN
     INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
+END;
+CREATE TRIGGER IF NOT EXISTS sessions_fts_update AFTER UPDATE OF source, owner ON sessions
+    WHEN new.source IS NOT old.source OR new.owner IS NOT old.owner BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
 END;
 CREATE TRIGGER IF NOT EXISTS messages_fts_delete AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;

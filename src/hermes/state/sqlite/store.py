@@ -11,9 +11,9 @@ from typing import TypeVar
 
 import apsw
 
-from hermes.errors import HermesError, StoreReadOnly, StoreUnavailable
+from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
-from hermes.state.sqlite import fulltext, schema
+from hermes.state.sqlite import fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, open_reader
 from hermes.state.sqlite.faults import is_busy, translate
 from hermes.state.sqlite.lock import WriterLock
@@ -27,6 +27,8 @@ WAL_LIMIT_PAGES = 16_384
 READ_BUDGET_S = 10.0
 FORK_PATIENCE_S = 5.0
 CLOSE_BATCHES = 16
+BACKLOG = 8 * fulltext.BATCH
+"""More unindexed messages than this are indexed in the background."""
 
 
 class Store:
@@ -41,6 +43,7 @@ class Store:
         self._newest_seen = 0
         self._active = threading.local()
         self._backfill: threading.Thread | None = None
+        self._backfill_lock = threading.Lock()
         self._closing = False
         try:
             opened = schema.open_for_writing(path) if writable else None
@@ -58,7 +61,7 @@ class Store:
                 self._indexed_upto = opened.indexed_upto
                 self.readers = Readers(lambda: open_reader(path))
                 if opened.newest_message - opened.indexed_upto > fulltext.BATCH:
-                    self._start_backfill()
+                    self._start_backfill(self._index_backlog)
             else:
                 self.readers = Readers(schema.reader_factory(path))
         except apsw.Error as exc:
@@ -97,7 +100,30 @@ class Store:
             raise StoreReadOnly(f"{self.path} was opened for reading only", hint=schema.read_only_hint(self.path))
         if getattr(self._active, "view", None) is self.writer.view:
             return work(self.writer.view)
+        try:
+            return self.writer.write(work, timeout_s)
+        except StoreError as exc:
+            # Deleting a message also deletes it from the index; a damaged index must not keep it alive.
+            may_be_the_index = type(exc) in (StoreError, StoreCorrupt, StoreUnavailable)
+            if not may_be_the_index or not self._start_index_over(timeout_s):
+                raise
         return self.writer.write(work, timeout_s)
+
+    def _start_index_over(self, timeout_s: float) -> bool:
+        """Empty the index if that is what is damaged, and have it rebuilt."""
+        assert self.writer is not None
+
+        def start_over(view: View) -> bool:
+            return rebuild.is_damaged(view) and rebuild.start_over(view, fulltext.epoch(view))
+
+        try:
+            is_empty = self.writer.write(start_over, timeout_s)
+        except StoreError:
+            return False  # the index is not all that is damaged; what was wrong at first is what the caller hears
+        if is_empty:
+            self.writer.write(schema.note_cookie, timeout_s)
+            self._start_backfill(self._index_backlog)
+        return is_empty
 
     def _after_commit(self, view: View) -> None:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
@@ -119,15 +145,18 @@ class Store:
     def _is_batch_due(self, view: View) -> bool:
         if view.newest_message - self._indexed_upto < fulltext.BATCH:
             return False
-        # Another process may have been here since this one looked.
-        self._indexed_upto = max(self._indexed_upto, fulltext.indexed_upto(view))
-        return view.newest_message - self._indexed_upto >= fulltext.BATCH
+        # Another process may have been here since this one looked, or have started the index over.
+        self._indexed_upto = fulltext.indexed_upto(view)
+        waiting = view.newest_message - self._indexed_upto
+        if waiting > BACKLOG:
+            self._start_backfill(self._index_backlog)
+        return waiting >= fulltext.BATCH
 
     def _index(self, view: View) -> int:
         """Index one batch in a transaction of its own: its failure must not fail what was stored."""
         try:
             view.run("BEGIN IMMEDIATE")
-            done = fulltext.index_batch(view)
+            done = _index_batch(view)
             self._indexed_upto = fulltext.indexed_upto(view)
             view.run("COMMIT")
         except Exception as exc:  # noqa: BLE001 - whatever an odd row does to the index, its message is stored
@@ -156,18 +185,39 @@ class Store:
         finally:
             connection.set_busy_timeout(1000)
 
-    def _start_backfill(self) -> None:
-        self._backfill = threading.Thread(target=self._index_backlog, name="hermes-index", daemon=True)
-        self._backfill.start()
+    def heal_index(self, epoch: int) -> None:
+        """Rebuild the search index in the background, unless somebody has since `epoch`."""
+        if self.writer is not None and not self._closing:
+            self._start_backfill(lambda: self._rebuild_index(epoch))
+
+    def _start_backfill(self, work: Callable[[], None]) -> None:
+        with self._backfill_lock:
+            if self._backfill is None or not self._backfill.is_alive():
+                self._backfill = threading.Thread(
+                    target=self._in_background, args=(work,), name="hermes-index", daemon=True
+                )
+                self._backfill.start()
+
+    def _in_background(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as exc:  # noqa: BLE001 - a thread has nobody else to tell
+            if not self._closing:
+                warn(__name__, "indexing %s will go on at the next open: %s", self.path, exc)
+
+    def _rebuild_index(self, epoch: int) -> None:
+        assert self.writer is not None
+        if self.writer.write(lambda view: rebuild.start_over(view, epoch), READ_BUDGET_S):
+            warn(__name__, "the search index of %s is damaged and is being rebuilt; no message is affected", self.path)
+            self.writer.write(schema.note_cookie, READ_BUDGET_S)
+        self._index_backlog()
+        if not self._closing and self.read(rebuild.lacks_messages):
+            warn(__name__, "the search index of %s is not complete after it was rebuilt", self.path)
 
     def _index_backlog(self) -> None:
-        """After an upgrade: index what is there, in slices between which others can write."""
+        """Index what is there, in slices between which others can write."""
         while not self._closing and self.writer is not None:
-            try:
-                if self.writer.write(fulltext.index_batch, READ_BUDGET_S) == 0:
-                    return
-            except Exception as exc:  # noqa: BLE001 - a thread has nobody else to tell
-                warn(__name__, "indexing %s will go on at the next open: %s", self.path, exc)
+            if self.writer.write(_index_batch, READ_BUDGET_S) == 0:
                 return
 
     def is_used_here(self) -> bool:
@@ -201,3 +251,10 @@ class Store:
                 break
         with contextlib.suppress(apsw.Error):  # a reader elsewhere keeps the WAL: it will be emptied by the next one
             self._truncate(view.connection)
+
+
+def _index_batch(view: View) -> int:
+    # What a word is, is not needed by those who only read or write a little.
+    from hermes.state.sqlite.filling import index_batch
+
+    return index_batch(view)

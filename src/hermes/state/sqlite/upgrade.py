@@ -16,7 +16,7 @@ from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View, open_reader
 
-FTS_TABLES = ("messages_fts", "messages_fts_trigram")
+FTS_TABLES = fulltext.TABLES
 
 
 def back_up(path: Path, version: int) -> Path:
@@ -54,7 +54,7 @@ def reconcile(view: View, schema_sql: str) -> None:
     wanted = apsw.Connection(":memory:")
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
-    _drop_changed(view, model)
+    is_index_lost = _drop_changed(view, model)
     for name, sql in model.rows(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
     ):
@@ -66,6 +66,8 @@ def reconcile(view: View, schema_sql: str) -> None:
         for column, declaration in _columns(model, name).items():
             if column not in present:
                 view.run(f"ALTER TABLE {name} ADD COLUMN {column} {declaration}")
+    if is_index_lost:
+        fulltext.forget(view)
     _free_titles(view)
     wanted.close()
 
@@ -106,8 +108,8 @@ def adopt(view: View) -> None:
     view.run("DELETE FROM stale_sessions")
 
 
-def _drop_changed(view: View, model: View) -> None:
-    """Drop indexes, triggers and full-text tables that are not as they are today; they will be made anew."""
+def _drop_changed(view: View, model: View) -> bool:
+    """Drop indexes, triggers and full-text tables that are not as they are today; True if search starts over."""
     wanted = {name: _normal(sql) for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")}
     present = view.rows("SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL")
     lost = False
@@ -127,15 +129,9 @@ def _drop_changed(view: View, model: View) -> None:
             view.run(f"DROP TABLE IF EXISTS {table}")
             lost = True
     if lost:
-        _forget_index(view)
-
-
-def _forget_index(view: View) -> None:
-    """Start the full-text tables over: both are filled from the first message on."""
-    for table in FTS_TABLES:
-        view.run(f"DROP TABLE IF EXISTS {table}")
-    if _columns(view, "state_meta"):
-        view.run("UPDATE state_meta SET value = '0' WHERE key = :key", key=fulltext.INDEXED_UPTO)
+        for table in FTS_TABLES:
+            view.run(f"DROP TABLE IF EXISTS {table}")
+    return lost
 
 
 def _columns(view: View, table: str) -> dict[str, str]:

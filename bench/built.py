@@ -1,0 +1,91 @@
+"""Files that take minutes to fill: built once, and kept for later runs as long as nothing changes that made them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import archive
+from bench.job import Job, Result
+from bench.peers import PEERS
+from bench.processes import ROOT, Processes
+from bench.row import OURS, WORDS
+from bench.weight import file_bytes
+
+_STAMP = "built.json"
+_STATE = "src/hermes/state"
+_SOURCES = {
+    OURS: (
+        "src/hermes/query/*.py",
+        f"{_STATE}/searchtext.py",
+        f"{_STATE}/sqlite/*.sql",
+        *(f"{_STATE}/sqlite/{name}.py" for name in ("expression", "filling", "fulltext")),
+    ),
+    WORDS: ("bench/wordfloor.py",),
+}
+_SAMPLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A directory with the file `state.db`, and what building it took."""
+
+    home: Path
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Builds archives below `directory`."""
+
+    processes: Processes
+    directory: Path
+    say: Callable[[str], None]
+
+    def build(self, store: str, label: str, messages: int) -> Built:
+        """A store's file with so many messages; an older one of the same size is removed."""
+        fingerprint = _fingerprint(store)
+        home = self.directory / f"{store}-{label}-{fingerprint}"
+        stamp = home / _STAMP
+        if stamp.exists():
+            return Built(home, json.loads(stamp.read_text()))
+        self.directory.mkdir(exist_ok=True)
+        for outdated in self.directory.glob(f"{store}-{label}-*"):
+            shutil.rmtree(outdated)
+        self.say(f"search: filling {store} with {label} messages (once)")
+        with tempfile.TemporaryDirectory(prefix="building-", dir=self.directory) as name:
+            place = Path(name) / "built"
+            place.mkdir()
+            result = self.processes.run_in(place, store, Job("build", "", messages=messages))
+            if "rate" not in result:
+                return Built(home, result)
+            if _fingerprint(store) != fingerprint:
+                return Built(home, {"error": "its source was changed while the file was filled"})
+            result["bytes"] = file_bytes(place / "state.db") / messages
+            (place / _STAMP).write_text(json.dumps(result))
+            place.rename(home)
+        return Built(home, result)
+
+
+def copy(home: Path, to: Path) -> None:
+    """The database for somebody who changes it."""
+    for file in home.glob("state.db*"):
+        shutil.copyfile(file, to / file.name)
+
+
+def _fingerprint(store: str) -> str:
+    """What the bytes of a file depend on: the messages, and the code or the release that stores them."""
+    found = hashlib.sha256(f"{archive.VERSION} {list(archive.sessions(_SAMPLE))}".encode())
+    found.update(" ".join(peer.requirement for peer in PEERS if peer.name == store).encode())
+    for file in _files(_SOURCES.get(store, ())):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def _files(patterns: Iterable[str]) -> list[Path]:
+    return sorted(file for pattern in patterns for file in ROOT.glob(pattern))

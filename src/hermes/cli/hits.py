@@ -1,0 +1,78 @@
+"""Found messages as they are shown: by session, with what was found standing out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from hermes.cli.excerpt import excerpt
+from hermes.cli.terminal import clip, heading, pad, printable, width_of
+from hermes.cli.times import ago
+
+if TYPE_CHECKING:
+    from hermes.state.rows import Row
+
+UNTITLED = "Untitled"
+GAP = "  "
+INDENT = "  "
+WIDEST_LABEL = 24
+LEAST_TITLE = 16
+LEAST_BESIDE = 40
+"""With less room than this, a snippet stands below its role and not beside it."""
+LEAST_WIDTH = 8
+"""Nothing is made narrower than this, however small the terminal."""
+
+
+def page_of(hits: Sequence[Row], *, now: float, width: int) -> list[str]:
+    """What was found, for a person: by session, in the order of the best message of each."""
+    sessions: dict[str, list[Row]] = {}
+    for hit in hits:
+        sessions.setdefault(hit["session_id"], []).append(hit)
+    labels = {hit["id"]: label_of(hit) for hit in hits}
+    moments = {hit["id"]: ago(hit["timestamp"], now) for hit in hits}
+    label_width, moment_width = (max(map(width_of, column.values())) for column in (labels, moments))
+    lines: list[str] = []
+    for found in sessions.values():
+        lines += ["", *map(heading, heading_of(found[0], now=now, width=width))]
+        for hit in found:
+            beside = f"{pad(labels[hit['id']], label_width)}{GAP}{pad(moments[hit['id']], moment_width)}"
+            lines += hit_lines(beside, hit["snippet"], width)
+    return lines[1:]
+
+
+def heading_of(hit: Row, *, now: float, width: int) -> list[str]:
+    """A session on one line, or on several where it is narrow; the id is never cut, so that it can be copied."""
+    title = printable(hit["title"] or UNTITLED)
+    started = f"started {ago(hit['session_started'], now)}"
+    source = clip(printable(str(hit["source"])), max(LEAST_WIDTH, width - len(INDENT)))
+    facts = [printable(hit["session_id"]), source, started]
+    room = width - width_of(GAP.join(["", *facts]))
+    if room >= min(width_of(title), LEAST_TITLE):
+        return [GAP.join([clip(title, room), *facts])]
+    lines = [clip(title, max(LEAST_WIDTH, width)), f"{INDENT}{facts[0]}"]
+    for fact in facts[1:]:
+        longer = f"{lines[-1]}{GAP}{fact}"
+        if width_of(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(f"{INDENT}{fact}")
+    return lines
+
+
+def label_of(hit: Row) -> str:
+    """Who said it; a tool by its name."""
+    label = f"{hit['role']} {hit['tool_name']}" if hit["tool_name"] else str(hit["role"])
+    return clip(printable(label), WIDEST_LABEL)
+
+
+def hit_lines(beside: str, snippet: str, width: int) -> list[str]:
+    """A message: who said it and when, and the snippet beside that or, where it is narrow, below."""
+    first = f"{INDENT}{beside}{GAP}"
+    room = width - width_of(first)
+    if room < LEAST_BESIDE:
+        further = INDENT * 2
+        below = excerpt(snippet, max(LEAST_WIDTH, width - len(further)))
+        return [clip(first.rstrip(), max(LEAST_WIDTH, width)), *(f"{further}{line}" for line in below)]
+    lines = excerpt(snippet, room) or [""]
+    indents = [first, *[" " * width_of(first)] * (len(lines) - 1)]
+    return [f"{indent}{line}".rstrip() for indent, line in zip(indents, lines, strict=True)]

@@ -1,0 +1,165 @@
+"""What a word is, for text and for queries alike.
+
+A text becomes a stream: its words in order, folded, with a space before and after each. A phrase is then simply a part
+of the stream. After the words stand their inner parts (`getUserName` is found by `user` too), behind `GAP` so that
+no phrase reaches into them. Scripts that write no spaces become overlapping pairs of characters, and each character
+once by itself: any two neighbours, any longer run and any single character is then found as a word is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import cache, lru_cache
+from unicodedata import is_normalized, normalize
+
+GAP = "¦"
+"""Stands between the words of a text and each group of parts; no analyzed text contains it."""
+
+MAX_PARTED = 2_000
+"""How many identifiers of one text are taken apart."""
+
+_UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u30fa\u30fc-\u318f"
+    "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\U0001b000-\U0001b16f\U00020000-\U0003ffff"
+)
+_MARKED = "\u0900-\u0963\u0966-\u096f\u0971-\u0dff\u1700-\u1734\u1740-\u177f\u1820-\u1cff\ua800-\uabff"
+"""Scripts whose vowel signs are marks, which the regular expression's idea of a letter leaves out."""
+_SYMBOLS = (
+    "\u00a2-\u00a5\u00a7\u00a9\u00ac\u00ae\u00b0\u00b1\u00b6\u00d7\u00f7\u20a0-\u20cf\u2100-\u214f\u2190-\u2bff"
+    "\u3012\u3013\u3030\u303d-\u303f\u3200-\u33ff\U0001f000-\U0001f3fa\U0001f400-\U0001faff\U0001fb00-\U0001fbff"
+)
+_IGNORED = (
+    "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u200c-\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u206f\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff"
+)
+"""Accents, vowel points, variation selectors, skin tones and invisible controls."""
+
+_LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ŧ": "t"}
+_ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+
+_language = re.compile(r"(?<=[A-Za-z])(\+\+|#)(?![\w+#])")
+_LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
+"""What follows the letter in `C++` and `F#` is a word of its own."""
+
+_part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_version = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]++[0-9]++(?:\.[0-9]++)+")
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What is left out, what is a piece, what is unspaced; compiled when the first text beyond ASCII comes along."""
+    return (
+        re.compile(f"[{_IGNORED}{''.join(_LETTERS)}]"),
+        re.compile(f"([{_UNSPACED}]+)|((?:[^\\W_{_UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
+        re.compile(f"[{_UNSPACED}]"),
+    )
+
+
+def readable(text: str) -> str:
+    """A text without what no index can hold: NUL, and halves of characters."""
+    text = text.replace("\0", " ")
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def fold(text: str) -> str:
+    """A text without the differences that a search ignores: case, accents, width, invisible characters."""
+    if text.isascii():
+        return text.lower()
+    text = text.casefold()
+    if not is_normalized("NFKD", text):
+        text = normalize("NFKD", normalize("NFKD", text).casefold())
+    ignored, _, _ = _patterns()
+    return normalize("NFC", ignored.sub(_as_plain, text))
+
+
+def flat(text: str) -> str:
+    """The folded characters of a text, every white space one blank."""
+    return " ".join(fold(text).split())
+
+
+def stream(text: str) -> str:
+    """The words of a text and then their parts, each between two spaces."""
+    spelled = _spelled(text)
+    cased = spelled.translate(_ASCII_BREAKS).split()
+    if spelled.isascii():
+        return f" {' '.join([*cased, *_parts(text, cased)]).lower()} "
+    found, singles = _pieces(fold(spelled), at_end=False)
+    return " ".join(["", *found, *_parts(text, cased), *map(GAP.__add__, dict.fromkeys(singles)), ""])
+
+
+def words(text: str) -> list[str]:
+    """The words that a text of a query must be matched by, in order; its last run of characters may go on."""
+    spelled = _spelled(text)
+    if spelled.isascii():
+        return spelled.lower().translate(_ASCII_BREAKS).split()
+    found, _ = _pieces(fold(spelled), at_end=True)
+    return found
+
+
+def single(character: str) -> str:
+    """The word by which a single character of an unspaced script is found, wherever it stands."""
+    return GAP + character
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether a character belongs to a script that writes no spaces between words."""
+    if character.isascii():
+        return False
+    _, _, unspaced = _patterns()
+    return unspaced.match(character) is not None
+
+
+def _as_plain(found: re.Match[str]) -> str:
+    return _LETTERS.get(found[0], "")
+
+
+def _spelled(text: str) -> str:
+    if "#" not in text and "++" not in text:
+        return text
+    return _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[1]]} ", text)
+
+
+def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
+    """The words of folded text and its single characters; `at_end`: the last run is not closed by a single."""
+    found: list[str] = []
+    singles: list[str] = []
+    last = 0
+    _, piece, _ = _patterns()
+    for run, word, symbol in piece.findall(folded):
+        if run:
+            singles.extend(run)
+            found.extend(map("".join, itertools.pairwise(run)))
+            found.append(run[-1])
+            last = len(found) if len(run) > 1 else 0
+        else:
+            found.append(word or symbol)
+    if at_end and last and last == len(found):
+        found.pop()
+    return found, singles
+
+
+def _parts(text: str, cased: list[str]) -> list[str]:
+    """The parts of identifiers and versions, each group behind a gap."""
+    odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
+    groups = {word: parts for word in odd if (parts := _parts_of(word))}
+    versions: list[str] = []
+    if any(word[-1].isdigit() and f"{word}." in text for word in groups):
+        # The numbers that follow belong to it: what is found by v1.2.3 is found by 1.2.3 too.
+        versions = _version.findall(text)
+    groups |= {version: tuple(_part.findall(version)) for version in versions}
+    return [word.lower() for parts in list(groups.values())[:MAX_PARTED] for word in (GAP, *parts)]
+
+
+@lru_cache(maxsize=4_096)
+def _parts_of(word: str) -> tuple[str, ...]:
+    """What an identifier is made of; nothing if it is one word, or a number or hash that nobody would look for so."""
+    if not word.isascii() or (word.isalpha() and word[1:].islower()):
+        return ()
+    parts = tuple(_part.findall(word))
+    if word.isalpha():
+        return parts if 1 < len(parts) <= 8 else ()
+    return parts if 1 < len(parts) <= 3 and parts[0].isalpha() and (len(parts[0]) > 1 or parts[0] in "vV") else ()

@@ -1,0 +1,62 @@
+"""Whether a message is what was asked for, decided on its text alone."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+from hermes.query import analyze
+from hermes.query.tree import And, Node, Not, Or, Part, Words
+
+_CACHED_TEXT = 4_096
+_recent_stream = lru_cache(maxsize=1_024)(analyze.stream)
+"""The newest messages stand in no index yet and are looked through at each search; most searches see the same ones."""
+
+
+class Document:
+    """A text in the forms that a search looks at, each made when it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def stream(self) -> str:
+        """Its words."""
+        return _recent_stream(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stream(self.text)
+
+    @cached_property
+    def flat(self) -> str:
+        """Its folded characters."""
+        return analyze.flat(self.text)
+
+    def has_words(self, leaf: Words) -> bool:
+        """Whether the words stand side by side in it."""
+        if len(leaf.words) == 1 and leaf.words[0].isascii() and self.text.isascii():
+            # Most texts are told by a look at their characters, without being taken apart.
+            lowered = self.text.lower()
+            if leaf.words[0] not in lowered:
+                return False
+            if leaf.prefix and re.search(rf"(?<![a-z0-9]){leaf.words[0]}", lowered):
+                return True
+        return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream
+
+    def has_part(self, leaf: Part) -> bool:
+        """Whether the characters stand in it."""
+        if self.text.isascii() and " " not in leaf.text:
+            return leaf.text in self.text.lower()
+        return leaf.text in self.flat
+
+
+def matches(node: Node, document: Document) -> bool:
+    """Whether a text satisfies a query."""
+    match node:
+        case Words():
+            return document.has_words(node)
+        case Part():
+            return document.has_part(node)
+        case Not(child):
+            return not matches(child, document)
+        case And(children):
+            return all(matches(child, document) for child in children)
+        case Or(children):
+            return any(matches(child, document) for child in children)

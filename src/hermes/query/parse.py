@@ -1,0 +1,265 @@
+"""From what a person typed to a tree. Nothing that can be typed is an error: what makes no sense is repaired, and said.
+
+    words       all must match            "a phrase"  side by side          (a OR b)  grouping
+    prefix*     words that begin so       *part*      inside of words       a NOT b, -b  without
+
+NOT binds tightest, then AND (which plain words have between them), then OR. Everything else is literal text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermes.query import analyze
+from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
+
+MAX_TYPED = 100_000
+MAX_LEAVES = 128
+MAX_DEPTH = 24
+MAX_WORDS = 64
+"""How many words of one phrase are looked for."""
+
+OPERATORS = ("AND", "OR", "NOT")
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»"}
+_space = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a query means."""
+
+    tree: Node | None
+    """None: there is nothing to look for."""
+    repairs: tuple[str, ...] = ()
+    """What was typed but not meant, or not possible, and what was made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    """word, phrase, AND, OR, NOT, ( or )"""
+    text: str = ""
+    prefix: bool = False
+
+
+def parse(typed: str) -> Query:
+    """The meaning of a query; never raises."""
+    repairs: list[str] = []
+    if len(typed) > MAX_TYPED:
+        repairs.append(f"only the first {MAX_TYPED} characters are looked at")
+    typed = analyze.readable(typed[:MAX_TYPED])
+    tokens = _without_dangling(_scan(typed, repairs), repairs)
+    parser = _Parser(tokens, repairs)
+    tree = parser.disjunction(0)
+    if tree is None and typed.strip():
+        # Nothing but punctuation: then that is what is looked for.
+        repairs.clear()
+        literal = analyze.fold(" ".join(typed.split()))
+        words = tuple(analyze.words(literal))[:MAX_WORDS]
+        tree = _words(words, literal, prefix=False) if words else (Part(literal) if literal else None)
+    return Query(tree, tuple(dict.fromkeys(repairs)))
+
+
+def _scan(typed: str, repairs: list[str]) -> list[_Token]:
+    tokens: list[_Token] = []
+    open_groups = 0
+    at = 0
+    while at < len(typed):
+        character = typed[at]
+        if _space.match(character):
+            at += 1
+        elif character == "(":
+            tokens.append(_Token("("))
+            open_groups += 1
+            at += 1
+        elif character == ")" and open_groups:
+            tokens.append(_Token(")"))
+            open_groups -= 1
+            at += 1
+        elif (
+            character == "-" and at + 1 < len(typed) and not _space.match(typed[at + 1]) and typed[at + 1] not in "->)"
+        ):
+            tokens.append(_Token("NOT"))
+            at += 1
+        elif character in _QUOTES and (end := typed.find(_QUOTES[character], at + 1)) > 0:
+            prefix = typed[end + 1 : end + 2] == "*"
+            tokens.append(_Token("phrase", typed[at + 1 : end], prefix))
+            at = end + 1 + prefix
+        else:
+            if character in _QUOTES:
+                repairs.append(f"the quotation mark {character} has no partner; its words are looked for one by one")
+                at += 1
+                continue
+            end = _word_end(typed, at, open_groups)
+            tokens.append(_word(typed[at:end]))
+            at = end
+    if open_groups:
+        repairs.append("a parenthesis was not closed")
+    return tokens
+
+
+def _word_end(typed: str, start: int, open_groups: int) -> int:
+    """Where a word ends: at a space, or at a parenthesis that closes a group and not one of its own."""
+    own = 0
+    for at in range(start, len(typed)):
+        character = typed[at]
+        if _space.match(character):
+            return at
+        if character == "(":
+            own += 1
+        elif character == ")":
+            if own:
+                own -= 1
+            elif open_groups:
+                return at
+        elif character == '"' and at > start and typed.find('"', at + 1) > 0 and typed[at - 1] in "(:=":
+            return at
+    return len(typed)
+
+
+def _word(text: str) -> _Token:
+    if text in OPERATORS:
+        return _Token(text)
+    return _Token("word", text)
+
+
+def _without_dangling(tokens: list[_Token], repairs: list[str]) -> list[_Token]:
+    """Without the and, or and not at the ends that lead nowhere, whatever their case."""
+    kept = list(tokens)
+    while kept and (kept[-1].kind in OPERATORS or _is_small_operator(kept[-1])):
+        repairs.append(f"{_shown(kept.pop())} at the end joins nothing")
+    while kept and (kept[0].kind in ("AND", "OR") or _is_small_operator(kept[0])):
+        repairs.append(f"{_shown(kept.pop(0))} at the start joins nothing")
+    if kept:
+        return kept
+    repairs.clear()
+    return [_Token("word", _shown(token)) for token in tokens]
+
+
+def _is_small_operator(token: _Token) -> bool:
+    return token.kind == "word" and token.text in ("and", "or", "not")
+
+
+def _shown(token: _Token) -> str:
+    return token.text or token.kind
+
+
+class _Parser:
+    """Recursive descent over the tokens; what does not fit is left out and said."""
+
+    def __init__(self, tokens: list[_Token], repairs: list[str]) -> None:
+        self._tokens = tokens
+        self._repairs = repairs
+        self._at = 0
+        self._leaves = 0
+
+    def disjunction(self, depth: int) -> Node | None:
+        """Alternatives."""
+        branches = []
+        while True:
+            branch = self._conjunction(depth)
+            if branch is not None:
+                branches.append(branch)
+            if self._kind() != "OR":
+                break
+            self._at += 1
+        return _joined(Or, branches)
+
+    def _conjunction(self, depth: int) -> Node | None:
+        factors = []
+        while (kind := self._kind()) not in ("OR", ")", ""):
+            if kind == "AND":
+                self._at += 1
+                continue
+            factor = self._factor(depth)
+            if factor is not None:
+                factors.append(factor)
+        return _joined(And, factors)
+
+    def _factor(self, depth: int) -> Node | None:
+        negations = 0
+        while (kind := self._kind()) == "NOT":
+            negations += 1
+            self._at += 1
+        if kind in ("", ")", "AND", "OR"):
+            self._repairs.append("NOT has nothing after it")
+            return None
+        node = self._group(depth) if kind == "(" else self._leaf()
+        if node is None or negations % 2 == 0:
+            return node
+        return node.child if isinstance(node, Not) else Not(node)
+
+    def _group(self, depth: int) -> Node | None:
+        self._at += 1
+        if depth == MAX_DEPTH:
+            self._repairs.append(f"parentheses deeper than {MAX_DEPTH} are ignored")
+        inner = self.disjunction(min(depth + 1, MAX_DEPTH))
+        while self._kind() not in (")", ""):
+            self._at += 1
+        self._at += 1
+        return inner
+
+    def _leaf(self) -> Node | None:
+        token = self._tokens[self._at]
+        self._at += 1
+        if self._leaves == MAX_LEAVES:
+            self._repairs.append(f"only the first {MAX_LEAVES} words are looked for")
+            return None
+        leaf = _phrase(token, self._repairs) if token.kind == "phrase" else _literal(token.text, self._repairs)
+        self._leaves += leaf is not None
+        return leaf
+
+    def _kind(self) -> str:
+        return self._tokens[self._at].kind if self._at < len(self._tokens) else ""
+
+
+def _joined(kind: type[And] | type[Or], nodes: list[Node]) -> Node | None:
+    flat: list[Node] = []
+    for node in nodes:
+        flat.extend(node.children if isinstance(node, kind) else (node,))
+    flat = list(dict.fromkeys(flat))
+    if len(flat) < 2:
+        return flat[0] if flat else None
+    return kind(tuple(flat))
+
+
+def _phrase(token: _Token, repairs: list[str]) -> Leaf | None:
+    text = " ".join(analyze.fold(token.text).split())
+    words = tuple(analyze.words(token.text))
+    if words:
+        return _words(_shortened(words, repairs), text, prefix=token.prefix)
+    if not text:
+        repairs.append("an empty phrase was left out")
+        return None
+    return Part(text)
+
+
+def _literal(typed: str, repairs: list[str]) -> Leaf | None:
+    """A word as it was typed, perhaps with stars at its ends."""
+    inner = typed.strip("*")
+    words = tuple(analyze.words(inner))
+    if typed.startswith("*") and inner:
+        if not typed.endswith("*"):
+            repairs.append(f"{typed} is looked for inside of words")
+        return Part(analyze.fold(inner))
+    if not words:
+        repairs.append(f"{typed} has no letters or digits; to look for the characters, put them in quotes")
+        return None
+    return _words(_shortened(words, repairs), analyze.fold(inner), prefix=typed.endswith("*"))
+
+
+def _shortened(words: tuple[str, ...], repairs: list[str]) -> tuple[str, ...]:
+    if len(words) > MAX_WORDS:
+        repairs.append(f"only the first {MAX_WORDS} words of a phrase are looked for")
+    return words[:MAX_WORDS]
+
+
+def _words(words: tuple[str, ...], text: str, *, prefix: bool) -> Words:
+    last = words[-1]
+    if not analyze.is_unspaced(last[0]):
+        return Words(words, text, prefix)
+    # A run of an unspaced script is found inside of longer runs: one character may be the first of a pair.
+    if len(last) > 1:
+        return Words(words, text)
+    return Words((analyze.single(last),), text) if len(words) == 1 else Words(words, text, prefix=True)

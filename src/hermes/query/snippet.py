@@ -1,0 +1,152 @@
+"""The piece of a message that shows why it was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from unicodedata import normalize
+
+from hermes.query import analyze
+from hermes.query.tree import Leaf, Part, Words
+
+WIDTH = 200
+OPEN, CLOSE, CUT = ">>>", "<<<", "..."
+
+_SLICE = 65_536
+_MAX_SPANS = 200
+_MAX_PIECES = 16
+
+Span = tuple[int, int, int]
+"""Start, end, and which of the wanted leaves it is."""
+
+
+def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
+    """About `width` characters of a text around what was looked for, every match between `>>>` and `<<<`."""
+    spans = _spans(text, wanted)
+    if not spans and not text.isascii() and (composed := normalize("NFC", text)) != text:
+        text, spans = composed, _spans(composed, wanted)
+    start, end = _window(text, spans, width)
+    shown = []
+    at = start
+    for first, last in _merged([span for span in spans if start <= span[0] and span[1] <= end]):
+        shown += [text[at:first], OPEN, text[first:last], CLOSE]
+        at = last
+    shown.append(text[at:end])
+    return CUT * (start > 0) + "".join(shown) + CUT * (end < len(text))
+
+
+def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
+    """Where the leaves stand: in the first slice of the text that has any of them."""
+    for base in range(0, len(text), _SLICE):
+        # Slices overlap, so that a match on the border is seen.
+        found = _spans_of(text[base : base + _SLICE + WIDTH], wanted)
+        if found:
+            return sorted((base + first, base + last, number) for first, last, number in found)[:_MAX_SPANS]
+    return []
+
+
+def _spans_of(text: str, wanted: Sequence[Leaf]) -> list[Span]:
+    found: list[Span] = []
+    missing = list(enumerate(wanted))
+    # Lower case is where most is found, and it leaves every character in its place; the rest is folded one by one.
+    for fold in (_lowered, _folded):
+        folded, origin = fold(text)
+        for number, leaf in list(missing):
+            places = _occurrences(folded, leaf)
+            found += [(origin[first], origin[last - 1] + 1, number) for first, last in places]
+            if places:
+                missing.remove((number, leaf))
+        if not missing or text.isascii():
+            break
+    return found
+
+
+def _lowered(text: str) -> tuple[str, Sequence[int]]:
+    lowered = text.lower()
+    return (lowered, range(len(text))) if len(lowered) == len(text) else ("", ())
+
+
+def _folded(text: str) -> tuple[str, Sequence[int]]:
+    """Folded characters, and for each the position of the one it came from."""
+    characters: list[str] = []
+    origin: list[int] = []
+    for position, character in enumerate(text):
+        plain = _fold_one(character)
+        characters.append(plain)
+        origin.extend([position] * len(plain))
+    return "".join(characters), origin
+
+
+@lru_cache(maxsize=4_096)
+def _fold_one(character: str) -> str:
+    return analyze.fold(character)
+
+
+def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
+    for pattern in _patterns(leaf):
+        found = [match.span() for match in pattern.finditer(folded) if match.end() > match.start()]
+        if found:
+            return found[:_MAX_SPANS]
+    return []
+
+
+@lru_cache(maxsize=256)
+def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
+    """How a leaf may look in folded text, the strictest way first."""
+    literal = re.escape(leaf.text).replace(r"\ ", r"\s+")
+    if isinstance(leaf, Part):
+        return (re.compile(literal),)
+    pieces = [re.escape(piece) for piece in re.split(r"[\W_]+", leaf.text) if piece][:_MAX_PIECES]
+    loose = r"[\W_]*".join(pieces) or literal
+    return tuple(re.compile(form) for form in (_bounded(literal, leaf), _bounded(loose, leaf), loose))
+
+
+def _bounded(form: str, leaf: Words) -> str:
+    first, last = leaf.text[:1], leaf.text[-1:]
+    before = r"(?<![^\W_])" if first.isalnum() and not analyze.is_unspaced(first) else ""
+    after = r"(?![^\W_])" if last.isalnum() and not analyze.is_unspaced(last) and not leaf.prefix else ""
+    return f"{before}(?:{form}){after}"
+
+
+def _window(text: str, spans: Sequence[Span], width: int) -> tuple[int, int]:
+    """The stretch of text that shows the most different leaves."""
+    if len(text) <= width:
+        return 0, len(text)
+    if not spans:
+        return 0, _word_start(text, width)
+    best, most = spans[0], (0, 0)
+    for first in spans:
+        inside = [span for span in spans if first[0] <= span[0] and span[1] <= first[0] + width * 3 // 4]
+        seen = (len({number for _, _, number in inside}), len(inside))
+        if seen > most:
+            best, most = first, seen
+    start = max(0, min(best[0] - width // 4, len(text) - width))
+    start = _word_start(text, start, best[0])
+    return start, max(best[1], _word_end(text, start + width))
+
+
+def _word_start(text: str, at: int, before: int | None = None) -> int:
+    """The next beginning of a word, unless it is too far away."""
+    if at == 0:
+        return 0
+    limit = min(at + 20, len(text) if before is None else before)
+    space = re.compile(r"\s\S").search(text, max(0, at - 1), limit + 1)
+    return space.start() + 1 if space and space.start() + 1 <= limit else at
+
+
+def _word_end(text: str, at: int) -> int:
+    if at >= len(text):
+        return len(text)
+    cut = max(text.rfind(" ", at - 20, at), text.rfind("\n", at - 20, at))
+    return cut if cut > 0 else at
+
+
+def _merged(spans: Sequence[Span]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end, _ in spans:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,231 @@
+"""Finding messages: every one that matches, the best or the newest first."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+
+from hermes.query import analyze
+from hermes.query.match import Document, matches
+from hermes.query.parse import Query, parse
+from hermes.query.rank import Candidate, ranked
+from hermes.query.snippet import snippet
+from hermes.query.tree import Leaf, Node, Part, Words, leaves, replaced, wanted
+from hermes.state.engine import CATCH_UP, Engine, Index, Reading
+from hermes.state.operations import chunks, placeholders
+from hermes.state.results import Path, SearchResults
+from hermes.state.rows import Row, decode_content, decode_text, flatten_text
+from hermes.state.scope import Scope
+from hermes.state.searchtext import search_text
+from hermes.state.walk import SOME_ZONES, Hit, Walk
+
+WINDOW = 400
+"""How many matches are compared with each other, the newest ones; after them older ones follow by age."""
+FEW = 1_000
+"""As many matches are sorted by time without further thought."""
+READ_WINDOW = 160
+"""The same for queries whose matches must be read to be sure."""
+CONTEXT_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which of the matches are wanted, in which order, and how long it may take."""
+
+    limit: int
+    offset: int
+    order: str
+    budget_s: float
+
+
+def find(engine: Engine, query: str, scope: Scope, page: Page) -> SearchResults:
+    """The matches of a query as they are given out."""
+    asked = parse(query)
+    if asked.tree is None or page.limit == 0 or scope.is_empty:
+        return SearchResults(repairs=asked.repairs)
+    unwell: list[int] = []
+    results = engine.read(lambda tx: _search(tx, engine.index, asked, scope, page, unwell))
+    if unwell:
+        engine.heal_index(unwell[-1])
+    return results
+
+
+def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, unwell: list[int]) -> SearchResults:
+    assert asked.tree is not None
+
+    deadline = time.monotonic() + page.budget_s
+
+    def walk(tree: Node) -> Walk:
+        return Walk(tx, index, tree, scope, deadline)
+
+    tree, repairs = asked.tree, asked.repairs
+    current = walk(tree)
+    ids = _ordered(current, page)
+    first = next(ids, None)
+    if first is None and current.is_complete and (looser := _looser(tree, lambda leaf: _is_absent(walk(leaf)))):
+        looser_tree, absent = looser
+        inside = walk(looser_tree)
+        inside_ids = _ordered(inside, page)
+        first = next(inside_ids, None)
+        if first is not None or not inside.is_complete:
+            tree, current, ids = looser_tree, inside, inside_ids
+            repairs = (*repairs, f"no message here has the word {', '.join(absent)}: looked inside of words")
+    is_inside = any(isinstance(leaf, Part) for leaf in leaves(tree))
+    path: Path = "substring" if is_inside else "words"
+    hits = _shown(tx, tree, scope, chain(() if first is None else (first,), ids), page.limit)
+    is_degraded = current.is_damaged or current.is_behind
+    if is_degraded:
+        unwell.append(current.coverage.epoch if current.is_damaged else CATCH_UP)
+    return SearchResults(
+        hits,
+        path="scan" if is_degraded else path,
+        degraded=is_degraded,
+        complete=current.is_complete,
+        repairs=repairs,
+        hidden=current.hidden,
+    )
+
+
+def _is_absent(walk: Walk) -> bool:
+    return next(walk.hits(1), None) is None and walk.is_complete
+
+
+def _looser(tree: Node, is_absent: Callable[[Leaf], bool]) -> tuple[Node, list[str]] | None:
+    """The tree that looks inside of words for those that no message has; None if that would not help."""
+    instead: dict[Leaf, Leaf] = {}
+    for leaf in wanted(tree):
+        is_word = len(leaf.text) >= 3 and " " not in leaf.text and not all(map(analyze.is_unspaced, leaf.text))
+        if isinstance(leaf, Words) and is_word and is_absent(leaf):
+            instead[leaf] = Part(leaf.text)
+    return (replaced(tree, instead), [leaf.text for leaf in instead]) if instead else None
+
+
+def _ordered(walk: Walk, page: Page) -> Iterator[int]:
+    """The ids of the matches in the order that was asked for, beginning with the page."""
+    ids = _by_relevance(walk) if page.order == "relevance" else _by_time(walk, newest_first=page.order == "newest")
+    return islice(ids, page.offset, None)
+
+
+def _by_relevance(walk: Walk) -> Iterator[int]:
+    must_read = any(isinstance(leaf, Part) or leaf.prefix for leaf in leaves(walk.query))
+    size = READ_WINDOW if must_read else WINDOW
+    hits = walk.hits(size)
+    window = [Candidate(hit.message_id, hit.role, hit.head) for hit in islice(hits, size)]
+    sought = list(wanted(walk.query))
+    walk.wants_heads = False
+    yield from ranked(window, sought, " ".join(leaf.text for leaf in sought))
+    for hit in hits:
+        yield hit.message_id
+
+
+def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
+    """By the moment of the message, then by id.
+
+    Few matches are simply sorted. Many are taken zone by zone: once no zone is left that could hold an earlier one, the
+    first of those seen so far is the next.
+    """
+    walk.wants_heads = False
+    few = list(islice(walk.hits(FEW), FEW + 1))
+    sign = -1 if newest_first else 1
+    if len(few) <= FEW:
+        yield from (
+            hit.message_id for hit in sorted(few, key=lambda hit: (sign * hit.timestamp, sign * hit.message_id))
+        )
+        return
+    walk.hidden.clear()
+    seen: list[tuple[float, int]] = []
+
+    def see(hits: Iterable[Hit]) -> None:
+        for hit in hits:
+            heapq.heappush(seen, (sign * hit.timestamp, sign * hit.message_id))
+
+    see(walk.hits(WINDOW, low=walk.coverage.upto + 1))
+    for zone in walk.zones(SOME_ZONES, newest_first=newest_first):
+        border = sign * (zone.newest if newest_first else zone.oldest)
+        while seen and seen[0][0] < border:
+            yield sign * heapq.heappop(seen)[1]
+        see(walk.hits(WINDOW, zone.low, zone.high))
+        if not walk.is_complete:
+            break
+    while seen:
+        yield sign * heapq.heappop(seen)[1]
+
+
+def _shown(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit: int) -> list[Row]:
+    """The first `limit` messages as they are given out. What the index claims is checked on the text once more."""
+    hits: list[Row] = []
+    sought = list(wanted(tree))
+    while len(hits) < limit and (some := list(islice(ids, limit - len(hits)))):
+        rows = _fetch(tx, some)
+        for message_id in some:
+            row = rows.get(message_id)
+            if row is None or not scope.admits(row["role"], row["session_id"], row["source"], row.pop("owner")):
+                continue
+            text = row.pop("text")
+            if matches(tree, Document(text)):
+                hits.append({**row, "snippet": snippet(text, sought)})
+    _add_context(tx, hits, scope)
+    return hits
+
+
+def _fetch(tx: Reading, ids: list[int]) -> dict[int, Row]:
+    rows: dict[int, Row] = {}
+    for some in chunks(ids):
+        listed, values = placeholders("id", some)
+        for row in tx.rows(
+            f"""SELECT m.id, m.session_id, m.role, m.timestamp, m.tool_name, m.content, m.tool_calls,
+                       s.source, s.model, s.started_at, s.title, s.owner
+                FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ({listed})""",
+            **values,
+        ):
+            message_id, session_id, role, at, tool_name, content, tool_calls, source, model, started, title, owner = row
+            rows[message_id] = {
+                "id": message_id,
+                "session_id": session_id,
+                "role": role,
+                "timestamp": at,
+                "tool_name": decode_text(tool_name),
+                "source": source,
+                "model": decode_text(model),
+                "session_started": started,
+                "title": title,
+                "owner": owner,
+                "text": search_text(role, content, tool_name, tool_calls),
+            }
+    return rows
+
+
+def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
+    """Give every hit its neighbours in the session, shortened, in one query for all."""
+    visible = "" if scope.include_inactive else "AND {0}.active = 1"
+    around: dict[int, list[int]] = {}
+    for some in chunks([hit["id"] for hit in hits]):
+        listed, values = placeholders("id", some)
+        for message_id, before, after in tx.rows(
+            f"""SELECT m.id,
+                       (SELECT MAX(b.id) FROM messages b
+                        WHERE b.session_id = m.session_id AND b.id < m.id {visible.format("b")}),
+                       (SELECT MIN(a.id) FROM messages a
+                        WHERE a.session_id = m.session_id AND a.id > m.id {visible.format("a")})
+                FROM messages m WHERE m.id IN ({listed})""",
+            **values,
+        ):
+            around[message_id] = [each for each in (before, message_id, after) if each is not None]
+    heads: dict[int, Row] = {}
+    for some in chunks(list(dict.fromkeys(each for ids in around.values() for each in ids))):
+        listed, values = placeholders("id", some)
+        for message_id, role, content in tx.rows(
+            # Structured content must be whole to be read; it begins with a control character.
+            f"""SELECT id, role, CASE WHEN content < ' ' THEN content ELSE substr(content, 1, {CONTEXT_CHARACTERS}) END
+                FROM messages WHERE id IN ({listed})""",
+            **values,
+        ):
+            heads[message_id] = {
+                "role": role,
+                "content": flatten_text(decode_content(content))[:CONTEXT_CHARACTERS],
+            }
+    for hit in hits:
+        hit["context"] = [dict(heads[each]) for each in around[hit["id"]]]

@@ -1,0 +1,82 @@
+"""Search: the operation, and what is still known of its predecessors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hermes.state.operations import Operations
+from hermes.state.results import SearchResults
+from hermes.state.rows import count, flag, optional_text
+
+BUDGET_S = 0.09
+
+
+class Search(Operations):
+    """Operations that look for messages."""
+
+    def search_messages(
+        self,
+        query: str,
+        source_filter: Iterable[str] | None = None,
+        exclude_sources: Iterable[str] | None = None,
+        role_filter: Iterable[str] | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        sort: str | None = None,
+        include_inactive: bool = False,
+        *,
+        owner: str | None = None,
+        session_ids: Iterable[str] | None = None,
+        exclude_session_ids: Iterable[str] | None = None,
+        since: Any = None,
+        until: Any = None,
+        budget_s: float | None = None,
+    ) -> SearchResults:
+        """Messages that match a query, each with a snippet, its neighbours and its session.
+
+        `sort` is relevance, `newest` or `oldest`. After `budget_s` seconds the search stops and says so.
+        """
+        # What a query is, only those who search need to load.
+        from hermes.state.finding import Page, find
+        from hermes.state.scope import Scope, moment, names
+
+        scope = Scope(
+            owner=optional_text(owner, "owner"),
+            sources=names(source_filter, "source_filter"),
+            not_sources=names(exclude_sources, "exclude_sources") or (),
+            roles=names(role_filter, "role_filter") or None,
+            sessions=names(session_ids, "session_ids"),
+            not_sessions=names(exclude_session_ids, "exclude_session_ids") or (),
+            since=moment(since, "since"),
+            until=moment(until, "until"),
+            include_inactive=bool(flag(include_inactive, "include_inactive")),
+        )
+        page = Page(
+            limit=max(0, count(limit, "limit")),
+            offset=max(0, count(offset, "offset")),
+            order=_order(sort),
+            budget_s=BUDGET_S if budget_s is None else budget_s,
+        )
+        return find(self._engine, optional_text(query, "query") or "", scope, page)
+
+    @staticmethod
+    def _sanitize_fts5_query(query: str) -> str:
+        """A query that FTS5 takes as it is; search itself parses queries and does not use it."""
+        from hermes.query.sanitize import sanitize_fts5_query
+
+        return sanitize_fts5_query(query)
+
+    @staticmethod
+    def _contains_cjk(text: str) -> bool:
+        """Whether a text has a Chinese, Japanese or Korean character."""
+        from hermes.query.sanitize import contains_cjk
+
+        return contains_cjk(text)
+
+
+def _order(sort: str | None) -> str:
+    """relevance, newest or oldest; what is none of these is relevance."""
+    wish = optional_text(sort, "sort")
+    cleaned = (wish or "").strip().lower()
+    return cleaned if cleaned in ("newest", "oldest") else "relevance"

@@ -1,0 +1,129 @@
+"""A query tree and a scope as FTS5 expressions.
+
+An expression may let through more than the tree does, never less: what it cannot say (a part of a word among words, or
+words among trigrams) counts as true, and the messages are then checked on their text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hermes.query.analyze import GAP, is_unspaced, single
+from hermes.query.tree import And, Node, Not, Or, Part, Words
+from hermes.state.scope import Scope
+
+EVERYTHING = f'"{GAP * 2}"'
+"""A word that every message has."""
+
+MAX_NAMED, MAX_LACKED = 200, 32
+"""How many values of a filter are looked up in the index; longer lists are checked on the rows."""
+MAX_TRIGRAMS = 10
+
+_unsafe = re.compile("[^a-z0-9]")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What FTS5 is asked; None: everything."""
+
+    text: str | None
+    is_exact: bool
+
+
+def facet(kind: str, value: str) -> str:
+    """The word by which messages of a role (r), source (s), owner (o) or session (i) are found."""
+    return GAP + kind + _unsafe.sub(lambda found: f"{GAP}{ord(found[0]):x}{GAP}", value)
+
+
+def of_words(node: Node) -> Expression:
+    """A tree as an expression over words."""
+    match node:
+        case Words(words, _, prefix):
+            if prefix and is_unspaced(words[-1][0]):
+                # As a prefix, one common character would mean reading every pair that begins with it.
+                return Expression(f'("{" ".join(words[:-1])}" AND "{single(words[-1])}")', is_exact=False)
+            return Expression(f'"{" ".join(words)}"{" *" * prefix}', is_exact=True)
+        case Part():
+            return Expression(None, is_exact=False)
+        case Not(child):
+            inner = of_words(child)
+            if inner.text is None or not inner.is_exact:
+                return Expression(None, is_exact=False)
+            return Expression(f"({EVERYTHING} NOT {inner.text})", is_exact=True)
+        case And(children):
+            return _all(children)
+        case Or(children):
+            alternatives = [of_words(child) for child in children]
+            is_exact = all(each.is_exact for each in alternatives)
+            texts = [each.text for each in alternatives if each.text is not None]
+            if len(texts) < len(alternatives):
+                return Expression(None, is_exact=False)
+            return Expression(f"({' OR '.join(texts)})", is_exact=is_exact)
+
+
+def _all(children: tuple[Node, ...]) -> Expression:
+    wanted = [of_words(child) for child in children if not isinstance(child, Not)]
+    unwanted = [of_words(child.child) for child in children if isinstance(child, Not)]
+    texts = [each.text for each in wanted if each.text is not None]
+    lacked = [each.text for each in unwanted if each.text is not None and each.is_exact]
+    is_exact = all(each.is_exact for each in (*wanted, *unwanted))
+    if not texts and not lacked:
+        return Expression(None, is_exact=is_exact)
+    return Expression(_without(" AND ".join(texts) or EVERYTHING, lacked), is_exact)
+
+
+def _without(expression: str, lacked: list[str]) -> str:
+    return f"(({expression}) NOT ({' OR '.join(lacked)}))" if lacked else f"({expression})"
+
+
+def of_scope(scope: Scope) -> Expression:
+    """A scope as an expression over words; times and hidden messages are not in it."""
+    wanted: list[str] = []
+    lacked: list[str] = []
+    is_exact = True
+    named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions))
+    for kind, values in (*named, ("o", None if scope.owner is None else (scope.owner,))):
+        if values is not None and len(values) > MAX_NAMED:
+            is_exact = False
+        elif values is not None:
+            wanted.append(_any(kind, values))
+    for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)):
+        if len(values) > MAX_LACKED:
+            is_exact = False
+        elif values:
+            lacked.append(_any(kind, values))
+    if not wanted and not lacked:
+        return Expression(None, is_exact)
+    return Expression(_without(" AND ".join(wanted) or EVERYTHING, lacked), is_exact)
+
+
+def _any(kind: str, values: tuple[str, ...]) -> str:
+    return "(" + " OR ".join(f'"{facet(kind, value)}"' for value in values) + ")"
+
+
+def combined(query: Expression, scope: Expression) -> str | None:
+    """Both at once."""
+    return " AND ".join(each.text for each in (query, scope) if each.text is not None) or None
+
+
+def of_parts(node: Node) -> str | None:
+    """A tree as an expression over trigrams; None: it asks for no part that is long enough."""
+    match node:
+        case Part(text) if len(text) >= 3:
+            last = len(text) - 3
+            step = max(1, -(-last // (MAX_TRIGRAMS - 1)))
+            starts = dict.fromkeys([*range(0, last, step), last])
+            return "(" + " AND ".join(_quoted(text[start : start + 3]) for start in starts) + ")"
+        case And(children):
+            needed = [each for child in children if (each := of_parts(child)) is not None]
+            return f"({' AND '.join(needed)})" if needed else None
+        case Or(children):
+            choices = [each for child in children if (each := of_parts(child)) is not None]
+            return f"({' OR '.join(choices)})" if len(choices) == len(children) else None
+        case _:
+            return None
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

@@ -1,0 +1,187 @@
+"""Finding messages through the two full-text indexes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import apsw
+
+from hermes.query.match import Document, matches
+from hermes.query.tree import And, Node, Not, Or, Part, Words, leaves
+from hermes.state.engine import Coverage, Found, IndexDamaged, OutOfTime, Reading, Zone
+from hermes.state.scope import Scope
+from hermes.state.searchtext import search_text
+from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.expression import EVERYTHING, combined, of_parts, of_scope, of_words
+from hermes.state.sqlite.rebuild import DAMAGE
+
+STEPS_BETWEEN_LOOKS = 20
+"""How often SQLite looks at the clock: FTS5 takes such a step for each page that it reads."""
+
+CHUNK = 2_000
+PREFIX_S = 0.002
+"""What FTS5 may take to put together the words that begin with a prefix, before trigrams are asked instead."""
+SAMPLE = 128
+READING_COST = 3_000
+"""FTS5's work grows with the share of messages that match, reading's with its inverse; they meet where the share
+squared, times the number of messages, is this."""
+UNLIMITED = -1
+
+
+class SqliteIndex:
+    """The index of one store."""
+
+    def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
+        """Which messages it knows; what it does not is in no batch yet, or was changed since."""
+        view = cast(View, tx)
+        stale = view.rows("SELECT message_id FROM stale_index ORDER BY message_id DESC LIMIT :limit", limit=max_stale)
+        return Coverage(fulltext.indexed_upto(view), tuple(row[0] for row in stale), fulltext.epoch(view))
+
+    def candidates(
+        self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
+    ) -> Iterator[Found]:
+        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        view = cast(View, tx)
+        hurry = deadline
+        prefixes = [leaf.words[-1] for leaf in leaves(query) if isinstance(leaf, Words) and leaf.prefix]
+        shortest = min(map(len, prefixes), default=0)
+        if 0 < shortest < 3 and _is_better_read(view, query, scope, low, high):
+            query = _without_prefixes(query)
+        elif shortest:
+            hurry = min(deadline, time.monotonic() + PREFIX_S)
+        while low <= high:
+            try:
+                with _until(view, hurry):
+                    found = _find(view, query, scope, low, high, limit)
+            except OutOfTime:
+                if hurry == deadline:
+                    raise
+                # So many words begin like this that reading messages is the faster way.
+                query, hurry = _without_prefixes(query), deadline
+                continue
+            yield found
+            high = found.reached - 1
+
+    def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
+        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        column, order, sign = ("newest", "DESC", "<") if newest_first else ("oldest", "ASC", ">")
+        conditions = {
+            "1 = 1": {},
+            "newest >= :since": {"since": scope.since},
+            "oldest <= :until": {"until": scope.until},
+        }
+        chosen = {text: values for text, values in conditions.items() if None not in values.values()}
+        if after is not None:
+            moment = after.newest if newest_first else after.oldest
+            chosen[f"({column} {sign} :moment OR ({column} = :moment AND first_id {sign} :first))"] = {
+                "moment": moment,
+                "first": after.low,
+            }
+        values = {name: value for each in chosen.values() for name, value in each.items()}
+        rows = tx.rows(
+            f"""SELECT first_id, last_id, oldest, newest FROM message_times WHERE {" AND ".join(chosen)}
+                ORDER BY {column} {order}, first_id {order} LIMIT :limit""",
+            limit=limit,
+            **values,
+        )
+        return [Zone(*row) for row in rows]
+
+
+def _find(view: View, query: Node, scope: Scope, low: int, high: int, limit: int) -> Found:
+    said, where = of_words(query), of_scope(scope)
+    words = combined(said, where)
+    parts = of_parts(query)
+    if parts is None:
+        ids = _matches(view, "messages_fts", words or EVERYTHING, low, high, limit)
+    elif words is None:
+        ids = _matches(view, "messages_fts_trigram", parts, low, high, limit)
+    else:
+        ids, reached = _both(view, words, parts, low, high)
+        return Found(ids, reached, is_certain=False, is_scoped=where.is_exact)
+    reached = ids[-1] if len(ids) == limit else low
+    return Found(ids, reached, said.is_exact and parts is None, where.is_exact)
+
+
+def _is_better_read(view: View, query: Node, scope: Scope, low: int, high: int) -> bool:
+    """Whether words that begin with one or two letters are so frequent that reading messages finds them faster."""
+    words = combined(of_words(_without_prefixes(query)), of_scope(scope)) or EVERYTHING
+    sample = _matches(view, "messages_fts", words, low, high, SAMPLE)
+    rows = view.rows(
+        f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({', '.join(map(str, sample))})"
+    )
+    share = sum(matches(query, Document(search_text(*row))) for row in rows) / max(1, len(rows))
+    return len(sample) < SAMPLE or share**2 * (high - low) > READING_COST
+
+
+def _without_prefixes(node: Node) -> Node:
+    """A tree that lets through at least as much, and asks for parts instead of prefixes."""
+    match node:
+        case Words(words, _, prefix) if prefix:
+            part = Part(words[-1])
+            return And((Words(words[:-1], " ".join(words[:-1])), part)) if len(words) > 1 else part
+        case Not(child):
+            return Not(_without_prefixes(child))
+        case And(children):
+            return And(tuple(map(_without_prefixes, children)))
+        case Or(children):
+            return Or(tuple(map(_without_prefixes, children)))
+        case _:
+            return node
+
+
+def _both(view: View, words: str, parts: str, low: int, high: int) -> tuple[list[int], int]:
+    """What both indexes have: the one with fewer matches leads, the other is asked only about the same span."""
+    by_words = _matches(view, "messages_fts", words, low, high, CHUNK)
+    if len(by_words) < CHUNK:
+        return by_words, low
+    by_parts = _matches(view, "messages_fts_trigram", parts, low, high, CHUNK)
+    lowest = by_parts[-1] if len(by_parts) == CHUNK else low
+    if lowest < by_words[-1]:
+        rest = set(_matches(view, "messages_fts", words, lowest, high, UNLIMITED)) if by_parts else set()
+        return [each for each in by_parts if each in rest], lowest
+    also = set(_matches(view, "messages_fts_trigram", parts, by_words[-1], high, UNLIMITED))
+    return [each for each in by_words if each in also], by_words[-1]
+
+
+def _matches(view: View, table: str, expression: str, low: int, high: int, limit: int) -> list[int]:
+    rows = view.rows(
+        f"""SELECT rowid FROM {table} WHERE {table} MATCH :expression AND rowid BETWEEN :low AND :high
+            ORDER BY rowid DESC LIMIT :limit""",
+        expression=expression,
+        low=low,
+        high=high,
+        limit=limit,
+    )
+    return [row[0] for row in rows]
+
+
+@contextmanager
+def _until(view: View, deadline: float) -> Iterator[None]:
+    """Stop a query at its deadline, and tell a damaged index from other failures."""
+    connection = view.connection
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    except apsw.InterruptError:
+        raise OutOfTime from None
+    except DAMAGE as exc:
+        connection.set_progress_handler(None)
+        if isinstance(exc, apsw.SQLError) and _answers(view):
+            raise
+        raise IndexDamaged from exc
+    finally:
+        connection.set_progress_handler(None)
+
+
+def _answers(view: View) -> bool:
+    """Whether both indexes are there and can be asked."""
+    try:
+        for table in fulltext.TABLES:
+            _matches(view, table, '"abc"', 1, 1, 1)
+    except apsw.Error:
+        return False
+    return True

@@ -1,0 +1,69 @@
+"""Making the search index anew when it is damaged: the messages are the truth, it can always be had from them."""
+
+from __future__ import annotations
+
+import re
+
+import apsw
+
+from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.schema import schema_sql
+
+DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
+"""How a damaged index shows: noise where a length should be may also ask for more memory than there is."""
+
+_SHADOWS = ("data", "idx", "content", "docsize", "config")
+
+
+def is_damaged(view: View) -> bool:
+    """Whether an index contradicts itself or is not there; reads all of it, in a transaction."""
+    for table in fulltext.TABLES:
+        try:
+            view.run(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
+        except DAMAGE:
+            return True
+    return False
+
+
+def start_over(view: View, epoch: int) -> bool:
+    """Empty both indexes in the surrounding transaction; False if somebody else has done so since `epoch`."""
+    if fulltext.epoch(view) != epoch:
+        return False
+    for table in fulltext.TABLES:
+        _drop(view, table)
+    for statement in re.findall(r"CREATE VIRTUAL TABLE.*?;", schema_sql(), re.DOTALL):
+        view.run(statement)
+    for table in fulltext.TABLES:
+        fulltext.configure(view, table)
+    fulltext.forget(view)
+    return True
+
+
+def lacks_messages(view: View) -> bool:
+    """Whether a message that should be in an index is not."""
+    mark = fulltext.indexed_upto(view)
+    return any(
+        view.value(
+            f"""SELECT m.id FROM messages m LEFT JOIN {table}_docsize d ON d.id = m.id
+                WHERE m.id <= :mark AND d.id IS NULL LIMIT 1""",
+            mark=mark,
+        )
+        is not None
+        for table in fulltext.TABLES
+    )
+
+
+def _drop(view: View, table: str) -> None:
+    try:
+        view.run(f"DROP TABLE IF EXISTS {table}")
+        return
+    except apsw.Error:
+        pass  # too damaged to be opened, which dropping it in the proper way needs
+    view.run("PRAGMA writable_schema = ON")
+    try:
+        view.run("DELETE FROM sqlite_schema WHERE name = :table", table=table)
+    finally:
+        view.run("PRAGMA writable_schema = RESET")
+    for shadow in _SHADOWS:
+        view.run(f"DROP TABLE IF EXISTS {table}_{shadow}")

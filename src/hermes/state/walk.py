@@ -1,0 +1,226 @@
+"""Going through the messages that match a query, newest first, for as long as there is time.
+
+Most come from the index. Those that it does not know yet are read and matched here, in their place in the order; so are
+all of them when the index is damaged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from hermes.query.match import Document, matches
+from hermes.query.rank import HEAD
+from hermes.query.tree import Node
+from hermes.state.engine import Coverage, Found, Index, IndexDamaged, OutOfTime, Reading, Zone
+from hermes.state.operations import chunks, placeholders
+from hermes.state.scope import Scope
+from hermes.state.searchtext import search_text
+
+MAX_ID = 2**63 - 1
+BEHIND = 8_192
+MAX_STALE = 2_000
+"""How many changed messages are looked at one by one."""
+SCAN_S = 1.0
+"""How much longer a search may take that has to read messages because the index does not know them."""
+SOME_ZONES, ALL_ZONES = 64, 8_192
+_LOOSE_CHUNK = 512
+
+_WHOLE = "m.role, m.content, m.tool_name, m.tool_calls"
+_ROLE = "m.role, NULL, NULL, NULL"
+_HEAD = f"m.role, substr(m.content, 1, {HEAD}), NULL, NULL"
+
+
+class Hit(NamedTuple):
+    """A message that matches."""
+
+    message_id: int
+    timestamp: float
+    role: str
+    head: str
+
+
+@dataclass
+class Walk:
+    """One search on one snapshot of the store."""
+
+    tx: Reading
+    index: Index
+    query: Node
+    scope: Scope
+    deadline: float
+    is_complete: bool = True
+    is_damaged: bool = False
+    wants_heads: bool = True
+    """Whether somebody is going to compare what the messages say."""
+    hidden: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if self.is_behind:
+            self.deadline += SCAN_S
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """What the index knows."""
+        return self.index.coverage(self.tx, MAX_STALE)
+
+    @cached_property
+    def is_behind(self) -> bool:
+        """Whether more messages wait for the index than ever do when all is well."""
+        newest = self.tx.value("SELECT MAX(id) FROM messages") or 0
+        return newest - self.coverage.upto > BEHIND or len(self.coverage.stale) >= MAX_STALE
+
+    def hits(self, chunk: int, low: int = 1, high: int = MAX_ID) -> Iterator[Hit]:
+        """The matches with low <= id <= high, highest id first."""
+        try:
+            yield from self._hits(chunk, low, high)
+        except OutOfTime:
+            self.is_complete = False
+
+    def _hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
+        at = high
+        try:
+            for hit in self._known_and_loose(chunk, low, high):
+                yield hit
+                at = hit.message_id - 1
+        except IndexDamaged:
+            self.is_damaged = True
+            self.deadline += SCAN_S
+            yield from self._read(low, at)
+
+    def _known_and_loose(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
+        upto = self.coverage.upto
+        yield from self._read(max(low, upto + 1), high)
+        stale = [each for each in self.coverage.stale if low <= each <= min(high, upto)]
+        out_of_place = iter(self._checked(stale, is_certain=False, with_scope=True))
+        waiting = next(out_of_place, None)
+        known = frozenset(stale)
+        for found in self._candidates(chunk, low, min(high, upto)):
+            ids = [each for each in found.ids if each not in known]
+            if not found.is_scoped:
+                ids = [each for each in ids if each not in self._excluded and self._may_include(each)]
+            for hit in self._checked(ids, is_certain=found.is_certain, with_scope=not found.is_scoped):
+                while waiting is not None and waiting.message_id > hit.message_id:
+                    yield waiting
+                    waiting = next(out_of_place, None)
+                yield hit
+        if waiting is not None:
+            yield waiting
+            yield from out_of_place
+
+    @cached_property
+    def _excluded(self) -> frozenset[int]:
+        return self._messages_of(self.scope.not_sessions)
+
+    @cached_property
+    def _included(self) -> frozenset[int]:
+        return self._messages_of(self.scope.sessions or ())
+
+    def _may_include(self, message_id: int) -> bool:
+        return self.scope.sessions is None or message_id in self._included
+
+    def _messages_of(self, session_ids: Sequence[str]) -> frozenset[int]:
+        """The messages of sessions that are too many to be named to the index; looking at each row would take long."""
+        found: set[int] = set()
+        for some in chunks(session_ids):
+            listed, values = placeholders("id", some)
+            found.update(
+                row[0] for row in self.tx.rows(f"SELECT id FROM messages WHERE session_id IN ({listed})", **values)
+            )
+        return frozenset(found)
+
+    def _candidates(self, chunk: int, low: int, high: int) -> Iterator[Found]:
+        for first, last in self._spans(low, high):
+            yield from self.index.candidates(
+                self.tx, self.query, self.scope, first, last, chunk, deadline=self.deadline
+            )
+
+    def _spans(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Where messages of the scope's time may lie, highest ids first."""
+        if low > high:
+            return
+        if self.scope.since is None and self.scope.until is None:
+            yield low, high
+            return
+        first = last = 0
+        for zone in sorted(self.zones(ALL_ZONES, newest_first=True), reverse=True):
+            if zone.high + 1 < first or not first:
+                if first and max(first, low) <= min(last, high):
+                    yield max(first, low), min(last, high)
+                last = zone.high
+            first = zone.low
+        if first and max(first, low) <= min(last, high):
+            yield max(first, low), min(last, high)
+
+    def zones(self, at_once: int, *, newest_first: bool) -> Iterator[Zone]:
+        """Spans of ids in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        after: Zone | None = None
+        while True:
+            some = self.index.zones(self.tx, self.scope, after, at_once, newest_first=newest_first)
+            yield from some
+            if len(some) < at_once:
+                return
+            after = some[-1]
+
+    def _read(self, low: int, high: int) -> Iterator[Hit]:
+        """The matches among rows that no index answers for."""
+        while low <= high:
+            rows = self.tx.rows(
+                f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner
+                    FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
+                    WHERE m.id BETWEEN :low AND :high ORDER BY m.id DESC LIMIT :limit""",
+                low=low,
+                high=high,
+                limit=_LOOSE_CHUNK,
+            )
+            yield from self._admitted(rows)
+            if len(rows) < _LOOSE_CHUNK:
+                return
+            high = rows[-1][0] - 1
+            self._look_at_the_clock()
+
+    def _checked(self, ids: Sequence[int], *, is_certain: bool, with_scope: bool) -> Iterator[Hit]:
+        """Candidates of the index in their order, without those that are hidden, of another time or do not match."""
+        for some in chunks(ids):
+            listed, values = placeholders("id", some)
+            shown = (_HEAD if self.wants_heads else _ROLE) if is_certain else _WHOLE
+            session, join = ("s.source, s.owner", "LEFT JOIN sessions s ON s.id = m.session_id")
+            if not with_scope:
+                session, join = "NULL, NULL", ""
+            rows = self.tx.rows(
+                f"""SELECT m.id, m.timestamp, m.active, m.session_id, {shown}, {session} FROM messages m {join}
+                    WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
+                **values,
+            )
+            yield from self._admitted(rows, is_certain=is_certain, with_scope=with_scope)
+            self._look_at_the_clock()
+
+    def _admitted(
+        self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
+    ) -> Iterator[Hit]:
+        for message_id, timestamp, active, session_id, role, content, tool_name, tool_calls, source, owner in rows:
+            if with_scope and not self.scope.admits(role, session_id, source, owner):
+                continue
+            # An old file may hold anything where a time should be.
+            timestamp = timestamp if isinstance(timestamp, int | float) else 0.0
+            if not self.scope.admits_time(timestamp):
+                continue
+            if is_certain:
+                head = content if isinstance(content, str) else ""
+            else:
+                text = search_text(role, content, tool_name, tool_calls)
+                if not matches(self.query, Document(text)):
+                    continue
+                head = text[:HEAD]
+            if not active and not self.scope.include_inactive:
+                self.hidden["rewound"] += 1
+                continue
+            yield Hit(message_id, timestamp, role, head)
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise OutOfTime

@@ -1,0 +1,108 @@
+"""Scrolling: the messages around one that an agent names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.state.provider import SessionDBProvider
+from tests.support.clock import FakeClock
+from tests.support.conversations import column, compress, contents, ids, say, start
+from tests.support.recall import NO_NUMBERS, error, recall
+
+
+class TestScroll:
+    @pytest.fixture
+    def said(self, store: SessionDBProvider) -> list[int]:
+        start(store, "s", model="m")
+        return store.append_messages("s", [{"role": "user", "content": f"message {number}"} for number in range(60)])
+
+    def test_shows_what_stands_around_a_message(self, store: SessionDBProvider, said: list[int]) -> None:
+        answer = recall(store, session_id="s", around_message_id=said[10], window=2)
+        assert ids(answer["messages"]) == said[8:13]
+        assert column(answer["messages"][2:3], "anchor") == [True]
+        assert sum("anchor" in message for message in answer["messages"]) == 1
+        del answer["messages"]
+        assert answer == {
+            "success": True,
+            "mode": "scroll",
+            "session_id": "s",
+            "around_message_id": said[10],
+            "session_meta": recall(store, session_id="s")["session_meta"],
+            "window": 2,
+            "messages_before": 2,
+            "messages_after": 2,
+        }
+
+    def test_a_lower_count_means_an_end(self, store: SessionDBProvider, said: list[int]) -> None:
+        answer = recall(store, session_id="s", around_message_id=said[1], window=5)
+        assert (answer["messages_before"], answer["messages_after"]) == (1, 5)
+
+    @pytest.mark.parametrize(
+        ("window", "taken"),
+        [(0, 1), (-3, 1), (20, 20), (21, 20), (10**40, 20), ("7", 7), (2.9, 2), *((odd, 5) for odd in NO_NUMBERS)],
+    )
+    def test_window_is_from_1_to_20(self, store: SessionDBProvider, said: list[int], window: Any, taken: int) -> None:
+        assert recall(store, session_id="s", around_message_id=said[30], window=window)["window"] == taken
+
+    def test_shows_all_roles(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        said = [store.append_message("s", role, role) for role in ("system", "user", "tool", "assistant")]
+        answer = recall(store, session_id="s", around_message_id=said[1])
+        assert contents(answer["messages"]) == ["system", "user", "tool", "assistant"]
+
+    @pytest.mark.parametrize("written", [str, float])
+    def test_takes_a_number_however_it_is_written(
+        self, store: SessionDBProvider, said: list[int], written: type
+    ) -> None:
+        assert recall(store, session_id="s", around_message_id=written(said[0]))["around_message_id"] == said[0]
+
+    def test_beats_a_query(self, store: SessionDBProvider, said: list[int]) -> None:
+        assert recall(store, session_id="s", around_message_id=said[0], query="message")["mode"] == "scroll"
+
+    def test_message_of_the_same_lineage_is_shown_where_it_is(self, store: SessionDBProvider, clock: FakeClock) -> None:
+        start(store, "s")
+        compress(store, clock, "s", "s2")
+        (message_id,) = say(store, "s2", "here")
+        answer = recall(store, session_id="s", around_message_id=message_id)
+        assert (answer["session_id"], contents(answer["messages"])) == ("s2", ["here"])
+        assert "s2" in answer["warning"]
+
+    def test_message_of_another_lineage_is_not_in_the_session(self, store: SessionDBProvider, said: list[int]) -> None:
+        start(store, "other")
+        assert "not in" in error(recall(store, session_id="other", around_message_id=said[0]))
+
+    @pytest.mark.parametrize("number", [0, -1, 999_999, 10**40, -(10**40)])
+    def test_message_that_is_nowhere_is_not_in_the_session(
+        self, store: SessionDBProvider, said: list[int], number: int
+    ) -> None:
+        assert "not in" in error(recall(store, session_id="s", around_message_id=number))
+
+    def test_rewound_messages_are_neither_shown_nor_looked_around(
+        self, store: SessionDBProvider, said: list[int]
+    ) -> None:
+        store.rewind_to_message("s", said[10])
+        assert ids(recall(store, session_id="s", around_message_id=said[9], window=1)["messages"]) == said[8:10]
+        assert "not in" in error(recall(store, session_id="s", around_message_id=said[10]))
+
+    @pytest.mark.parametrize("current", ["s", "branch", "root"])
+    def test_refuses_the_current_lineage(self, store: SessionDBProvider, current: str) -> None:
+        start(store, "root")
+        start(store, "s", "branch", parent_session_id="root", child_kind="branch")
+        (message_id,) = say(store, "s", "x")
+        answer = recall(store, session_id="s", around_message_id=message_id, current_session_id=current)
+        assert "current session" in error(answer)
+
+    def test_unknown_session_is_an_error(self, store: SessionDBProvider, said: list[int]) -> None:
+        assert "there is no session 'nobody'" in error(recall(store, session_id="nobody", around_message_id=said[0]))
+
+    @pytest.mark.parametrize("anchor", ["x", "", True, False, [], {}, 1.5, float("nan")])
+    def test_anchor_that_is_no_number_is_an_error(self, store: SessionDBProvider, said: list[int], anchor: Any) -> None:
+        assert "around_message_id" in error(recall(store, session_id="s", around_message_id=anchor))
+
+    @pytest.mark.parametrize("blank", [None, "", "  "])
+    def test_message_without_a_session_is_an_error(
+        self, store: SessionDBProvider, said: list[int], blank: str | None
+    ) -> None:
+        assert "session_id" in error(recall(store, session_id=blank, around_message_id=said[0]))

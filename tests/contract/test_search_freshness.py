@@ -1,0 +1,332 @@
+"""A search sees what is there: as soon as it was said, and no longer than it stays."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.state.provider import SessionDBProvider
+from tests.support.conversations import at_once, contents, ids, say, start
+from tests.support.stores import Opener
+from tests.upgrade.checks import change, environment, rows
+
+PATIENCE_S = 10.0
+EVERYTHING = 100_000
+BATCH = 512
+
+Asking = Callable[..., list[int]]
+
+
+@pytest.fixture
+def finds(store: SessionDBProvider) -> Asking:
+    """What the store of the test finds, sorted."""
+    return lambda query, **filters: found_in(store, query, **filters)
+
+
+def found_in(store: SessionDBProvider, query: str, **filters: Any) -> list[int]:
+    """The ids of all messages that match, sorted."""
+    results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S, **filters)
+    assert (results.complete, results.degraded) == (True, False)
+    return sorted(ids(results))
+
+
+def fill(store: SessionDBProvider, session_id: str, count: int) -> list[int]:
+    """Append so many messages, of which each says its own word."""
+    return store.append_messages(
+        session_id, [{"role": "user", "content": f"filler {word(number)}"} for number in range(count)]
+    )
+
+
+def word(number: int) -> str:
+    """A word for each number, of letters only."""
+    return "w" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+class TestAppend:
+    def test_makes_a_message_findable(self, store: SessionDBProvider, finds: Asking) -> None:
+        start(store, "s")
+        for number in range(30):
+            (message_id,) = say(store, "s", f"filler {word(number)} 世{chr(0x4E00 + number)}")
+            assert finds(word(number)) == [message_id]
+            assert finds(f"世{chr(0x4E00 + number)}") == [message_id]
+
+    @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 300])
+    def test_of_many_makes_each_findable(self, store: SessionDBProvider, finds: Asking, count: int) -> None:
+        found = fill(store, start(store, "s"), count)
+        assert finds("filler") == found
+        for number in (0, 1, count // 2, count - 2, count - 1):
+            assert finds(word(number)) == [found[number]]
+            assert finds(f"{word(number)} filler -nothing") == [found[number]]
+            assert finds(f"*{word(number)}*", until=1e12)[0] == found[number]
+        assert finds("nothing") == []
+
+    def test_one_by_one_across_the_border_of_a_batch(self, store: SessionDBProvider, finds: Asking) -> None:
+        found = fill(store, start(store, "s"), BATCH - 5)
+        for number in range(10):
+            found += say(store, "s", f"filler {word(BATCH - 5 + number)}")
+            assert finds(word(BATCH - 5 + number)) == found[-1:]
+            assert finds("filler") == found
+
+    def test_shows_in_another_handle(self, open_store: Opener) -> None:
+        one, other = open_store(), open_store()
+        found = say(one, start(one, "s"), "docker")
+        assert found_in(other, "docker") == found
+
+    def test_shows_in_a_reader_that_was_open_before(self, open_store: Opener) -> None:
+        writer = open_store()
+        start(writer, "s")
+        reader = open_store(read_only=True)
+        assert found_in(reader, "docker") == []
+        found = say(writer, "s", "docker")
+        assert found_in(reader, "docker") == found
+        found += fill(writer, "s", BATCH + 3)
+        assert found_in(reader, "docker OR filler") == found
+
+    def test_stays_findable_after_the_store_was_closed(self, open_store: Opener) -> None:
+        store = open_store()
+        found = fill(store, start(store, "s"), 700)
+        for _ in range(3):
+            store.close()
+            store = open_store()
+            assert found_in(store, "filler") == found
+            found += say(store, "s", "filler again")
+            assert found_in(store, "filler") == found
+
+    def test_by_many_threads_loses_nothing(self, store: SessionDBProvider, finds: Asking) -> None:
+        start(store, "s")
+
+        def work(number: int) -> list[int]:
+            made = []
+            for turn in range(60):
+                made += say(store, "s", f"thread{word(number)} turn{word(turn)}")
+                assert finds(f"thread{word(number)} turn{word(turn)}") == made[-1:]
+            return made
+
+        made = at_once(4, work)
+        for number, mine in enumerate(made):
+            assert finds(f"thread{word(number)}") == mine
+
+    def test_again_with_the_same_uid_is_found_once(self, store: SessionDBProvider, finds: Asking) -> None:
+        start(store, "s")
+        message_id = store.append_message("s", "user", "docker", uid="u1")
+        store.append_message("s", "user", "docker", uid="u1")
+        assert finds("docker") == [message_id]
+
+    def test_that_failed_is_not_found(self, store: SessionDBProvider, finds: Asking) -> None:
+        start(store, "s")
+        with pytest.raises(Exception, match="nowhere"):
+            store.append_message("nowhere", "user", "docker")
+        assert finds("docker") == []
+
+
+@pytest.fixture(params=["unindexed", "indexed", "more of both"])
+def aged(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvider:
+    """A store with the sessions `s` and `t`, its index in one of several states."""
+    store = open_store()
+    start(store, "s", "t")
+    say(store, "s", "docker one", "docker two", "podman three")
+    say(store, "t", "docker four")
+    if request.param != "unindexed":
+        store.close()
+        store = open_store()
+    if request.param == "more of both":
+        fill(store, "t", BATCH + 100)
+    return store
+
+
+class TestChange:
+    def test_of_all_messages_of_a_session(self, aged: SessionDBProvider) -> None:
+        aged.replace_messages("s", [{"role": "user", "content": "compose five"}])
+        assert len(found_in(aged, "docker")) == 1
+        assert len(found_in(aged, "compose")) == 1
+        assert found_in(aged, "podman") == []
+
+    def test_to_the_same_text_again(self, aged: SessionDBProvider) -> None:
+        for _ in range(3):
+            aged.replace_messages("s", [{"role": "user", "content": "docker one"}])
+            assert len(found_in(aged, "docker")) == 2
+        assert found_in(aged, "two") == []
+
+    def test_clearing_a_session(self, aged: SessionDBProvider) -> None:
+        aged.clear_messages("s")
+        assert contents(aged.search_messages("docker")[0]["context"])[0] == "docker four"
+        assert len(found_in(aged, "docker")) == 1
+        say(aged, "s", "docker anew")
+        assert len(found_in(aged, "docker")) == 2
+
+    def test_deleting_a_session(self, aged: SessionDBProvider) -> None:
+        aged.delete_session("s")
+        assert len(found_in(aged, "docker")) == 1
+        assert found_in(aged, "podman") == []
+        assert found_in(aged, "*odma*") == []
+
+    def test_deleting_everything(self, aged: SessionDBProvider) -> None:
+        aged.delete_sessions(["s", "t"])
+        assert found_in(aged, "docker") == []
+        assert found_in(aged, "NOT nothing") == []
+
+    def test_deleted_ids_are_not_found_under_new_text(self, aged: SessionDBProvider) -> None:
+        aged.delete_sessions(["s", "t"])
+        start(aged, "u")
+        found = say(aged, "u", "compose", "nginx")
+        assert found_in(aged, "docker OR podman") == []
+        assert found_in(aged, "compose OR nginx") == found
+
+    def test_importing_a_session(self, aged: SessionDBProvider) -> None:
+        exported = aged.export_session("s")
+        assert exported is not None
+        aged.import_session({**exported, "title": None}, "rename")
+        assert len(found_in(aged, "docker")) == 5
+        assert len(found_in(aged, "podman", source_filter=["cli"])) == 2
+
+
+class TestRewind:
+    def test_hides_messages_at_once(self, aged: SessionDBProvider) -> None:
+        found = ids(aged.get_messages("s"))
+        aged.rewind_to_message("s", found[1])
+        assert found_in(aged, "docker", session_ids=["s"]) == found[:1]
+        assert found_in(aged, "podman") == []
+        assert found_in(aged, "*odma*") == []
+        assert found_in(aged, "NOT nothing", session_ids=["s"]) == found[:1]
+
+    def test_is_seen_through_by_those_who_ask(self, aged: SessionDBProvider) -> None:
+        found = ids(aged.get_messages("s"))
+        aged.rewind_to_message("s", found[1])
+        assert found_in(aged, "docker", session_ids=["s"], include_inactive=True) == found[:2]
+        assert found_in(aged, "podman", include_inactive=True) == found[2:]
+
+    def test_can_be_taken_back(self, aged: SessionDBProvider) -> None:
+        found = ids(aged.get_messages("s"))
+        aged.rewind_to_message("s", found[0])
+        assert found_in(aged, "docker", session_ids=["s"]) == []
+        aged.restore_rewound("s", found[0])
+        assert found_in(aged, "docker", session_ids=["s"]) == found[:2]
+        assert found_in(aged, "podman") == found[2:]
+
+    def test_and_saying_something_else_finds_only_that(self, aged: SessionDBProvider) -> None:
+        found = ids(aged.get_messages("s"))
+        aged.rewind_to_message("s", found[1])
+        (instead,) = say(aged, "s", "docker instead")
+        assert found_in(aged, "docker", session_ids=["s"]) == [found[0], instead]
+
+    def test_of_a_word_that_only_hidden_messages_have_looks_inside_of_others(self, store: SessionDBProvider) -> None:
+        found = say(store, start(store, "s"), "dockerfile", "docker")
+        store.rewind_to_message("s", found[1])
+        results = store.search_messages("docker")
+        assert (ids(results), results.path) == (found[:1], "substring")
+
+
+class TestFile:
+    """What happens to the file of a store beside this process or handle."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "main.db"
+
+    def test_another_process_says_something(self, aged: SessionDBProvider, path: Path) -> None:
+        before = found_in(aged, "docker")
+        run(path, "db.append_message('s', 'user', 'docker from elsewhere')")
+        assert len(found_in(aged, "docker")) == len(before) + 1
+        assert len(found_in(aged, "elsewhere")) == 1
+
+    def test_another_process_indexes(self, aged: SessionDBProvider, path: Path) -> None:
+        run(path, f"db.append_messages('s', [dict(role='user', content='docker elsewhere')] * {2 * BATCH})")
+        assert len(found_in(aged, "elsewhere")) == 2 * BATCH
+        found = say(aged, "s", "docker here")
+        assert found_in(aged, "here") == found
+
+    def test_another_process_finds_what_this_one_says(self, aged: SessionDBProvider, path: Path) -> None:
+        say(aged, "s", "docker here")
+        assert run(path, "print(len(db.search_messages('docker here')))") == "1\n"
+
+    @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
+    def test_text_is_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path, column: str) -> None:
+        first, *_ = found_in(aged, "one")
+        change(path, f"UPDATE messages SET content = NULL, {column} = '\"compose\"' WHERE id = {first}")
+        assert found_in(aged, "compose") == [first]
+        assert found_in(aged, "one") == []
+        assert found_in(aged, "*ompos*") == [first]
+        assert first not in found_in(aged, "docker")
+
+    def test_rows_are_inserted_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
+        insert = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'compose', 1.0)"
+        change(path, insert, insert)
+        assert len(found_in(aged, "compose")) == 2
+        assert len(found_in(aged, "compose", until=1.0)) == 2
+
+    def test_rows_are_deleted_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
+        first, *_ = found_in(aged, "one")
+        change(path, f"DELETE FROM messages WHERE id = {first}")
+        assert first not in found_in(aged, "docker")
+        assert found_in(aged, "one") == []
+
+    def test_role_and_session_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
+        first, *_ = found_in(aged, "one")
+        change(path, f"UPDATE messages SET role = 'system', session_id = 't' WHERE id = {first}")
+        assert found_in(aged, "docker", role_filter=["system"]) == [first]
+        assert first in found_in(aged, "docker", session_ids=["t"])
+        assert first not in found_in(aged, "docker", session_ids=["s"])
+
+    def test_source_and_owner_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
+        change(path, "UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
+        assert len(found_in(aged, "docker", source_filter=["web"])) == 2
+        assert len(found_in(aged, "docker", owner="web:1")) == 2
+        assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
+
+    def test_times_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
+        first, *_ = found_in(aged, "one")
+        change(path, f"UPDATE messages SET timestamp = 5.0 WHERE id = {first}")
+        assert found_in(aged, "docker", until=5.0) == [first]
+        assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
+
+    def test_edits_stay_visible_once_they_are_indexed(self, open_store: Opener, path: Path) -> None:
+        store = open_store()
+        found = fill(store, start(store, "s"), BATCH)
+        change(path, f"UPDATE messages SET content = 'compose' WHERE id = {found[3]}")
+        fill(store, "s", BATCH + 1)
+        assert found_in(store, "compose") == [found[3]]
+        store.close()
+        store = open_store()
+        assert found_in(store, "compose") == [found[3]]
+        assert found[3] not in found_in(store, "filler")
+
+    def test_rewinding_leaves_the_index_alone(self, open_store: Opener, path: Path) -> None:
+        store = open_store()
+        found = fill(store, start(store, "s"), BATCH)
+        before = index_pages(path)
+        store.rewind_to_message("s", found[5])
+        store.restore_rewound("s", found[100])
+        assert index_pages(path) == before
+        assert rows(path, "SELECT COUNT(*) FROM stale_index") == [(0,)]
+
+    def test_words_of_deleted_messages_leave_the_index(self, open_store: Opener, path: Path) -> None:
+        store = open_store()
+        start(store, "s", "t")
+        fill(store, "s", BATCH)
+        store.delete_session("s")
+        for table in ("messages_fts", "messages_fts_trigram"):
+            assert rows(path, f"SELECT COUNT(*) FROM {table}_docsize") == [(0,)]
+
+
+def index_pages(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything that the two indexes have on disk."""
+    tables = [
+        f"{index}_{shadow}"
+        for index in ("messages_fts", "messages_fts_trigram")
+        for shadow in ("data", "idx", "docsize", "config")
+    ]
+    return {table: rows(path, f"SELECT * FROM {table}") for table in tables}
+
+
+def run(path: Path, statement: str) -> str:
+    """What another process prints that does one thing with a store."""
+    program = f"from hermes_state import SessionDB\nwith SessionDB({str(path)!r}) as db:\n    {statement}"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30, env=environment()
+    )
+    return done.stdout

@@ -1,0 +1,309 @@
+"""Where a search looks: sources, roles, owners, sessions and times, alone and together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import pytest
+
+from hermes.state.provider import SessionDBProvider
+from tests.support.clock import NOW, FakeClock
+from tests.support.conversations import ids, say, start
+from tests.support.stores import Stores
+
+PATIENCE_S = 10.0
+EVERYTHING = 100_000
+ODD_NAMES = [
+    "cli",
+    "CLI",
+    "Cli",
+    "web ui",
+    "web  ui",
+    "web-ui",
+    "web_ui",
+    "a:b",
+    "a:b:c",
+    "ab",
+    "a",
+    'say "hi"',
+    "it's",
+    "100%",
+    "日本",
+    "日",
+    "café",
+    "cafe",
+    "cafe\u0301",
+    "😀",
+    "x" * 300,
+    "a\nb",
+    "AND",
+    "*",
+    "¦",
+    "¦61¦",
+    "-a",
+    "rcli",
+    "(a)",
+]
+
+
+class Said(NamedTuple):
+    """A message and everything that filters look at."""
+
+    id: int
+    session: str
+    source: str
+    owner: str | None
+    role: str
+    timestamp: float
+    word: str
+
+
+class Corpus(NamedTuple):
+    """A store with many messages of many kinds, which nobody changes."""
+
+    store: SessionDBProvider
+    said: list[Said]
+
+    def finds(self, query: str, **filters: Any) -> list[int]:
+        """What the store answers, sorted."""
+        results = self.store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S, **filters)
+        assert (results.complete, results.degraded) == (True, False)
+        return sorted(ids(results))
+
+
+@pytest.fixture(scope="module", params=["mostly indexed", "indexed"])
+def corpus(
+    request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Corpus]:
+    """24 sessions of 3 sources and 4 owners, 1 400 messages of 4 roles; one in three says docker."""
+    directory = tmp_path_factory.mktemp("scope")
+    store = stores.open(directory, "main", FakeClock(), read_only=False)
+    said: list[Said] = []
+    at = NOW
+    places = [
+        (
+            f"session-{number}",
+            ("cli", "telegram", "web ui")[number % 3],
+            (None, "telegram:1", "telegram:11", "x:1")[number % 4],
+        )
+        for number in range(24)
+    ]
+    for session, source, owner in places:
+        store.create_session(session, source, owner=owner)
+    for turn in range(60):
+        for session, source, owner in places[turn % 2 :: 2] if turn % 5 else places:
+            at += 1
+            # History that was imported is older than what stands before it.
+            moment = at - 5_000 if turn % 7 == 0 else at
+            role = ("user", "assistant", "tool", "system")[(turn + len(said)) % 4]
+            word = ("docker", "podman", "compose")[len(said) % 3]
+            message_id = store.append_message(session, role, f"the {word} of {turn}", timestamp=moment)
+            said.append(Said(message_id, session, source, owner, role, moment, word))
+    if request.param == "indexed":
+        store.close()
+        store = stores.open(directory, "main", FakeClock(), read_only=False)
+    yield Corpus(store, said)
+    store.close()
+
+
+MIDDLE = NOW + 300
+FILTERS: dict[str, tuple[Any, Any]] = {
+    "source_filter": (["cli", "web ui"], lambda said: said.source in ("cli", "web ui")),
+    "exclude_sources": (["cli"], lambda said: said.source != "cli"),
+    "role_filter": (["user", "tool"], lambda said: said.role in ("user", "tool")),
+    "owner": ("telegram:1", lambda said: said.owner == "telegram:1"),
+    "session_ids": (
+        [f"session-{number}" for number in range(0, 24, 3)] + ["nowhere"],
+        lambda said: int(said.session.rpartition("-")[2]) % 3 == 0,
+    ),
+    "exclude_session_ids": (["session-9", "session-1"], lambda said: said.session not in ("session-9", "session-1")),
+    "since": (MIDDLE, lambda said: said.timestamp >= MIDDLE),
+    "until": (MIDDLE + 200, lambda said: said.timestamp <= MIDDLE + 200),
+}
+QUERIES: dict[str, Any] = {
+    "docker": lambda word: word == "docker",
+    "docker OR compose": lambda word: word in ("docker", "compose"),
+    "NOT docker": lambda word: word != "docker",
+    "do*": lambda word: word == "docker",
+    "*ompo*": lambda word: word == "compose",
+    "the -*ocke*": lambda word: word != "docker",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("names", [(name,) for name in FILTERS], ids=" ".join)
+def test_filter_alone(corpus: Corpus, names: tuple[str, ...], query: str) -> None:
+    assert_filtered(corpus, names, query)
+
+
+@pytest.mark.parametrize("query", ["docker", "the -*ocke*"])
+@pytest.mark.parametrize("names", list(combinations(FILTERS, 2)), ids=" ".join)
+def test_two_filters_together(corpus: Corpus, names: tuple[str, ...], query: str) -> None:
+    assert_filtered(corpus, names, query)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_all_filters_together(corpus: Corpus, query: str) -> None:
+    assert_filtered(corpus, tuple(FILTERS), query)
+
+
+def assert_filtered(corpus: Corpus, names: tuple[str, ...], query: str) -> None:
+    filters = {name: FILTERS[name][0] for name in names}
+    expected = [
+        said.id for said in corpus.said if QUERIES[query](said.word) and all(FILTERS[name][1](said) for name in names)
+    ]
+    assert corpus.finds(query, **filters) == expected
+
+
+class TestEmptyLists:
+    def test_no_source_matches_nothing(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", source_filter=[]) == []
+
+    def test_no_session_matches_nothing(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", session_ids=[]) == []
+
+    @pytest.mark.parametrize("name", ["exclude_sources", "exclude_session_ids", "role_filter"])
+    def test_of_other_kinds_have_no_effect(self, corpus: Corpus, name: str) -> None:
+        assert corpus.finds("docker", **{name: []}) == corpus.finds("docker")
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "filters", [{"source_filter": ["nowhere"]}, {"role_filter": ["nobody"]}, {"owner": "nobody"}]
+    )
+    def test_that_nothing_has_find_nothing(self, corpus: Corpus, filters: dict[str, Any]) -> None:
+        assert corpus.finds("docker", **filters) == []
+        assert corpus.finds("NOT docker", **filters) == []
+
+    def test_of_included_and_excluded_sources_may_overlap(self, corpus: Corpus) -> None:
+        expected = [said.id for said in corpus.said if said.word == "docker" and said.source == "telegram"]
+        assert corpus.finds("docker", source_filter=["cli", "telegram"], exclude_sources=["cli"]) == expected
+
+    @pytest.mark.parametrize("length", [200, 201, 1_000, 5_000])
+    def test_may_be_very_many(self, corpus: Corpus, length: int) -> None:
+        others = [f"other-{number}" for number in range(length - 1)]
+        chosen = [said.id for said in corpus.said if said.word == "docker" and said.session == "session-7"]
+        rest = [said.id for said in corpus.said if said.word == "docker" and said.session != "session-7"]
+        assert corpus.finds("docker", session_ids=["session-7", *others]) == chosen
+        assert corpus.finds("docker", exclude_session_ids=[*others, "session-7"]) == rest
+        assert corpus.finds("docker", source_filter=["telegram", *others]) == corpus.finds(
+            "docker", source_filter=["telegram"]
+        )
+        assert corpus.finds("docker", exclude_sources=["telegram", *others]) == corpus.finds(
+            "docker", exclude_sources=["telegram"]
+        )
+        assert corpus.finds("docker", role_filter=["tool", *others]) == corpus.finds("docker", role_filter=["tool"])
+
+    def test_may_be_repeated(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", session_ids=["session-7"] * 500) == corpus.finds(
+            "docker", session_ids=["session-7"]
+        )
+
+
+@pytest.fixture(scope="module", params=["unindexed", "indexed"])
+def oddly_named(
+    request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
+    """A store where every odd name is the source, owner, role and session of one message."""
+    directory = tmp_path_factory.mktemp("odd")
+    store = stores.open(directory, "main", FakeClock(), read_only=False)
+    found = {}
+    for name in ODD_NAMES:
+        start(store, f"s {name}", source=name, owner=name)
+        (found[name],) = say(store, f"s {name}", "docker", role=name)
+    if request.param == "indexed":
+        store.close()
+        store = stores.open(directory, "main", FakeClock(), read_only=False)
+    yield store, found
+    store.close()
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=lambda name: name[:12].encode("ascii", "backslashreplace").decode())
+class TestOddNames:
+    def test_is_one_source(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = oddly_named
+        assert ids(store.search_messages("docker", source_filter=[name])) == [found[name]]
+
+    def test_is_one_role(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = oddly_named
+        assert ids(store.search_messages("docker", role_filter=[name])) == [found[name]]
+
+    def test_is_one_owner(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = oddly_named
+        assert ids(store.search_messages("docker", owner=name)) == [found[name]]
+
+    def test_is_one_session(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = oddly_named
+        assert ids(store.search_messages("docker", session_ids=[f"s {name}"])) == [found[name]]
+
+    def test_is_the_only_excluded_one(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = oddly_named
+        others = sorted(each for each in found.values() if each != found[name])
+        assert sorted(ids(store.search_messages("docker", exclude_sources=[name], limit=100))) == others
+        assert sorted(ids(store.search_messages("docker", exclude_session_ids=[f"s {name}"], limit=100))) == others
+
+
+class TestOwner:
+    def test_sees_nothing_of_anybody_else(self, corpus: Corpus) -> None:
+        for query in ("docker", "NOT zzz", "*ocke*", "the", "do*", "zzz", "ocke"):
+            hits = corpus.store.search_messages(query, owner="telegram:1", limit=EVERYTHING, budget_s=PATIENCE_S)
+            mine = {said.session for said in corpus.said if said.owner == "telegram:1"}
+            assert {hit["session_id"] for hit in hits} <= mine
+
+    def test_is_not_a_beginning_of_another(self, corpus: Corpus) -> None:
+        assert set(corpus.finds("docker", owner="telegram:1")).isdisjoint(corpus.finds("docker", owner="telegram:11"))
+
+    def test_none_means_everybody(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", owner=None) == [said.id for said in corpus.said if said.word == "docker"]
+
+    def test_an_empty_one_is_nobody(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", owner="") == []
+
+    def test_learns_nothing_from_what_others_said(self, store: SessionDBProvider) -> None:
+        start(store, "a", source="telegram", user_id="1")
+        start(store, "b", source="telegram", user_id="2")
+        say(store, "a", "secretword")
+        (mine,) = say(store, "b", "mysecretwordlist")
+        results = store.search_messages("secretword", owner="telegram:2")
+        assert (ids(results), results.path) == ([mine], "substring")
+
+
+class TestTime:
+    def test_both_ends_are_inside(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (1.0, 2.0, 3.0, 4.0)]
+        assert sorted(ids(store.search_messages("docker", since=2.0, until=3.0))) == found[1:3]
+        assert sorted(ids(store.search_messages("docker", since=2.0))) == found[1:]
+        assert sorted(ids(store.search_messages("docker", until=2.0))) == found[:2]
+        assert ids(store.search_messages("docker", since=2.0, until=2.0)) == found[1:2]
+
+    def test_may_be_given_as_text_or_date(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (10.0, 20.0)]
+        assert ids(store.search_messages("docker", since="15")) == found[1:]
+        assert ids(store.search_messages("docker", until=datetime.fromtimestamp(15, UTC))) == found[:1]
+
+    def test_that_ends_before_it_begins_is_empty(self, corpus: Corpus) -> None:
+        assert corpus.finds("docker", since=NOW + 2, until=NOW + 1) == []
+
+    @pytest.mark.parametrize("since", [None, NOW - 5_000, NOW - 4_000, NOW + 100.5, NOW + 1e6])
+    @pytest.mark.parametrize("until", [None, NOW - 4_000, NOW, NOW + 700])
+    def test_is_asked_of_imported_history_too(self, corpus: Corpus, since: float | None, until: float | None) -> None:
+        expected = [
+            said.id
+            for said in corpus.said
+            if said.word == "docker"
+            and (since is None or said.timestamp >= since)
+            and (until is None or said.timestamp <= until)
+        ]
+        assert corpus.finds("docker", since=since, until=until) == expected
+        assert corpus.finds("docker", since=since, until=until, sort="oldest") == expected
+
+    def test_before_1970_is_a_time(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (-20.0, -10.0)]
+        assert ids(store.search_messages("docker", since=-15.0)) == found[1:]
+        assert ids(store.search_messages("docker", until=-15.0)) == found[:1]

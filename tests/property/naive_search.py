@@ -1,0 +1,307 @@
+"""What a search must find, written down as simply as it can be said: character by character, message by message.
+
+Shares no code with the product. It knows the scripts that `search_corpus` writes in, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any
+
+MAX_PARTS = 8
+MAX_PARTS_WITH_DIGITS = 3
+MIN_INSIDE = 3
+"""Shorter words are not looked for inside of others."""
+
+_UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "IDEOGRAPHIC ITERATION")
+_INVISIBLE_MARKS = ("COMBINING", "HEBREW POINT", "ARABIC", "VARIATION SELECTOR", "EMOJI MODIFIER")
+_PLAIN = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One thing that is looked for."""
+
+    text: str
+    """As a person would type it, without stars and quotes."""
+    kind: str = "word"
+    """word, phrase, prefix or part"""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Some things joined by and, or, not."""
+
+    kind: str
+    children: tuple[Tree, ...]
+
+
+Tree = Leaf | Branch
+
+
+@dataclass
+class Message:
+    """A message, its session, and what it says."""
+
+    id: int
+    session: str
+    source: str
+    owner: str | None
+    role: str
+    timestamp: float
+    content: Any
+    tool_name: str | None = None
+    tool_calls: Any = None
+    active: bool = True
+    text: str = field(init=False)
+    items: list[Item] = field(init=False)
+    groups: list[list[Item]] = field(init=False)
+    flat: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        lines = [*_said(self.content), *([self.tool_name] if self.tool_name else []), *_called(self.tool_calls)]
+        self.text = "\n".join(lines)
+        self.items = items(self.text)
+        self.groups = parts(self.text)
+        self.flat = flat(self.text)
+
+
+Item = tuple[str, str]
+"""A kind (word, run or symbol) and its folded characters."""
+
+
+def find(messages: Sequence[Message], tree: Tree, admits: Callable[[Message], bool]) -> set[int]:
+    """The ids of the messages that a search must answer, no more and no fewer."""
+    scope = [message for message in messages if admits(message)]
+    found = {message.id for message in scope if holds(tree, message)}
+    if found:
+        return found
+    absent = {
+        leaf for leaf in _wanted(tree) if may_be_inside(leaf) and not any(holds(leaf, message) for message in scope)
+    }
+    looser = _replaced(tree, absent)
+    return {message.id for message in scope if holds(looser, message)}
+
+
+def holds(tree: Tree, message: Message) -> bool:
+    """Whether a message is what the tree asks for."""
+    if isinstance(tree, Leaf):
+        return _has(tree, message)
+    if tree.kind == "not":
+        return not holds(tree.children[0], message)
+    return (all if tree.kind == "and" else any)(holds(child, message) for child in tree.children)
+
+
+def may_be_inside(leaf: Leaf) -> bool:
+    """Whether a leaf that no message has is looked for inside of words."""
+    folded = flat(leaf.text)
+    is_word = len(folded) >= MIN_INSIDE and " " not in folded and not all(map(is_unspaced, folded))
+    return leaf.kind != "part" and is_word
+
+
+def _has(leaf: Leaf, message: Message) -> bool:
+    if leaf.kind == "part":
+        return flat(leaf.text) in message.flat
+    sought = items(leaf.text)
+    assert sought, f"{leaf.text!r} has no words"
+    return any(_stands_in(sought, sequence, leaf.kind == "prefix") for sequence in (message.items, *message.groups))
+
+
+def _stands_in(sought: list[Item], sequence: list[Item], is_prefix: bool) -> bool:
+    return any(
+        _is_at(sought, sequence[start : start + len(sought)], is_prefix)
+        for start in range(len(sequence) - len(sought) + 1)
+    )
+
+
+def _is_at(sought: list[Item], there: list[Item], is_prefix: bool) -> bool:
+    last = len(sought) - 1
+    for number, ((kind, wanted), (other, actual)) in enumerate(zip(sought, there, strict=True)):
+        if kind != other:
+            return False
+        if kind == "run":
+            # A run may begin earlier if nothing must stand before it, and go on if nothing must stand after it.
+            starts, ends = actual.startswith(wanted), actual.endswith(wanted)
+            if not ((number == 0 or starts) and (number == last or ends) and wanted in actual):
+                return False
+            if 0 < number < last and wanted != actual:
+                return False
+        elif not (actual.startswith(wanted) if is_prefix and number == last and kind == "word" else actual == wanted):
+            return False
+    return True
+
+
+def _wanted(tree: Tree) -> Iterable[Leaf]:
+    if isinstance(tree, Leaf):
+        yield tree
+    elif tree.kind != "not":
+        for child in tree.children:
+            yield from _wanted(child)
+
+
+def _replaced(tree: Tree, absent: set[Leaf]) -> Tree:
+    if isinstance(tree, Leaf):
+        return Leaf(tree.text, "part") if tree in absent else tree
+    if tree.kind == "not":
+        return tree
+    return Branch(tree.kind, tuple(_replaced(child, absent) for child in tree.children))
+
+
+def fold(text: str) -> str:
+    """Without case, accents, width and what cannot be seen."""
+    taken_apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    kept = "".join(_PLAIN.get(character, character) for character in taken_apart if not _is_ignored(character))
+    return unicodedata.normalize("NFC", kept)
+
+
+@lru_cache(maxsize=4_096)
+def flat(text: str) -> str:
+    """The folded characters, every white space one blank."""
+    return " ".join(fold(text).split())
+
+
+@lru_cache(maxsize=4_096)
+def items(text: str) -> list[Item]:
+    """The words, runs and symbols of a text, in order."""
+    found: list[Item] = []
+    open_kind = ""
+    for character in fold(_with_language_marks(text)):
+        kind = _kind(character)
+        if kind in ("word", "run") and kind == open_kind:
+            found[-1] = (kind, found[-1][1] + character)
+        elif kind:
+            found.append((kind, character))
+        open_kind = kind
+    return found
+
+
+@cache
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of a script that writes no spaces."""
+    name = unicodedata.name(character, "")
+    return name.startswith(_UNSPACED) and "MIDDLE DOT" not in name
+
+
+def parts(text: str) -> list[list[Item]]:
+    """The inner words of identifiers and versions, a list for each."""
+    tokens = {token for token in _tokens(text) if token.isascii()}
+    groups = []
+    for token in tokens:
+        inner = _inner(token)
+        if len(inner) > 1 and _is_taken_apart(token, inner):
+            groups.append([("word", part.lower()) for part in inner])
+    return groups
+
+
+def _is_taken_apart(token: str, inner: list[str]) -> bool:
+    """Whether it is an identifier or a version, and not a hash or a number."""
+    if token.isalpha() or "." in token:
+        return len(inner) <= MAX_PARTS
+    return len(inner) <= MAX_PARTS_WITH_DIGITS and inner[0].isalpha() and (len(inner[0]) > 1 or inner[0] in "vV")
+
+
+def _tokens(text: str) -> Iterable[str]:
+    """Every stretch of letters and digits, and versions such as v1.2.3."""
+    token = ""
+    tokens = []
+    for character in f"{text} ":
+        if _kind(character) != "word":
+            tokens.append((token, character))
+            token = ""
+        else:
+            token += character
+    for number, (word, _) in enumerate(tokens):
+        yield word
+        letters = word.rstrip("0123456789")
+        if not (word.isascii() and letters.isalpha() and letters != word):
+            continue
+        version, at = word, number
+        while tokens[at][1] == "." and at + 1 < len(tokens) and tokens[at + 1][0][:1].isdigit():
+            at += 1
+            digits = _leading_digits(tokens[at][0])
+            version += f".{digits}"
+            if digits != tokens[at][0]:
+                break
+        if at > number:
+            yield version
+
+
+def _leading_digits(word: str) -> str:
+    length = 0
+    while length < len(word) and word[length] in "0123456789":
+        length += 1
+    return word[:length]
+
+
+def _inner(token: str) -> list[str]:
+    """getHTTPServer2 is get HTTP Server 2."""
+    found: list[str] = []
+    for at, character in enumerate(token):
+        before, after = token[at - 1 : at], token[at + 1 : at + 2]
+        if not character.isalnum():
+            continue
+        is_new = (
+            not before.isalnum()
+            or character.isdigit() != before.isdigit()
+            or (character.isupper() and before.islower())
+            or (character.isupper() and before.isupper() and after.islower())
+        )
+        if is_new:
+            found.append(character)
+        else:
+            found[-1] += character
+    return found
+
+
+def _with_language_marks(text: str) -> str:
+    """C++ and F# have a word of their own after the letter."""
+    found = ""
+    at = 0
+    while at < len(text):
+        mark = next((mark for mark in ("++", "#") if text.startswith(mark, at)), "")
+        after = text[at + len(mark) : at + len(mark) + 1]
+        before = text[at - 1 : at] if at else ""
+        is_language = mark and before.isascii() and before.isalpha() and not (after.isalnum() or after in tuple("_+#"))
+        found += f" {'⧺' if mark == '++' else '♯'} " if is_language else (mark or text[at])
+        at += len(mark) or 1
+    return found
+
+
+@cache
+def _kind(character: str) -> str:
+    category = unicodedata.category(character)
+    if is_unspaced(character):
+        return "run"
+    if category[0] in "LN" or category in ("Mc", "Mn"):
+        return "word"
+    if category[0] == "S" and not character.isascii():
+        return "symbol"
+    return ""
+
+
+@cache
+def _is_ignored(character: str) -> bool:
+    category, name = unicodedata.category(character), unicodedata.name(character, "")
+    if name == "ARABIC TATWEEL" or (category == "Cf" and character != "\u200b"):
+        return True
+    return category in ("Mn", "Me", "Sk") and name.startswith(_INVISIBLE_MARKS) and "SOUND MARK" not in name
+
+
+def _said(content: Any) -> list[str]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [content]
+    return [part["text"] for part in content if part["type"] == "text"]
+
+
+def _called(tool_calls: Any) -> list[str]:
+    lines: list[str] = []
+    for call in tool_calls or ():
+        lines += [call["id"], call["function"]["name"]]
+        lines += [f"{name} {value}" for name, value in json.loads(call["function"]["arguments"]).items()]
+    return lines

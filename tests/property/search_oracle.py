@@ -1,0 +1,217 @@
+"""The search of a real store beside the naive one: `python -m tests.property.search_oracle --minutes 60`.
+
+Every trial makes a store of random messages and asks it random questions: while nothing is indexed, when all is, and
+when some is and messages were changed, hidden and deleted since. The set of answers must be that of `naive_search`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import apsw
+
+from hermes_state import SessionDB
+from tests.property import search_corpus
+from tests.property.naive_search import Branch, Message, Tree, find
+from tests.property.search_corpus import EPOCH, OWNERS, SOURCES, Query
+
+SESSIONS = 9
+EVERYTHING = 10_000
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """A question that a store answers wrongly."""
+
+    seed: int
+    phase: str
+    query: Query
+    missed: list[Message]
+    invented: list[Message]
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}, {self.phase}: {self.query.typed!r} with {self.query.filters}"]
+        lines += [f"  not found: {message.id} {message.text!r}" for message in self.missed[:3]]
+        lines += [f"  wrongly found: {message.id} {message.text!r}" for message in self.invented[:3]]
+        return "\n".join(lines)
+
+
+class Trial:
+    """One store, the same messages as a list, and questions to both."""
+
+    def __init__(self, seed: int, path: Path, *, messages: int = 150, queries: int = 120) -> None:
+        self._seed = seed
+        self._random = Random(seed)
+        self._path = path
+        self._queries = queries
+        self._db = SessionDB(path)
+        self._messages: list[Message] = []
+        self._at = EPOCH
+        self._places = {}
+        for number in range(SESSIONS):
+            source, owner = self._random.choice(SOURCES), self._random.choice(OWNERS)
+            self._places[f"session {number}"] = (source, owner)
+            self._db.create_session(f"session {number}", source, owner=owner)
+        self._append(messages)
+        self.asked = 0
+
+    def run(self) -> Iterator[Mismatch]:
+        """Ask everything in every state of the index."""
+        try:
+            yield from self._ask("nothing indexed")
+            self._db.close()
+            self._db = SessionDB(self._path)
+            yield from self._ask("all indexed")
+            self._append(len(self._messages) // 3)
+            self._change()
+            yield from self._ask("partly indexed")
+        finally:
+            self._db.close()
+
+    def _append(self, count: int) -> None:
+        sessions = list(self._places)
+        while count > 0:
+            some = min(count, self._random.randint(1, 12))
+            count -= some
+            session = self._random.choice(sessions)
+            drafts = []
+            for _ in range(some):
+                # Imported history is older than what is there.
+                self._at += 1 if self._random.random() < 0.95 else -self._random.randint(1, 200)
+                drafts.append(search_corpus.draft(self._random, self._at))
+            ids = self._db.append_messages(session, drafts)
+            for message_id, draft in zip(ids, drafts, strict=True):
+                self._messages.append(self._message(message_id, session, draft))
+
+    def _message(self, message_id: int, session: str, draft: dict[str, Any]) -> Message:
+        source, owner = self._places[session]
+        return Message(id=message_id, session=session, source=source, owner=owner, **draft)
+
+    def _change(self) -> None:
+        """Edit some messages by plain SQL, hide the end of a session and delete another."""
+        connection = apsw.Connection(str(self._path))
+        connection.set_busy_timeout(5000)
+        for number in self._random.sample(range(len(self._messages)), 8):
+            message = self._messages[number]
+            said = search_corpus.text(self._random).replace("\0", " ")
+            connection.execute("UPDATE messages SET content = ? WHERE id = ?", (said, message.id)).fetchall()
+            self._messages[number] = replace(message, content=said)
+        connection.close()
+        first, second = self._random.sample(sorted({message.session for message in self._messages}), 2)
+        said_by_user = [each for each in self._messages if each.session == first and each.role == "user"]
+        if said_by_user:
+            target = self._random.choice(said_by_user)
+            self._db.rewind_to_message(first, target.id)
+            for message in self._messages:
+                message.active = message.active and not (message.session == first and message.id >= target.id)
+        self._db.delete_session(second)
+        self._messages = [message for message in self._messages if message.session != second]
+
+    def _ask(self, phase: str) -> Iterator[Mismatch]:
+        for _ in range(self._queries):
+            query = search_corpus.query(self._random, self._messages)
+            self.asked += 1
+            wanted = find(self._messages, query.tree, query.admits)
+            found = answer(self._db, query)
+            if found != wanted:
+                missed = [each for each in self._messages if each.id in wanted - found]
+                invented = [each for each in self._messages if each.id in found - wanted]
+                yield Mismatch(self._seed, phase, query, missed, invented)
+
+
+def answer(db: SessionDB, query: Query) -> set[int]:
+    """The ids that a store gives."""
+    results = db.search_messages(query.typed, limit=EVERYTHING, budget_s=PATIENCE_S, **query.filters)
+    assert results.complete
+    ids = [hit["id"] for hit in results]
+    assert len(set(ids)) == len(ids), f"{query.typed!r} finds a message twice"
+    return set(ids)
+
+
+def mismatches(seed: int, **size: int) -> tuple[list[Mismatch], int]:
+    """What a trial finds, and how many questions it asked."""
+    place = Path(tempfile.mkdtemp())
+    try:
+        trial = Trial(seed, place / "state.db", **size)
+        return list(trial.run()), trial.asked
+    finally:
+        shutil.rmtree(place)
+
+
+def smallest(mismatch: Mismatch) -> str:
+    """A store of one message and a short query that still disagree, if there are such."""
+    texts = [message.text for message in (*mismatch.missed, *mismatch.invented)]
+    for text in texts:
+        if not _disagrees(text, mismatch.query.tree):
+            continue
+        tree = mismatch.query.tree
+        while shorter := next((each for each in _shorter(text, tree) if _disagrees(*each)), None):
+            text, tree = shorter
+        return f"smallest: {text!r} and {search_corpus.render(Random(0), tree)!r}"
+    return "one message alone does not show it"
+
+
+def _shorter(text: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
+    if isinstance(tree, Branch):
+        yield from ((text, child) for child in tree.children)
+    length = max(1, len(text) // 2)
+    while length:
+        for start in range(0, len(text), length):
+            yield text[:start] + text[start + length :], tree
+        length //= 2
+
+
+def _disagrees(text: str, tree: Tree) -> bool:
+    query = Query(search_corpus.render(Random(0), tree), tree, {})
+    place = Path(tempfile.mkdtemp())
+    try:
+        with SessionDB(place / "state.db") as db:
+            db.create_session("s", "cli")
+            message_id = db.append_message("s", "user", text)
+            message = Message(message_id, "s", "cli", None, "user", EPOCH, text)
+            wanted = find([message], tree, query.admits)
+            if answer(db, query) != wanted:
+                return True
+        with SessionDB(place / "state.db") as db:
+            return answer(db, query) != wanted
+    finally:
+        shutil.rmtree(place)
+
+
+def main() -> int:
+    """Try one seed after the other until the time is over."""
+    parser = argparse.ArgumentParser(prog="python -m tests.property.search_oracle", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed; the others follow it")
+    options = parser.parse_args()
+    deadline = time.monotonic() + options.minutes * 60
+    asked = trials = wrong = 0
+    while time.monotonic() < deadline:
+        seed = options.seed + trials
+        found, questions = mismatches(seed, messages=Random(seed).choice((40, 150, 150, 500, 1_500)))
+        trials += 1
+        asked += questions
+        wrong += len(found)
+        for mismatch in found[:3]:
+            sys.stdout.write(f"{mismatch}\n  {smallest(mismatch)}\n")
+        if trials % 20 == 0:
+            sys.stdout.write(f"{trials} stores, {asked} questions, {wrong} answered wrongly\n")
+            sys.stdout.flush()
+    sys.stdout.write(
+        f"{trials} stores, {asked} questions, {wrong} answered wrongly; the first seed was {options.seed}\n"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,419 @@
+"""What a query means, whatever was typed."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from hermes.query.parse import MAX_LEAVES, MAX_WORDS, Query, parse
+from hermes.query.tree import And, Node, Not, Or, Part, Words, leaves, replaced, wanted
+
+NASTY = (
+    *"\"“”„«»()*-+^:{}[]\\/|&%_#@!?.,;<>=~`$'",
+    *" \t\n\u00a0\u3000\u200b\u200d\u200e\u202e\ufeff\0\x01\x1f\x7f\x85",
+    *"aZ9ßİıŁéﬁ²½",
+    *"世界カガ안ไทय्مُשָ",
+    *"👍🏽🇩❤️⃣",
+    "\ud800",
+    "\udc00",
+    "a\u0301",
+    " AND ",
+    " OR ",
+    " NOT ",
+    " and ",
+    " or ",
+    " not ",
+    "NEAR(",
+    "content:",
+    "C++",
+    "F#",
+    "--",
+    "->",
+)
+
+
+def shown(node: Node | None) -> str:
+    """A tree in a form that is read at one glance."""
+    match node:
+        case None:
+            return ""
+        case Words(words, _, prefix):
+            return "_".join(words) + "*" * prefix
+        case Part(text):
+            return f"*{text}*"
+        case Not(child):
+            return f"!{shown(child)}"
+        case And(children):
+            return f"({' & '.join(map(shown, children))})"
+        case Or(children):
+            return f"({' | '.join(map(shown, children))})"
+
+
+def tree_of(typed: str) -> Node:
+    tree = parse(typed).tree
+    assert tree is not None
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("docker", "docker"),
+        ("docker compose", "(docker & compose)"),
+        ("  docker\t\n compose ", "(docker & compose)"),
+        ("docker AND compose", "(docker & compose)"),
+        ("docker OR podman", "(docker | podman)"),
+        ("docker NOT compose", "(docker & !compose)"),
+        ("docker AND NOT compose", "(docker & !compose)"),
+        ("docker -compose", "(docker & !compose)"),
+        ("-compose docker", "(!compose & docker)"),
+        ("NOT docker", "!docker"),
+        ("-docker", "!docker"),
+        ("NOT NOT docker", "docker"),
+        ("NOT -docker", "docker"),
+        ("NOT NOT NOT docker", "!docker"),
+        ("-docker -compose", "(!docker & !compose)"),
+        ("docker docker", "docker"),
+        ("docker OR docker", "docker"),
+        ("Docker DOCKER docker", "docker"),
+        ("NEAR(a b)", "(near_a & b)"),
+    ],
+)
+def test_words_and_operators(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("a b OR c d", "((a & b) | (c & d))"),
+        ("a OR b c", "(a | (b & c))"),
+        ("a AND b OR c", "((a & b) | c)"),
+        ("a OR b AND c", "(a | (b & c))"),
+        ("NOT a b", "(!a & b)"),
+        ("NOT a OR b", "(!a | b)"),
+        ("a OR NOT b", "(a | !b)"),
+        ("NOT a AND NOT b", "(!a & !b)"),
+        ("a OR b NOT c", "(a | (b & !c))"),
+        ("a OR b OR c", "(a | b | c)"),
+        ("(a OR b) c", "((a | b) & c)"),
+        ("a (b OR c)", "(a & (b | c))"),
+        ("a AND (b OR c) AND d", "(a & (b | c) & d)"),
+        ("NOT (a b)", "!(a & b)"),
+        ("NOT (a OR b)", "!(a | b)"),
+        ("-(a OR b) c", "(!(a | b) & c)"),
+        ("NOT (NOT a)", "a"),
+        ("((a))", "a"),
+        ("(a b) (c d)", "(a & b & c & d)"),
+        ("(a OR (b OR c))", "(a | b | c)"),
+        ("((a OR b) (c OR d)) OR e", "(((a | b) & (c | d)) | e)"),
+        ('"a b" OR c', "(a_b | c)"),
+        ('NOT "a b" c', "(!a_b & c)"),
+        ('-"a b" c', "(!a_b & c)"),
+        ("a OR -b", "(a | !b)"),
+    ],
+)
+def test_not_binds_tightest_then_and_then_or(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("and", "and"),
+        ("or", "or"),
+        ("not", "not"),
+        ("AND", "and"),
+        ("OR", "or"),
+        ("NOT", "not"),
+        ("AND OR", "(and & or)"),
+        ("and or not", "(and & or & not)"),
+        ("docker and compose", "(docker & and & compose)"),
+        ("docker or compose", "(docker & or & compose)"),
+        ("docker not compose", "(docker & not & compose)"),
+        ("docker and", "docker"),
+        ("docker or not", "docker"),
+        ("and docker", "docker"),
+        ("or not docker", "docker"),
+        ("docker AND", "docker"),
+        ("docker OR", "docker"),
+        ("docker NOT", "docker"),
+        ("docker AND OR NOT", "docker"),
+        ("AND docker", "docker"),
+        ("OR docker", "docker"),
+        ("AND OR docker", "docker"),
+        ("AND NOT docker", "!docker"),
+        ("a AND AND b", "(a & b)"),
+        ("a AND OR b", "(a | b)"),
+        ("a OR OR b", "(a | b)"),
+        ("a OR AND b", "(a | b)"),
+        ("a NOT AND b", "(a & b)"),
+        ("a NOT OR b", "(a | b)"),
+        ("(a AND) b", "(a & b)"),
+        ("(OR a) b", "(a & b)"),
+        ("(a NOT) b", "(a & b)"),
+        ('"AND"', "and"),
+        ('a "OR" b', "(a & or & b)"),
+        ("And Or", "(and & or)"),
+        ("AND,", "and"),
+        ("a ORB", "(a & orb)"),
+        ("ANDa", "anda"),
+    ],
+)
+def test_operators_that_join_nothing_are_dropped_and_small_ones_are_words(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("foo-bar", "foo_bar"),
+        ("foo_bar", "foo_bar"),
+        ("foo.bar", "foo_bar"),
+        ("a/b", "a_b"),
+        ("foo@bar.com", "foo_bar_com"),
+        ("my-app.config.ts", "my_app_config_ts"),
+        ("sp_new", "sp_new"),
+        ("P2.2", "p2_2"),
+        ("content:foo", "content_foo"),
+        ("x^2", "x_2"),
+        ("a=b", "a_b"),
+        ("what's", "what_s"),
+        ("foo,bar", "foo_bar"),
+        ("foo?", "foo"),
+        ("50%", "50"),
+        ("#123", "123"),
+        ("$HOME", "home"),
+        ("[x]", "x"),
+        ("{test}", "test"),
+        ("foo--bar", "foo_bar"),
+        ("--flag", "flag"),
+        ("->x", "x"),
+        ("foo-", "foo"),
+        (r"C:\Users\bob", "c_users_bob"),
+        ("~/.hermes/state.db", "hermes_state_db"),
+        ("http://x.com/a-b?q=1", "http_x_com_a_b_q_1"),
+        ("foo()", "foo"),
+        ("foo(bar)", "foo_bar"),
+        ("foo(bar", "foo_bar"),
+        ("foo)", "foo"),
+        (")foo(", "foo"),
+        ("(foo(bar) baz)", "(foo_bar & baz)"),
+        ("C++", "c_⧺"),
+        ("c#", "c_♯"),
+        ("C++11", "c_11"),
+        ("de*ploy", "de_ploy"),
+        ("ＡＢＣ", "abc"),
+        ("Straße", "strasse"),
+        ("café", "cafe"),
+        ("👍🏽", "👍"),
+        ("❤️", "❤"),
+        ("€5", "€_5"),
+    ],
+)
+def test_a_typed_word_is_the_phrase_of_its_words(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ('"foo bar"', "foo_bar"),
+        ('"foo"', "foo"),
+        ('"foo bar"*', "foo_bar*"),
+        ('"Foo,  Bar!"', "foo_bar"),
+        ("“foo bar”", "foo_bar"),
+        ("„foo bar“", "foo_bar"),
+        ("«foo bar»", "foo_bar"),
+        ('"++"', "*++*"),
+        ('"a" "b', "(a & b)"),
+        ('"foo bar', "(foo & bar)"),
+        ('foo "', "foo"),
+        ('foo""bar', "foo_bar"),
+        ('"" foo', "foo"),
+        ('"   " foo', "foo"),
+        ('content:"foo bar"', "(content & foo_bar)"),
+        ('"(a OR b)"', "a_or_b"),
+        ('"a""b"', "(a & b)"),
+        ('"-foo"', "foo"),
+        ('"foo*"', "foo"),
+        ("'foo bar'", "(foo & bar)"),
+        ("“foo", "foo"),
+    ],
+)
+def test_quotation_marks(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("deploy*", "deploy*"),
+        ("deploy**", "deploy*"),
+        ("foo-ba*", "foo_ba*"),
+        ("*ploy*", "*ploy*"),
+        ("*ploy", "*ploy*"),
+        ("**bold**", "*bold*"),
+        ("*.py", "*.py*"),
+        ("*a.b*", "*a.b*"),
+        ("*Straße*", "*strasse*"),
+        ("*", "***"),
+        ("***", "*****"),
+        ("* foo", "foo"),
+        ("foo *", "foo"),
+        ("foo *bar*", "(foo & *bar*)"),
+        ("-*bar* foo", "(!*bar* & foo)"),
+        ("-foo* bar", "(!foo* & bar)"),
+        ("foo* OR bar*", "(foo* | bar*)"),
+    ],
+)
+def test_stars(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("世", "¦世"),
+        ("世界", "世界"),
+        ("世界地", "世界_界地"),
+        ("世界*", "世界"),
+        ("世*", "¦世"),
+        ("世界 地図", "(世界 & 地図)"),
+        ("世界 OR 地図", "(世界 | 地図)"),
+        ("世界 NOT 地図", "(世界 & !地図)"),
+        ('"世界 地図"', "世界_界_地図"),
+        ("Agent通信", "agent_通信"),
+        ("通信agent", "通信_信_agent"),
+        ("a世", "a_世*"),
+        ("世a", "世_a"),
+        ("第3章", "第_3_章*"),
+        ("カメラ", "カメ_メラ"),
+        ("ｶﾒﾗ", "カメ_メラ"),
+        ("안녕", "안녕"),
+        ("ไทย", "ไท_ทย"),
+        ("*世*", "*世*"),
+        ("世界、地図", "世界_界_地図"),
+    ],
+)
+def test_runs_of_scripts_without_spaces_are_pairs(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize(
+    ("typed", "tree"),
+    [
+        ("++", "*++*"),
+        ("->", "*->*"),
+        ("...", "*...*"),
+        ("( )", "*( )*"),
+        ("?  !", "*? !*"),
+        ('"', '*"*'),
+        ('""', '*""*'),
+        ("-", "*-*"),
+        ("foo ++", "foo"),
+        ("++ foo", "foo"),
+        ("foo OR ++", "foo"),
+        ("foo -++", "foo"),
+        ('foo "++"', "(foo & *++*)"),
+        ("foo & bar", "(foo & bar)"),
+        ("foo | bar", "(foo & bar)"),
+        ("foo / bar", "(foo & bar)"),
+    ],
+)
+def test_punctuation_is_looked_for_only_when_it_is_all_there_is_or_quoted(typed: str, tree: str) -> None:
+    assert shown(parse(typed).tree) == tree
+
+
+@pytest.mark.parametrize("typed", ["", " ", "\t\n", "\u3000", "\u200d", "\ufeff", "\u0301"])
+def test_there_is_nothing_to_look_for_in_what_cannot_be_seen(typed: str) -> None:
+    assert parse(typed).tree is None
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["docker", "a OR b", "NOT a", "-a", '"a b"', "a*", "*a*", "(a OR b) c", "foo-bar", "世界", "++", "and", "AND"],
+)
+def test_what_makes_sense_is_not_repaired(typed: str) -> None:
+    assert parse(typed).repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("docker AND", "AND at the end"),
+        ("docker or", "or at the end"),
+        ("OR docker", "OR at the start"),
+        ("(docker", "parenthesis"),
+        ('"docker', "quotation mark"),
+        ('"" docker', "empty phrase"),
+        ("docker ++", "++ has no letters"),
+        ("*docker", "inside of words"),
+        ("(docker NOT) x", "NOT has nothing"),
+        (" ".join(f"w{number}" for number in range(MAX_LEAVES + 1)), "only the first"),
+        ("-".join(f"w{number}" for number in range(MAX_WORDS + 1)), "only the first"),
+        ("(" * 30 + "docker" + ")" * 30, "deeper than"),
+    ],
+)
+def test_a_repair_is_said(typed: str, said: str) -> None:
+    (repair,) = parse(typed).repairs
+    assert said in repair
+
+
+def test_the_same_repair_is_said_once() -> None:
+    assert len(parse('"" "" "" docker').repairs) == 1
+
+
+def test_a_query_of_five_thousand_words_looks_for_the_first_ones() -> None:
+    tree = tree_of(" ".join(f"w{number}" for number in range(5_000)))
+    assert len(list(leaves(tree))) == MAX_LEAVES
+
+
+def test_a_phrase_of_five_thousand_words_looks_for_the_first_ones() -> None:
+    tree = tree_of('"' + " ".join(f"w{number}" for number in range(5_000)) + '"')
+    assert isinstance(tree, Words)
+    assert len(tree.words) == MAX_WORDS
+
+
+def test_deep_parentheses_around_a_word_are_the_word() -> None:
+    assert shown(tree_of("(" * 100 + "docker" + ")" * 100)) == "docker"
+
+
+def test_the_words_that_a_message_must_lack_are_not_wanted() -> None:
+    tree = tree_of("a -b (c OR NOT d) -(e f)")
+    assert [leaf.text for leaf in wanted(tree)] == ["a", "c"]
+    assert [leaf.text for leaf in leaves(tree)] == list("abcdef")
+
+
+def test_only_wanted_words_are_replaced() -> None:
+    tree = tree_of("a OR (b -a)")
+    (first, *_) = leaves(tree)
+    assert shown(replaced(tree, {first: Part("a")})) == "(*a* | (b & !a))"
+
+
+def random_query(random: Random) -> str:
+    return "".join(random.choice(NASTY) for _ in range(random.randint(1, 30)))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_that_can_be_typed_is_an_error(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(5_000):
+        typed = random_query(random)
+        assert isinstance(parse(typed), Query), typed
+
+
+def test_the_same_query_means_the_same_twice() -> None:
+    random = Random(5)
+    for _ in range(500):
+        typed = random_query(random)
+        assert parse(typed) == parse(typed)
+
+
+def test_a_query_in_parentheses_means_the_same() -> None:
+    random = Random(6)
+    plain = [f"w{number}" for number in range(6)]
+    for _ in range(500):
+        typed = f" {random.choice(('', 'OR ', 'AND ', 'NOT ', '-'))}".join(random.sample(plain, random.randint(1, 5)))
+        assert parse(f"({typed})").tree == parse(typed).tree

@@ -1,0 +1,93 @@
+"""Which message is shown first."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from hermes.query.parse import parse
+from hermes.query.rank import Candidate, ranked
+from hermes.query.tree import wanted
+
+FILLER = "the quick brown fox jumps over the lazy dog and then walks home "
+
+
+def order(query: str, *said: str | tuple[str, str]) -> list[int]:
+    """The positions of the messages, best first; the first one given is the newest."""
+    tree = parse(query).tree
+    assert tree is not None
+    sought = list(wanted(tree))
+    candidates = [
+        Candidate(number, *(each if isinstance(each, tuple) else ("assistant", each)))
+        for number, each in enumerate(said)
+    ]
+    return ranked(candidates, sought, " ".join(leaf.text for leaf in sought))
+
+
+def test_nothing_is_ranked_as_nothing() -> None:
+    assert order("docker") == []
+
+
+def test_more_mentions_beat_fewer() -> None:
+    once, often = f"docker {FILLER}", "docker here, docker there, docker everywhere, the lazy dog sleeps"
+    assert order("docker", once, often) == [1, 0]
+
+
+def test_words_together_beat_words_far_apart() -> None:
+    apart, together = f"docker {FILLER} timeout", f"docker timeout {FILLER}"
+    assert order("docker timeout", apart, together) == [1, 0]
+
+
+def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
+    common = [f"docker {FILLER}"] * 8
+    assert order("docker OR timeout", *common, f"timeout {FILLER}")[0] == 8
+
+
+@pytest.mark.parametrize("question", ["how do I fix the docker timeout?", "docker timeout?", "Docker timeout again!"])
+def test_the_answer_beats_the_short_question(question: str) -> None:
+    answer = (
+        "The docker timeout comes from the DNS: set dns in daemon.json, then restart docker. The timeout is gone "
+        "afterwards; if not, raise the docker client timeout to 300 seconds with DOCKER_CLIENT_TIMEOUT."
+    )
+    assert order("docker timeout", ("user", question), ("assistant", answer)) == [1, 0]
+
+
+def test_what_was_said_beats_what_a_tool_printed() -> None:
+    assert order("docker", ("tool", "docker is up"), ("assistant", "docker is up")) == [1, 0]
+
+
+def test_of_equals_the_newest_comes_first() -> None:
+    assert order("docker", *["docker is up"] * 5) == [0, 1, 2, 3, 4]
+
+
+def test_a_message_that_is_far_better_beats_all_newer_ones() -> None:
+    newer = [f"docker {FILLER}"] * 50
+    assert order("docker timeout", *newer, "docker timeout: docker timeout, docker timeout")[0] == 50
+
+
+def test_a_query_without_wanted_words_is_answered_newest_first() -> None:
+    assert order("NOT docker", "a", "b " * 50, "c") == [0, 1, 2]
+
+
+def test_case_does_not_count() -> None:
+    assert order("docker", f"DOCKER {FILLER}", f"docker {FILLER}") == [0, 1]
+
+
+def test_empty_texts_are_ranked_too() -> None:
+    assert sorted(order("docker", "", "", "docker")) == [0, 1, 2]
+
+
+def test_the_order_is_always_the_same_and_has_everyone_once() -> None:
+    random = Random(3)
+    vocabulary = ["docker", "timeout", "error", "table", "the", "of", "a", "server"]
+    said = [" ".join(random.choices(vocabulary, k=random.randint(1, 60))) for _ in range(300)]
+    first = order("docker timeout", *said)
+    assert sorted(first) == list(range(300))
+    assert order("docker timeout", *said) == first
+
+
+@pytest.mark.parametrize("query", ["docker", "*ocke*", "dock*", '"docker timeout"', "docker OR x*"])
+def test_every_kind_of_query_prefers_more_mentions(query: str) -> None:
+    once, often = f"docker timeout {FILLER}", "docker timeout " * 4
+    assert order(query, once, often) == [1, 0]
