@@ -14,13 +14,15 @@ from random import Random
 from bench import vocabulary
 from bench.corpus import SEED, Message, conversation
 
-VERSION = 2
+VERSION = 3
 MESSAGES_PER_SESSION = 10
 PEOPLE = 10_000
 RARE_IN = 20
 """How many messages have each of the rare words."""
 RARE_SOURCE = "cli"
 RARE_SOURCE_SESSIONS = 6
+REGULARS, REGULAR_SESSIONS = 15, 4
+"""People with the same number of sessions at every size, so that what is found among theirs is comparable."""
 
 _PLATFORMS = ("telegram", "discord", "slack", "whatsapp")
 _PLATFORM_WEIGHTS = (60, 24, 12, 4)
@@ -68,14 +70,34 @@ def person(number: int) -> tuple[str, str]:
     return source, f"user{number:05d}"
 
 
+def regular(number: int) -> tuple[str, str]:
+    """The platform and the user id of one of the regulars, who are not among the others."""
+    return person(PEOPLE + number)
+
+
 def sessions(messages: int, first: int = 0) -> Iterator[Part]:
     """Sessions with `messages` messages together, beginning with session `first`; those before it are left out."""
     rare = _places_of_rare_words(messages)
     count = messages // MESSAGES_PER_SESSION
-    from_terminal = {(2 * place + 1) * count // (2 * RARE_SOURCE_SESSIONS) for place in range(RARE_SOURCE_SESSIONS)}
+    taken = _taken_sessions(count)
     for number in range(first, first + count):
-        source, user_id = (RARE_SOURCE, None) if number in from_terminal else person(number % PEOPLE)
+        source, user_id = taken.get(number) or person(number % PEOPLE)
         yield Part(f"20250101_{number // 10_000:06d}_{number:08x}", source, user_id, _messages(number, rare))
+
+
+def _taken_sessions(count: int) -> dict[int, tuple[str, str | None]]:
+    """The sessions of the terminal and of the regulars, all over the archive."""
+    rng = Random(f"taken:{SEED}")
+    wanted: list[tuple[tuple[str, str | None], int]] = [((RARE_SOURCE, None), RARE_SOURCE_SESSIONS)]
+    wanted += [(regular(number), REGULAR_SESSIONS) for number in range(REGULARS)]
+    taken: dict[int, tuple[str, str | None]] = {}
+    for who, share in wanted:
+        for turn in range(share):
+            number = (turn * count + rng.randrange(count)) // share
+            while number in taken:
+                number = (number + 1) % count
+            taken[number] = who
+    return taken
 
 
 def _messages(number: int, rare: dict[int, list[str]]) -> list[Message]:

@@ -45,13 +45,12 @@ class Kind:
     most: int = LIMIT
 
 
-def kinds(messages: int) -> list[Kind]:
-    """Every kind of query, for an archive of so many messages."""
+def kinds() -> list[Kind]:
+    """Every kind of query; the same for archives of every size."""
     sample = _Sample(message for number in range(_SAMPLE_SESSIONS) for message in _session(number))
     words, common, planted = vocabulary.latin(SEED).words, sample.common_words(), archive.planted()
     pairs = [f"{one} {other}" for one, other in permutations(common, 2)]
-    people = min(archive.PEOPLE, messages // archive.MESSAGES_PER_SESSION)
-    owners = [archive.person(number * people // PER_KIND) for number in range(PER_KIND)]
+    owners = [archive.regular(number) for number in range(archive.REGULARS)]
     return [
         _kind("a rare word", planted.rare),
         _kind("a common word", common),
@@ -78,7 +77,7 @@ def kinds(messages: int) -> list[Kind]:
             0,
             0,
         ),
-        Kind("a common word of one owner", tuple(Question(common[0], owner=each) for each in owners), least=1),
+        Kind("a common word of one owner", tuple(Question(common[0], owner=each) for each in owners)),
         Kind("a common word, rare source", tuple(Question(each, source=archive.RARE_SOURCE) for each in common)),
         Kind("a common word, newest first", tuple(Question(each, sort="newest") for each in common)),
     ]

@@ -11,7 +11,6 @@ from bench import questions
 from bench.built import Builder, Built, copy
 from bench.job import Job, Result
 from bench.processes import Processes
-from bench.questions import Kind
 from bench.rounds import Rounds
 from bench.row import OURS, RAW, WORDS
 from bench.searchrow import SearchReport, key_of
@@ -46,7 +45,12 @@ class Search:
 
     def measure(self) -> SearchReport:
         """Fill what is not there yet, then ask."""
-        kinds = {size: self._prepare(size) for size in self.sizes}
+        kinds = questions.kinds()
+        questions.write(self._questions(), kinds)
+        questions.write(self._questions("first"), [kind for kind in kinds if kind.name == FIRST_KIND])
+        for size in self.sizes:
+            for store in self._stores(size):
+                self._built.setdefault(store, {})[size] = self.builder.build(store, label(size), size)
         asked = self._rounds("search", self._ask)
         behind = self._rounds("search behind the index", self._ask_behind, (OURS,))
         first = self._rounds("first search", self._first, count=self.starts)
@@ -55,15 +59,7 @@ class Search:
             for store in STORES
             if store in self._built
         }
-        return SearchReport(builds, kinds, asked, behind, first)
-
-    def _prepare(self, size: int) -> list[Kind]:
-        kinds = questions.kinds(size)
-        questions.write(self._questions(size), kinds)
-        questions.write(self._questions(size, "first"), [kind for kind in kinds if kind.name == FIRST_KIND])
-        for store in self._stores(size):
-            self._built.setdefault(store, {})[size] = self.builder.build(store, label(size), size)
-        return kinds
+        return SearchReport(self.sizes, builds, kinds, asked, behind, first)
 
     def _stores(self, size: int) -> Iterator[str]:
         for store in STORES:
@@ -97,11 +93,11 @@ class Search:
             return self.processes.run_in(Path(name), store, job)
 
     def _first(self, store: str, size: int, number: int) -> Result:
-        job = Job("first", "", messages=size, member=number, questions=str(self._questions(size, "first")))
+        job = Job("first", "", messages=size, member=number, questions=str(self._questions("first")))
         return self.processes.run_in(self._built[store][size].home, store, job)
 
     def _job(self, size: int) -> Job:
-        return Job("ask", "", messages=size, repeats=self.repeats, questions=str(self._questions(size)))
+        return Job("ask", "", messages=size, repeats=self.repeats, questions=str(self._questions()))
 
-    def _questions(self, size: int, which: str = "all") -> Path:
-        return self.processes.directory / f"questions-{which}-{label(size)}.json"
+    def _questions(self, which: str = "all") -> Path:
+        return self.processes.directory / f"questions-{which}.json"

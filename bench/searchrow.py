@@ -53,19 +53,15 @@ class SearchRow:
 class SearchReport:
     """Everything that was measured about search."""
 
+    sizes: tuple[int, ...]
+    """How many messages were searched, the fewest first."""
     builds: dict[str, dict[int, Result]]
     """What filling each store took, by size."""
-    kinds: dict[int, list[Kind]]
-    """What was asked, by size, the smallest first."""
+    kinds: list[Kind]
     asked: Rounds
     behind: Rounds
     """The same questions while the newest messages were in no index."""
     first: Rounds
-
-    @property
-    def sizes(self) -> list[int]:
-        """How many messages were searched, the fewest first."""
-        return list(self.kinds)
 
     @property
     def largest(self) -> int:
@@ -88,13 +84,13 @@ class SearchReport:
 
     def rows(self) -> list[SearchRow]:
         """A row per kind of query, and one for the first search of a process."""
-        return [*(self._row(kind) for kind in self.kinds[self.largest]), self._first_row()]
+        return [*(self._row(kind) for kind in self.kinds), self._first_row()]
 
     def plain(self) -> dict[str, object]:
         """The rows and what they rest on, as JSON has it; the single results are kept elsewhere."""
         return {
             "rows": [asdict(row) for row in self.rows()],
-            "questions": {label(size): [asdict(kind) for kind in kinds] for size, kinds in self.kinds.items()},
+            "questions": [asdict(kind) for kind in self.kinds],
             "filling": {
                 key_of(store, size): result for store, found in self.builds.items() for size, result in found.items()
             },

@@ -56,11 +56,12 @@ UNTYPABLE = '"“”„«»()*\0'
 
 @dataclass(frozen=True)
 class Query:
-    """What is typed, what it means, and where it is looked for."""
+    """What is typed, what it means, where it is looked for, and in which order."""
 
     typed: str
     tree: Tree
     filters: dict[str, Any]
+    sort: str | None
 
     def admits(self, message: Message) -> bool:
         """Whether the filters let a message through."""
@@ -133,7 +134,7 @@ def _run(random: Random) -> str:
 def query(random: Random, messages: Sequence[Message]) -> Query:
     """A question that some of the messages may answer."""
     tree = _tree(random, messages, random.choice((0, 0, 1, 1, 2, 3)))
-    return Query(render(random, tree), tree, _filters(random, messages))
+    return Query(render(random, tree), tree, _filters(random, messages), random.choice((None, "newest", "oldest")))
 
 
 def _tree(random: Random, messages: Sequence[Message], depth: int) -> Tree:

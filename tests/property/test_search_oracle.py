@@ -7,18 +7,18 @@ import pytest
 from tests.property.naive_search import Branch, Leaf, Message, find, fold, items, parts
 from tests.property.search_oracle import mismatches, smallest
 
-SEEDS = range(1, 15)
+SEEDS = range(1, 11)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_finds_what_the_naive_search_finds(seed: int) -> None:
-    wrong, asked = mismatches(seed)
+    wrong, asked = mismatches(seed, queries=90)
     assert asked > 0
     assert not wrong, f"{wrong[0]}\n{smallest(wrong[0])}"
 
 
 def test_a_store_of_several_batches_does_so_too() -> None:
-    wrong, _ = mismatches(99, messages=1_300, queries=40)
+    wrong, _ = mismatches(99, messages=1_100, queries=20)
     assert not wrong, f"{wrong[0]}\n{smallest(wrong[0])}"
 
 

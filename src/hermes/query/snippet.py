@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import islice
 from unicodedata import normalize
 
 from hermes.query import analyze
@@ -14,7 +15,7 @@ WIDTH = 200
 OPEN, CLOSE, CUT = ">>>", "<<<", "..."
 
 _SLICE = 65_536
-_MAX_SPANS = 200
+_MAX_SPANS = 24
 _MAX_PIECES = 16
 
 Span = tuple[int, int, int]
@@ -42,7 +43,7 @@ def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
         # Slices overlap, so that a match on the border is seen.
         found = _spans_of(text[base : base + _SLICE + WIDTH], wanted)
         if found:
-            return sorted((base + first, base + last, number) for first, last, number in found)[:_MAX_SPANS]
+            return sorted((base + first, base + last, number) for first, last, number in found)
     return []
 
 
@@ -85,9 +86,9 @@ def _fold_one(character: str) -> str:
 
 def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
     for pattern in _patterns(leaf):
-        found = [match.span() for match in pattern.finditer(folded) if match.end() > match.start()]
+        found = [match.span() for match in islice(pattern.finditer(folded), _MAX_SPANS) if match[0]]
         if found:
-            return found[:_MAX_SPANS]
+            return found
     return []
 
 

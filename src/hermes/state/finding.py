@@ -22,11 +22,11 @@ from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
 from hermes.state.walk import SOME_ZONES, Hit, Walk
 
-WINDOW = 400
+WINDOW = 200
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
 FEW = 1_000
 """As many matches are sorted by time without further thought."""
-READ_WINDOW = 160
+READ_WINDOW = 100
 """The same for queries whose matches must be read to be sure."""
 CONTEXT_CHARACTERS = 200
 

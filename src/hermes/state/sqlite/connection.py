@@ -13,6 +13,7 @@ import apsw
 from hermes.errors import InvalidValue
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.rows import MAX_INTEGER, Stored, encode_text
+from hermes.state.sqlite.journal import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
 
@@ -118,10 +119,12 @@ def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def open_writer(path: Path) -> apsw.Connection:
-    """The one writing connection of a process: WAL, every commit on disk before it returns."""
+    """The one writing connection of a process: every commit is on disk before it returns."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    for pragma in ("journal_mode = wal", "synchronous = full", "wal_autocheckpoint = 0", "foreign_keys = on"):
+    # Without a WAL the directory must be synced too, after the journal has been removed.
+    sync = "full" if choose_journal(connection, path) == "wal" else "extra"
+    for pragma in (f"synchronous = {sync}", "wal_autocheckpoint = 0", "foreign_keys = on"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     _set_caches(connection)
     return connection
