@@ -75,14 +75,20 @@ def regular(number: int) -> tuple[str, str]:
     return person(PEOPLE + number)
 
 
-def sessions(messages: int, first: int = 0) -> Iterator[Part]:
-    """Sessions with `messages` messages together, beginning with session `first`; those before it are left out."""
+def sessions(messages: int) -> Iterator[Part]:
+    """Sessions with `messages` messages together, at least a thousand."""
     rare = _places_of_rare_words(messages)
     count = messages // MESSAGES_PER_SESSION
     taken = _taken_sessions(count)
-    for number in range(first, first + count):
-        source, user_id = taken.get(number) or person(number % PEOPLE)
-        yield Part(f"20250101_{number // 10_000:06d}_{number:08x}", source, user_id, _messages(number, rare))
+    for number in range(count):
+        yield _part(number, taken.get(number) or person(number % PEOPLE), rare)
+
+
+def later_sessions(messages: int, after: int) -> Iterator[Part]:
+    """What comes in after an archive of `after` messages: no rare words, and nobody whom a question names."""
+    first = after // MESSAGES_PER_SESSION
+    for number in range(first, first + messages // MESSAGES_PER_SESSION):
+        yield _part(number, person(number % PEOPLE), {})
 
 
 def _taken_sessions(count: int) -> dict[int, tuple[str, str | None]]:
@@ -98,6 +104,10 @@ def _taken_sessions(count: int) -> dict[int, tuple[str, str | None]]:
                 number = (number + 1) % count
             taken[number] = who
     return taken
+
+
+def _part(number: int, who: tuple[str, str | None], rare: dict[int, list[str]]) -> Part:
+    return Part(f"20250101_{number // 10_000:06d}_{number:08x}", *who, _messages(number, rare))
 
 
 def _messages(number: int, rare: dict[int, list[str]]) -> list[Message]:

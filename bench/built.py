@@ -28,7 +28,8 @@ _SOURCES = {
     ),
     WORDS: ("bench/wordfloor.py",),
 }
-_SAMPLE = 200
+_SAMPLE = 1_000
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,14 @@ class Builder:
             (place / _STAMP).write_text(json.dumps(result))
             place.rename(home)
         return Built(home, result)
+
+
+def read_through(home: Path) -> None:
+    """Have the whole database in the system's page cache, so that no search pays for the disk."""
+    for file in home.glob("state.db*"):
+        with file.open("rb", buffering=0) as opened:
+            while opened.read(_BLOCK):
+                pass
 
 
 def copy(home: Path, to: Path) -> None:

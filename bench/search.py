@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench import questions
-from bench.built import Builder, Built, copy
+from bench.built import Builder, Built, copy, read_through
 from bench.job import Job, Result
 from bench.processes import Processes
 from bench.rounds import Rounds
@@ -50,7 +50,9 @@ class Search:
         questions.write(self._questions("first"), [kind for kind in kinds if kind.name == FIRST_KIND])
         for size in self.sizes:
             for store in self._stores(size):
-                self._built.setdefault(store, {})[size] = self.builder.build(store, label(size), size)
+                built = self.builder.build(store, label(size), size)
+                read_through(built.home)
+                self._built.setdefault(store, {})[size] = built
         asked = self._rounds("search", self._ask)
         behind = self._rounds("search behind the index", self._ask_behind, (OURS,))
         first = self._rounds("first search", self._first, count=self.starts)

@@ -71,7 +71,7 @@ WORKLOADS: dict[str, Workload] = {workload.__name__: workload for workload in (b
 
 
 def _add(store: Store, job: Job) -> None:
-    for part in archive.sessions(job.unindexed, first=job.messages // archive.MESSAGES_PER_SESSION):
+    for part in archive.later_sessions(job.unindexed, after=job.messages):
         store.create_session(part.session_id, part.source, part.user_id)
         store.fill(part.session_id, part.messages)
 

@@ -16,8 +16,8 @@ from unicodedata import is_normalized, normalize
 GAP = "¦"
 """Stands between the words of a text and each group of parts; no analyzed text contains it."""
 
-MAX_PARTED = 2_000
-"""How many identifiers of one text are taken apart."""
+MAX_ODD = 10_000
+"""How many different words of one text are tried for being identifiers."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
@@ -46,6 +46,7 @@ _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
 """What follows the letter in `C++` and `F#` is a word of its own."""
 
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_identifier = re.compile("(?<![À-ɏ])[A-Za-z0-9]++(?![À-ɏ])")
 _version = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]++[0-9]++(?:\.[0-9]++)+")
 
 
@@ -69,10 +70,11 @@ def fold(text: str) -> str:
     """A text without the differences that a search ignores: case, accents, width, invisible characters."""
     if text.isascii():
         return text.lower()
-    text = text.casefold()
+    ignored, _, _ = _patterns()
+    # Marks are left out first: normalizing sorts long runs of them, slowly.
+    text = ignored.sub(_as_plain, text.casefold())
     if not is_normalized("NFKD", text):
         text = normalize("NFKD", normalize("NFKD", text).casefold())
-    ignored, _, _ = _patterns()
     return normalize("NFC", ignored.sub(_as_plain, text))
 
 
@@ -84,11 +86,13 @@ def flat(text: str) -> str:
 def stream(text: str) -> str:
     """The words of a text and then their parts, each between two spaces."""
     spelled = _spelled(text)
-    cased = spelled.translate(_ASCII_BREAKS).split()
     if spelled.isascii():
+        cased = spelled.translate(_ASCII_BREAKS).split()
         return f" {' '.join([*cased, *_parts(text, cased)]).lower()} "
     found, singles = _pieces(fold(spelled), at_end=False)
-    return " ".join(["", *found, *_parts(text, cased), *map(GAP.__add__, dict.fromkeys(singles)), ""])
+    return " ".join(
+        ["", *found, *_parts(text, _identifier.findall(text)), *map(GAP.__add__, dict.fromkeys(singles)), ""]
+    )
 
 
 def words(text: str) -> list[str]:
@@ -145,13 +149,13 @@ def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
 def _parts(text: str, cased: list[str]) -> list[str]:
     """The parts of identifiers and versions, each group behind a gap."""
     odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
-    groups = {word: parts for word in odd if (parts := _parts_of(word))}
-    versions: list[str] = []
-    if any(word[-1].isdigit() and f"{word}." in text for word in groups):
+    groups = {word: parts for word in list(odd)[:MAX_ODD] if (parts := _parts_of(word))}
+    if "." in text and any(word[-1].isdigit() for word in groups):
         # The numbers that follow belong to it: what is found by v1.2.3 is found by 1.2.3 too.
-        versions = _version.findall(text)
-    groups |= {version: tuple(_part.findall(version)) for version in versions}
-    return [word.lower() for parts in list(groups.values())[:MAX_PARTED] for word in (GAP, *parts)]
+        for version in _version.findall(text):
+            if version.partition(".")[0] in groups:
+                groups[version] = tuple(_part.findall(version))
+    return [word.lower() for parts in groups.values() for word in (GAP, *parts)]
 
 
 @lru_cache(maxsize=4_096)

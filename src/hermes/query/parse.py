@@ -16,7 +16,7 @@ from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
 
 MAX_TYPED = 100_000
 MAX_LEAVES = 128
-MAX_DEPTH = 24
+MAX_DEPTH = 8
 MAX_WORDS = 64
 """How many words of one phrase are looked for."""
 
@@ -51,7 +51,7 @@ def parse(typed: str) -> Query:
     typed = analyze.readable(typed[:MAX_TYPED])
     tokens = _without_dangling(_scan(typed, repairs), repairs)
     parser = _Parser(tokens, repairs)
-    tree = parser.disjunction(0)
+    tree = parser.disjunction()
     if tree is None and typed.strip():
         # Nothing but punctuation: then that is what is looked for.
         repairs.clear()
@@ -63,15 +63,21 @@ def parse(typed: str) -> Query:
 
 def _scan(typed: str, repairs: list[str]) -> list[_Token]:
     tokens: list[_Token] = []
-    open_groups = 0
-    at = 0
+    open_groups = too_deep = at = 0
     while at < len(typed):
         character = typed[at]
         if _space.match(character):
             at += 1
+        elif character == "(" and open_groups == MAX_DEPTH:
+            repairs.append(f"parentheses deeper than {MAX_DEPTH} are ignored")
+            too_deep += 1
+            at += 1
         elif character == "(":
             tokens.append(_Token("("))
             open_groups += 1
+            at += 1
+        elif character == ")" and too_deep:
+            too_deep -= 1
             at += 1
         elif character == ")" and open_groups:
             tokens.append(_Token(")"))
@@ -154,11 +160,11 @@ class _Parser:
         self._at = 0
         self._leaves = 0
 
-    def disjunction(self, depth: int) -> Node | None:
+    def disjunction(self) -> Node | None:
         """Alternatives."""
         branches = []
         while True:
-            branch = self._conjunction(depth)
+            branch = self._conjunction()
             if branch is not None:
                 branches.append(branch)
             if self._kind() != "OR":
@@ -166,18 +172,18 @@ class _Parser:
             self._at += 1
         return _joined(Or, branches)
 
-    def _conjunction(self, depth: int) -> Node | None:
+    def _conjunction(self) -> Node | None:
         factors = []
         while (kind := self._kind()) not in ("OR", ")", ""):
             if kind == "AND":
                 self._at += 1
                 continue
-            factor = self._factor(depth)
+            factor = self._factor()
             if factor is not None:
                 factors.append(factor)
         return _joined(And, factors)
 
-    def _factor(self, depth: int) -> Node | None:
+    def _factor(self) -> Node | None:
         negations = 0
         while (kind := self._kind()) == "NOT":
             negations += 1
@@ -185,16 +191,14 @@ class _Parser:
         if kind in ("", ")", "AND", "OR"):
             self._repairs.append("NOT has nothing after it")
             return None
-        node = self._group(depth) if kind == "(" else self._leaf()
+        node = self._group() if kind == "(" else self._leaf()
         if node is None or negations % 2 == 0:
             return node
         return node.child if isinstance(node, Not) else Not(node)
 
-    def _group(self, depth: int) -> Node | None:
+    def _group(self) -> Node | None:
         self._at += 1
-        if depth == MAX_DEPTH:
-            self._repairs.append(f"parentheses deeper than {MAX_DEPTH} are ignored")
-        inner = self.disjunction(min(depth + 1, MAX_DEPTH))
+        inner = self.disjunction()
         while self._kind() not in (")", ""):
             self._at += 1
         self._at += 1
@@ -242,7 +246,8 @@ def _literal(typed: str, repairs: list[str]) -> Leaf | None:
     if typed.startswith("*") and inner:
         if not typed.endswith("*"):
             repairs.append(f"{typed} is looked for inside of words")
-        return Part(analyze.fold(inner))
+        if part := analyze.flat(inner):
+            return Part(part)
     if not words:
         repairs.append(f"{typed} has no letters or digits; to look for the characters, put them in quotes")
         return None

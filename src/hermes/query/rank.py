@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
@@ -18,6 +19,9 @@ _LENGTH_SHARE = 0.35
 """How much a long text weighs less. Little: a short question must not beat the answer to it."""
 _RECENCY_SHARE = 0.1
 _TOGETHER = 0.5
+_UNSEEN, _UNSEEN_CHOICE = 0.5, 0.05
+"""What a word counts that is not in the head: it is further down or spelled in another way; as one of several that
+would do, it is more likely not there at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +33,39 @@ class Candidate:
     head: str
 
 
-def ranked(candidates: Sequence[Candidate], wanted: Sequence[Leaf], together: str) -> list[int]:
+def ranked(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: bool = False) -> list[int]:
     """The ids, best first; `candidates` come newest first, which decides between equals.
 
     Words that few of the candidates have weigh more, a word said often weighs more but not in proportion, and so does
     a text that has the whole query in one place.
     """
+    together = " ".join(leaf.text for leaf in wanted)
     needles = [leaf.text for leaf in dict.fromkeys(wanted)]
     heads = [candidate.head[:HEAD].casefold() for candidate in candidates]
     mean_length = sum(map(len, heads)) / max(1, len(heads)) or 1
-    damping = [_SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * len(head) / mean_length) for head in heads]
+    # What was said only in a tool call has an empty head, and is no better for being short.
+    damping = [
+        _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * min(max(len(head) / mean_length, 0.5), 2.0))
+        for head in heads
+    ]
+    unseen = _UNSEEN_CHOICE if is_choice else _UNSEEN
     scores = [0.0] * len(heads)
     for needle in needles:
-        said = [head.count(needle) for head in heads]
+        said = _mentions(heads, needle)
         rarity = log(1 + len(heads) / (1 + len(heads) - said.count(0)))
         for at, often in enumerate(said):
-            weight = often or 0.5  # it is in there, further down or spelled in another way
+            weight = often or unseen
             scores[at] += rarity * weight / (weight + damping[at])
     for age, (candidate, head) in enumerate(zip(candidates, heads, strict=True)):
         scores[age] *= _ROLE_WEIGHT.get(candidate.role, _OTHER_ROLE) * (1 - _RECENCY_SHARE * age / len(heads))
         if len(needles) > 1 and together in head:
             scores[age] *= 1 + _TOGETHER
     return [candidates[at].message_id for at in sorted(range(len(scores)), key=lambda at: (-scores[at], at))]
+
+
+def _mentions(heads: Sequence[str], needle: str) -> list[int]:
+    if len(needle) > 3 or not needle.isascii():
+        return [head.count(needle) for head in heads]
+    # A few letters stand in every text somewhere; only the beginning of a word counts.
+    begins = re.compile(rf"\b{re.escape(needle)}")
+    return [len(begins.findall(head)) for head in heads]

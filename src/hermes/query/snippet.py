@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
 from unicodedata import normalize
@@ -20,12 +20,14 @@ _MAX_PIECES = 16
 
 Span = tuple[int, int, int]
 """Start, end, and which of the wanted leaves it is."""
+Way = Callable[[str], tuple[str, Sequence[int]]]
+"""How a text is folded: to characters, each with the position of the one it came from."""
 
 
 def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
     """About `width` characters of a text around what was looked for, every match between `>>>` and `<<<`."""
     spans = _spans(text, wanted)
-    if not spans and not text.isascii() and (composed := normalize("NFC", text)) != text:
+    if not spans and not text.isascii() and (composed := normalize("NFKC", text)) != text:
         text, spans = composed, _spans(composed, wanted)
     start, end = _window(text, spans, width)
     shown = []
@@ -39,27 +41,36 @@ def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
 
 def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
     """Where the leaves stand: in the first slice of the text that has any of them."""
-    for base in range(0, len(text), _SLICE):
-        # Slices overlap, so that a match on the border is seen.
-        found = _spans_of(text[base : base + _SLICE + WIDTH], wanted)
-        if found:
-            return sorted((base + first, base + last, number) for first, last, number in found)
+    # Lower case is where most is found, and it leaves every character in its place; the rest is folded one by one.
+    for ways in ((_lowered,), (_lowered, _folded)):
+        for base in range(0, len(text), _SLICE):
+            # Slices overlap, so that a match on the border is seen.
+            part = text[base : base + _SLICE + WIDTH]
+            if found := _spans_of(part, wanted, ways):
+                found = found if len(text) > _SLICE or text.isascii() else _spans_of(part, wanted, (_lowered, _folded))
+                return sorted((base + first, base + _whole(part, last), number) for first, last, number in found)
+        if text.isascii():
+            break
     return []
 
 
-def _spans_of(text: str, wanted: Sequence[Leaf]) -> list[Span]:
+def _whole(text: str, end: int) -> int:
+    """The end of a match, with the accents, joiners and skin tones that belong to its last character."""
+    while end < len(text) and not text[end].isascii() and not _fold_one(text[end]):
+        end += 1
+    return end
+
+
+def _spans_of(text: str, wanted: Sequence[Leaf], ways: Sequence[Way]) -> list[Span]:
     found: list[Span] = []
     missing = list(enumerate(wanted))
-    # Lower case is where most is found, and it leaves every character in its place; the rest is folded one by one.
-    for fold in (_lowered, _folded):
-        folded, origin = fold(text)
+    for fold in ways:
+        folded, origin = fold(text) if missing else ("", ())
         for number, leaf in list(missing):
             places = _occurrences(folded, leaf)
             found += [(origin[first], origin[last - 1] + 1, number) for first, last in places]
             if places:
                 missing.remove((number, leaf))
-        if not missing or text.isascii():
-            break
     return found
 
 

@@ -76,3 +76,14 @@ def replaced(node: Node, with_: dict[Leaf, Leaf]) -> Node:
     if isinstance(node, Not):
         return node
     return type(node)(tuple(replaced(child, with_) for child in node.children))
+
+
+def has_choice(node: Node) -> bool:
+    """Whether there are alternatives in it."""
+    match node:
+        case Or():
+            return True
+        case And(children):
+            return any(map(has_choice, children))
+        case _:
+            return False

@@ -13,14 +13,14 @@ from hermes.query.match import Document, matches
 from hermes.query.parse import Query, parse
 from hermes.query.rank import Candidate, ranked
 from hermes.query.snippet import snippet
-from hermes.query.tree import Leaf, Node, Part, Words, leaves, replaced, wanted
+from hermes.query.tree import Leaf, Node, Part, Words, has_choice, leaves, replaced, wanted
 from hermes.state.engine import CATCH_UP, Engine, Index, Reading
 from hermes.state.operations import chunks, placeholders
 from hermes.state.results import Path, SearchResults
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
-from hermes.state.walk import SOME_ZONES, Hit, Walk
+from hermes.state.walk import MAX_STALE, SOME_ZONES, Hit, Walk
 
 WINDOW = 200
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
@@ -65,7 +65,7 @@ def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, u
     current = walk(tree)
     ids = _ordered(current, page)
     first = next(ids, None)
-    if first is None and current.is_complete and (looser := _looser(tree, lambda leaf: _is_absent(walk(leaf)))):
+    if current.is_empty and current.is_complete and (looser := _looser(tree, lambda leaf: _is_absent(walk(leaf)))):
         looser_tree, absent = looser
         inside = walk(looser_tree)
         inside_ids = _ordered(inside, page)
@@ -83,7 +83,7 @@ def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, u
         hits,
         path="scan" if is_degraded else path,
         degraded=is_degraded,
-        complete=current.is_complete,
+        complete=current.is_complete and len(current.coverage.stale) < MAX_STALE,
         repairs=repairs,
         hidden=current.hidden,
     )
@@ -116,7 +116,7 @@ def _by_relevance(walk: Walk) -> Iterator[int]:
     window = [Candidate(hit.message_id, hit.role, hit.head) for hit in islice(hits, size)]
     sought = list(wanted(walk.query))
     walk.wants_heads = False
-    yield from ranked(window, sought, " ".join(leaf.text for leaf in sought))
+    yield from ranked(window, sought, is_choice=has_choice(walk.query))
     for hit in hits:
         yield hit.message_id
 
@@ -128,9 +128,12 @@ def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
     first of those seen so far is the next.
     """
     walk.wants_heads = False
-    few = list(islice(walk.hits(FEW), FEW + 1))
+    hits = walk.hits(FEW)
+    few = list(islice(hits, FEW + 1))
     sign = -1 if newest_first else 1
-    if len(few) <= FEW:
+    if walk.is_damaged:
+        few += hits
+    if len(few) <= FEW or walk.is_damaged:
         yield from (
             hit.message_id for hit in sorted(few, key=lambda hit: (sign * hit.timestamp, sign * hit.message_id))
         )
@@ -142,12 +145,12 @@ def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
         for hit in hits:
             heapq.heappush(seen, (sign * hit.timestamp, sign * hit.message_id))
 
-    see(walk.hits(WINDOW, low=walk.coverage.upto + 1))
+    see(walk.loose_hits())
     for zone in walk.zones(SOME_ZONES, newest_first=newest_first):
         border = sign * (zone.newest if newest_first else zone.oldest)
         while seen and seen[0][0] < border:
             yield sign * heapq.heappop(seen)[1]
-        see(walk.hits(WINDOW, zone.low, zone.high))
+        see(walk.known_hits(FEW, zone.low, zone.high))
         if not walk.is_complete:
             break
     while seen:

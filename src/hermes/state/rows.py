@@ -107,7 +107,7 @@ def decode_content(stored: Any) -> Any:
         if stored.startswith(mark):
             try:
                 return json.loads(stored[len(mark) :])
-            except ValueError:
+            except (ValueError, RecursionError):
                 warn(__name__, "a message's structured content is not valid JSON; showing it as text")
                 return stored
     return stored

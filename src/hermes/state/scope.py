@@ -65,11 +65,11 @@ def names(given: Any, name: str) -> tuple[str, ...] | None:
     values = (given,) if isinstance(given, str) else given
     if not isinstance(values, Iterable) or isinstance(values, bytes | dict):
         raise InvalidValue(f"{name} must be a list of strings, not {type(given).__name__}")
-    listed = tuple(dict.fromkeys(values))
+    listed = list(values)
     for value in listed:
         if not isinstance(value, str):
             raise InvalidValue(f"{name} must be a list of strings; {value!r} is not one")
-    return listed
+    return tuple(dict.fromkeys(listed))
 
 
 def moment(given: Any, name: str) -> float | None:

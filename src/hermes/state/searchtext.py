@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +14,13 @@ MAX_TEXT = 1_000_000
 TOOL_HEAD = 32_768
 TOOL_TAIL = 8_192
 
+MAX_DEPTH = 64
+"""How deep in a JSON value texts are looked for."""
+
 _STRUCTURE = ("type", "index")
 """Keys of content parts and tool calls whose values say how to read the rest, not what was said."""
+
+_data_url = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
 def search_text(role: str, content: Any, tool_name: Any, tool_calls: Any) -> str:
@@ -36,33 +42,40 @@ def _joined(value: Any) -> str:
     return "\n".join(_strings(value))
 
 
-def _strings(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, also in JSON that is kept as text inside it."""
+def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in content parts or tool calls."""
     if isinstance(value, str):
         # A picture in a message is not something that anybody would type.
-        if value and not value.startswith("data:"):
+        if value and not _data_url.match(value):
             yield value
+    elif depth == MAX_DEPTH:
+        return
     elif isinstance(value, dict):
         for key, item in value.items():
             if key == "arguments":
-                yield from _arguments(item)
+                # Models write the arguments of a call as JSON text.
+                yield from _arguments(_parsed(item), depth + 1)
             elif key not in _STRUCTURE:
-                yield from _strings(item)
+                yield from _strings(item, depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _strings(item)
+            yield from _strings(item, depth + 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
 
 
-def _arguments(value: Any) -> Iterator[str]:
-    """The names and values of a call's arguments, which models write as JSON text."""
-    arguments = _parsed(value)
-    if not isinstance(arguments, dict):
-        yield from _strings(arguments)
-        return
-    for name, argument in arguments.items():
-        yield " ".join([str(name), *_strings(argument)])
+def _arguments(value: Any, depth: int) -> Iterator[str]:
+    """The names and values of a call's arguments."""
+    if isinstance(value, dict) and depth < MAX_DEPTH:
+        for name, item in value.items():
+            yield " ".join([str(name), *_arguments(item, depth + 1)])
+    elif isinstance(value, list) and depth < MAX_DEPTH:
+        for item in value:
+            yield from _arguments(item, depth + 1)
+    elif isinstance(value, bool):
+        yield str(value).lower()
+    else:
+        yield from _strings(value, depth)
 
 
 def _parsed(value: Any) -> Any:

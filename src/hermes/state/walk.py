@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from hermes.query.match import Document, matches
@@ -54,6 +55,8 @@ class Walk:
     scope: Scope
     deadline: float
     is_complete: bool = True
+    is_empty: bool = True
+    """Whether nothing has been found so far."""
     is_damaged: bool = False
     wants_heads: bool = True
     """Whether somebody is going to compare what the messages say."""
@@ -74,43 +77,65 @@ class Walk:
         newest = self.tx.value("SELECT MAX(id) FROM messages") or 0
         return newest - self.coverage.upto > BEHIND or len(self.coverage.stale) >= MAX_STALE
 
-    def hits(self, chunk: int, low: int = 1, high: int = MAX_ID) -> Iterator[Hit]:
-        """The matches with low <= id <= high, highest id first."""
+    def hits(self, chunk: int) -> Iterator[Hit]:
+        """All matches, highest id first."""
+        return self._in_time(self._all(chunk))
+
+    def loose_hits(self) -> Iterator[Hit]:
+        """The matches that the index does not answer for."""
+        return self._in_time(chain(self._read(self.coverage.upto + 1, MAX_ID), self._stale_hits()))
+
+    def known_hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
+        """The matches with low <= id <= high that it does answer for, highest id first."""
+        return self._in_time(self._known(chunk, low, min(high, self.coverage.upto)))
+
+    def _in_time(self, hits: Iterator[Hit]) -> Iterator[Hit]:
         try:
-            yield from self._hits(chunk, low, high)
+            for hit in hits:
+                self.is_empty = False
+                yield hit
         except OutOfTime:
             self.is_complete = False
+        except IndexDamaged:
+            self.is_damaged, self.is_complete = True, False
 
-    def _hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
-        at = high
+    def _all(self, chunk: int) -> Iterator[Hit]:
+        at = MAX_ID
         try:
-            for hit in self._known_and_loose(chunk, low, high):
+            for hit in self._merged(chunk):
                 yield hit
                 at = hit.message_id - 1
         except IndexDamaged:
             self.is_damaged = True
             self.deadline += SCAN_S
-            yield from self._read(low, at)
+            yield from self._read(-MAX_ID, at)
 
-    def _known_and_loose(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
+    def _merged(self, chunk: int) -> Iterator[Hit]:
+        """What the index answers for and what it does not, in one order."""
         upto = self.coverage.upto
-        yield from self._read(max(low, upto + 1), high)
-        stale = [each for each in self.coverage.stale if low <= each <= min(high, upto)]
-        out_of_place = iter(self._checked(stale, is_certain=False, with_scope=True))
+        yield from self._read(upto + 1, MAX_ID)
+        out_of_place = self._stale_hits()
         waiting = next(out_of_place, None)
-        known = frozenset(stale)
-        for found in self._candidates(chunk, low, min(high, upto)):
-            ids = [each for each in found.ids if each not in known]
-            if not found.is_scoped:
-                ids = [each for each in ids if each not in self._excluded and self._may_include(each)]
-            for hit in self._checked(ids, is_certain=found.is_certain, with_scope=not found.is_scoped):
-                while waiting is not None and waiting.message_id > hit.message_id:
-                    yield waiting
-                    waiting = next(out_of_place, None)
-                yield hit
+        for hit in self._known(chunk, -MAX_ID, upto):
+            while waiting is not None and waiting.message_id > hit.message_id:
+                yield waiting
+                waiting = next(out_of_place, None)
+            yield hit
         if waiting is not None:
             yield waiting
             yield from out_of_place
+
+    def _stale_hits(self) -> Iterator[Hit]:
+        ids = [each for each in self.coverage.stale if each <= self.coverage.upto]
+        return self._checked(ids, is_certain=False, with_scope=True)
+
+    def _known(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
+        stale = frozenset(self.coverage.stale)
+        for found in self._candidates(chunk, low, high):
+            ids = [each for each in found.ids if each not in stale]
+            if not found.is_scoped:
+                ids = [each for each in ids if each not in self._excluded and self._may_include(each)]
+            yield from self._checked(ids, is_certain=found.is_certain, with_scope=not found.is_scoped)
 
     @cached_property
     def _excluded(self) -> frozenset[int]:

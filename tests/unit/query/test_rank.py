@@ -8,7 +8,7 @@ import pytest
 
 from hermes.query.parse import parse
 from hermes.query.rank import Candidate, ranked
-from hermes.query.tree import wanted
+from hermes.query.tree import has_choice, wanted
 
 FILLER = "the quick brown fox jumps over the lazy dog and then walks home "
 
@@ -22,7 +22,7 @@ def order(query: str, *said: str | tuple[str, str]) -> list[int]:
         Candidate(number, *(each if isinstance(each, tuple) else ("assistant", each)))
         for number, each in enumerate(said)
     ]
-    return ranked(candidates, sought, " ".join(leaf.text for leaf in sought))
+    return ranked(candidates, sought, is_choice=has_choice(tree))
 
 
 def test_nothing_is_ranked_as_nothing() -> None:
@@ -91,3 +91,11 @@ def test_the_order_is_always_the_same_and_has_everyone_once() -> None:
 def test_every_kind_of_query_prefers_more_mentions(query: str) -> None:
     once, often = f"docker timeout {FILLER}", "docker timeout " * 4
     assert order(query, once, often) == [1, 0]
+
+
+def test_both_of_two_alternatives_beat_one_of_them_said_twice() -> None:
+    assert order("docker OR timeout", "docker and docker again here", "docker and timeout again here")[0] == 1
+
+
+def test_a_message_whose_text_is_empty_does_not_beat_one_that_says_the_word() -> None:
+    assert order("docker", "", "", "docker")[0] == 2

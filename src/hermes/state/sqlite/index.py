@@ -38,8 +38,15 @@ class SqliteIndex:
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
         view = cast(View, tx)
-        stale = view.rows("SELECT message_id FROM stale_index ORDER BY message_id DESC LIMIT :limit", limit=max_stale)
-        return Coverage(fulltext.indexed_upto(view), tuple(row[0] for row in stale), fulltext.epoch(view))
+        upto = fulltext.indexed_upto(view)
+        # A message that another program put among those that are indexed has no uid yet.
+        stale = view.rows(
+            """SELECT message_id FROM stale_index
+               UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto ORDER BY 1 DESC LIMIT :limit""",
+            upto=upto,
+            limit=max_stale,
+        )
+        return Coverage(upto, tuple(row[0] for row in stale), fulltext.epoch(view))
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float

@@ -1,0 +1,63 @@
+"""What other programs do to a file, as search sees it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hermes.query import analyze
+from hermes_state import SessionDB
+
+
+def change(path: Path, *statements: str) -> None:
+    connection = apsw.Connection(str(path))
+    try:
+        for statement in statements:
+            connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> SessionDB:
+    """A store of 3 000 indexed messages."""
+    db = SessionDB(tmp_path / "state.db")
+    db.create_session("s", "cli")
+    messages = [{"role": "user", "content": f"lantern {i}", "timestamp": 1000.0 + i} for i in range(3000)]
+    db.append_messages("s", messages)
+    return db
+
+
+def test_more_changed_rows_than_are_looked_at_are_not_called_complete(db: SessionDB) -> None:
+    change(db.db_path, "UPDATE messages SET content = 'newt ' || id")
+    found = db.search_messages("newt", limit=10_000)
+    assert found.degraded
+    assert not found.complete
+
+
+def test_a_message_of_another_time_takes_its_new_place_at_once(db: SessionDB) -> None:
+    change(
+        db.db_path,
+        "UPDATE messages SET timestamp = 99999 WHERE id = 5",
+        "UPDATE messages SET timestamp = 1 WHERE id = 9",
+    )
+    assert [hit["id"] for hit in db.search_messages("lantern", sort="newest", limit=2)] == [5, 3000]
+    assert [hit["id"] for hit in db.search_messages("lantern", sort="oldest", limit=2)] == [9, 1]
+
+
+def test_a_row_that_is_put_among_indexed_ones_is_found_at_once(db: SessionDB) -> None:
+    change(
+        db.db_path,
+        "DELETE FROM messages WHERE id = 7",
+        "INSERT INTO messages (id, session_id, role, content, timestamp) VALUES (7, 's', 'user', 'a newt', 5)",
+        "INSERT INTO messages (id, session_id, role, content, timestamp) VALUES (-3, 's', 'user', 'a newt', 5)",
+    )
+    assert [hit["id"] for hit in db.search_messages("newt")] == [7, -3]
+
+
+def test_many_identifiers_and_many_marks_are_read_in_a_moment() -> None:
+    # Each of these took minutes when the work grew with the square of the length.
+    assert analyze.stream(" ".join(f"user{i}. x" for i in range(100_000))).count(" user ") == analyze.MAX_ODD
+    assert analyze.fold("a" + "\u0301\u0323" * 400_000) == "a"
