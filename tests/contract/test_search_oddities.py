@@ -117,3 +117,48 @@ def test_a_version_is_found_by_its_numbers_whatever_else_is_said(store: SessionD
     found = say(store, "s", "python3.11 here", "python3.11 and utf8.")
     fill()
     assert sorted(ids(store.search_messages("3.11"))) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "is_found"),
+    [
+        ("x ∈ S", "∉", False),
+        ("x ∉ S", "∉", True),
+        ("a = b", '"≠"', False),
+        ("ㅋㅋㅠㅠ 진짜", "ㅋㅋ", True),
+        ("ㅋㅋㅠㅠ 진짜", "ㅠㅠ", True),
+        ("written in C++17", "C++", True),
+        ("foo\u200bbar", "foobar", True),
+    ],
+)
+def test_what_looks_alike_is_told_apart_and_what_is_alike_is_not(
+    store: SessionDBProvider, fill: Any, text: str, question: str, *, is_found: bool
+) -> None:
+    found = say(store, "s", text)
+    fill()
+    assert ids(store.search_messages(question)) == (found if is_found else [])
+
+
+@pytest.mark.parametrize(("text", "question"), [("👍🏽& yes", "👍🏽&"), ("go →( on", '"→("'), ("ﾊﾟﾝ da", "パン")])
+def test_every_match_is_marked(store: SessionDBProvider, text: str, question: str) -> None:
+    start(store, "s")
+    say(store, "s", text)
+    assert ">>>" in store.search_messages(question)[0]["snippet"]
+
+
+def test_nobody_hears_how_much_of_others_is_hidden(store: SessionDBProvider, fill: Any) -> None:
+    start(store, "mine", source="telegram", user_id="a")
+    start(store, "theirs", source="telegram", user_id="b")
+    (first,) = say(store, "theirs", "a lantern")
+    store.rewind_to_message("theirs", first)
+    fill()
+    assert store.search_messages("lantern", owner="telegram:a").hidden == {}
+
+
+def test_a_search_for_the_oldest_that_runs_out_of_time_does_not_begin_with_the_newest(store: SessionDBProvider) -> None:
+    start(store, "s")
+    for _ in range(4):
+        store.append_messages("s", [{"role": "user", "content": "lantern"} for _ in range(1_000)])
+    found = ids(store.search_messages("lantern", sort="oldest", limit=5, budget_s=0.0))
+    assert found == sorted(found)
+    assert max(found, default=0) < 1_000

@@ -286,7 +286,7 @@ def _kind(character: str) -> str:
 @cache
 def _is_ignored(character: str) -> bool:
     category, name = unicodedata.category(character), unicodedata.name(character, "")
-    if name == "ARABIC TATWEEL" or (category == "Cf" and character != "\u200b"):
+    if name == "ARABIC TATWEEL" or category == "Cf":
         return True
     return category in ("Mn", "Me", "Sk") and name.startswith(_INVISIBLE_MARKS) and "SOUND MARK" not in name
 

@@ -32,8 +32,8 @@ _SYMBOLS = (
     "\u3012\u3013\u3030\u303d-\u303f\u3200-\u33ff\U0001f000-\U0001f3fa\U0001f400-\U0001faff\U0001fb00-\U0001fbff"
 )
 _IGNORED = (
-    "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
-    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u200c-\u200f\u202a-\u202e"
+    "\u00ad\u0300-\u0337\u0339-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u206f\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff"
 )
 """Accents, vowel points, variation selectors, skin tones and invisible controls."""
@@ -41,10 +41,12 @@ _IGNORED = (
 _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ŧ": "t"}
 _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 
-_language = re.compile(r"(?<=[A-Za-z])(\+\+|#)(?![\w+#])")
+_language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![\w+#])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
+SPELLED = frozenset(_LANGUAGE_MARKS.values())
 """What follows the letter in `C++` and `F#` is a word of its own."""
 
+_jamo = re.compile("([\u3131-\u318e]+)")
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _identifier = re.compile("(?<![À-ɏ])[A-Za-z0-9]++(?![À-ɏ])")
 _version = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]++[0-9]++(?:\.[0-9]++)+")
@@ -74,7 +76,7 @@ def fold(text: str) -> str:
     # Marks are left out first: normalizing sorts long runs of them, slowly.
     text = ignored.sub(_as_plain, text.casefold())
     if not is_normalized("NFKD", text):
-        text = normalize("NFKD", normalize("NFKD", text).casefold())
+        text = "".join(map(_decomposed, _jamo.split(text))) if _jamo.search(text) else _decomposed(text)
     return normalize("NFC", ignored.sub(_as_plain, text))
 
 
@@ -117,6 +119,11 @@ def is_unspaced(character: str) -> bool:
     return unspaced.match(character) is not None
 
 
+def _decomposed(text: str) -> str:
+    # Single Korean letters would be put together to syllables that nobody wrote.
+    return text if _jamo.match(text) else normalize("NFKD", normalize("NFKD", text).casefold())
+
+
 def _as_plain(found: re.Match[str]) -> str:
     return _LETTERS.get(found[0], "")
 
@@ -124,7 +131,7 @@ def _as_plain(found: re.Match[str]) -> str:
 def _spelled(text: str) -> str:
     if "#" not in text and "++" not in text:
         return text
-    return _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[1]]} ", text)
+    return _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
 
 
 def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:

@@ -6,6 +6,7 @@ import re
 from functools import cached_property, lru_cache
 
 from hermes.query import analyze
+from hermes.query.analyze import GAP, SPELLED
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 _CACHED_TEXT = 4_096
@@ -25,9 +26,14 @@ class Document:
         return _recent_stream(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stream(self.text)
 
     @cached_property
+    def folded(self) -> str:
+        """Its folded characters, as they are cut into words."""
+        return analyze.fold(self.text)
+
+    @cached_property
     def flat(self) -> str:
         """Its folded characters."""
-        return analyze.flat(self.text)
+        return " ".join(self.folded.split())
 
     def has_words(self, leaf: Words) -> bool:
         """Whether the words stand side by side in it."""
@@ -38,6 +44,8 @@ class Document:
                 return False
             if leaf.prefix and re.search(rf"(?<![a-z0-9]){leaf.words[0]}", lowered):
                 return True
+        elif not self.text.isascii() and not all(word.strip(GAP) in self.folded for word in set(leaf.words) - SPELLED):
+            return False
         return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream
 
     def has_part(self, leaf: Part) -> bool:

@@ -110,7 +110,7 @@ def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
     if isinstance(leaf, Part):
         return (re.compile(literal),)
     pieces = [re.escape(piece) for piece in re.split(r"[\W_]+", leaf.text) if piece][:_MAX_PIECES]
-    loose = r"[\W_]*".join(pieces) or literal
+    loose = r"[\W_]*".join(pieces or map(re.escape, leaf.words))
     return tuple(re.compile(form) for form in (_bounded(literal, leaf), _bounded(loose, leaf), loose))
 
 

@@ -20,8 +20,10 @@ from hermes.state.results import Path, SearchResults
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
-from hermes.state.walk import MAX_STALE, SOME_ZONES, Hit, Walk
+from hermes.state.walk import BACKLOG, MAX_STALE, SOME_ZONES, Hit, Walk
 
+BUDGET_S, PART_BUDGET_S = 0.09, 0.14
+"""How long a search may take; one for parts of words reads most of what their trigrams find."""
 WINDOW = 200
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
 FEW = 1_000
@@ -29,6 +31,8 @@ FEW = 1_000
 READ_WINDOW = 100
 """The same for queries whose matches must be read to be sure."""
 CONTEXT_CHARACTERS = 200
+LONG_TEXT = 65_536
+"""Longer texts are not checked once more before they are given out; that would take longer than finding them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Page:
     limit: int
     offset: int
     order: str
-    budget_s: float
+    budget_s: float | None
 
 
 def find(engine: Engine, query: str, scope: Scope, page: Page) -> SearchResults:
@@ -56,7 +60,10 @@ def find(engine: Engine, query: str, scope: Scope, page: Page) -> SearchResults:
 def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, unwell: list[int]) -> SearchResults:
     assert asked.tree is not None
 
-    deadline = time.monotonic() + page.budget_s
+    budget_s = page.budget_s
+    if budget_s is None:
+        budget_s = PART_BUDGET_S if any(isinstance(leaf, Part) for leaf in leaves(asked.tree)) else BUDGET_S
+    deadline = time.monotonic() + budget_s
 
     def walk(tree: Node) -> Walk:
         return Walk(tx, index, tree, scope, deadline)
@@ -77,7 +84,7 @@ def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, u
     path: Path = "substring" if is_inside else "words"
     hits = _shown(tx, tree, scope, chain(() if first is None else (first,), ids), page.limit)
     is_degraded = current.is_damaged or current.is_behind
-    if is_degraded:
+    if is_degraded or current.backlog > BACKLOG:
         unwell.append(current.coverage.epoch if current.is_damaged else CATCH_UP)
     return SearchResults(
         hits,
@@ -128,12 +135,15 @@ def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
     first of those seen so far is the next.
     """
     walk.wants_heads = False
+    deadline, walk.deadline = walk.deadline, walk.deadline - walk.time_left() * 2 / 3
     hits = walk.hits(FEW)
     few = list(islice(hits, FEW + 1))
+    is_known = walk.is_complete
+    walk.deadline, walk.is_complete = max(deadline, walk.deadline), True
     sign = -1 if newest_first else 1
     if walk.is_damaged:
         few += hits
-    if len(few) <= FEW or walk.is_damaged:
+    if (len(few) <= FEW and is_known) or walk.is_damaged:
         yield from (
             hit.message_id for hit in sorted(few, key=lambda hit: (sign * hit.timestamp, sign * hit.message_id))
         )
@@ -152,9 +162,11 @@ def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
             yield sign * heapq.heappop(seen)[1]
         see(walk.known_hits(FEW, zone.low, zone.high))
         if not walk.is_complete:
+            # What lies behind this zone is not next: there may be others before it.
+            last = (sign * zone.oldest, -zone.low) if newest_first else (zone.newest, zone.high)
+            seen = [each for each in seen if each <= last]
             break
-    while seen:
-        yield sign * heapq.heappop(seen)[1]
+    yield from (sign * message_id for _, message_id in sorted(seen))
 
 
 def _shown(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit: int) -> list[Row]:
@@ -168,7 +180,7 @@ def _shown(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit: int
             if row is None or not scope.admits(row["role"], row["session_id"], row["source"], row.pop("owner")):
                 continue
             text = row.pop("text")
-            if matches(tree, Document(text)):
+            if len(text) > LONG_TEXT or matches(tree, Document(text)):
                 hits.append({**row, "snippet": snippet(text, sought)})
     _add_context(tx, hits, scope)
     return hits

@@ -9,8 +9,6 @@ from hermes.state.operations import Operations
 from hermes.state.results import SearchResults
 from hermes.state.rows import count, flag, optional_number, optional_text
 
-BUDGET_S = 0.09
-
 
 class Search(Operations):
     """Operations that look for messages."""
@@ -52,12 +50,11 @@ class Search(Operations):
             until=moment(until, "until"),
             include_inactive=bool(flag(include_inactive, "include_inactive")),
         )
-        budget = optional_number(budget_s, "budget_s")
         page = Page(
             limit=max(0, count(limit, "limit")),
             offset=max(0, count(offset, "offset")),
             order=_order(sort),
-            budget_s=max(0.0, BUDGET_S if budget is None else budget),
+            budget_s=optional_number(budget_s, "budget_s"),
         )
         return find(self._engine, optional_text(query, "query") or "", scope, page)
 

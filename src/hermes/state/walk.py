@@ -23,13 +23,14 @@ from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
 
 MAX_ID = 2**63 - 1
-BEHIND = 8_192
+BACKLOG, BEHIND = 1_024, 8_192
+"""As many messages may wait for the index: for more there is extra time, and with many more a search says so."""
 MAX_STALE = 2_000
 """How many changed messages are looked at one by one."""
 SCAN_S = 1.0
 """How much longer a search may take that has to read messages because the index does not know them."""
 SOME_ZONES, ALL_ZONES = 64, 8_192
-_LOOSE_CHUNK = 512
+_LOOSE_CHUNK, _LOOSE_STEP = 128, 16
 
 _WHOLE = "m.role, m.content, m.tool_name, m.tool_calls"
 _ROLE = "m.role, NULL, NULL, NULL"
@@ -63,7 +64,7 @@ class Walk:
     hidden: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        if self.is_behind:
+        if self.backlog > BACKLOG:
             self.deadline += SCAN_S
 
     @cached_property
@@ -72,10 +73,14 @@ class Walk:
         return self.index.coverage(self.tx, MAX_STALE)
 
     @cached_property
+    def backlog(self) -> int:
+        """How many messages wait for the index, about."""
+        return (self.tx.value("SELECT MAX(id) FROM messages") or 0) - self.coverage.upto
+
+    @property
     def is_behind(self) -> bool:
         """Whether more messages wait for the index than ever do when all is well."""
-        newest = self.tx.value("SELECT MAX(id) FROM messages") or 0
-        return newest - self.coverage.upto > BEHIND or len(self.coverage.stale) >= MAX_STALE
+        return self.backlog > BEHIND or len(self.coverage.stale) >= MAX_STALE
 
     def hits(self, chunk: int) -> Iterator[Hit]:
         """All matches, highest id first."""
@@ -83,7 +88,7 @@ class Walk:
 
     def loose_hits(self) -> Iterator[Hit]:
         """The matches that the index does not answer for."""
-        return self._in_time(chain(self._read(self.coverage.upto + 1, MAX_ID), self._stale_hits()))
+        return self._in_time(chain(self._tail(), self._stale_hits()))
 
     def known_hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
         """The matches with low <= id <= high that it does answer for, highest id first."""
@@ -113,7 +118,7 @@ class Walk:
     def _merged(self, chunk: int) -> Iterator[Hit]:
         """What the index answers for and what it does not, in one order."""
         upto = self.coverage.upto
-        yield from self._read(upto + 1, MAX_ID)
+        yield from self._tail()
         out_of_place = self._stale_hits()
         waiting = next(out_of_place, None)
         for hit in self._known(chunk, -MAX_ID, upto):
@@ -124,6 +129,16 @@ class Walk:
         if waiting is not None:
             yield waiting
             yield from out_of_place
+
+    def _tail(self) -> Iterator[Hit]:
+        """The matches among the newest messages. They may not take all the time there is: the index is asked too."""
+        deadline, self.deadline = self.deadline, (time.monotonic() + self.deadline) / 2
+        try:
+            yield from self._read(self.coverage.upto + 1, MAX_ID)
+        except OutOfTime:
+            self.is_complete = False
+        finally:
+            self.deadline = deadline
 
     def _stale_hits(self) -> Iterator[Hit]:
         ids = [each for each in self.coverage.stale if each <= self.coverage.upto]
@@ -202,11 +217,12 @@ class Walk:
                 high=high,
                 limit=_LOOSE_CHUNK,
             )
-            yield from self._admitted(rows)
+            for at in range(0, len(rows), _LOOSE_STEP):
+                yield from self._admitted(rows[at : at + _LOOSE_STEP])
+                self._look_at_the_clock()
             if len(rows) < _LOOSE_CHUNK:
                 return
             high = rows[-1][0] - 1
-            self._look_at_the_clock()
 
     def _checked(self, ids: Sequence[int], *, is_certain: bool, with_scope: bool) -> Iterator[Hit]:
         """Candidates of the index in their order, without those that are hidden, of another time or do not match."""
@@ -242,9 +258,14 @@ class Walk:
                     continue
                 head = text[:HEAD]
             if not active and not self.scope.include_inactive:
-                self.hidden["rewound"] += 1
+                # The index may still say that it is one person's when it has become another's.
+                self.hidden["rewound"] += with_scope or self.scope.owner is None
                 continue
             yield Hit(message_id, timestamp, role, head)
+
+    def time_left(self) -> float:
+        """How many seconds this search still has."""
+        return max(0.0, self.deadline - time.monotonic())
 
     def _look_at_the_clock(self) -> None:
         if time.monotonic() > self.deadline:

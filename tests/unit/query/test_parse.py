@@ -202,7 +202,7 @@ def test_operators_that_join_nothing_are_dropped_and_small_ones_are_words(typed:
         ("(foo(bar) baz)", "(foo_bar & baz)"),
         ("C++", "c_⧺"),
         ("c#", "c_♯"),
-        ("C++11", "c_11"),
+        ("C++11", "c_⧺_11"),
         ("de*ploy", "de_ploy"),
         ("ＡＢＣ", "abc"),
         ("Straße", "strasse"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import cast
 
 import apsw
@@ -30,6 +31,8 @@ READING_COST = 3_000
 """FTS5's work grows with the share of messages that match, reading's with its inverse; they meet where the share
 squared, times the number of messages, is this."""
 UNLIMITED = -1
+FORM = "0002_search"
+"""The addition to the schema that gave the index its form."""
 
 
 class SqliteIndex:
@@ -38,7 +41,7 @@ class SqliteIndex:
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
         view = cast(View, tx)
-        upto = fulltext.indexed_upto(view)
+        upto = fulltext.indexed_upto(view) if _is_ours(view) else 0
         # A message that another program put among those that are indexed has no uid yet.
         stale = view.rows(
             """SELECT message_id FROM stale_index
@@ -53,22 +56,22 @@ class SqliteIndex:
     ) -> Iterator[Found]:
         """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         view = cast(View, tx)
-        hurry = deadline
+        patience = inf
         prefixes = [leaf.words[-1] for leaf in leaves(query) if isinstance(leaf, Words) and leaf.prefix]
         shortest = min(map(len, prefixes), default=0)
         if 0 < shortest < 3 and _is_better_read(view, query, scope, low, high):
             query = _without_prefixes(query)
         elif shortest:
-            hurry = min(deadline, time.monotonic() + PREFIX_S)
+            patience = PREFIX_S
         while low <= high:
             try:
-                with _until(view, hurry):
+                with _until(view, deadline, patience):
                     found = _find(view, query, scope, low, high, limit)
             except OutOfTime:
-                if hurry == deadline:
+                if patience == inf or time.monotonic() > deadline:
                     raise
                 # So many words begin like this that reading messages is the faster way.
-                query, hurry = _without_prefixes(query), deadline
+                query, patience = _without_prefixes(query), inf
                 continue
             yield found
             high = found.reached - 1
@@ -96,6 +99,11 @@ class SqliteIndex:
             **values,
         )
         return [Zone(*row) for row in rows]
+
+
+def _is_ours(view: View) -> bool:
+    """Whether the index has the form of today: a file that is only read may have an older one."""
+    return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=FORM) is not None
 
 
 def _find(view: View, query: Node, scope: Scope, low: int, high: int, limit: int) -> Found:
@@ -167,10 +175,16 @@ def _matches(view: View, table: str, expression: str, low: int, high: int, limit
 
 
 @contextmanager
-def _until(view: View, deadline: float) -> Iterator[None]:
-    """Stop a query at its deadline, and tell a damaged index from other failures."""
+def _until(view: View, deadline: float, patience_s: float) -> Iterator[None]:
+    """Stop a query at its deadline or when it has worked too long, and tell a damaged index from other failures."""
     connection = view.connection
-    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+    # Work is counted in time on the processor: a busy machine makes nothing harder to find.
+    work_until = time.thread_time() + patience_s
+
+    def is_over() -> bool:
+        return time.monotonic() > deadline or (patience_s < inf and time.thread_time() > work_until)
+
+    connection.set_progress_handler(is_over, STEPS_BETWEEN_LOOKS)
     try:
         yield
     except apsw.InterruptError:

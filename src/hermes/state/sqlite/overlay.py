@@ -55,9 +55,7 @@ def show_as_current(view: View, schema_sql: str) -> None:
     wanted = apsw.Connection(":memory:")
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
-    for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%'"):
-        if name.startswith("sqlite_"):
-            continue
+    for name, sql in _tables(model):
         present = _columns(view, name)
         if not present:
             view.run(sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
@@ -72,6 +70,21 @@ def show_as_current(view: View, schema_sql: str) -> None:
         ]
         view.run(f"CREATE TEMP VIEW {name} AS SELECT {', '.join(chosen)} FROM main.{name} s")
     wanted.close()
+
+
+def add_missing_tables(view: View, schema_sql: str) -> None:
+    """Give a file of ours that lacks a later addition its tables, empty."""
+    wanted = apsw.Connection(":memory:")
+    wanted.execute(schema_sql).fetchall()
+    for name, sql in _tables(View(wanted)):
+        if not _columns(view, name):
+            view.run(sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+    wanted.close()
+
+
+def _tables(model: View) -> list[tuple[str, str]]:
+    rows = model.rows("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%'")
+    return [(name, sql) for name, sql in rows if not name.startswith("sqlite_")]
 
 
 def _find_chains(view: View, present: set[str]) -> None:

@@ -130,7 +130,9 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
             inspection = _inspect(view, path)
             if inspection.min_reader > FORMAT:
                 raise StoreTooNew(f"{path} was written by a newer version of Hermes")
-            if inspection.standing not in (Standing.CURRENT, Standing.OURS):
+            if inspection.standing is Standing.OURS:
+                overlay.add_missing_tables(view, schema_sql())
+            elif inspection.standing is not Standing.CURRENT:
                 overlay.show_as_current(view, schema_sql())
         except BaseException:
             connection.close()
