@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 if TYPE_CHECKING:
     from hermes.query.tree import Node
     from hermes.state.scope import Scope
+    from hermes.state.spool import Spool
 
 T = TypeVar("T")
 
@@ -152,6 +153,11 @@ class Engine(Protocol):
     @property
     def index(self) -> Index:
         """How messages are found in it."""
+        ...
+
+    @property
+    def spool(self) -> Spool:
+        """Where messages wait that cannot be stored now."""
         ...
 
     def read(self, work: Callable[[Reading], T], /) -> T:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from hermes.errors import InvalidValue
+from hermes.errors import HermesError, InvalidValue, MessageSpooled
 from hermes.ids import OWN_UID
+from hermes.log import inform, warn
 from hermes.state.conversation import project
 from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
@@ -19,7 +20,8 @@ from hermes.state.rows import (
     message_row,
     one_line,
 )
-from hermes.state.sessions import settle_chain, tick, touch_chain
+from hermes.state.sessions import insert_session, new_session, session_exists, settle_chain, tick, touch_chain
+from hermes.state.spool import WORTH_KEEPING
 
 
 class Messages(Operations):
@@ -69,14 +71,50 @@ class Messages(Operations):
             self._clock(),
         )
         identifier(session_id, "session_id")
-        return self._engine.write(lambda tx: add_messages(tx, session_id, [message])[0])
+        return self._store(session_id, [message])[0]
 
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Store several messages, dicts of append_message's arguments, in one transaction and answer their ids."""
         identifier(session_id, "session_id")
         now = self._clock()
         prepared = [draft(checked(message), now) for message in messages]
-        return self._engine.write(lambda tx: add_messages(tx, session_id, prepared))
+        return self._store(session_id, prepared)
+
+    def _store(self, session_id: str, messages: list[Draft]) -> list[int]:
+        """Store messages, or keep them safe for later and say so."""
+        try:
+            ids = self._engine.write(lambda tx: add_messages(tx, session_id, messages))
+        except WORTH_KEEPING as exc:
+            if not messages:
+                raise
+            try:
+                self._engine.spool.keep(session_id, messages)
+            except OSError:
+                raise exc from None  # there is no room for it either
+            raise MessageSpooled(
+                messages[-1].values["uid"], f"not stored yet, but safe in {self._engine.spool.path}: {exc.message}"
+            ) from exc
+        if self._engine.spool.is_waiting:
+            self._store_spooled()
+        return ids
+
+    def _store_spooled(self) -> None:
+        """Store what had to wait, if anything; what cannot be stored now goes on waiting."""
+        try:
+            count = self._engine.spool.replay(self._store_again)
+        except (HermesError, OSError) as exc:
+            warn(__name__, "messages go on waiting in %s: %s", self._engine.spool.path, exc)
+        else:
+            if count:
+                inform(__name__, "%s messages that had to wait in %s are stored", count, self._engine.spool.path)
+
+    def _store_again(self, session_id: str, messages: list[Draft]) -> None:
+        def store(tx: Transaction) -> None:
+            if not session_exists(tx, session_id):
+                insert_session(tx, new_session(session_id, "unknown", messages[0].values["timestamp"]))
+            add_messages(tx, session_id, messages)
+
+        self._engine.write(store)
 
     def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
         """Put another transcript in the place of a session's messages; on failure the old one stays."""

@@ -52,6 +52,8 @@ class SessionDBProvider(
     def __init__(self, engine: Engine, clock: Clock = system_clock) -> None:
         self._engine = engine
         self._clock = clock
+        if not engine.read_only and engine.spool.is_waiting:
+            self._store_spooled()
 
     @property
     def read_only(self) -> bool:

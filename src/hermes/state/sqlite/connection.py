@@ -139,6 +139,15 @@ def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
     return connection
 
 
+def close_leaving(connection: apsw.Connection) -> None:
+    """Close a connection without touching the files beside its database.
+
+    The last one to close a file removes its log by name, and the name may stand for the log of another file by now.
+    """
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    connection.close()
+
+
 def _set_caches(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA cache_size = -16384").fetchall()
     connection.execute("PRAGMA temp_store = memory").fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TypeVar, cast
 
 from hermes.errors import StoreClosed
 from hermes.state.engine import Index, Reading, Transaction
+from hermes.state.spool import Spool
 from hermes.state.sqlite import shared
 from hermes.state.sqlite.connection import View
 
@@ -31,6 +33,11 @@ class SqliteEngine:
         self._give_back = weakref.finalize(self, shared.release, self._store)
         self._give_back.atexit = False
         self.read_only = self._store.read_only
+
+    @cached_property
+    def spool(self) -> Spool:
+        """Where messages wait that cannot be stored now."""
+        return Spool(Path(f"{os.path.realpath(self.path)}.spool"))
 
     @cached_property
     def index(self) -> Index:

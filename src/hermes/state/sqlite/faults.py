@@ -36,6 +36,12 @@ _SENTENCES: dict[type[errors.StoreError], str] = {
 }
 
 
+class FileReplaced(errors.StoreUnavailable):
+    """The file that is open is no longer the one at its path: it was moved, removed or restored."""
+
+    advice = "open the store again"
+
+
 def is_busy(exc: BaseException) -> bool:
     """Whether trying again may help because somebody else holds a lock."""
     return isinstance(exc, apsw.BusyError | apsw.LockedError)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import apsw
 
 from hermes.errors import StoreClosed
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, close_leaving
 
 MAX_IDLE = 4
 CLOSE_PATIENCE_S = 10.0
@@ -34,7 +34,9 @@ class Readers:
         try:
             view.run("BEGIN")
             yield view
-            view.run("ROLLBACK")
+            # An index so damaged that SQLite ran out of memory over it has ended the transaction already.
+            if view.connection.in_transaction:
+                view.run("ROLLBACK")
         finally:
             self._give_back(view)
 
@@ -45,13 +47,16 @@ class Readers:
             time.sleep(0.001)
         return not self._lent
 
-    def close(self) -> None:
+    def close(self, *, leaving: bool = False) -> None:
         """Close every connection, those that are lent when they come back."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
         for view in idle:
-            view.connection.close()
+            if leaving:
+                close_leaving(view.connection)
+            else:
+                view.connection.close()
         self.are_unused_within(CLOSE_PATIENCE_S)
 
     def _take(self) -> View:

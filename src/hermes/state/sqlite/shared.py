@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes.errors import StoreClosed, StoreUnavailable
+from hermes.log import warn
 from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.faults import FileReplaced
 from hermes.state.sqlite.store import Store
 
 T = TypeVar("T")
@@ -63,6 +65,8 @@ class SharedStore:
             except StoreClosed:
                 if store is self._store:
                     raise
+            except FileReplaced:
+                self._open_anew(store)
 
     def write(self, work: Callable[[View], T], timeout_s: float) -> T:
         """Run `work` in a durable transaction."""
@@ -74,6 +78,19 @@ class SharedStore:
                 # Closed for a fork while this thread was on its way: nothing was done yet.
                 if store is self._store:
                     raise
+            except FileReplaced:
+                self._open_anew(store)
+
+    def _open_anew(self, store: Store) -> None:
+        """Give up a file that is not at its path any more, once for all who notice."""
+        with self._opening:
+            if self._store is not store:
+                return
+            self._store = None
+        warn(
+            __name__, "%s was moved, removed or replaced while it was open; going on with what is there now", self.path
+        )
+        store.abandon()
 
     def close(self) -> None:
         """Close the connections; the last one out tidies the WAL."""

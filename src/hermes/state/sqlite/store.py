@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,8 +15,8 @@ import apsw
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, rebuild, schema
-from hermes.state.sqlite.connection import View, open_reader
-from hermes.state.sqlite.faults import is_busy, translate
+from hermes.state.sqlite.connection import View, close_leaving, open_reader
+from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.readers import Readers
 from hermes.state.sqlite.writer import Writer
@@ -27,6 +28,7 @@ WAL_LIMIT_PAGES = 16_384
 READ_BUDGET_S = 10.0
 FORK_PATIENCE_S = 5.0
 CLOSE_BATCHES = 16
+DAMAGE_PAUSE_S = 5.0
 BACKLOG = 8 * fulltext.BATCH
 """More unindexed messages than this are indexed in the background."""
 
@@ -45,6 +47,11 @@ class Store:
         self._backfill: threading.Thread | None = None
         self._backfill_lock = threading.Lock()
         self._closing = False
+        self._identity: tuple[int, int] | None = None
+        self._damage: StoreCorrupt | None = None
+        self._damage_until = 0.0
+        self._log = Path(f"{path}-wal")
+        self._log_identity: tuple[int, int] | None = None
         try:
             opened = schema.open_for_writing(path) if writable else None
             if opened is not None:
@@ -53,6 +60,7 @@ class Store:
                     opened.connection,
                     opened.lock,
                     translate=self.translate,
+                    confirm=self._confirm_file,
                     after_commit=self._after_commit,
                 )
                 self._active = self.writer.active
@@ -64,6 +72,7 @@ class Store:
                     self._start_backfill(self._index_backlog)
             else:
                 self.readers = Readers(schema.reader_factory(path))
+            self._identity = _identity_of(path)
         except apsw.Error as exc:
             raise self.translate(exc) from exc
         except OSError as exc:
@@ -80,6 +89,7 @@ class Store:
         view = getattr(self._active, "view", None)
         if view is not None:
             return work(view)
+        self._confirm_file()
         deadline = time.monotonic() + READ_BUDGET_S
         while True:
             try:
@@ -100,14 +110,25 @@ class Store:
             raise StoreReadOnly(f"{self.path} was opened for reading only", hint=schema.read_only_hint(self.path))
         if getattr(self._active, "view", None) is self.writer.view:
             return work(self.writer.view)
+        if self._damage is not None and time.monotonic() < self._damage_until:
+            self._confirm_file()  # perhaps it has been repaired
+            raise StoreCorrupt(self._damage.message, hint=self._damage.hint)
         try:
             return self.writer.write(work, timeout_s)
         except StoreError as exc:
             # Deleting a message also deletes it from the index; a damaged index must not keep it alive.
             may_be_the_index = type(exc) in (StoreError, StoreCorrupt, StoreUnavailable)
             if not may_be_the_index or not self._start_index_over(timeout_s):
+                if isinstance(exc, StoreCorrupt):
+                    self._note_damage(exc)
                 raise
         return self.writer.write(work, timeout_s)
+
+    def _note_damage(self, exc: StoreCorrupt) -> None:
+        """Leave damaged data alone for a while; the next write after that tries again."""
+        if self._damage is None:
+            warn(__name__, "%s", exc)
+        self._damage, self._damage_until = exc, time.monotonic() + DAMAGE_PAUSE_S
 
     def _start_index_over(self, timeout_s: float) -> bool:
         """Empty the index if that is what is damaged, and have it rebuilt."""
@@ -125,6 +146,11 @@ class Store:
             self._start_backfill(self._index_backlog)
         return is_empty
 
+    def _confirm_file(self) -> None:
+        """Refuse to go on with a file that is not at its path any more: nobody else would ever see what it gets."""
+        if self._identity is not None and _identity_of(self.path) != self._identity:
+            raise FileReplaced(f"{self.path} has been moved, removed or replaced while it was open")
+
     def _after_commit(self, view: View) -> None:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
         try:
@@ -139,6 +165,8 @@ class Store:
                 break
             self._index(view)
         self._commits += 1
+        if self._log_identity is None:
+            self._log_identity = _identity_of(self._log)
         if self._commits % CHECKPOINT_EVERY_N_WRITES == 0:
             self._checkpoint(view)
 
@@ -245,12 +273,36 @@ class Store:
             self.lock.close()
         self.writer.view.connection.close()
 
+    def abandon(self) -> None:
+        """Close everything and leave the path alone: its log belongs to another file now."""
+        self._closing = True
+        if self._backfill is not None and self._backfill is not threading.current_thread():
+            self._backfill.join()
+        self.readers.close(leaving=True)
+        if self.writer is not None and self.lock is not None:
+            if self.writer.close(lambda _: None):
+                self.lock.close()
+            close_leaving(self.writer.view.connection)
+        if self._log_identity is not None and _identity_of(self._log) == self._log_identity:
+            # SQLite would take the log of the file that was here for that of the file that is here now.
+            stamp = time.strftime("%Y%m%d_%H%M%S")
+            self._log.replace(f"{self.path}.left-{stamp}-wal")
+            Path(f"{self.path}-shm").unlink(missing_ok=True)
+
     def _finish(self, view: View) -> None:
         for _ in range(CLOSE_BATCHES):
             if self._index(view) == 0:
                 break
         with contextlib.suppress(apsw.Error):  # a reader elsewhere keeps the WAL: it will be emptied by the next one
             self._truncate(view.connection)
+
+
+def _identity_of(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _index_batch(view: View) -> int:

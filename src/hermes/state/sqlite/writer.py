@@ -29,6 +29,8 @@ WRITE_MAX_RETRIES = 15
 WRITE_RETRY_MIN_S = 0.020
 WRITE_RETRY_MAX_S = 0.150
 GROUP_LIMIT = 64
+COMMIT_ATTEMPTS = 20
+"""How often a commit is tried that readers are in the way of; each attempt waits as long as SQLite is told to."""
 
 SLOW_COMMIT_S = 0.001
 GATHER_SHARE = 0.2
@@ -48,6 +50,7 @@ class Writer:
         lock: WriterLock,
         *,
         translate: Callable[[apsw.Error], HermesError],
+        confirm: Callable[[], None],
         after_commit: Callable[[View], None],
     ) -> None:
         self.view = View(connection)
@@ -56,6 +59,7 @@ class Writer:
         self._execute = connection.execute
         self._lock = lock
         self._translate = translate
+        self._confirm = confirm
         self._after_commit = after_commit
         # Reentrant, because a signal handler may come back here while its thread is inside.
         self._mutex = threading.RLock()
@@ -294,6 +298,13 @@ class Writer:
                 return False
             self._fail_all(self._translate(exc))
             return True
+        try:
+            # Only now, with the lock in hand, nobody can put another file in the place of this one.
+            self._confirm()
+        except HermesError as exc:
+            self._roll_back()
+            self._fail_all(exc)
+            return True
         with self._mutex:
             self._group = [self._queue[i] for i in range(min(len(self._queue), GROUP_LIMIT))]
             for _ in self._group:
@@ -321,7 +332,7 @@ class Writer:
         try:
             started = time.monotonic()
             self._is_committing = True
-            self._execute("COMMIT")
+            self._commit()
             self._commit_s, self._group_size = time.monotonic() - started, len(group)
         except apsw.Error as exc:
             self._is_committing = False
@@ -329,6 +340,16 @@ class Writer:
             group[0].error = self._translate(exc)
             return self._settle_one(group, group[0])
         return group
+
+    def _commit(self) -> None:
+        """Commit; without a WAL, readers keep a writer waiting at its very end."""
+        for _ in range(COMMIT_ATTEMPTS):
+            try:
+                self._execute("COMMIT")
+                return
+            except apsw.BusyError:
+                continue
+        self._execute("COMMIT")
 
     def _settle_one(self, group: list[Request], failed: Request) -> list[Request]:
         """After the whole transaction was undone: one gets the error, the others run again without it."""

@@ -1,0 +1,159 @@
+"""Messages that could not be stored: kept in a file beside the database until they can be.
+
+One line of JSON for each message, on disk before the caller is told. A message has its uid, so storing it twice is
+storing it once: whatever happens between the two, nothing is lost and nothing is doubled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hermes.errors import NotADatabase, StoreCorrupt
+from hermes.home import private_opener, sync_directory
+from hermes.log import warn
+from hermes.state.drafts import Draft
+from hermes.state.rows import Stored
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: one process at a time must do
+    fcntl = None  # type: ignore[assignment]
+
+
+WORTH_KEEPING = (StoreCorrupt, NotADatabase)
+"""Failures that do not pass by themselves: what arrives is kept until somebody has put the store right."""
+
+
+class Kept(NamedTuple):
+    """A message in the spool."""
+
+    session_id: str
+    draft: Draft
+
+
+class Spool:
+    """A file of messages that wait to be stored."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_waiting = not self.is_empty()
+        """Whether there was something in it when it was opened, or this process has put something in since."""
+
+    def is_empty(self) -> bool:
+        """Whether nothing waits."""
+        try:
+            return self.path.stat().st_size == 0
+        except OSError:
+            return True
+
+    def keep(self, session_id: str, messages: Sequence[Draft]) -> None:
+        """Put messages into the file; they are on disk when this returns. Raises OSError if they cannot be."""
+        lines = "".join(_line(session_id, message) for message in messages).encode()
+        with self._opened() as fd:
+            if os.lseek(fd, 0, os.SEEK_END) and os.pread(fd, 1, os.lseek(fd, 0, os.SEEK_CUR) - 1) != b"\n":
+                lines = b"\n" + lines  # after somebody who died in the middle of a line
+            _write_all(fd, lines)
+            os.fsync(fd)
+        sync_directory(self.path.parent)
+        self.is_waiting = True
+
+    def replay(self, store: Callable[[str, list[Draft]], object]) -> int:
+        """Hand everything that waits to `store`, in order, and empty the file; answers how many there were.
+
+        If `store` raises, the file stays as it is. If another process is at it, that one does the work.
+        """
+        self.is_waiting = False
+        if self.is_empty():
+            return 0
+        with self._opened(wait=False) as fd:
+            if fd < 0:
+                return 0
+            kept, unreadable = _read(_read_all(fd))
+            try:
+                for session_id, messages in groupby(kept, key=lambda each: each.session_id):
+                    store(session_id, [each.draft for each in messages])
+            except BaseException:
+                self.is_waiting = True
+                raise
+            if unreadable:
+                self._set_aside(unreadable)
+            os.ftruncate(fd, 0)
+            os.fsync(fd)
+            return len(kept)
+
+    def waiting(self) -> int:
+        """How many messages wait."""
+        try:
+            return len(_read(self.path.read_bytes())[0])
+        except OSError:
+            return 0
+
+    def _set_aside(self, lines: list[bytes]) -> None:
+        aside = Path(f"{self.path}.unreadable")
+        fd = private_opener(str(aside), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            _write_all(fd, b"\n".join(lines) + b"\n")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        warn(__name__, "%s lines of the spool could not be read; they are in %s", len(lines), aside)
+
+    @contextlib.contextmanager
+    def _opened(self, *, wait: bool = True) -> Iterator[int]:
+        """The file, locked: -1 if somebody else has it and this is not to wait. Closing it frees the lock."""
+        fd = private_opener(str(self.path), os.O_RDWR | os.O_CREAT)
+        try:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+                except BlockingIOError:
+                    yield -1
+                    return
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def _line(session_id: str, message: Draft) -> str:
+    # Text that is in its stored form already is told from text that only looks like it.
+    values = {name: [value] if isinstance(value, Stored) else value for name, value in message.values.items()}
+    return json.dumps({"session_id": session_id, "draft": [values, *message[1:]]}) + "\n"
+
+
+def _read(data: bytes) -> tuple[list[Kept], list[bytes]]:
+    kept: list[Kept] = []
+    unreadable: list[bytes] = []
+    for line in data.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            kept.append(_parsed(json.loads(line)))
+        except (ValueError, TypeError, KeyError):
+            unreadable.append(line)
+    return kept, unreadable
+
+
+def _parsed(record: dict[str, Any]) -> Kept:
+    values, is_active, _, tool_calls, tools, preview = record["draft"]
+    plain = {name: Stored(value[0]) if isinstance(value, list) else value for name, value in values.items()}
+    return Kept(record["session_id"], Draft(plain, is_active, True, tool_calls, tools, preview))
+
+
+def _read_all(fd: int) -> bytes:
+    os.lseek(fd, 0, os.SEEK_SET)
+    parts = []
+    while part := os.read(fd, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]

@@ -1,0 +1,118 @@
+"""Messages that cannot be stored: kept beside the database, and stored once when they can be."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from hermes.errors import MessageSpooled
+from hermes.state.drafts import Draft, draft
+from hermes.state.spool import Spool
+from hermes_state import SessionDB
+from tests.fault.child import SESSION
+
+
+def damage(path: Path) -> None:
+    """Overwrite the root of the table of messages."""
+    connection = apsw.Connection(str(path))
+    (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").fetchall()[0]
+    (size,) = connection.execute("PRAGMA page_size").fetchall()[0]
+    connection.close()
+    assert isinstance(page, int)
+    assert isinstance(size, int)
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(os.urandom(size))
+
+
+@pytest.fixture
+def whole(path: Path, tmp_path: Path) -> Path:
+    """A copy of a store, which itself is damaged now."""
+    with SessionDB(path) as db:
+        db.append_message(SESSION, "user", "before")
+    copy = tmp_path / "whole.db"
+    shutil.copy(path, copy)
+    damage(path)
+    return copy
+
+
+def contents(db: SessionDB) -> list[str]:
+    return [message["content"] for message in db.get_messages(SESSION)]
+
+
+def test_a_message_for_a_damaged_store_is_kept_and_stored_when_the_store_is_whole_again(
+    path: Path, whole: Path
+) -> None:
+    with SessionDB(path) as db:
+        for text in ("first", "second"):
+            with pytest.raises(MessageSpooled) as caught:
+                db.append_message(SESSION, "user", text, uid=f"uid {text}")
+            assert caught.value.uid == f"uid {text}"
+        assert Spool(Path(f"{path}.spool")).waiting() == 2
+        whole.replace(path)
+        db.append_message(SESSION, "user", "third")
+        assert contents(db) == ["before", "third", "first", "second"]
+    assert Spool(Path(f"{path}.spool")).is_empty()
+
+
+def test_what_waits_is_stored_when_the_store_is_opened(path: Path, whole: Path) -> None:
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "2"}]}
+    with SessionDB(path) as db, pytest.raises(MessageSpooled):
+        db.append_messages(SESSION, [{"role": "user", "content": "one"}, answer])
+    whole.replace(path)
+    for _ in range(2):
+        with SessionDB(path) as db:
+            assert contents(db) == ["before", "one", [{"type": "text", "text": "2"}]]
+
+
+def test_the_spool_can_be_read_by_its_owner_alone(path: Path, whole: Path) -> None:
+    with SessionDB(path) as db, pytest.raises(MessageSpooled):
+        db.append_message(SESSION, "user", "secret")
+    assert Path(f"{path}.spool").stat().st_mode & 0o777 == 0o600
+
+
+class TestSpool:
+    @pytest.fixture
+    def spool(self, tmp_path: Path) -> Spool:
+        return Spool(tmp_path / "spool")
+
+    def test_gives_back_every_value_as_it_was(self, spool: Spool) -> None:
+        fields: list[dict[str, Any]] = [
+            {"role": "user", "content": "\x01json:[looks stored]"},
+            {"role": "user", "content": "\ud800 half \0 nothing"},
+            {"role": "tool", "content": {"a": [1, None, "二"]}, "tool_name": "t", "uid": "given"},
+        ]
+        messages = [draft(each, 5.0) for each in fields]
+        spool.keep("s", messages)
+        again: list[Draft] = []
+        assert spool.replay(lambda _, drafts: again.extend(drafts)) == 3
+        assert [each.values for each in again] == [each.values for each in messages]
+        assert [[type(value) for value in each.values.values()] for each in again] == [
+            [type(value) for value in each.values.values()] for each in messages
+        ]
+
+    def test_keeps_everything_when_storing_fails(self, spool: Spool) -> None:
+        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)])
+
+        def fail(session_id: str, drafts: list[Draft]) -> None:
+            raise OSError(28, "no room")
+
+        with pytest.raises(OSError, match="no room"):
+            spool.replay(fail)
+        assert spool.waiting() == 1
+        assert spool.is_waiting
+
+    def test_sets_a_torn_line_aside_and_stores_the_others(self, spool: Spool) -> None:
+        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)])
+        with spool.path.open("ab") as file:
+            file.write(b'{"session_id": "s", "dra')
+        spool.keep("s", [draft({"role": "user", "content": "y"}, 5.0)])
+        seen: list[str] = []
+        assert spool.replay(lambda _, drafts: seen.extend(each.values["content"] for each in drafts)) == 2
+        assert seen == ["x", "y"]
+        assert b'"dra' in Path(f"{spool.path}.unreadable").read_bytes()

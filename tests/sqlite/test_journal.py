@@ -1,0 +1,105 @@
+"""The journal of a file, by what its file system can do."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hermes.state.sqlite import journal
+from hermes.state.sqlite.place import Place
+from hermes_state import SessionDB
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+def mode(path: Path) -> object:
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute("PRAGMA journal_mode").fetchall()[0][0]
+    finally:
+        connection.close()
+
+
+def put_on(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr(journal, "place_of", lambda _: Place(kind, "/somewhere", is_shared=True))
+
+
+def fill(path: Path, text: str) -> None:
+    with SessionDB(path) as db:
+        db.ensure_session("s", "cli")
+        db.append_message("s", "user", text)
+
+
+def test_a_local_file_has_a_wal(path: Path) -> None:
+    fill(path, "one")
+    assert mode(path) == "wal"
+
+
+def test_a_shared_file_has_none_and_works(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    put_on(monkeypatch, "nfs4")
+    fill(path, "one")
+    fill(path, "two")
+    assert mode(path) == "delete"
+    assert not Path(f"{path}-wal").exists()
+    with SessionDB(path) as db:
+        assert [hit["id"] for hit in db.search_messages("one OR two", sort="newest")] == [2, 1]
+
+
+def test_a_file_that_was_moved_to_a_shared_place_loses_its_wal(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    fill(path, "one")
+    put_on(monkeypatch, "virtiofs")
+    fill(path, "two")
+    assert mode(path) == "delete"
+
+
+def test_a_wal_that_somebody_has_open_is_kept(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    fill(path, "one")
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN").fetchall()
+    other.execute("SELECT count(*) FROM messages").fetchall()
+    put_on(monkeypatch, "virtiofs")
+    fill(path, "two")
+    assert other.execute("SELECT count(*) FROM messages").fetchall() == [(1,)]
+    other.close()
+    assert mode(path) == "wal"
+
+
+def test_readers_and_writers_of_a_shared_file_get_along(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    put_on(monkeypatch, "cifs")
+    fill(path, "zero")
+    with SessionDB(path) as db:
+        stop = threading.Event()
+        failures: list[Exception] = []
+
+        def read() -> None:
+            while not stop.is_set():
+                try:
+                    db.get_messages("s")
+                except Exception as exc:  # noqa: BLE001 - collected, and asserted to be none
+                    failures.append(exc)
+
+        readers = [threading.Thread(target=read) for _ in range(3)]
+        for reader in readers:
+            reader.start()
+        for number in range(30):
+            db.append_message("s", "user", str(number))
+        stop.set()
+        for reader in readers:
+            reader.join()
+        assert failures == []
+        assert db.message_count("s") == 31
+
+
+def test_it_is_said_once(monkeypatch: pytest.MonkeyPatch, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    put_on(monkeypatch, "nfs4")
+    for text in ("one", "two"):
+        fill(path, text)
+    assert [record.getMessage() for record in caplog.records].count(
+        f"{path} is on nfs4, which other machines may write to: it is kept without a WAL"
+    ) == 1
