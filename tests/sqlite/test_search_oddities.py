@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from hermes.query import analyze
+from hermes.state.engine import Values
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.index import SqliteIndex
 from hermes_state import SessionDB
 
 
@@ -61,3 +65,19 @@ def test_many_identifiers_and_many_marks_are_read_in_a_moment() -> None:
     # Each of these took minutes when the work grew with the square of the length.
     assert analyze.stream(" ".join(f"user{i}. x" for i in range(100_000))).count(" user ") == analyze.MAX_ODD
     assert analyze.fold("a" + "\u0301\u0323" * 400_000) == "a"
+
+
+def test_what_the_index_does_not_know_is_looked_up_without_reading_the_messages(db: SessionDB) -> None:
+    plans: list[str] = []
+
+    class Watched(View):
+        def rows(self, sql: str, /, **values: Any) -> list[Values]:
+            plans.extend(str(row[3]) for row in super().rows(f"EXPLAIN QUERY PLAN {sql}", **values))
+            return super().rows(sql, **values)
+
+    connection = apsw.Connection(str(db.db_path))
+    SqliteIndex().coverage(Watched(connection), 10)
+    connection.close()
+    about_messages = [plan for plan in plans if " messages" in plan]
+    assert about_messages
+    assert all("idx_messages_foreign" in plan for plan in about_messages)

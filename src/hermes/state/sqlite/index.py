@@ -42,14 +42,16 @@ class SqliteIndex:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
         view = cast(View, tx)
         upto = fulltext.indexed_upto(view) if _is_ours(view) else 0
-        # A message that another program put among those that are indexed has no uid yet.
         stale = view.rows(
-            """SELECT message_id FROM stale_index
-               UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto ORDER BY 1 DESC LIMIT :limit""",
+            "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit",
             upto=upto,
             limit=max_stale,
         )
-        return Coverage(upto, tuple(row[0] for row in stale), fulltext.epoch(view))
+        # What another program put among the indexed messages has no uid yet. Asked for together with the others, or in
+        # order, it would be looked for in the whole table instead of in an index that is all but empty.
+        foreign = view.rows("SELECT id FROM messages WHERE uid IS NULL LIMIT :limit", limit=max_stale)
+        loose = sorted({row[0] for row in (*stale, *foreign) if row[0] <= upto}, reverse=True)
+        return Coverage(upto, tuple(loose[:max_stale]), fulltext.epoch(view))
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
