@@ -12,8 +12,9 @@ import pytest
 
 from hermes.state.provider import SessionDBProvider
 from tests.support.conversations import at_once, contents, ids, say, start
+from tests.support.plainsql import change, rows
 from tests.support.stores import Opener
-from tests.upgrade.checks import change, environment, rows
+from tests.upgrade.checks import environment
 
 PATIENCE_S = 10.0
 EVERYTHING = 100_000

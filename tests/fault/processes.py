@@ -17,9 +17,9 @@ from typing import Self
 import apsw
 
 from hermes.state.sqlite.engine import SqliteEngine
+from tests.support.waiting import LIMIT_S
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 20.0
 
 
 class Child:
@@ -111,14 +111,6 @@ class Task(threading.Thread):
         self.join(LIMIT_S)
         assert not self.is_alive(), "a thread does not come to its end"
         return self._error
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait for something that another thread or process does."""
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain: {what}"
-        time.sleep(0.002)
 
 
 def queued(engine: SqliteEngine) -> int:

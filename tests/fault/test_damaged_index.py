@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import apsw
 import pytest
 
 from hermes.state.engine import Coverage
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
+from tests.support.plainsql import change
+from tests.support.waiting import wait_until
 
 MESSAGES = 1_200
+REBUILD_S = 60.0
 DAMAGES = {
     "the words are gone": ["DROP TABLE messages_fts"],
     "the trigrams are gone": ["DROP TABLE messages_fts_trigram"],
@@ -34,24 +34,8 @@ DAMAGES = {
 }
 
 
-def damage(path: Path, statements: list[str]) -> None:
-    connection = apsw.Connection(str(path))
-    try:
-        for statement in statements:
-            connection.execute(statement).fetchall()
-    finally:
-        connection.close()
-
-
 def fill(db: SessionDB) -> None:
     db.append_messages(SESSION, [{"role": "user", "content": f"axolotl number{i}"} for i in range(MESSAGES)])
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within a minute"
-        time.sleep(0.02)
 
 
 def is_whole(db: SessionDB) -> bool:
@@ -66,13 +50,13 @@ class TestWhileTheStoreIsOpen:
         self, db: SessionDB, path: Path, statements: list[str]
     ) -> None:
         fill(db)
-        damage(path, statements)
+        change(path, *statements)
         added = db.append_message(SESSION, "user", "axolotl last")
         for query in ("axolotl", "*xolot*"):
             found = db.search_messages(query, limit=10 * MESSAGES)
             assert len(found) == MESSAGES + 1
         assert [hit["id"] for hit in db.search_messages("last")] == [added]
-        until(lambda: is_whole(db))
+        wait_until(lambda: is_whole(db), "the index to come back", REBUILD_S)
         with SessionDB(path) as again:
             assert is_whole(again)
 
@@ -80,19 +64,23 @@ class TestWhileTheStoreIsOpen:
         fill(db)
         db.create_session("other", "cli")
         db.append_message("other", "user", "a newt")
-        damage(path, statements)
+        change(path, *statements)
         db.append_messages("other", [{"role": "user", "content": "a second newt"}])
         assert db.delete_session(SESSION)
         assert db.message_count() == 2
-        until(lambda: [len(db.search_messages(word)) for word in ("axolotl", "newt")] == [0, 2])
-        until(lambda: not db.search_messages("newt").degraded)
+        wait_until(
+            lambda: [len(db.search_messages(word)) for word in ("axolotl", "newt")] == [0, 2],
+            "both to be so",
+            REBUILD_S,
+        )
+        wait_until(lambda: not db.search_messages("newt").degraded, "the index to come back", REBUILD_S)
 
     def test_an_open_store_of_another_kind_only_reads_on(
         self, db: SessionDB, path: Path, statements: list[str]
     ) -> None:
         fill(db)
         with SessionDB(path, read_only=True) as reader:
-            damage(path, statements)
+            change(path, *statements)
             assert len(reader.search_messages("axolotl", limit=10 * MESSAGES)) == MESSAGES
 
 
@@ -100,16 +88,16 @@ class TestWhileTheStoreIsOpen:
 def test_while_the_store_is_closed(path: Path, statements: list[str]) -> None:
     with SessionDB(path) as db:
         fill(db)
-    damage(path, statements)
+    change(path, *statements)
     with SessionDB(path) as db:
         assert len(db.search_messages("axolotl", limit=10 * MESSAGES)) == MESSAGES
         db.append_message(SESSION, "user", "axolotl last")
-        until(lambda: is_whole(db))
+        wait_until(lambda: is_whole(db), "the index to come back", REBUILD_S)
 
 
 def test_a_degraded_search_says_so(db: SessionDB, path: Path) -> None:
     fill(db)
-    damage(path, DAMAGES["the structure is noise"])
+    change(path, *DAMAGES["the structure is noise"])
     found = db.search_messages("number1199")
     assert (found.degraded, found.path, found.complete, len(found)) == (True, "scan", True, 1)
 
@@ -123,5 +111,5 @@ def test_an_index_that_is_whole_is_not_made_anew(db: SessionDB) -> None:
 
     before = coverage()
     engine.heal_index(before.epoch - 1)
-    until(lambda: coverage().upto == MESSAGES)
+    wait_until(lambda: coverage().upto == MESSAGES, "the index to catch up", REBUILD_S)
     assert coverage().epoch == before.epoch

@@ -16,7 +16,8 @@ import pytest
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB, StoreClosed, StoreFull, StoreUnavailable, UnknownSession
 from tests.fault.child import SESSION
-from tests.fault.processes import LIMIT_S, Child, Task, assert_sound, one_writer_inside, queued, wait_until
+from tests.fault.processes import Child, Task, assert_sound, one_writer_inside, queued
+from tests.support.waiting import LIMIT_S, wait_until
 
 
 def contents(db: SessionDB) -> list[str]:

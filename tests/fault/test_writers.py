@@ -12,7 +12,8 @@ import pytest
 
 from hermes_state import SessionDB, StoreBusy
 from tests.fault.child import SESSION
-from tests.fault.processes import Child, Task, assert_sound, wait_until
+from tests.fault.processes import Child, Task, assert_sound
+from tests.support.waiting import wait_until
 
 
 def uids(path: Path) -> list[str]:

@@ -13,15 +13,7 @@ from hermes.state.engine import Values
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.index import SqliteIndex
 from hermes_state import SessionDB
-
-
-def change(path: Path, *statements: str) -> None:
-    connection = apsw.Connection(str(path))
-    try:
-        for statement in statements:
-            connection.execute(statement).fetchall()
-    finally:
-        connection.close()
+from tests.support.plainsql import change
 
 
 @pytest.fixture

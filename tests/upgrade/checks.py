@@ -5,44 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import apsw
-
+from tests.support.plainsql import plain, rows
 from tests.upgrade.corpus import Expected, Session
 from tests.upgrade.oldfiles import read_plainly
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 20.0
 FTS_TABLES = ("messages_fts", "messages_fts_trigram")
-
-
-@contextmanager
-def plain(path: Path) -> Iterator[apsw.Connection]:
-    """A connection as any other program opens one."""
-    connection = apsw.Connection(str(path))
-    try:
-        connection.set_busy_timeout(5000)
-        yield connection
-    finally:
-        connection.close()
-
-
-def rows(path: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-    """All rows of a query, read by a plain connection."""
-    with plain(path) as connection:
-        return connection.execute(sql, values).fetchall()
-
-
-def change(path: Path, *statements: str) -> None:
-    """Change a file by plain SQL, in one transaction."""
-    with plain(path) as connection, connection:
-        for statement in statements:
-            connection.execute(statement).fetchall()
 
 
 def digest(path: Path) -> str:
@@ -58,14 +29,6 @@ def environment() -> dict[str, str]:
 def backups(path: Path) -> list[Path]:
     """The copies that upgrades of a file left beside it."""
     return sorted(path.parent.glob(f"{path.name}.pre-*"))
-
-
-def wait_until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait for something that another thread or process does."""
-    deadline = time.monotonic() + LIMIT_S
-    while not is_so():
-        assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain: {what}"
-        time.sleep(0.01)
 
 
 def assert_nothing_lost(path: Path, expected: Expected) -> None:

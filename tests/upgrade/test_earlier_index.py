@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import apsw
 import pytest
 
 from hermes_state import SessionDB
+from tests.support.plainsql import change
 
 
 @pytest.fixture
@@ -17,8 +17,8 @@ def path(tmp_path: Path) -> Path:
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_messages("s", [{"role": "user", "content": f"quince 记忆断裂 {i}"} for i in range(700)])
-    connection = apsw.Connection(str(path))
-    for statement in (
+    change(
+        path,
         "DROP TABLE message_times",
         "DROP TRIGGER sessions_fts_update",
         "DROP TABLE messages_fts",
@@ -26,9 +26,7 @@ def path(tmp_path: Path) -> Path:
                content, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2')""",
         "INSERT INTO messages_fts (rowid, content) SELECT id, content FROM messages",
         "DELETE FROM hermes_ledger WHERE name <> '0001_store'",
-    ):
-        connection.execute(statement).fetchall()
-    connection.close()
+    )
     return path
 
 

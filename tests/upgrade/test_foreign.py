@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from hermes_state import SessionDB, StoreTooNew
+from tests.support.plainsql import change, plain, rows
 from tests.upgrade import checks, oldfiles
 from tests.upgrade.build_files import build
-from tests.upgrade.checks import FTS_TABLES, change, rows, schema_of
+from tests.upgrade.checks import FTS_TABLES, schema_of
 from tests.upgrade.corpus import Expected
 
 OLD_SESSION = (
@@ -49,7 +50,7 @@ def shelf() -> Iterator[Path]:
 
 def append_as_old_program(path: Path, session: str, content: str, *, at: float, calls: str | None = None) -> int:
     """Write a message as a program of version 11 does: an INSERT of the documented columns, and the count."""
-    with checks.plain(path) as connection, connection:
+    with plain(path) as connection, connection:
         connection.execute(
             "INSERT INTO messages (session_id, role, content, tool_calls, timestamp) VALUES (?, 'user', ?, ?, ?)",
             (session, content, calls, at),
@@ -275,7 +276,7 @@ class TestPlainSql:
         with SessionDB(path) as db:
             db.update_token_counts("ours", input_tokens=5)
             db.append_message("ours", "assistant", tool_calls=[{"id": "c", "function": {"name": "terminal"}}])
-        with checks.plain(path) as connection:
+        with plain(path) as connection:
             connection.execute("PRAGMA foreign_keys = ON")
             with connection:
                 connection.execute("DELETE FROM messages WHERE session_id = 'ours'")
@@ -310,7 +311,7 @@ class TestPlainSql:
             db.end_session("root", "compression")
             db.create_session("tip", "cli", parent_session_id="root")
             db.append_message("tip", "user", "y")
-        checks.change(
+        change(
             path,
             "UPDATE sessions SET parent_session_id = NULL WHERE id = 'tip'",
             "DELETE FROM messages WHERE session_id = 'root'",

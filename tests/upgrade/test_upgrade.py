@@ -13,9 +13,11 @@ import pytest
 
 from hermes.state.sqlite.schema import LEDGER
 from hermes_state import SCHEMA_VERSION, SessionDB
+from tests.support.plainsql import change, rows
+from tests.support.waiting import wait_until
 from tests.upgrade import checks, oldfiles
 from tests.upgrade.build_files import build
-from tests.upgrade.checks import FTS_TABLES, assert_nothing_lost, assert_sound, backups, rows, schema_of
+from tests.upgrade.checks import FTS_TABLES, assert_nothing_lost, assert_sound, backups, schema_of
 from tests.upgrade.corpus import Expected
 
 COMPRESSED, TIP = "20250301_090000_a1b2c3d4", "20250301_091001_b2c3d4e5"
@@ -289,7 +291,7 @@ def test_message_that_was_never_indexed_is_found_after_the_upgrade(path: Path) -
 
 def test_values_of_unexpected_types_do_not_stop_the_upgrade(path: Path) -> None:
     build(11, path)
-    checks.change(
+    change(
         path,
         "DROP TRIGGER messages_fts_insert",
         "DROP TRIGGER messages_fts_trigram_insert",
@@ -308,7 +310,7 @@ def test_large_file_is_indexed_behind_the_open(path: Path) -> None:
     assert len(expected.all_messages()) > 2 * 512
     newest = str(expected.all_messages()[-1].id)
     with SessionDB(path) as db:
-        checks.wait_until(lambda: db.get_meta("indexed_upto") == newest, "the index to be filled")
+        wait_until(lambda: db.get_meta("indexed_upto") == newest, "the index to be filled")
     assert_nothing_lost(path, expected)
     for table in FTS_TABLES:
         assert checks.indexed(path, table) == [message.id for message in expected.all_messages()]
@@ -316,14 +318,14 @@ def test_large_file_is_indexed_behind_the_open(path: Path) -> None:
 
 def test_clock_that_stepped_back_does_not_hide_a_continuation(path: Path) -> None:
     build(11, path, sessions=10)
-    checks.change(path, f"UPDATE sessions SET started_at = 1740819000 WHERE id = '{TIP}'")
+    change(path, f"UPDATE sessions SET started_at = 1740819000 WHERE id = '{TIP}'")
     with SessionDB(path) as db:
         assert db.get_compression_tip(COMPRESSED) == TIP
 
 
 def test_chat_that_an_older_program_took_for_a_delegate_stays_in_the_list(path: Path) -> None:
     build(11, path, sessions=10)
-    checks.change(
+    change(
         path, f"""UPDATE sessions SET model_config = '{{"_delegate_from": "__orphaned__"}}' WHERE id = '{TELEGRAM}'"""
     )
     with SessionDB(path) as db:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hermes_state import SessionDB, StoreReadOnly
+from tests.support.plainsql import change
 from tests.upgrade import checks, oldfiles
 from tests.upgrade.build_files import JSON_COLUMNS, build
 from tests.upgrade.corpus import Expected, Message, Session
@@ -209,7 +210,7 @@ def test_import_of_a_copy_that_went_its_own_way_keeps_what_both_said(tmp_path: P
     ours, copy = tmp_path / "ours.db", tmp_path / "copy.db"
     for path, moment in ((ours, 5.0), (copy, 6.0)):
         build(9, path)
-        checks.change(
+        change(
             path,
             "INSERT INTO sessions (id, source, started_at) VALUES ('s', 'cli', 1.0)",
             f"INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'yes', {moment})",

@@ -26,10 +26,10 @@ BUDGET_S, PART_BUDGET_S = 0.09, 0.14
 """How long a search may take; one for parts of words reads most of what their trigrams find."""
 WINDOW = 200
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
-FEW = 1_000
-"""As many matches are sorted by time without further thought."""
 READ_WINDOW = 100
 """The same for queries whose matches must be read to be sure."""
+FEW = 1_000
+"""As many matches are sorted by time without further thought."""
 CONTEXT_CHARACTERS = 200
 LONG_TEXT = 65_536
 """Longer texts are not checked once more before they are given out; that would take longer than finding them."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan, nan
 from typing import Any
 
 from hermes.errors import InvalidValue
 from hermes.state.rows import timestamp_of
-
-_UNSET = -1.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def moment(given: Any, name: str) -> float | None:
     """A point in time: None, seconds since 1970, or a datetime."""
     if given is None:
         return None
-    at = timestamp_of(given, _UNSET)
-    if at == _UNSET and given != _UNSET:
+    at = timestamp_of(given, nan)
+    if isnan(at):
         raise InvalidValue(f"{name} must be seconds since 1970 or a datetime, not {given!r}")
     return at

@@ -81,21 +81,16 @@ class SqliteIndex:
     def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
         """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         column, order, sign = ("newest", "DESC", "<") if newest_first else ("oldest", "ASC", ">")
-        conditions = {
-            "1 = 1": {},
-            "newest >= :since": {"since": scope.since},
-            "oldest <= :until": {"until": scope.until},
-        }
-        chosen = {text: values for text, values in conditions.items() if None not in values.values()}
+        conditions, values = ["1 = 1"], {"since": scope.since, "until": scope.until}
+        if scope.since is not None:
+            conditions.append("newest >= :since")
+        if scope.until is not None:
+            conditions.append("oldest <= :until")
         if after is not None:
-            moment = after.newest if newest_first else after.oldest
-            chosen[f"({column} {sign} :moment OR ({column} = :moment AND first_id {sign} :first))"] = {
-                "moment": moment,
-                "first": after.low,
-            }
-        values = {name: value for each in chosen.values() for name, value in each.items()}
+            conditions.append(f"({column} {sign} :moment OR ({column} = :moment AND first_id {sign} :first))")
+            values |= {"moment": after.newest if newest_first else after.oldest, "first": after.low}
         rows = tx.rows(
-            f"""SELECT first_id, last_id, oldest, newest FROM message_times WHERE {" AND ".join(chosen)}
+            f"""SELECT first_id, last_id, oldest, newest FROM message_times WHERE {" AND ".join(conditions)}
                 ORDER BY {column} {order}, first_id {order} LIMIT :limit""",
             limit=limit,
             **values,

@@ -1,0 +1,34 @@
+"""A store's file as other programs see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+
+@contextmanager
+def plain(path: Path) -> Iterator[apsw.Connection]:
+    """A connection as any other program opens one."""
+    connection = apsw.Connection(str(path))
+    try:
+        connection.set_busy_timeout(5000)
+        yield connection
+    finally:
+        connection.close()
+
+
+def rows(path: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """All rows of a query, read by a plain connection."""
+    with plain(path) as connection:
+        return connection.execute(sql, values).fetchall()
+
+
+def change(path: Path, *statements: str) -> None:
+    """Change a file by plain SQL, in one transaction."""
+    with plain(path) as connection, connection:
+        for statement in statements:
+            connection.execute(statement).fetchall()
