@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from hermes.state.sqlite.connection import View
 
+DUE = 128
+"""So many waiting messages are indexed: few, because the call that brings the last of them waits for it."""
 BATCH = 512
+"""No more than this are indexed in one transaction."""
 INDEXED_UPTO = "indexed_upto"
 EPOCH = "index_epoch"
 TABLES = ("messages_fts", "messages_fts_trigram")

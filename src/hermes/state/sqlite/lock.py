@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from hermes.errors import StoreReadOnly, StoreUnavailable
+from hermes.state.sqlite.holders import command_of
 
 try:
     import fcntl
@@ -119,12 +120,6 @@ def _describe_holder(paths: list[Path]) -> str:
                 continue
             kind, pid, inode = fields[3], int(fields[4]), fields[5].rpartition(":")[2]
             if kind == "WRITE" and inode in inodes and pid not in (os.getpid(), -1):
-                return _describe_process(pid)
+                command = command_of(pid)
+                return f"pid {pid}, {command}" if command else f"pid {pid}"
     return ""
-
-
-def _describe_process(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        return f"pid {pid}, {command[:60]}"
-    return f"pid {pid}"

@@ -171,14 +171,14 @@ class Store:
             self._checkpoint(view)
 
     def _is_batch_due(self, view: View) -> bool:
-        if view.newest_message - self._indexed_upto < fulltext.BATCH:
+        if view.newest_message - self._indexed_upto < fulltext.DUE:
             return False
         # Another process may have been here since this one looked, or have started the index over.
         self._indexed_upto = fulltext.indexed_upto(view)
         waiting = view.newest_message - self._indexed_upto
         if waiting > BACKLOG:
             self._start_backfill(self._index_backlog)
-        return waiting >= fulltext.BATCH
+        return waiting >= fulltext.DUE
 
     def _index(self, view: View) -> int:
         """Index one batch in a transaction of its own: its failure must not fail what was stored."""

@@ -1,0 +1,192 @@
+"""`hermes sessions list`: conversations, the most recently active first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.cli.options import AS_JSON
+from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
+from hermes.cli.table import Column, lay_out
+from hermes.cli.terminal import counted, heading, talk, terminal_width, write, write_json
+from hermes.cli.times import ago
+
+if TYPE_CHECKING:
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.rows import Row
+
+LIST_SCHEMA = "hermes.sessions/1"
+
+HIDDEN_SOURCES = ("tool", "subagent")
+"""Sessions that agents made for themselves: listed only for those who ask for them."""
+
+UNTITLED = "—"
+
+FIELDS = (
+    "id",
+    "source",
+    "title",
+    "preview",
+    "started_at",
+    "last_active",
+    "ended_at",
+    "end_reason",
+    "message_count",
+    "tool_call_count",
+    "model",
+    "cwd",
+    "user_id",
+    "owner",
+    "parent_session_id",
+    "child_kind",
+    "input_tokens",
+    "output_tokens",
+    "estimated_cost_usd",
+    "actual_cost_usd",
+)
+"""What `list --json` tells of a session, beside its flags; prompts and configurations are left to an export."""
+
+FLAGS = ("archived", "pinned")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which sessions to list."""
+
+    source: str | None = None
+    limit: int = 20
+    include_archived: bool = False
+    by_start: bool = False
+    after: str | None = None
+
+    @property
+    def hidden_sources(self) -> tuple[str, ...]:
+        """What is left out; whoever names a source gets it."""
+        return HIDDEN_SOURCES if self.source is None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list, and how much there is beyond it."""
+
+    rows: Sequence[Row] = ()
+    total: int = 0
+    next: str | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many more sessions each option would show."""
+    sources: dict[str, int] = field(default_factory=dict)
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  hermes sessions list --source telegram --limit 50
+  hermes sessions list --json | jq -r '.items[].id'""",
+)
+@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N sessions."
+)
+@click.option("--all", "-a", "include_archived", is_flag=True, help="Archived sessions too.")
+@click.option(
+    "--by-start/--by-activity",
+    "by_start",
+    default=False,
+    help="Newest first by when they began, or by when something was last said (the default).",
+)
+@click.option("--after", metavar="CURSOR", help="Go on behind a page: the `next` that --json gave, in the same order.")
+@AS_JSON
+def list_(
+    source: str | None, limit: int, include_archived: bool, by_start: bool, after: str | None, as_json: bool
+) -> None:
+    """List conversations, the most recently active first.
+
+    A conversation that was compressed is one row, with the id to continue it by. Sessions of the sources tool and
+    subagent, which agents make for themselves, are shown when --source names one of them.
+    """
+    query = Query(source, limit, include_archived, by_start, after)
+    config = read_config(as_json=as_json)
+    with open_for_reading(config) as store:
+        page = Page() if store is None else read_page(store, query)
+    if as_json:
+        items = [item_of(row) for row in page.rows]
+        write_json({"schema": LIST_SCHEMA, "items": items, "total": page.total, "next": page.next})
+        return
+    if page.rows:
+        header, *lines = table_of(page.rows, query, now=time.time(), width=terminal_width())
+        write("\n".join([heading(header), *lines]))
+    for line in remarks(page, query, database_file(config)):
+        talk(line)
+
+
+def read_page(store: SessionDBProvider, query: Query) -> Page:
+    """The asked part of the list, and what the list leaves out."""
+    rows = store.list_sessions_rich(
+        source=query.source,
+        exclude_sources=query.hidden_sources,
+        limit=query.limit + 1,
+        order_by_last_active=not query.by_start,
+        include_archived=query.include_archived,
+        after=query.after,
+    )
+    shown = rows[: query.limit]
+    # Counts along an index; to count all but the hidden sources in one query would read every session.
+    hidden = {source: _count(store, query, source=source) for source in query.hidden_sources}
+    left_out = {f"--source {source}": count for source, count in hidden.items()}
+    if not query.include_archived:
+        left_out["--all"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
+    return Page(
+        rows=shown,
+        total=_count(store, query) - sum(hidden.values()),
+        next=shown[-1]["cursor"] if len(rows) > len(shown) else None,
+        left_out={option: count for option, count in left_out.items() if count},
+        sources={} if shown else store.count_by_source(),
+    )
+
+
+def item_of(row: Row) -> dict[str, Any]:
+    """A session as `list --json` tells of it."""
+    item = {name: row[name] for name in FIELDS} | {name: bool(row[name]) for name in FLAGS}
+    return item | {"root_id": row.get("_lineage_root_id", row["id"]), "cursor": row["cursor"]}
+
+
+def table_of(rows: Sequence[Row], query: Query, *, now: float, width: int) -> list[str]:
+    """The list as a table: with titles when there is one, else with sources."""
+    moment, name = ("started_at", "Started") if query.by_start else ("last_active", "Last Active")
+    preview = Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True)
+    when = Column(name, [ago(row[moment], now) for row in rows])
+    ids = Column("ID", [str(row["id"]) for row in rows])
+    if any(row["title"] for row in rows):
+        titles = Column("Title", [str(row["title"] or UNTITLED) for row in rows], is_elastic=True)
+        return lay_out([titles, preview, when, ids], width)
+    return lay_out([preview, when, Column("Src", [str(row["source"]) for row in rows]), ids], width)
+
+
+def remarks(page: Page, query: Query, path: Path) -> list[str]:
+    """What the person should know about the list beyond its rows."""
+    if page.rows:
+        notes = [f"source={query.source}"] if query.source is not None else []
+        notes += ["--limit for more"] if page.next else []
+        notes += [f"{count} more with {option}" for option, count in page.left_out.items()]
+        shown = f"{len(page.rows)} of {counted(page.total, 'session')}"
+        return [f"{shown} ({'; '.join(notes)})" if notes else shown]
+    if page.total:
+        return [f"No sessions behind this cursor, of {counted(page.total, 'session')}."]
+    if page.left_out:
+        options = ", ".join(f"{count} with {option}" for option, count in page.left_out.items())
+        return [f"No sessions to show; there are {options}."]
+    if page.sources:
+        known = ", ".join(f"{source} ({count})" for source, count in page.sources.items())
+        return [f"No sessions with source={query.source}; there are sessions of {known}."]
+    return [nothing_yet(path)]
+
+
+def _count(store: SessionDBProvider, query: Query, **changed: Any) -> int:
+    wanted = {"source": query.source, "include_archived": query.include_archived}
+    return store.session_count(exclude_children=True, **(wanted | changed))

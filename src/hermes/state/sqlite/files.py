@@ -1,0 +1,43 @@
+"""The files of a database: its own, those that SQLite keeps beside it, and those that are kept of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+LOG, SHARED_MEMORY, JOURNAL = "-wal", "-shm", "-journal"
+
+
+def beside(database: Path, suffix: str) -> Path:
+    """A file that belongs to a database."""
+    return Path(f"{database}{suffix}")
+
+
+def real_file(database: Path) -> Path:
+    """The file itself, through whichever link it is named; a link is never replaced by a file."""
+    return Path(os.path.realpath(database))
+
+
+def stamped(database: Path, word: str) -> Path:
+    """A name that is free, for something that is kept of a database: `state.db.<word>-<time>`."""
+    name = f"{database}.{word}-{time.strftime('%Y%m%d_%H%M%S')}"
+    target, number = Path(name), 1
+    while target.exists():
+        number += 1
+        target = Path(f"{name}-{number}")
+    return target
+
+
+def bytes_of(path: Path) -> int:
+    """The size of a file; 0 if it is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def remove(database: Path) -> None:
+    """Remove a file that nobody uses, with what SQLite keeps beside it."""
+    for suffix in (LOG, SHARED_MEMORY, JOURNAL, ""):
+        beside(database, suffix).unlink(missing_ok=True)
