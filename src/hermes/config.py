@@ -15,7 +15,7 @@ from typing import Literal
 from hermes.envfile import parse_env
 from hermes.errors import ConfigError
 from hermes.home import DB_FILENAME, get_hermes_home
-from hermes.settings import not_a_setting, read_settings, setting
+from hermes.settings import not_a_setting, read_settings, setting, settings_by_name
 
 CONFIG_FILENAME = "config.yaml"
 ENV_FILENAME = ".env"
@@ -45,6 +45,8 @@ class SessionsConfig:
     retention_days: int = setting(90, at_least=1)
     min_interval_hours: float = setting(24.0, at_least=0)
     vacuum_after_prune: bool = True
+    retention_by_source: Mapping[str, float] = settings_by_name(at_least=0)
+    secure_delete: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@
     │   └── InvalidTitle
     ├── NotFound
     │   ├── UnknownSession
+    │   ├── AmbiguousSession
     │   └── UnknownMessage (also ValueError)
     ├── Conflict
     │   ├── TitleTaken (also ValueError)
@@ -30,6 +31,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "AmbiguousSession",
     "ConfigError",
     "Conflict",
     "HermesError",
@@ -99,6 +101,13 @@ class UnknownSession(NotFound):
 
     code = "unknown_session"
     advice = "`hermes sessions list` shows the sessions there are"
+
+
+class AmbiguousSession(NotFound):
+    """Several sessions can be meant."""
+
+    code = "ambiguous_session"
+    advice = "name it by its whole id"
 
 
 class UnknownMessage(NotFound, ValueError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
@@ -34,6 +34,11 @@ _QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
 def setting(default: Any, *, above: float | None = None, at_least: float | None = None, secret: bool = False) -> Any:
     """A field whose number has a bound, or whose value must never be shown."""
     return field(default=default, metadata={"above": above, "at_least": at_least, "secret": secret})
+
+
+def settings_by_name(*, above: float | None = None, at_least: float | None = None) -> Any:
+    """A field that maps names of the person's choice to values, which may have a bound."""
+    return field(default_factory=dict, metadata={"above": above, "at_least": at_least})
 
 
 def not_a_setting(default: Any) -> Any:
@@ -81,7 +86,7 @@ class _Rule:
             above=declared.metadata.get("above"),
             at_least=declared.metadata.get("at_least"),
             is_secret=declared.metadata.get("secret", False),
-            default=declared.default,
+            default=None if declared.default is MISSING else declared.default,
         )
 
     @property
@@ -126,27 +131,48 @@ class _Reader:
             dotted = _join(key, name)
             if child.tag == _NULL_TAG:
                 continue
-            if is_dataclass(hints[name]):
-                values[name] = self.read_section(hints[name], child, dotted)
-            else:
-                value = self._read_value(_Rule.of(dotted, hints[name], declared[name]), child)
-                if value is not None:
-                    values[name] = value
+            value = self._read_any(dotted, hints[name], declared[name], child)
+            if value is not None:
+                values[name] = value
         return section(**values)
 
-    def _entries(self, node: Node, key: str, known: Mapping[str, object]) -> Iterator[tuple[str, Node]]:
+    def _read_any(self, key: str, hint: Any, declared: Field[Any], node: Node) -> Any:
+        """What stands at a key, as its type wants it; None for the default."""
+        if isinstance(hint, type) and is_dataclass(hint):
+            return self.read_section(hint, node, key)
+        if get_origin(hint) is Mapping:
+            named = {
+                name: self._read_any(_join(key, name), get_args(hint)[1], declared, child)
+                for name, child in self._entries(node, key, None)
+            }
+            return {name: value for name, value in named.items() if value is not None}
+        if get_origin(hint) is tuple:
+            return self._read_list(key, get_args(hint)[0], declared, node)
+        return self._read_value(_Rule.of(key, hint, declared), node)
+
+    def _read_list(self, key: str, hint: Any, declared: Field[Any], node: Node) -> tuple[Any, ...]:
+        from yaml import SequenceNode
+
+        if not isinstance(node, SequenceNode):
+            self._fail(node, f"{key} is {_describe(node)}, expected a list", hint=f"write `{key}: [...]`")
+        return tuple(
+            self._read_any(f"{key}[{place}]", hint, declared, child) for place, child in enumerate(node.value, start=1)
+        )
+
+    def _entries(self, node: Node, key: str, known: Mapping[str, object] | None) -> Iterator[tuple[str, Node]]:
+        """The entries of a mapping; with `known` names, others are told of and left out."""
         from yaml import MappingNode, ScalarNode
 
         if not isinstance(node, MappingNode):
             self._fail(
                 node,
                 f"{key or 'the file'} is {_describe(node)}, expected settings by name",
-                hint=f"write one setting per line, such as `{next(iter(known))}: ...`",
+                hint=f"write one setting per line, such as `{next(iter(known)) if known else 'name'}: ...`",
             )
         first_lines: dict[str, int] = {}
         for key_node, child in node.value:
             name = key_node.value if isinstance(key_node, ScalarNode) else _describe(key_node)
-            if name not in known:
+            if known is not None and name not in known:
                 self._warn(key_node, f"unknown key {_join(key, name)}{_nearest(name, known, key)}")
                 continue
             if name in first_lines:

@@ -25,12 +25,19 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
             yield from commands(found, f"{name} {each}")
 
 
+def written(parameter: click.Parameter) -> list[str]:
+    """How a parameter is written on the command line."""
+    if isinstance(parameter, click.Argument):
+        return [parameter.make_metavar(click.Context(click.Command("any"))).strip("[].")]
+    return [*parameter.opts, *parameter.secondary_opts]
+
+
 COMMANDS = dict(commands(hermes, "hermes"))
 OPTIONS = [
     (name, option)
     for name, command in COMMANDS.items()
     for parameter in command.params
-    for option in (*parameter.opts, *parameter.secondary_opts)
+    for option in written(parameter)
 ]
 
 

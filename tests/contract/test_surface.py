@@ -26,6 +26,7 @@ NAMES = [
     "delete_session",
     "delete_session_if_empty",
     "delete_sessions",
+    "delete_with_receipt",
     "end_session",
     "ensure_session",
     "export_all",
@@ -57,9 +58,13 @@ NAMES = [
     "list_rewinds",
     "list_sessions_rich",
     "list_usage_events",
+    "maybe_auto_prune_and_vacuum",
     "message_count",
+    "optimize_fts",
+    "preview_prune",
     "prune_empty_ghost_sessions",
     "prune_sessions",
+    "prune_with_receipt",
     "read_only",
     "release_compression_lock",
     "renew_compression_lock",
@@ -89,6 +94,7 @@ NAMES = [
     "update_system_prompt",
     "update_token_counts",
     "usage_by_model",
+    "vacuum",
 ]
 NOT_CALLED = {"MAX_TITLE_LENGTH", "read_only"}
 NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "sanitize_title"}

@@ -153,3 +153,11 @@ def test_opening_a_store_looks_at_no_message(path: Path, record: Record) -> None
         for step in steps:
             assert not step.startswith("SCAN messages") or "idx_messages_foreign" in step, sql
             assert not step.startswith("SCAN sessions"), sql
+
+
+def test_little_room_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("hermes.state.sqlite.store.free_bytes", lambda _: 20 << 20)
+    SessionDB(path).close()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"only 20 MB are left on the disk of {path}: make room"
+    ]

@@ -99,3 +99,16 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
     if errors:
         raise errors[0]
     return [results[number] for number in range(count)]
+
+
+def known(store: SessionDBProvider) -> set[str]:
+    """The ids of all sessions."""
+    return set(ids(store.search_sessions(limit=-1)))
+
+
+def start_ended(store: SessionDBProvider, *session_ids: str, source: str = "cli") -> None:
+    """Create sessions that have a message and are over."""
+    for session_id in session_ids:
+        start(store, session_id, source=source)
+        say(store, session_id, "x")
+        store.end_session(session_id, "user_exit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
+from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -45,7 +45,7 @@ def settings(section: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 def as_written(default: object) -> str:
-    if default is None:
+    if default is None or default is MISSING:
         return "none"
     if isinstance(default, float):
         return f"`{default:g}`"

@@ -15,7 +15,7 @@ from hermes.cli.terminal import drop_output, talk
 from hermes.errors import HermesError
 
 COMMANDS = {
-    "sessions": Lazy("hermes.cli.sessions:sessions", "List the sessions there are, count them, and search them."),
+    "sessions": Lazy("hermes.cli.sessions:sessions", "Look at the sessions there are, and keep them in order."),
 }
 
 

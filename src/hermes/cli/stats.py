@@ -10,6 +10,7 @@ import click
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
 from hermes.cli.terminal import counted, megabytes, printable, talk, write, write_json
+from hermes.state.sqlite.files import LOG, beside, bytes_of
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
@@ -45,8 +46,8 @@ def measure(store: SessionDBProvider | None, path: Path) -> dict[str, Any]:
         "messages": store.message_count() if store else 0,
         "sources": sources,
         "path": str(path),
-        "size_bytes": _size(path),
-        "wal_bytes": _size(Path(f"{path}-wal")),
+        "size_bytes": bytes_of(path),
+        "wal_bytes": bytes_of(beside(path, LOG)),
         "schema_version": store.schema_version() if store else None,
     }
 
@@ -62,11 +63,3 @@ def stats_lines(item: dict[str, Any]) -> list[str]:
     if item["schema_version"] is not None:
         lines.append(f"Schema version: {item['schema_version']}")
     return [printable(line) for line in lines]
-
-
-def _size(path: Path) -> int:
-    # Only asked of the directory: to open and close the file itself would drop SQLite's locks on it.
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

@@ -45,6 +45,21 @@ def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
         yield store
 
 
+@contextmanager
+def open_for_change(config: Config) -> Iterator[SessionDBProvider | None]:
+    """The store, or None when nothing has been stored yet: what there is to change is not created first."""
+    if config.sessiondb.provider == "sqlite" and not _is_there(database_file(config)):
+        yield None
+        return
+    with open_session_db(config) as store:
+        yield store
+
+
+def sessions_dir() -> Path:
+    """Where programs keep the transcripts of sessions."""
+    return get_hermes_home() / "sessions"
+
+
 def _is_there(path: Path) -> bool:
     """Whether there is something at `path`; a link that leads nowhere counts, for it is a mistake to be told of."""
     try:

@@ -144,6 +144,26 @@ class Index(Protocol):
         ...
 
 
+Report = Callable[[str, int, int], None]
+"""Hears of long work: what is being done, how much of it, and of how much (0 where that is not known)."""
+
+
+class Keeper(Protocol):
+    """The upkeep of a store: work that nothing depends on, done when somebody asks for it."""
+
+    def merge_index(self, report: Report | None = None, /) -> int:
+        """Bring each full-text index into its shortest form, while others write; answers how many there are."""
+        ...
+
+    def compact(self, report: Report | None = None, /) -> None:
+        """Give unused room back to the disk; others wait meanwhile."""
+        ...
+
+    def erase(self, report: Report | None = None, /) -> None:
+        """Leave nothing of what was ever deleted in the store's files; others wait meanwhile."""
+        ...
+
+
 class Engine(Protocol):
     """A database that holds a session store."""
 
@@ -153,6 +173,11 @@ class Engine(Protocol):
     @property
     def index(self) -> Index:
         """How messages are found in it."""
+        ...
+
+    @property
+    def keeper(self) -> Keeper:
+        """Who keeps it in order."""
         ...
 
     @property

@@ -17,12 +17,11 @@ from hermes.state.imports import Import
 from hermes.state.lineage import Lineage
 from hermes.state.listing import Listing
 from hermes.state.messages import Messages
-from hermes.state.meta import Meta
-from hermes.state.retention import Retention
 from hermes.state.rewind import Rewinds
 from hermes.state.search import Search
 from hermes.state.sessions import Sessions
 from hermes.state.titles import Titles
+from hermes.state.upkeep import Upkeep
 from hermes.state.usage import Usage
 from hermes.state.windows import Windows
 
@@ -40,10 +39,9 @@ class SessionDBProvider(
     Listing,
     Search,
     Usage,
-    Retention,
+    Upkeep,
     Export,
     Import,
-    Meta,
     CompressionLocks,
     Handoffs,
 ):

@@ -58,26 +58,37 @@ class View:
 
     def rows(self, sql: str, /, **values: Any) -> list[Values]:
         """All rows of a query."""
-        return self._execute(sql, bind(values)).fetchall()
+        try:
+            return self._execute(sql, bind(values)).fetchall()
+        except UnicodeDecodeError:
+            return self._read_broken(sql, values)[1]
 
     def row(self, sql: str, /, **values: Any) -> Values | None:
         """The first row of a query."""
-        rows = self._execute(sql, bind(values)).fetchall()
+        rows = self.rows(sql, **values)
         return rows[0] if rows else None
 
     def value(self, sql: str, /, **values: Any) -> Any:
         """The first column of the first row, or None."""
-        rows = self._execute(sql, bind(values)).fetchall()
+        rows = self.rows(sql, **values)
         return rows[0][0] if rows else None
 
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
         """The column names of a query and all its rows."""
-        cursor = self._execute(sql, bind(values))
         try:
+            cursor = self._execute(sql, bind(values))
             columns = [column[0] for column in cursor.getdescription()]
+            return columns, cursor.fetchall()
         except apsw.ExecutionCompleteError:
             return (), []
-        return columns, cursor.fetchall()
+        except UnicodeDecodeError:
+            return self._read_broken(sql, values)
+
+    def _read_broken(self, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
+        """Read what has text that cannot be decoded, which hardly any file has."""
+        from hermes.state.sqlite import brokentext
+
+        return brokentext.read(self.connection, sql, bind(values))
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute one statement and answer how many rows it changed."""

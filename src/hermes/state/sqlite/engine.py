@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from hermes.errors import StoreClosed
-from hermes.state.engine import Index, Reading, Transaction
+from hermes.state.engine import Index, Keeper, Reading, Transaction
 from hermes.state.spool import Spool
 from hermes.state.sqlite import shared
 from hermes.state.sqlite.connection import View
@@ -46,6 +46,14 @@ class SqliteEngine:
         from hermes.state.sqlite.index import SqliteIndex
 
         return SqliteIndex()
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        """Who keeps it in order."""
+        # Hardly any command does.
+        from hermes.state.sqlite.keeper import SqliteKeeper
+
+        return SqliteKeeper(self.path, self.write)
 
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""

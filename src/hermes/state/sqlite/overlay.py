@@ -12,6 +12,7 @@ import apsw
 
 from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, TERMINAL_SOURCES, first_of_chain
 from hermes.state.rows import decode_content, encode_text, preview_of
+from hermes.state.sqlite.brokentext import decoded
 from hermes.state.sqlite.connection import View
 
 _MARKER = "CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$.{key}') END"
@@ -42,7 +43,7 @@ _WORKED_OUT = {
         "active_tick": f"CAST(MAX(-4.6e18, MIN(4.6e18, {_CHAIN_ACTIVE} * 100)) AS INTEGER)",
         "owner": f"""CASE WHEN s.user_id IS NOT NULL AND s.source NOT IN {TERMINAL_SOURCES}
                      THEN s.source || ':' || s.user_id END""",
-        "preview": """preview_of((SELECT m.content FROM main.messages m
+        "preview": """preview_of((SELECT CAST(m.content AS BLOB) FROM main.messages m
                                   WHERE m.session_id = s.id AND m.role = 'user' AND m.content IS NOT NULL {visible}
                                   ORDER BY m.id LIMIT 1))""",
     }
@@ -110,7 +111,8 @@ def _columns(view: View, table: str) -> set[str]:
 
 
 def _preview_of(*stored: Any) -> str | None:
-    return None if stored[0] is None else encode_text(preview_of(decode_content(stored[0])))
+    content = decoded("text", stored[0]) if isinstance(stored[0], bytes) else None
+    return None if content is None else encode_text(preview_of(decode_content(content)))
 
 
 def _substitute(table: str, column: str, default: str | None, visible: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -37,10 +36,9 @@ def place_of(path: Path) -> Place:
     real = os.path.realpath(path)
     try:
         if sys.platform == "darwin":
-            listed = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=True, timeout=5).stdout
-            return _innermost(_from_mount(listed), real)
+            return _innermost(_from_mount(_asked_of_mount()), real)
         return _innermost(_from_mountinfo(_MOUNTINFO.read_text(encoding="utf-8", errors="surrogateescape")), real)
-    except (OSError, subprocess.SubprocessError):
+    except OSError:
         return Place("", "", is_shared=False)
 
 
@@ -51,6 +49,15 @@ def free_bytes(path: Path) -> int | None:
     except (OSError, AttributeError):
         return None
     return disk.f_bavail * disk.f_frsize
+
+
+def _asked_of_mount() -> str:
+    import subprocess
+
+    try:
+        return subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=True, timeout=5).stdout
+    except subprocess.SubprocessError as exc:
+        raise OSError from exc
 
 
 def _from_mountinfo(text: str) -> list[Place]:

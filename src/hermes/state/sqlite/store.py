@@ -18,6 +18,7 @@ from hermes.state.sqlite import fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, close_leaving, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
 from hermes.state.sqlite.lock import WriterLock
+from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.readers import Readers
 from hermes.state.sqlite.writer import Writer
 
@@ -29,6 +30,7 @@ READ_BUDGET_S = 10.0
 FORK_PATIENCE_S = 5.0
 CLOSE_BATCHES = 16
 DAMAGE_PAUSE_S = 5.0
+LITTLE_ROOM_BYTES = 100 * 1024 * 1024
 BACKLOG = 8 * fulltext.BATCH
 """More unindexed messages than this are indexed in the background."""
 
@@ -68,6 +70,7 @@ class Store:
                 self._newest_seen = opened.newest_message
                 self._indexed_upto = opened.indexed_upto
                 self.readers = Readers(lambda: open_reader(path))
+                self._look_for_room()
                 if opened.newest_message - opened.indexed_upto > fulltext.BATCH:
                     self._start_backfill(self._index_backlog)
             else:
@@ -79,6 +82,12 @@ class Store:
             raise StoreUnavailable(
                 f"{path} cannot be opened: {exc.strerror}", hint="check the permissions of the file and its directory"
             ) from exc
+
+    def _look_for_room(self) -> None:
+        """Say it while there is still time when the disk is nearly full."""
+        free = free_bytes(self.path)
+        if free is not None and free < LITTLE_ROOM_BYTES:
+            warn(__name__, "only %d MB are left on the disk of %s: make room", free >> 20, self.path)
 
     def translate(self, exc: apsw.Error) -> HermesError:
         """An SQLite error as one of ours."""

@@ -6,6 +6,7 @@ import os
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -14,6 +15,7 @@ from hermes.state import titling
 from hermes.state.kinds import ChildKind, first_of_chain, is_listed, kind_from_markers, kind_from_parent, owner_of
 from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.brokentext import decoded, unread
 from hermes.state.sqlite.connection import View, open_reader
 
 FTS_TABLES = fulltext.TABLES
@@ -168,8 +170,14 @@ def _free_titles(view: View) -> None:
 
 
 def _give_uids(view: View, condition: str) -> None:
-    view.connection.create_scalar_function("derived_uid", lambda *row: derived_uid(*row), 4, deterministic=True)
-    view.run(f"UPDATE messages SET uid = derived_uid(id, timestamp, role, content) WHERE uid IS NULL AND {condition}")
+    view.connection.create_scalar_function("derived_uid", _derived_uid, 6, deterministic=True)
+    view.run(f"""UPDATE messages SET uid = derived_uid(id, timestamp, {unread("role")}, {unread("content")})
+                 WHERE uid IS NULL AND {condition}""")
+
+
+def _derived_uid(*row: Any) -> str:
+    message_id, timestamp, role_kind, role, kind, content = row
+    return derived_uid(message_id, timestamp, decoded(role_kind, role), decoded(kind, content))
 
 
 def _give_orphans_a_session(view: View) -> None:

@@ -1,0 +1,72 @@
+"""`hermes sessions delete`: sessions taken away for good, with a receipt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hermes.cli.confirm import YES, confirm
+from hermes.cli.options import AS_JSON, SECURE
+from hermes.cli.receipt import item_of, lines_of
+from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config, sessions_dir
+from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.errors import UnknownSession
+
+if TYPE_CHECKING:
+    from hermes.state.provider import SessionDBProvider
+
+SCHEMA = "hermes.deleted/1"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessions delete 20261115_190312_a1b2c3d4
+  hermes sessions delete "refactoring auth" --yes""",
+)
+@click.argument("names", metavar="ID|TITLE...", nargs=-1, required=True)
+@YES
+@SECURE
+@AS_JSON
+def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: bool) -> None:
+    """Delete sessions with their messages, their index and their files.
+
+    Sessions that an agent made for them go too; branches and continuations stay and stand for themselves. What was
+    deleted cannot be brought back but from a backup.
+    """
+    config = read_config(as_json=as_json)
+    is_secure = config.sessions.secure_delete if secure is None else secure
+    with open_for_change(config) as store:
+        if store is None:
+            raise UnknownSession(nothing_yet(database_file(config)), hint="")
+        ids = named(store, names)
+        for line in () if as_json else described(store, ids):
+            talk(line)
+        if not confirm(f"Delete {counted(len(ids), 'session')}?", is_sure=is_sure):
+            talk("Nothing was deleted.")
+            return
+        receipt = store.delete_with_receipt(ids, sessions_dir(), secure=is_secure)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item_of(receipt) | {"ids": ids}})
+    else:
+        write("\n".join(lines_of(receipt)))
+
+
+def named(store: SessionDBProvider, names: tuple[str, ...]) -> list[str]:
+    """The ids of the sessions that are meant; one that is not there keeps all of them."""
+    from hermes.state.naming import find_session
+
+    return list(dict.fromkeys(find_session(store, name) for name in names))
+
+
+def described(store: SessionDBProvider, ids: list[str]) -> list[str]:
+    """What each session is, for the person who is to decide."""
+    lines = []
+    for session_id in ids:
+        row = store.get_session(session_id) or {}
+        name = row.get("title") or row.get("preview") or "(no messages)"
+        messages = counted(store.message_count(session_id), "message")
+        pinned = ", pinned" if row.get("pinned") else ""
+        lines.append(printable(f"{session_id}  {name}  ({row.get('source')}, {messages}{pinned})"))
+    return lines

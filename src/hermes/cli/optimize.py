@@ -1,0 +1,44 @@
+"""`hermes sessions optimize`: a shorter index, an empty log, a smaller file."""
+
+from __future__ import annotations
+
+import click
+
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config
+from hermes.cli.terminal import megabytes, talk, write, write_json
+from hermes.state.sqlite.files import LOG, beside, bytes_of
+
+SCHEMA = "hermes.optimized/1"
+
+
+@click.command()
+@click.option(
+    "--vacuum/--no-vacuum",
+    default=True,
+    show_default=True,
+    help="Also write the file anew, without the room that deletions left; other programs cannot write meanwhile.",
+)
+@AS_JSON
+def optimize(vacuum: bool, as_json: bool) -> None:
+    """Merge the search index, empty the log and give unused room back to the disk.
+
+    Nothing depends on it: search finds the same before and after, perhaps a little faster. It needs room for a second
+    copy of the file.
+    """
+    config = read_config(as_json=as_json)
+    path = database_file(config)
+    before = bytes_of(path) + bytes_of(beside(path, LOG))
+    with open_for_change(config) as store, progress() as report:
+        if store is None:
+            talk(nothing_yet(path))
+        elif vacuum:
+            store.vacuum(report)
+        else:
+            store.optimize_fts(report)
+    item = {"bytes_before": before, "bytes_after": bytes_of(path) + bytes_of(beside(path, LOG)), "vacuumed": vacuum}
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item})
+        return
+    write(f"{megabytes(item['bytes_before'])} before, {megabytes(item['bytes_after'])} now.")

@@ -1,0 +1,57 @@
+"""How far long work has come, on one line of stderr that is gone when it is done."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hermes.cli.terminal import clip, printable
+from hermes.state.engine import Report
+
+EVERY_S = 0.1
+BAR = 24
+
+
+@contextmanager
+def progress() -> Iterator[Report | None]:
+    """Something to report to, or None where nobody looks."""
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield None
+        return
+    line = _Line()
+    try:
+        yield line.show
+    finally:
+        line.clear()
+
+
+class _Line:
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._shown = 0.0
+
+    def show(self, what: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._shown < EVERY_S and done < total:
+            return
+        self._shown = now
+        text = printable(f"{what} {bar_of(done, total)}  {now - self._began:.0f} s")
+        sys.stderr.write(f"\r\x1b[2K{clip(text, os.get_terminal_size(sys.stderr.fileno()).columns - 1)}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+
+def bar_of(done: int, total: int) -> str:
+    """A bar and a percentage, or a plain number where nobody knows of how much."""
+    if total <= 0:
+        return f"{done:,}".replace(",", " ")
+    share = min(1.0, done / total)
+    filled = int(share * BAR)
+    return f"[{'#' * filled}{'.' * (BAR - filled)}] {share:4.0%}"

@@ -1,0 +1,52 @@
+"""The files that programs keep of a session beside the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from hermes.log import warn
+
+DUMP = "request_dump_"
+
+
+def remove_files(session_ids: Collection[str], sessions_dir: str | Path | None) -> int:
+    """Remove the transcripts and dumps of deleted sessions, and answer how many there were."""
+    if sessions_dir is None or not session_ids:
+        return 0
+    removed = 0
+    for path in _files_of(session_ids, Path(sessions_dir)):
+        try:
+            path.unlink()
+            removed += 1
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            # The rows are gone already; a file that cannot go is worth a line, not a failure.
+            warn(__name__, "%s could not be removed: %s", path, exc)
+    return removed
+
+
+def _files_of(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
+    safe = {each for each in session_ids if "/" not in each and "\\" not in each and not each.startswith(".")}
+    for session_id in sorted(safe):
+        yield directory / f"{session_id}.json"
+        yield directory / f"{session_id}.jsonl"
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        # `request_dump_<id>_<what>.json`, where an id may have underscores and `<what>` too.
+        if name.startswith(DUMP) and name.endswith(".json") and _has_prefix_in(safe, name.removeprefix(DUMP)):
+            yield directory / name
+
+
+def _has_prefix_in(session_ids: Collection[str], name: str) -> bool:
+    end = name.find("_")
+    while end >= 0:
+        if name[:end] in session_ids:
+            return True
+        end = name.find("_", end + 1)
+    return False

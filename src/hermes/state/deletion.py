@@ -1,0 +1,108 @@
+"""Taking sessions out of the store, with everything that hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hermes.state.engine import Reading, Transaction
+from hermes.state.kinds import ChildKind, is_listed
+from hermes.state.operations import chunks, placeholders
+from hermes.state.sessions import set_chain_active, settle_chain
+
+
+class Deleted(NamedTuple):
+    """What a deletion took."""
+
+    session_ids: list[str]
+    """All that went, the delegates of those that were named included."""
+    messages: int
+    """How many messages they had, rewound ones included."""
+
+
+def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> Deleted:
+    """Delete sessions with everything that hangs on them."""
+    doomed = with_delegates(tx, session_ids)
+    messages = 0
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        _release_children(tx, listed, values, set(doomed))
+        tx.run(f"UPDATE sessions SET message_count = 0 WHERE id IN ({listed})", **values)
+        messages += tx.run(f"DELETE FROM messages WHERE session_id IN ({listed})", **values)
+        tx.run(f"DELETE FROM compression_locks WHERE session_id IN ({listed})", **values)
+    roots = _chain_roots(tx, doomed)
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        tx.run(f"DELETE FROM sessions WHERE id IN ({listed})", **values)
+    for root in roots:
+        settle_chain(tx, root)
+    return Deleted(doomed, messages)
+
+
+def with_delegates(tx: Reading, session_ids: Sequence[str]) -> list[str]:
+    """Sessions and the delegates that worked for them, at any depth, with the delegates' continuations."""
+    doomed = dict.fromkeys(session_ids)
+    generation, kinds = list(session_ids), "'delegate'"
+    while generation:
+        found: list[str] = []
+        for some in chunks(generation):
+            listed, values = placeholders("parent", some)
+            found += [
+                row[0]
+                for row in tx.rows(
+                    f"SELECT id FROM sessions WHERE parent_session_id IN ({listed}) AND child_kind IN ({kinds})",
+                    **values,
+                )
+            ]
+        kinds = "'delegate', 'compression'"
+        generation = [each for each in found if each not in doomed]
+        doomed |= dict.fromkeys(generation)
+    return list(doomed)
+
+
+def _chain_roots(tx: Reading, doomed: Sequence[str]) -> list[str]:
+    """The chains that lose a session but not their first."""
+    roots: set[str] = set()
+    for some in chunks(doomed):
+        listed, values = placeholders("id", some)
+        rows = tx.rows(f"SELECT chain_root FROM sessions WHERE id IN ({listed}) AND chain_root IS NOT NULL", **values)
+        roots.update(row[0] for row in rows)
+    return sorted(roots - set(doomed))
+
+
+def _release_children(tx: Transaction, listed: str, values: dict[str, str], doomed: set[str]) -> None:
+    """Let the children that stay stand for themselves."""
+    children = tx.rows(f"SELECT id, child_kind FROM sessions WHERE parent_session_id IN ({listed})", **values)
+    for child, kind in children:
+        if child in doomed:
+            tx.run("UPDATE sessions SET parent_session_id = NULL WHERE id = :id", id=child)
+            continue
+        kept = None if kind == ChildKind.COMPRESSION else kind
+        tx.run(
+            """UPDATE sessions SET parent_session_id = NULL, child_kind = :kind, chain_root = NULL, listed = :listed
+               WHERE id = :id""",
+            id=child,
+            kind=kept,
+            listed=int(is_listed(None, kept)),
+        )
+        if kind == ChildKind.COMPRESSION:
+            _begin_chain(tx, child)
+
+
+def _begin_chain(tx: Transaction, root: str) -> None:
+    """Make a session that lost the one before it the first of what is left of the chain."""
+    newest = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=root)
+    current, seen = [root], {root}
+    while current:
+        listed, values = placeholders("parent", current)
+        rows = tx.rows(
+            f"""SELECT id, last_active FROM sessions
+                WHERE parent_session_id IN ({listed}) AND child_kind = 'compression'""",
+            **values,
+        )
+        current = [child for child, _ in rows if child not in seen]
+        seen.update(current)
+        for child, last_active in rows:
+            newest = max(newest, last_active)
+            tx.run("UPDATE sessions SET chain_root = :root WHERE id = :id", root=root, id=child)
+    set_chain_active(tx, root, newest)
