@@ -15,6 +15,17 @@ COMMANDS = {
     "prune": Lazy("hermes.cli.prune:prune", "Delete ended sessions in which nothing was said for long."),
     "search": Lazy("hermes.cli.search:search", "Find messages by their words."),
     "stats": Lazy("hermes.cli.stats:stats", "Count sessions and messages, and measure the database."),
+    "archive": Lazy(
+        "hermes.cli.flags:archive", "Leave a session out of the list; it stays searchable and can be resumed."
+    ),
+    "unarchive": Lazy("hermes.cli.flags:unarchive", "Bring an archived session back into the list."),
+    "pin": Lazy("hermes.cli.flags:pin", "Keep a session from being pruned."),
+    "unpin": Lazy("hermes.cli.flags:unpin", "Let a pinned session be pruned again when it is old."),
+    "rename": Lazy("hermes.cli.rename:rename", "Give a session a title, or take its title away with an empty one."),
+    "show": Lazy("hermes.cli.show:show", "Show a session: what it is, and what was said."),
+    "lineage": Lazy(
+        "hermes.cli.lineage:lineage", "Show the family of a session: what it stems from, and what stems from it."
+    ),
 }
 
 

@@ -91,6 +91,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() or char in _JOINERS else _shown(char) for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """`text` with its lines kept, each of them printable."""
+    return "\n".join(printable(line) for line in text.splitlines())
+
+
 def width_of(text: str) -> int:
     """How many columns a printable text takes."""
     if _is_narrow(text):

@@ -1,0 +1,154 @@
+"""Commands about one session: `show`, `rename`, `archive`, `pin` and `lineage`."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_state import SessionDB
+from tests.cli.conftest import Hermes
+
+FIRST = "20261115_190312_a1b2c3d4"
+COMMANDS = [("show",), ("rename",), ("archive",), ("unarchive",), ("pin",), ("unpin",), ("lineage",)]
+
+
+@pytest.fixture
+def talk(hermes: Hermes) -> Hermes:
+    """A conversation with a tool call, an undone exchange, a branch and a continuation."""
+    hermes.store((FIRST, "cli", "Refactoring auth", "Help me refactor"))
+    with SessionDB(hermes.database) as db:
+        calls = [{"id": "c", "function": {"name": "terminal", "arguments": '{"command": "' + "x" * 500 + '"}'}}]
+        db.append_message(FIRST, "assistant", "Let me\nlook.", tool_calls=calls)
+        db.append_message(FIRST, "tool", "y" * 1000, tool_name="terminal", tool_call_id="c")
+        undone = db.append_message(FIRST, "user", "never mind")
+        db.rewind_to_message(FIRST, undone)
+        db.create_session("branch-1", "cli", parent_session_id=FIRST, child_kind="branch")
+        db.append_message("branch-1", "user", "another way")
+        db.end_session(FIRST, "compression")
+        db.create_session("next-1", "cli", parent_session_id=FIRST, child_kind="compression")
+        db.append_message("next-1", "user", "summary")
+    return hermes
+
+
+class TestShow:
+    def test_tells_what_it_is_and_what_was_said(self, talk: Hermes) -> None:
+        done = talk("sessions", "show", "refactoring auth")
+        lines = done.stdout.splitlines()
+        assert lines[:5] == [
+            "Refactoring auth",
+            f"Session: {FIRST} (cli)",
+            "Started: 30m ago, last active just now, ended just now (compression)",
+            "Messages: 3",
+            "Goes on in: next-1",
+        ]
+        said = [line for line in lines[5:] if line and not line.startswith("──")]
+        assert said[:3] == ["Help me refactor", "Let me", "look."]
+        assert said[3].startswith('→ terminal({"command": "xxx')
+        assert said[3].endswith("…)")
+        assert said[4] == "y" * 400 + "…"
+        assert "never mind" not in done.stdout
+
+    def test_whole_tool_results_when_told_to(self, talk: Hermes) -> None:
+        assert "y" * 1000 in talk("sessions", "show", FIRST, "--full").stdout
+
+    def test_what_was_undone_when_told_to(self, talk: Hermes) -> None:
+        done = talk("sessions", "show", FIRST, "--all")
+        assert "── user (undone) · " in done.stdout
+        assert "never mind" in done.stdout
+
+    def test_the_last_ones_only(self, talk: Hermes) -> None:
+        done = talk("sessions", "show", FIRST, "--tail", "1")
+        assert "Help me refactor" not in done.stdout
+        assert done.stderr == "2 earlier messages not shown; --tail for more\n"
+
+    def test_names_what_it_stems_from(self, talk: Hermes) -> None:
+        assert f"Branch of: {FIRST}" in talk("sessions", "show", "branch-1").stdout
+
+    def test_for_a_script(self, talk: Hermes) -> None:
+        found = talk.json("sessions", "show", FIRST)
+        assert found["schema"] == "hermes.session/1"
+        assert [each["role"] for each in found["item"]["messages"]] == ["user", "assistant", "tool"]
+        assert found["item"]["title"] == "Refactoring auth"
+
+    def test_no_control_character_reaches_the_terminal(self, hermes: Hermes) -> None:
+        hermes.store(("s", "cli", None, "red \x1b[31m text\nsecond line\r\x07"))
+        done = hermes("sessions", "show", "s")
+        assert "\x1b" not in done.stdout
+        assert "red \\x1b[31m text\nsecond line" in done.stdout
+
+
+class TestRename:
+    def test_takes_words_without_quotes(self, talk: Hermes) -> None:
+        done = talk("sessions", "rename", FIRST, "debugging", "auth", "flow")
+        assert done.stdout == f"{FIRST}  debugging auth flow\n"
+        assert talk.json("sessions", "show", "debugging auth flow")["item"]["id"] == FIRST
+
+    def test_takes_the_title_away(self, talk: Hermes) -> None:
+        assert talk("sessions", "rename", FIRST, "").stdout == f"{FIRST} has no title any more.\n"
+
+    def test_of_a_title_that_another_has_is_a_conflict(self, talk: Hermes) -> None:
+        done = talk("sessions", "rename", "branch-1", "Refactoring auth")
+        assert done.returncode == 4
+        assert "already in use" in done.stderr
+
+    def test_too_long_is_refused(self, talk: Hermes) -> None:
+        done = talk("sessions", "rename", FIRST, "x" * 101)
+        assert (done.returncode, "too long" in done.stderr) == (2, True)
+        assert talk.json("sessions", "show", FIRST)["item"]["title"] == "Refactoring auth"
+
+    def test_for_a_script(self, talk: Hermes) -> None:
+        assert talk.json("sessions", "rename", FIRST, "a\tb")["item"] == {"id": FIRST, "title": "a b"}
+
+
+class TestFlags:
+    @pytest.mark.parametrize(
+        ("command", "flag", "value"),
+        [("archive", "archived", 1), ("unarchive", "archived", 0), ("pin", "pinned", 1), ("unpin", "pinned", 0)],
+    )
+    def test_are_set(self, hermes: Hermes, command: str, flag: str, value: int) -> None:
+        hermes.store(("s", "cli", None, "hello"))
+        with SessionDB(hermes.database) as db:
+            db.set_session_archived("s", not value)
+            db.set_session_pinned("s", not value)
+        assert hermes.json("sessions", command, "s")["item"] == {"id": "s", flag: bool(value)}
+        with SessionDB(hermes.database) as db:
+            assert (db.get_session("s") or {})[flag] == value
+
+    def test_are_told(self, hermes: Hermes) -> None:
+        hermes.store(("s", "cli", None, "hello"))
+        assert hermes("sessions", "archive", "s").stdout == "s is archived.\n"
+        assert hermes("sessions", "unarchive", "s").stdout == "s is no longer archived.\n"
+
+
+class TestLineage:
+    def test_is_a_tree_from_the_first_on(self, talk: Hermes) -> None:
+        with SessionDB(talk.database) as db:
+            db.create_session("helper", "subagent", parent_session_id="branch-1", child_kind="delegate")
+        assert talk("sessions", "lineage", "next-1").stdout.splitlines() == [
+            f"Refactoring auth  {FIRST}  3 messages, just now",
+            "├─ branch: another way  branch-1  1 message, just now",
+            "│  └─ delegate: (no messages)  helper  0 messages, just now",
+            "└─ compression: summary  next-1  1 message, just now",
+        ]
+
+    def test_for_a_script(self, talk: Hermes) -> None:
+        item = talk.json("sessions", "lineage", "branch-1")["item"]
+        assert item["id"] == FIRST
+        assert [(child["id"], child["child_kind"]) for child in item["children"]] == [
+            ("branch-1", "branch"),
+            ("next-1", "compression"),
+        ]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_unknown_session_is_told_with_what_is_near(talk: Hermes, command: tuple[str, ...]) -> None:
+    title = ["x"] if command == ("rename",) else []
+    done = talk("sessions", *command, "Refactorin auth", *title)
+    assert done.returncode == 3
+    assert 'did you mean "Refactoring auth"?' in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_is_created_where_nothing_is(hermes: Hermes, command: tuple[str, ...]) -> None:
+    title = ["x"] if command == ("rename",) else []
+    assert hermes("sessions", *command, "s", *title).returncode == 3
+    assert not hermes.database.exists()
