@@ -160,11 +160,14 @@ class TestOrder:
 
     def test_is_by_activity(self, hermes: Hermes) -> None:
         assert [item["id"] for item in hermes.json("sessions", "list")["items"]] == ["older", "newer"]
-        assert "Last Active" in hermes("sessions", "list", "--by-activity").stdout
+        assert "Last Active" in hermes("sessions", "list", "--sort", "active").stdout
 
     def test_can_be_by_start_and_then_shows_the_start(self, hermes: Hermes) -> None:
-        assert [item["id"] for item in hermes.json("sessions", "list", "--by-start")["items"]] == ["newer", "older"]
-        header, _, *rows = hermes("sessions", "list", "--by-start").stdout.splitlines()
+        assert [item["id"] for item in hermes.json("sessions", "list", "--sort", "started")["items"]] == [
+            "newer",
+            "older",
+        ]
+        header, _, *rows = hermes("sessions", "list", "--sort", "started").stdout.splitlines()
         assert "Started" in header
         assert "1h ago" in rows[-1]
 
@@ -182,13 +185,13 @@ class TestPages:
     def test_a_limit_that_takes_all_says_so(self, hermes: Hermes) -> None:
         assert hermes("sessions", "list", "--limit", "25").stderr == "25 of 25 sessions\n"
 
-    @pytest.mark.parametrize("order", ["--by-start", "--by-activity"])
+    @pytest.mark.parametrize("order", ["started", "active"])
     def test_following_next_shows_each_session_once(self, hermes: Hermes, order: str) -> None:
         found: list[str] = []
-        page = hermes.json("sessions", "list", "--limit", "10", order)
+        page = hermes.json("sessions", "list", "--limit", "10", "--sort", order)
         while page["next"] is not None:
             found += [item["id"] for item in page["items"]]
-            page = hermes.json("sessions", "list", "--limit", "10", order, "--after", page["next"])
+            page = hermes.json("sessions", "list", "--limit", "10", "--sort", order, "--after", page["next"])
         found += [item["id"] for item in page["items"]]
         assert found == [f"s{number:02}" for number in range(25)]
         assert page["total"] == 25
@@ -217,7 +220,7 @@ class TestChoice:
     def test_what_agents_made_for_themselves_and_what_is_archived_is_counted_only(self, hermes: Hermes) -> None:
         assert [item["id"] for item in hermes.json("sessions", "list")["items"]] == [AUTH[0], WEATHER[0]]
         assert hermes("sessions", "list").stderr == (
-            "2 of 2 sessions (1 more with --source tool; 1 more with --source subagent; 1 more with --all)\n"
+            "2 of 2 sessions (1 more with --source tool; 1 more with --source subagent; 1 more with --archived)\n"
         )
 
     @pytest.mark.parametrize("source", ["tool", "subagent", "telegram"])
@@ -228,14 +231,22 @@ class TestChoice:
         assert hermes("sessions", "list", "--source", source).stderr == f"1 of 1 session (source={source})\n"
 
     @pytest.mark.parametrize("option", ["--all", "-a"])
-    def test_archived_ones_can_be_shown(self, hermes: Hermes, option: str) -> None:
+    def test_all_can_be_shown(self, hermes: Hermes, option: str) -> None:
         found = hermes.json("sessions", "list", option)
-        assert {item["id"]: item["archived"] for item in found["items"]} == {
-            AUTH[0]: False,
-            WEATHER[0]: False,
-            "put-away": True,
-        }
-        assert found["total"] == 3
+        assert {item["id"] for item in found["items"]} == {AUTH[0], WEATHER[0], "t", "u", "put-away"}
+        assert found["total"] == 5
+        assert hermes("sessions", "list", option).stderr == "5 of 5 sessions\n"
+
+    def test_archived_ones_can_be_shown_alone(self, hermes: Hermes) -> None:
+        found = hermes.json("sessions", "list", "--archived")
+        assert [(item["id"], item["archived"]) for item in found["items"]] == [("put-away", True)]
+        assert found["total"] == 1
+
+    def test_only_what_was_used_since(self, hermes: Hermes) -> None:
+        found = hermes.json("sessions", "list", "--since", "1h")
+        assert ([item["id"] for item in found["items"]], found["total"]) == ([AUTH[0]], 1)
+        assert hermes("sessions", "list", "--since", "2099-01-01").stdout == ""
+        assert hermes("sessions", "list", "--since", "soon").returncode == 2
 
     def test_a_source_that_is_not_there_is_answered_with_those_that_are(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list", "--source", "telegrm")
@@ -246,7 +257,7 @@ class TestChoice:
         with SessionDB(hermes.database) as db:
             db.delete_sessions([AUTH[0], WEATHER[0]])
         assert hermes("sessions", "list").stderr == (
-            "No sessions to show; there are 1 with --source tool, 1 with --source subagent, 1 with --all.\n"
+            "No sessions to show; there are 1 with --source tool, 1 with --source subagent, 1 with --archived.\n"
         )
 
 

@@ -487,3 +487,20 @@ class TestCronRuns:
     def test_have_preview_and_activity(self, runs: SessionDBProvider) -> None:
         say(runs, "cron_job_20260102_000000", "tick")
         assert column(runs.list_cron_job_runs("job", limit=1), "preview") == ["tick"]
+
+
+class TestSince:
+    @pytest.mark.parametrize("by_activity", [True, False])
+    def test_leaves_out_what_was_not_used_since(
+        self, store: SessionDBProvider, clock: FakeClock, by_activity: bool
+    ) -> None:
+        start_apart(store, clock, "older", "old")
+        moment = clock.advance(10)
+        start_apart(store, clock, "new")
+        clock.advance(1)
+        say(store, "old", "again")
+        assert ids(store.list_sessions_rich(order_by_last_active=by_activity, active_since=moment)) == (
+            ["old", "new"] if by_activity else ["new", "old"]
+        )
+        assert store.session_count(active_since=moment) == 2
+        assert store.session_count(active_since=clock() + 1) == 0

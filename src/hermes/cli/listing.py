@@ -14,7 +14,7 @@ from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
 from hermes.cli.table import Column, lay_out
 from hermes.cli.terminal import counted, heading, talk, terminal_width, write, write_json
-from hermes.cli.times import ago
+from hermes.cli.times import MOMENT_FORMS, ago, moment_said
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
@@ -60,14 +60,16 @@ class Query:
 
     source: str | None = None
     limit: int = 20
-    include_archived: bool = False
+    include_all: bool = False
+    archived_only: bool = False
     by_start: bool = False
+    since: float | None = None
     after: str | None = None
 
     @property
     def hidden_sources(self) -> tuple[str, ...]:
-        """What is left out; whoever names a source gets it."""
-        return HIDDEN_SOURCES if self.source is None else ()
+        """What is left out; whoever names a source, or wants all, gets it."""
+        return HIDDEN_SOURCES if self.source is None and not self.include_all else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,24 +95,36 @@ Examples:
 @click.option(
     "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N sessions."
 )
-@click.option("--all", "-a", "include_archived", is_flag=True, help="Archived sessions too.")
+@click.option("--all", "-a", "include_all", is_flag=True, help="Also archived sessions, and those of agents.")
+@click.option("--archived", "archived_only", is_flag=True, help="Only archived sessions.")
+@click.option("--since", metavar="WHEN", help=f"Only those in which something was said since then: {MOMENT_FORMS}.")
 @click.option(
-    "--by-start/--by-activity",
-    "by_start",
-    default=False,
-    help="Newest first by when they began, or by when something was last said (the default).",
+    "--sort",
+    type=click.Choice(["active", "started"]),
+    default="active",
+    show_default=True,
+    help="Newest first by when something was last said, or by when they began.",
 )
 @click.option("--after", metavar="CURSOR", help="Go on behind a page: the `next` that --json gave, in the same order.")
 @AS_JSON
 def list_(
-    source: str | None, limit: int, include_archived: bool, by_start: bool, after: str | None, as_json: bool
+    source: str | None,
+    limit: int,
+    include_all: bool,
+    archived_only: bool,
+    since: str | None,
+    sort: str,
+    after: str | None,
+    as_json: bool,
 ) -> None:
     """List conversations, the most recently active first.
 
     A conversation that was compressed is one row, with the id to continue it by. Sessions of the sources tool and
-    subagent, which agents make for themselves, are shown when --source names one of them.
+    subagent, which agents make for themselves, are shown with --all, or when --source names one of them.
     """
-    query = Query(source, limit, include_archived, by_start, after)
+    now = time.time()
+    moment = moment_said("--since", since, now)
+    query = Query(source, limit, include_all, archived_only, sort == "started", moment, after)
     config = read_config(as_json=as_json)
     with open_for_reading(config) as store:
         page = Page() if store is None else read_page(store, query)
@@ -119,7 +133,7 @@ def list_(
         write_json({"schema": LIST_SCHEMA, "items": items, "total": page.total, "next": page.next})
         return
     if page.rows:
-        header, *lines = table_of(page.rows, query, now=time.time(), width=terminal_width())
+        header, *lines = table_of(page.rows, query, now=now, width=terminal_width())
         write("\n".join([heading(header), *lines]))
     for line in remarks(page, query, database_file(config)):
         talk(line)
@@ -132,15 +146,17 @@ def read_page(store: SessionDBProvider, query: Query) -> Page:
         exclude_sources=query.hidden_sources,
         limit=query.limit + 1,
         order_by_last_active=not query.by_start,
-        include_archived=query.include_archived,
+        include_archived=query.include_all,
+        archived_only=query.archived_only,
         after=query.after,
+        active_since=query.since,
     )
     shown = rows[: query.limit]
     # Counts along an index; to count all but the hidden sources in one query would read every session.
     hidden = {source: _count(store, query, source=source) for source in query.hidden_sources}
     left_out = {f"--source {source}": count for source, count in hidden.items()}
-    if not query.include_archived:
-        left_out["--all"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
+    if not query.include_all and not query.archived_only:
+        left_out["--archived"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
     return Page(
         rows=shown,
         total=_count(store, query) - sum(hidden.values()),
@@ -188,5 +204,10 @@ def remarks(page: Page, query: Query, path: Path) -> list[str]:
 
 
 def _count(store: SessionDBProvider, query: Query, **changed: Any) -> int:
-    wanted = {"source": query.source, "include_archived": query.include_archived}
+    wanted = {
+        "source": query.source,
+        "include_archived": query.include_all,
+        "archived_only": query.archived_only,
+        "active_since": query.since,
+    }
     return store.session_count(exclude_children=True, **(wanted | changed))

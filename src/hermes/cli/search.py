@@ -13,7 +13,7 @@ from hermes.cli.hits import page_of
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
 from hermes.cli.terminal import counted, talk, terminal_width, write, write_json
-from hermes.cli.times import MOMENT_FORMS, moment_of
+from hermes.cli.times import MOMENT_FORMS, moment_said
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.results import SearchResults
 
@@ -165,20 +165,11 @@ def search(
 
 def period(since: str | None, until: str | None, now: float) -> tuple[float | None, float | None]:
     """The moments between which a message must lie."""
-    start = _moment("--since", since, now)
-    end = _moment("--until", until, now, is_end=True)
+    start = moment_said("--since", since, now)
+    end = moment_said("--until", until, now, is_end=True)
     if start is not None and end is not None and start > end:
         raise InvalidValue(f"--since {since} is later than --until {until}", hint="exchange them")
     return start, end
-
-
-def _moment(option: str, text: str | None, now: float, *, is_end: bool = False) -> float | None:
-    if text is None:
-        return None
-    moment = moment_of(text, now, is_end=is_end)
-    if moment is None:
-        raise InvalidValue(f"{option} does not understand {text!r}", hint=f"say {MOMENT_FORMS}")
-    return moment
 
 
 def look(store: SessionDBProvider, request: Request) -> Found:

@@ -7,6 +7,8 @@ import time
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as clock
 
+from hermes.errors import InvalidValue
+
 MOMENT_FORMS = "2026-01-31, 2026-01-31T10:00, today, yesterday, or so long ago: 30m, 12h, 7d, 2w"
 
 _MINUTE = 60
@@ -58,6 +60,16 @@ def moment_of(text: str, now: float, *, is_end: bool = False) -> float | None:
         return time.mktime(named.timetuple()) + named.microsecond / 1_000_000
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def moment_said(option: str, text: str | None, now: float, *, is_end: bool = False) -> float | None:
+    """The moment that was said behind an option, or None if nothing was; what names none is refused."""
+    if text is None:
+        return None
+    moment = moment_of(text, now, is_end=is_end)
+    if moment is None:
+        raise InvalidValue(f"{option} does not understand {text!r}", hint=f"say {MOMENT_FORMS}")
+    return moment
 
 
 def _day_of(said: str, today: date) -> date | None:

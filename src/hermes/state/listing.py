@@ -10,7 +10,8 @@ from typing import Any
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
 from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders
-from hermes.state.rows import Row, count, session_row
+from hermes.state.rows import Row, count, session_row, timestamp_of
+from hermes.state.sessions import tick
 
 BY_START = ("started_at", "id")
 BY_ACTIVITY = ("active_tick", "chain_active", "started_at", "id")
@@ -73,14 +74,15 @@ class Listing(Operations):
         *,
         owner: str | None = None,
         after: str | None = None,
+        active_since: float | None = None,
     ) -> list[Row]:
         """Conversations with preview and last activity, newest first.
 
         A compressed conversation is one row, shown as its newest session. `after` takes the `cursor` of a row and goes
-        on behind it.
+        on behind it. `active_since` leaves out those in which nothing was said since a moment.
         """
         order = BY_ACTIVITY if order_by_last_active else BY_START
-        wanted = _filter(source, exclude_sources, min_message_count, owner)
+        wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
         if id_query and id_query.strip():
             _add_id_query(wanted, id_query.strip().lower(), ID_CONTAINS)
         lanes = dict.fromkeys(_lanes(include_children, include_archived, archived_only), order)
@@ -149,9 +151,10 @@ class Listing(Operations):
         exclude_sources: Sequence[str] | None = None,
         *,
         owner: str | None = None,
+        active_since: float | None = None,
     ) -> int:
         """How many sessions there are; with `exclude_children` as many as the list has rows."""
-        wanted = _filter(source, exclude_sources, min_message_count, owner)
+        wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
         lanes = _lanes(not exclude_children, include_archived, archived_only)
         return self._engine.read(
             lambda tx: sum(
@@ -170,7 +173,11 @@ class Listing(Operations):
 
 
 def _filter(
-    source: str | None, exclude_sources: Sequence[str] | None, min_message_count: int, owner: str | None
+    source: str | None,
+    exclude_sources: Sequence[str] | None,
+    min_message_count: int,
+    owner: str | None,
+    active_since: float | None = None,
 ) -> Filter:
     wanted = Filter()
     if source is not None:
@@ -184,6 +191,10 @@ def _filter(
         wanted.add("message_count >= :min_messages", min_messages=min_message_count)
     if owner is not None:
         wanted.add("owner = :owner", owner=owner)
+    if active_since is not None:
+        since = timestamp_of(active_since, 0.0)
+        # The tick is what the list index begins with.
+        wanted.add("active_tick >= :since_tick AND chain_active >= :since", since=since, since_tick=tick(since))
     return wanted
 
 
