@@ -1,0 +1,1 @@
+"""One turn of a conversation: prompt, model, tools, compression, title."""

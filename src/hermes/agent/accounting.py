@@ -1,0 +1,95 @@
+"""Accounting: what each call of a model took, booked to the session that it was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+from hermes.agent.model import Message, Model, Reply, ToolSchema, Usage
+from hermes.agent.prices import estimate
+from hermes.agent.tokens import tokens_of, tokens_of_conversation
+from hermes.errors import StoreError
+from hermes.log import warn
+
+if TYPE_CHECKING:
+    from hermes.config import ModelConfig
+    from hermes.state.provider import SessionDBProvider
+
+ESTIMATED = "estimated tokens"
+"""What is noted as a source of the cost when the endpoint did not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens and money."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost_usd: float | None = 0.0
+    """None if nobody knows."""
+    is_estimated: bool = False
+    """Whether an endpoint did not count, so that the tokens are estimated."""
+
+    def __add__(self, other: Spent) -> Spent:
+        unknown = self.cost_usd is None or other.cost_usd is None
+        return Spent(
+            _sum(self.usage, other.usage),
+            None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
+            self.is_estimated or other.is_estimated,
+        )
+
+
+class Accounts:
+    """The books of all sessions of a store."""
+
+    def __init__(self, store: SessionDBProvider, settings: ModelConfig) -> None:
+        self._store = store
+        self._prices = settings.prices
+
+    def book(
+        self, session_id: str, model: Model, reply: Reply, asked: Sequence[Message], tools: Sequence[ToolSchema] = ()
+    ) -> Spent:
+        """Book one call; where the endpoint did not count its tokens they are estimated, and that is noted."""
+        usage = reply.usage or estimated_usage(reply, asked, tools)
+        is_estimated = reply.usage is None
+        name = reply.model or model.name
+        cost = estimate(usage, name, model.provider, self._prices)
+        if is_estimated:
+            cost = replace(cost, source=f"{cost.source}, {ESTIMATED}" if cost.source else ESTIMATED)
+        try:
+            self._store.update_token_counts(
+                session_id,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                api_call_count=1,
+                model=name,
+                billing_provider=model.provider,
+                billing_base_url=model.base_url,
+                **cost.booking,
+            )
+        except StoreError as error:
+            # What was said matters more than what it cost, and the next message tells of the store's troubles.
+            warn(__name__, "a call of %s for session %s is not booked: %s", name, session_id, error)
+        return Spent(usage, cost.amount_usd, is_estimated)
+
+
+def estimated_usage(reply: Reply, asked: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> Usage:
+    """About what a call took."""
+    said = [reply.text, reply.reasoning or "", *(f"{call.name}{call.arguments}" for call in reply.tool_calls)]
+    return Usage(
+        input_tokens=tokens_of_conversation(asked, tools),
+        output_tokens=sum(map(tokens_of, said)),
+        reasoning_tokens=tokens_of(reply.reasoning or ""),
+    )
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    counts = {
+        each.name: getattr(one, each.name) + getattr(other, each.name)
+        for each in fields(Usage)
+        if each.name != "cost_usd"
+    }
+    return Usage(**counts)

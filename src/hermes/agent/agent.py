@@ -1,0 +1,59 @@
+"""An agent: what does not change between conversations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.agent.accounting import Accounts
+from hermes.agent.background import Background
+from hermes.agent.memory import FileMemory, MemoryProvider
+from hermes.agent.model import Model
+from hermes.agent.safety.approval import Approvals
+from hermes.agent.safety.permits import Permits
+from hermes.agent.tools.processes import Processes
+from hermes.agent.tools.registry import Registry
+from hermes.agent.tools.toolsets import toolsets_for
+from hermes.clock import Clock, system_clock
+from hermes.config import Config
+
+if TYPE_CHECKING:
+    from hermes.state.provider import SessionDBProvider
+
+
+class Agent:
+    """A store, a model and tools: all that conversations share. Any number of threads may use one."""
+
+    def __init__(
+        self,
+        store: SessionDBProvider,
+        model: Model,
+        *,
+        tools: Registry,
+        config: Config,
+        home: Path,
+        auxiliary: Model | None = None,
+        memory: MemoryProvider | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self.store = store
+        self.model = model
+        self.auxiliary = auxiliary
+        """Makes titles and summaries; None leaves that to the main model."""
+        self.tools = tools
+        self.config = config
+        self.home = home
+        self.clock = clock
+        self.memory: MemoryProvider = memory or FileMemory(home, config.memory.max_characters)
+        self.processes = Processes(clock)
+        self.approvals = Approvals(config.approvals.mode, Permits(home))
+        self.accounts = Accounts(store, config.model)
+        self.background = Background()
+
+    def toolsets(self, source: str) -> frozenset[str]:
+        """The toolsets that are on for conversations of a source."""
+        return toolsets_for(source, self.config.tools, self.tools.toolsets)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait for titles that are still being made, at the end of a program; False if that took longer."""
+        return self.background.settle(timeout_s)

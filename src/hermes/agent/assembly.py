@@ -1,0 +1,164 @@
+"""An answer put together from the pieces in which an endpoint sends it, in all the shapes that endpoints have."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.agent.model import ReasoningDelta, Reply, TextDelta, ToolCall, Usage
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call as far as it has come."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Assembly:
+    """What has been said so far."""
+
+    _text: list[str] = field(default_factory=list)
+    _reasoning: list[str] = field(default_factory=list)
+    _calls: list[_Call] = field(default_factory=list)
+    _by_index: dict[int, _Call] = field(default_factory=dict)
+    _finish_reason: str | None = None
+    _usage: Usage | None = None
+    _model: str | None = None
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether somebody may have seen a piece of it."""
+        return bool(self._text or self._reasoning)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether anything was said, tool calls too."""
+        return self.is_visible or bool(self._calls)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the model has said that this is all."""
+        return self._finish_reason is not None
+
+    def take(self, chunk: Json) -> Iterator[TextDelta | ReasoningDelta]:
+        """Add a chunk of a stream, or a whole answer; what a person can see of it comes out."""
+        self._model = _text(chunk.get("model")) or self._model
+        self._usage = read_usage(chunk.get("usage")) or self._usage
+        for choice in _objects(chunk.get("choices")):
+            yield from self._take_delta(_object(choice.get("delta" if "delta" in choice else "message")))
+            self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
+
+    def reply(self) -> Reply:
+        """All that was said."""
+        return Reply(
+            text="".join(self._text),
+            tool_calls=tuple(
+                ToolCall(call.id or _new_call_id(), call.name, "".join(call.arguments)) for call in self._calls
+            ),
+            reasoning="".join(self._reasoning) or None,
+            finish_reason=self._finish_reason,
+            usage=self._usage,
+            model=self._model,
+        )
+
+    def _take_delta(self, delta: Json) -> Iterator[TextDelta | ReasoningDelta]:
+        reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        if reasoning:
+            self._reasoning.append(reasoning)
+            yield ReasoningDelta(reasoning)
+        text = _said(delta.get("content")) or _text(delta.get("refusal"))
+        if text:
+            self._text.append(text)
+            yield TextDelta(text)
+        for fragment in _objects(delta.get("tool_calls")):
+            self._take_fragment(fragment)
+
+    def _take_fragment(self, fragment: Json) -> None:
+        function = _object(fragment.get("function"))
+        name, call_id = _text(function.get("name")), _text(fragment.get("id"))
+        call = self._call_of(fragment.get("index"), call_id, is_named=bool(name))
+        call.id = call.id or call_id
+        call.name = call.name or name
+        arguments = function.get("arguments")
+        call.arguments.append(_text(arguments) if not isinstance(arguments, dict) else json.dumps(arguments))
+
+    def _call_of(self, index: object, call_id: str, *, is_named: bool) -> _Call:
+        """The call that a fragment belongs to: by its number, else by its id, else the last one.
+
+        Some endpoints number every call of an answer alike: a name with another id begins a new one.
+        """
+        if isinstance(index, int):
+            call = self._by_index.get(index)
+        elif call_id:
+            call = next((each for each in self._calls if each.id == call_id), None)
+        else:
+            call = self._calls[-1] if self._calls and not is_named else None
+        if call is None or (is_named and call_id and call.id and call.id != call_id):
+            call = _Call()
+            self._calls.append(call)
+            if isinstance(index, int):
+                self._by_index[index] = call
+        return call
+
+
+def read_usage(given: object) -> Usage | None:
+    """The tokens of a call in any of the forms in which endpoints count them; None where nothing was counted."""
+    if not isinstance(given, dict) or not given:
+        return None
+    details = _object(given.get("prompt_tokens_details")) or _object(given.get("input_tokens_details"))
+    written = _object(given.get("completion_tokens_details")) or _object(given.get("output_tokens_details"))
+    cache_read = (
+        _count(details.get("cached_tokens"))
+        or _count(given.get("cache_read_input_tokens"))
+        or _count(given.get("prompt_cache_hit_tokens"))
+    )
+    cache_write = _count(details.get("cache_write_tokens")) or _count(given.get("cache_creation_input_tokens"))
+    if "prompt_tokens" in given:  # which counts what the cache had too; `input_tokens` beside cache fields does not
+        fresh = max(0, _count(given["prompt_tokens"]) - cache_read - cache_write)
+    else:
+        fresh = max(0, _count(given.get("input_tokens")) - _count(details.get("cached_tokens")))
+    cost = given.get("cost")
+    return Usage(
+        input_tokens=fresh,
+        output_tokens=_count(given.get("completion_tokens")) or _count(given.get("output_tokens")),
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        reasoning_tokens=_count(written.get("reasoning_tokens")),
+        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+    )
+
+
+def _new_call_id() -> str:
+    return f"call_{os.urandom(12).hex()}"
+
+
+def _said(content: object) -> str:
+    """The text of a content, which some endpoints send in parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(_text(part.get("text")) for part in _objects(content) if part.get("type", "text") == "text")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    return max(0, int(value)) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[Json]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

@@ -1,0 +1,39 @@
+"""Small questions beside the conversation: one text in, one text out, within a time limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Timer
+
+from hermes.agent.model import Message, Model, Reply, Stop
+from hermes.errors import ModelGarbled, ModelTimeout
+
+
+def question(instructions: str, text: str) -> list[Message]:
+    """A conversation that asks one thing."""
+    return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
+
+
+def ask(model: Model, messages: Sequence[Message], limit_s: float, stop: Stop | None = None) -> Reply | None:
+    """What a model answers; None when the stop was wished. Raises a `ModelError` when there is no answer in time."""
+    call = Stop()
+    timer = Timer(limit_s, call.wish)
+    timer.daemon = True
+    timer.start()
+    forget = stop.when_wished(call.wish) if stop is not None else None
+    reply = None
+    try:
+        for event in model.stream(messages, (), call):
+            if isinstance(event, Reply):
+                reply = event
+    finally:
+        timer.cancel()
+        if forget is not None:
+            forget()
+    if reply is None:
+        if stop is not None and stop.is_wished:
+            return None
+        raise ModelTimeout(f"{model.name} did not answer within {limit_s:g} s")
+    if not reply.text.strip():
+        raise ModelGarbled(f"{model.name} answered with nothing", hint="try again, or use another model")
+    return reply

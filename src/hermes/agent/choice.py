@@ -1,0 +1,244 @@
+"""Which model answers: decided from the configuration and the environment, without asking anybody."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from hermes.config import EndpointConfig, ModelConfig
+from hermes.envfile import expand
+from hermes.errors import ConfigError, NoModel
+
+OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Somebody who runs models."""
+
+    base_url: str
+    key_variable: str | None = None
+    model: str | None = None
+    """The model to begin with; None where it has to be asked what there is."""
+    auxiliary: str | None = None
+    """A fast one, for titles and summaries."""
+    key_prefix: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a program on this machine, which takes no key and no money."""
+        return self.key_variable is None
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY", "gpt-5-mini", "gpt-5-nano", "sk-"),
+    "openrouter": Provider(
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openai/gpt-5-mini", "openai/gpt-5-nano", "sk-or-"
+    ),
+    "anthropic": Provider(
+        "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "claude-sonnet-4-5", "claude-haiku-4-5", "sk-ant-"
+    ),
+    "ollama": Provider("http://127.0.0.1:11434/v1"),
+    "lmstudio": Provider("http://127.0.0.1:1234/v1"),
+    "llamacpp": Provider("http://127.0.0.1:8080/v1"),
+}
+"""Those that are known, in the order in which their keys and their ports are looked at."""
+
+LOCAL = tuple(name for name, each in PROVIDERS.items() if each.is_local)
+ANY_LOCAL = "local"
+FREE = frozenset((*LOCAL, ANY_LOCAL, OFFLINE))
+"""Those that nobody is paid for."""
+
+_MIN_SECRET = 8
+"""What is shorter in the query of an address is a version or a switch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A model, where it is, and how it came to be this one."""
+
+    provider: str
+    name: str = ""
+    """Empty: the first that the server has."""
+    base_url: str = field(default="", repr=False)
+    """Empty: the first of the local servers that answers, or nowhere for the offline model."""
+    api_key: str | None = field(default=None, repr=False)
+    key_source: str | None = None
+    section: str = "model"
+    """Where in the configuration it can be changed."""
+    context_tokens: int | None = None
+    """How much it can read at once, if the configuration says so."""
+    reason: str = ""
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it is the embedded model."""
+        return self.provider == OFFLINE
+
+    @property
+    def host(self) -> str:
+        """The machine that answers, such as `api.openai.com` or `127.0.0.1:11434`."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+    @property
+    def shown_url(self) -> str:
+        """The address without user name, password and query, which may be secret."""
+        parts = urlsplit(self.base_url)
+        return urlunsplit((parts.scheme, self.host, parts.path, "", ""))
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must never be shown."""
+        parts = urlsplit(self.base_url)
+        password = parts.password or ""
+        asked = [value for _, value in parse_qsl(parts.query) if len(value) >= _MIN_SECRET]
+        return tuple(each for each in (self.api_key, password, unquote(password), *asked) if each)
+
+    def url(self, path: str) -> str:
+        """The address of something at the endpoint, without user name and password."""
+        parts = urlsplit(self.base_url)
+        return urlunsplit((parts.scheme, self.host, parts.path + path, parts.query, ""))
+
+    def headers(self) -> dict[str, str]:
+        """What a request says about who asks: the key, or else the user name and password of the address."""
+        if self.api_key:
+            return {"Authorization": f"Bearer {self.api_key}"}
+        parts = urlsplit(self.base_url)
+        if parts.username is None:
+            return {}
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        return {"Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
+
+    def describe(self) -> str:
+        """One sentence for a person, such as `gpt-5-mini at api.openai.com, key from OPENAI_API_KEY`."""
+        if self.is_offline:
+            return f"the offline model, {self.reason}"
+        name = self.name or "the first model there is"
+        host = self.host or "the first local server that answers"
+        kind = f" ({self.provider})" if self.provider in LOCAL and self.host else ""
+        return f"{name} at {host}{kind}, {f'key from {self.key_source}' if self.key_source else 'no key'}"
+
+
+def choose(settings: ModelConfig, variables: Mapping[str, str], name: str | None = None) -> Choice:
+    """The model for conversations; `name` stands in for `model.default`."""
+    if name == OFFLINE:
+        return Choice(OFFLINE, OFFLINE, reason="as it was asked for")
+    if name and name != settings.default:
+        return _choose(replace(settings, default=name), variables, "model")
+    return replace(_choose(settings, variables, "model"), context_tokens=settings.context_tokens)
+
+
+def choose_auxiliary(settings: ModelConfig, variables: Mapping[str, str], main: Choice) -> Choice:
+    """The model for titles and summaries: its own, or another one at the endpoint of the main model."""
+    own = settings.auxiliary
+    _refuse_references("model.auxiliary", own)
+    if own.provider or own.base_url or own.api_key or own.default == OFFLINE:
+        return _choose(own, variables, "model.auxiliary")
+    if main.is_offline:
+        return main
+    provider = PROVIDERS.get(main.provider)
+    is_at_home = provider is not None and main.base_url == provider.base_url
+    usual = provider.auxiliary if provider and is_at_home else None
+    name = own.default or usual or main.name
+    return main if name == main.name else replace(main, name=name, context_tokens=None)
+
+
+def _choose(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+    _refuse_references(section, settings)
+    base_url = _checked_url(settings.base_url, section)
+    provider = settings.provider or _provider_of(base_url, settings.api_key)
+    if provider == OFFLINE or (provider is None and settings.default == OFFLINE):
+        return Choice(OFFLINE, OFFLINE, section=section, reason="as it is configured")
+    if provider is None:
+        return _from_environment(settings, variables, section)
+    if provider == ANY_LOCAL:
+        return Choice(provider, settings.default or "", base_url, section=section)
+    return _at(provider, replace(settings, base_url=base_url), variables, section)
+
+
+def _from_environment(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+    """The first provider for which there is a key; none means that nobody is to be asked."""
+    for provider, known in PROVIDERS.items():
+        if known.key_variable and _key(variables.get(known.key_variable)):
+            return _at(provider, settings, variables, section)
+    if settings.default:
+        raise NoModel(f"the model is to be {settings.default}, but nothing says where it is")
+    return Choice(OFFLINE, OFFLINE, section=section, reason="because no other is configured")
+
+
+def _at(provider: str, settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+    """A model of a provider, with the key that is meant for it."""
+    known = PROVIDERS.get(provider)
+    base_url = settings.base_url or (known.base_url if known else "")
+    if not base_url:
+        raise ConfigError(f"{section}.provider is {provider}, but {section}.base_url is not set", hint="set it")
+    host = urlsplit(base_url).hostname
+    api_key, key_source = _key(settings.api_key), f"{section}.api_key"
+    # The key of a provider is for its own address and for no other.
+    if not api_key and known and known.key_variable and _origin(base_url) == _origin(known.base_url):
+        api_key, key_source = _key(variables.get(known.key_variable)), known.key_variable
+        if not api_key:
+            raise NoModel(
+                f"there is no key for {host}", hint=f"set {known.key_variable}, or {section}.api_key in config.yaml"
+            )
+    name = settings.default or (known.model if known else None) or ""
+    if not name and not (known and known.is_local):
+        raise ConfigError(f"{section}.default does not say which model at {host} is meant", hint="set it")
+    if not api_key:
+        return Choice(provider, name, base_url, section=section)
+    if not api_key.isascii() or not api_key.isprintable():
+        raise ConfigError(f"the key from {key_source} has characters that no key has", hint=f"set {key_source} anew")
+    return Choice(provider, name, base_url, api_key, key_source, section)
+
+
+def _provider_of(base_url: str, api_key: str | None) -> str | None:
+    """Whose address or key it is; None when there is neither."""
+    if base_url:
+        return {_origin(each.base_url): name for name, each in PROVIDERS.items()}.get(_origin(base_url), "custom")
+    if api_key:
+        longest_first = sorted(PROVIDERS.items(), key=lambda each: len(each[1].key_prefix), reverse=True)
+        return next((name for name, each in longest_first if api_key.startswith(each.key_prefix or " ")), "openai")
+    return None
+
+
+def _refuse_references(section: str, settings: EndpointConfig) -> None:
+    """A `${VAR}` that could not be looked up must not be sent to anybody as if it were a key or a name."""
+    for name in ("default", "base_url", "api_key"):
+        unset = expand(getattr(settings, name) or "", {}).unset
+        if unset:
+            raise ConfigError(
+                f"{section}.{name} in config.yaml refers to {unset[0]}, which is not set",
+                hint=f"set {unset[0]} in the environment or in .env",
+            )
+
+
+def _checked_url(base_url: str | None, section: str) -> str:
+    """An address in the form that requests are made from."""
+    if not base_url:
+        return ""
+    try:
+        parts = urlsplit(base_url.strip())
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        parts, is_sound = urlsplit(""), False
+    if not is_sound:
+        raise ConfigError(
+            f"{section}.base_url in config.yaml is not the address of an endpoint",
+            hint="write it as https://host/v1, or http://127.0.0.1:8000/v1 for a server on this machine",
+        )
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
+
+
+def _key(given: str | None) -> str:
+    """A key without what was copied along with it; empty for none."""
+    return (given or "").strip()
+
+
+def _origin(base_url: str) -> tuple[str, str | None, int | None]:
+    """Who is at an address: scheme, machine and port."""
+    parts = urlsplit(base_url)
+    host = "127.0.0.1" if parts.hostname in ("localhost", "::1") else parts.hostname
+    return parts.scheme, host, parts.port

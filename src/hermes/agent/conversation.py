@@ -1,0 +1,288 @@
+"""A conversation: what a surface holds while somebody talks to the agent.
+
+It knows its session and how that is to be answered, and little else: what was said is read from the store at every
+turn, so that several programs can talk in one session, and holding many conversations costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from hermes.agent.listener import Listener
+from hermes.agent.model import Stop
+from hermes.agent.opensession import OpenSession
+from hermes.agent.pairing import INTERRUPTED
+from hermes.agent.record import Record, new_uid
+from hermes.agent.turn import CUT, Outcome, Turn
+from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
+from hermes.ids import new_session_id
+from hermes.state.rows import Row, flatten_text
+
+if TYPE_CHECKING:
+    from hermes.agent.agent import Agent
+    from hermes.agent.compress import Compressed
+    from hermes.agent.safety.approval import Approve
+
+TITLED_WITHIN = 2
+"""A title comes after the first exchange, or after the second if the first was about nothing, such as a greeting."""
+
+COUNTERS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "api_call_count",
+    "estimated_cost_usd",
+    "actual_cost_usd",
+    "cost_status",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo has set aside."""
+
+    turns: int
+    messages: int = 0
+    text: str = ""
+    """What the person had said first of it, to be said in another way."""
+
+
+class Conversation(OpenSession):
+    """One session to be talked in, one turn at a time, from any thread."""
+
+    @classmethod
+    def start(
+        cls,
+        agent: Agent,
+        source: str = "cli",
+        *,
+        owner: str | None = None,
+        user_id: str | None = None,
+        cwd: str | None = None,
+        title: str | None = None,
+        approve: Approve | None = None,
+    ) -> Self:
+        """A new conversation; nothing is stored until something is said."""
+        made = cls(agent, new_session_id(agent.clock()), source, owner=owner, user_id=user_id, cwd=cwd, approve=approve)
+        if title is not None:
+            made.set_title(title)
+        return made
+
+    @classmethod
+    def resume(cls, agent: Agent, session_id: str, *, owner: str | None = None, approve: Approve | None = None) -> Self:
+        """Go on with a session; if it was compressed, with the newest one, since older ones are not shown any more.
+
+        With an owner, only that owner's sessions are there. A session that had ended is open again.
+        """
+        row = agent.store.get_session(agent.store.get_compression_tip(session_id, owner), owner)
+        if row is None:
+            raise UnknownSession(f"there is no session {session_id!r}")
+        if row["ended_at"] is not None:
+            agent.store.reopen_session(row["id"])
+        made = cls(
+            agent,
+            row["id"],
+            row["source"],
+            owner=row["owner"],
+            user_id=row["user_id"],
+            cwd=row["cwd"],
+            approve=approve,
+            is_stored=True,
+        )
+        made.model_name = row["model"] or made.model.name
+        return made
+
+    @property
+    def history(self) -> list[Row]:
+        """The messages of the session, as `get_messages_as_conversation` answers them."""
+        return self.agent.store.get_messages_as_conversation(self.session_id)
+
+    def say(
+        self, text: str, listener: Listener | None = None, stop: Stop | None = None, *, uid: str | None = None
+    ) -> Outcome:
+        """One turn: store what a person says, and have it answered.
+
+        A `uid` names the message: one that comes again is not stored again, and if it was answered, that is the answer.
+        """
+        if not text.strip():
+            raise InvalidValue("there is nothing to answer in an empty message")
+        with self._turn(listener) as record:
+
+            def answer() -> Outcome:
+                self._catch_up(record)
+                message_id = self._receive(record, text, uid or new_uid())
+                known = None if uid is None or message_id is None else self._known_answer(message_id)
+                if known is not None:
+                    return Outcome("done", self.session_id, known)
+                return self._answer(record, listener, stop)
+
+            return self._outcome_of(answer)
+
+    def retry(self, listener: Listener | None = None, stop: Stop | None = None) -> Outcome:
+        """Have what was said last answered once more; the answer that there was is set aside, once there is another."""
+        store = self.agent.store
+        with self._turn(listener) as record:
+
+            def answer() -> Outcome:
+                self._catch_up(record)
+                last = store.list_recent_user_messages(self.session_id, 1)
+                if not last:
+                    raise NotFound("nothing was said that could be answered again", hint="say something")
+                old = store.get_messages(self.session_id, after_id=last[0]["id"], limit=1)
+                store.rewind_to_message(self.session_id, last[0]["id"], keep_target=True)
+                outcome = self._answer(record, listener, stop)
+                if old and outcome.status == "failed" and not record.has_grown:
+                    store.restore_rewound(self.session_id, old[0]["id"])
+                return outcome
+
+            return self._outcome_of(answer)
+
+    def undo(self, n: int = 1) -> Undone:
+        """Set the last `n` turns aside: what was said, and all that came of it."""
+        if n < 1:
+            raise InvalidValue(f"{n} turns cannot be undone")
+        with self._turn() as record:
+            self._catch_up(record)
+            said = self.agent.store.list_recent_user_messages(self.session_id, n)
+            if not said:
+                return Undone(0)
+            undone = self.agent.store.rewind_to_message(self.session_id, said[-1]["id"])
+            self._prompt_tokens = 0
+            return Undone(len(said), undone["rewound_count"], flatten_text(undone["target_message"]["content"]))
+
+    def branch(self, name: str | None = None) -> Conversation:
+        """A conversation that begins as a copy of this one; the session of this one ends as `branched`."""
+        if not self.is_stored:
+            raise NotFound("nothing was said that could be gone on from", hint="say something")
+        with self._turn() as record:
+            self._catch_up(record)
+            child_id = new_session_id(self.agent.clock())
+            self.agent.store.branch_session(self.session_id, child_id, name)
+        child = Conversation(
+            self.agent,
+            child_id,
+            self.source,
+            owner=self.owner,
+            user_id=self.user_id,
+            cwd=self.cwd,
+            approve=self.approve,
+            is_stored=True,
+        )
+        child.model, child.model_name = self.model, self.model_name
+        return child
+
+    def compress(
+        self,
+        focus: str | None = None,
+        keep: int | None = None,
+        listener: Listener | None = None,
+        stop: Stop | None = None,
+    ) -> Compressed:
+        """Go on in a new session that has a summary of all but the last `keep` exchanges (2 if nothing is said)."""
+        from hermes.agent.compress import Wish
+
+        with self._turn(listener) as record:
+            self._catch_up(record)
+            return self._compress(Wish(focus=focus, keep=keep), listener or Listener(), stop or Stop())
+
+    def usage(self) -> Row:
+        """The session's counters of tokens and money; nothing if nothing was said yet."""
+        row = self.agent.store.get_session(self.session_id) or {}
+        return {name: row[name] for name in COUNTERS if name in row}
+
+    def end(self, reason: str) -> None:
+        """Close the session; one in which nothing was said leaves nothing behind."""
+        if self.is_stored:
+            self.agent.store.end_session(self.session_id, reason)
+        self.agent.approvals.forget(self.session_id)
+
+    @contextmanager
+    def _turn(self, listener: Listener | None = None) -> Iterator[Record]:
+        """The record of a turn that nothing else runs beside."""
+        if not self._busy.acquire(blocking=False):
+            raise Conflict("this conversation is in the middle of a turn", hint="wait for its end, or stop it")
+        try:
+            notice = (listener or Listener()).notice
+            yield Record(self.agent.store, self.session_id, moved=self._move, notice=notice)
+        finally:
+            self._busy.release()
+
+    def _catch_up(self, record: Record) -> None:
+        """Be where the conversation is, which somebody else may have compressed since."""
+        if self.is_stored and record.follow():
+            record.notice(f"the conversation was compressed elsewhere; it goes on in session {self.session_id}")
+
+    def _receive(self, record: Record, text: str, uid: str) -> int | None:
+        """Store what a person says, with the session if it is the first."""
+        if self.is_stored:
+            return record.add("user", text, uid=uid)
+        answer = self.agent.store.start_session(
+            self.session_id,
+            self.source,
+            {"role": "user", "content": text, "uid": uid},
+            title=self._pending_title,
+            model=self.model.name,
+            system_prompt=self.prompt,
+            user_id=self.user_id,
+            owner=self.owner,
+            cwd=self.cwd,
+        )
+        self.is_stored, self.model_name = True, self.model.name
+        if self._pending_title is not None and answer["title"] is None:
+            record.notice(f"the title {self._pending_title!r} is already in use; this session has none")
+        return int(answer["message_id"])
+
+    def _known_answer(self, message_id: int) -> str | None:
+        """What was answered to a message that came before, if that was done; nothing to one that was undone."""
+        rows = self.agent.store.get_messages(self.session_id, after_id=message_id - 1)
+        if not rows or rows[0]["id"] != message_id:
+            return ""
+        for row in rows[1:]:
+            is_last = row["role"] == "assistant" and not row["tool_calls"]
+            if is_last and row["finish_reason"] not in (INTERRUPTED, CUT):
+                return flatten_text(row["content"])
+        return None
+
+    def _outcome_of(self, work: Callable[[], Outcome]) -> Outcome:
+        """What comes of a turn, also when it does not get as far as the model."""
+        try:
+            return work()
+        except KeyboardInterrupt:
+            return Outcome("interrupted", self.session_id)
+        except HermesError as error:
+            return Outcome("failed", self.session_id, error=error)
+
+    def _answer(self, record: Record, listener: Listener | None, stop: Stop | None) -> Outcome:
+        """Have what was said last answered, and note which model does it."""
+        if self.model_name != self.model.name:
+            self.use(self.model)
+        record.load()
+        turn = Turn(
+            self.agent,
+            self.model,
+            self,
+            record,
+            listener or Listener(),
+            stop or Stop(),
+            prompt_tokens=self._prompt_tokens,
+        )
+        outcome = turn.run()
+        self._prompt_tokens = turn.prompt_tokens
+        if outcome.status == "done":
+            self._have_titled(record, outcome)
+        return outcome
+
+    def _have_titled(self, record: Record, outcome: Outcome) -> None:
+        """Have the session named in the background, if it is young."""
+        said = [row["content"] for row in record.messages if row["role"] == "user"]
+        if not self.agent.config.agent.auto_title or len(said) > TITLED_WITHIN or not outcome.text:
+            return
+        from hermes.agent.titling import give_title
+
+        session_id, first = outcome.session_id, "\n".join(map(flatten_text, said))
+        self.agent.background.submit(lambda: give_title(self.agent, session_id, first, outcome.text))

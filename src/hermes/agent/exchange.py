@@ -1,0 +1,214 @@
+"""One request to an endpoint and what comes back, carried by a thread of its own.
+
+Looking up a name, connecting and reading can each block for as long as they like. On a thread of their own they hold up
+nobody: the caller waits for news, with its own limits, and leaves when it likes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import ip_address
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from hermes.agent.model import Stop
+from hermes.errors import NoModel
+
+if TYPE_CHECKING:
+    from httpx2 import Client
+
+_GRACE_S = 5.0
+"""The caller's limits come first; the thread's own end one that nobody waits for any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    body: bytes = b""
+    connect_s: float = 10.0
+    silence_s: float = 60.0
+    """How long nothing may come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of an answer; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The connection could not be made, or did not last."""
+
+    how: Literal["unconnected", "untrusted", "silent", "cut", "impossible"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The answer came to its end."""
+
+
+News = Head | bytes | Broken | End
+
+
+class Exchange:
+    """A request on its way; what comes back arrives as news."""
+
+    def __init__(self, request: Request, stop: Stop) -> None:
+        self._request = request
+        self._stop = stop
+        self._client = _client(*_origin(request.url), os.getpid())
+        self._news: SimpleQueue[News | None] = SimpleQueue()
+        self._lock = Lock()
+        self._socket: socket.socket | None = None
+        self._is_left = False
+        self._forget = stop.when_wished(lambda: self._news.put(None))
+        # It must not keep the process from ending.
+        Thread(target=self._run, name="hermes-model", daemon=True).start()
+
+    def next(self, deadline: float) -> News | None:
+        """The next news; None when the stop was wished, TimeoutError at the deadline, a moment of `time.monotonic`."""
+        if self._stop.is_wished:
+            return None
+        try:
+            news = self._news.get(timeout=max(0.0, deadline - time.monotonic()))
+        except Empty:
+            raise TimeoutError from None
+        return None if self._stop.is_wished else news
+
+    def leave(self) -> None:
+        """Hang up, whatever has come: the endpoint need not go on, and the thread ends."""
+        self._forget()
+        with self._lock:
+            self._is_left = True
+            if self._socket is not None:
+                _shut(self._socket)
+
+    def _run(self) -> None:
+        import httpx2
+
+        request = self._request
+        timeout = httpx2.Timeout(request.silence_s + _GRACE_S, connect=request.connect_s)
+        try:
+            with self._client.stream(
+                request.method,
+                request.url,
+                headers=dict(request.headers),
+                content=request.body,
+                timeout=timeout,
+                extensions={"trace": self._trace},
+            ) as response:
+                self._hold(response.extensions["network_stream"])
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                self._news.put(Head(response.status_code, headers))
+                for piece in response.iter_bytes():
+                    self._news.put(piece)
+                self._release()
+            self._news.put(End())
+        except Exception as error:  # noqa: BLE001 - the one who waits must hear of it, whatever it is
+            self._news.put(_broken(error))
+
+    def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Learn of a new connection as soon as there is one, because an answer may be long in coming.
+
+        Which of those that are kept is used again is learned when the answer begins; then it is left at the latest.
+        """
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._hold(info["return_value"])
+
+    def _hold(self, stream: Any) -> None:
+        with self._lock:
+            self._socket = stream.get_extra_info("socket")
+            if self._is_left and self._socket is not None:
+                _shut(self._socket)
+
+    def _release(self) -> None:
+        """The answer is complete: from here on the connection serves others."""
+        with self._lock:
+            self._socket = None
+
+
+def _broken(error: Exception) -> Broken:
+    """What happened, in our words, and the reason in those of the system."""
+    import ssl
+
+    import httpx2
+
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError | OSError):
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return Broken("untrusted", cause.verify_message)
+    reason = (cause.strerror if isinstance(cause, OSError) else None) or str(error)
+    if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.ProxyError):
+        return Broken("unconnected", reason)
+    if isinstance(error, httpx2.TimeoutException):
+        return Broken("silent", reason)
+    if isinstance(error, httpx2.LocalProtocolError) or not isinstance(error, httpx2.TransportError):
+        return Broken("impossible", reason)
+    return Broken("cut", reason)
+
+
+def _shut(connection: socket.socket) -> None:
+    """End what another thread does with a connection; closing it would leave that thread waiting.
+
+    By the plain socket's own method: that of a TLS socket would take the encryption away from under the reader.
+    """
+    with contextlib.suppress(OSError):  # it has ended by itself
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+@cache
+def _client(scheme: str, host: str, _port: int | None, _pid: int) -> Client:
+    """The one client of this process for an endpoint; connections are kept and used again."""
+    import logging
+    import ssl
+
+    import httpx2
+
+    # It would write addresses into the log, with whatever secrets are in them.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    # Reading the trusted certificates takes longer than all the rest. One that trusts nobody will do for http.
+    verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if scheme == "http" else True
+    limits = httpx2.Limits(keepalive_expiry=60.0)
+    try:
+        # What the environment says of proxies is not about this machine; a transport of its own does not ask it.
+        transport = httpx2.HTTPTransport(verify=verify, limits=limits) if _is_this_machine(host) else None
+        client = httpx2.Client(
+            transport=transport, verify=verify, limits=limits, follow_redirects=False, headers={"User-Agent": "hermes"}
+        )
+    except (ImportError, ValueError, OSError):
+        raise NoModel(
+            "the proxy or the certificates that the environment names cannot be used",
+            hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
+        ) from None  # whose text may have a password in it
+    atexit.register(client.close)
+    return client
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

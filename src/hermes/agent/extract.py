@@ -1,0 +1,93 @@
+"""A summary without a model: what a conversation says in so many words, picked out of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from hermes.agent.text import valid_text
+from hermes.state.rows import Row, flatten_text, one_line
+
+MAX_CHARACTERS = 8_000
+MAX_ITEMS = 12
+LINE = 240
+EARLIER_CHARACTERS = 2_000
+
+_PATH = re.compile(
+    r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w|\b[\w-]+\.(?:py|md|toml|ya?ml|json|sql|ts|js|sh)\b"
+)
+_DECISION = re.compile(
+    r"\b(decided?|decision|agreed?|chose|choose|instead of|let'?s|we(?:'ll| will)|going to|settled|conclusion)\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+
+
+def extract(rows: Sequence[Row], focus: str | None = None) -> str:
+    """What was wanted, decided, touched, run and left open, at most `MAX_CHARACTERS` of it; the newest goes before."""
+    asked = [text for row in rows if row["role"] == "user" and (text := one_line(row["content"], LINE))]
+    sections = {
+        "Asked for": asked[:1] + _newest(asked[1:], MAX_ITEMS - 1),
+        f"About {focus}": _sentences(rows, lambda text: focus is not None and focus.casefold() in text.casefold()),
+        "Decided": _sentences(rows, lambda text: bool(_DECISION.search(text))),
+        "Files": _newest(_unique(_paths(rows)), 2 * MAX_ITEMS),
+        "Commands": _newest(_unique(_commands(rows)), MAX_ITEMS),
+        "Questions": _sentences(rows, lambda text: text.endswith(("?", "？"))),
+        "Last answer": [one_line(row["content"], 2 * LINE) for row in rows if _is_answer(row)][-1:],
+    }
+    told = [f"{heading}:\n" + "\n".join(f"- {item}" for item in items) for heading, items in sections.items() if items]
+    earlier = [flatten_text(row["content"])[:EARLIER_CHARACTERS] for row in rows if row["role"] == "system"]
+    return valid_text("\n\n".join([*earlier, *told]))[:MAX_CHARACTERS] or "Nothing was said in words."
+
+
+def _sentences(rows: Sequence[Row], is_wanted: Callable[[str], bool]) -> list[str]:
+    said = (
+        one_line(sentence, LINE)
+        for row in rows
+        if row["role"] in ("user", "assistant")
+        for sentence in _SENTENCE.split(flatten_text(row["content"]))
+        if is_wanted(sentence.strip())
+    )
+    return _newest(_unique(said), MAX_ITEMS)
+
+
+def _paths(rows: Sequence[Row]) -> Iterable[str]:
+    for row in rows:
+        text = flatten_text(row["content"]) if row["role"] in ("user", "assistant") else ""
+        for each in [text, *(json.dumps(arguments, ensure_ascii=False) for arguments in _arguments(row))]:
+            yield from (found.group() for found in _PATH.finditer(each))
+
+
+def _commands(rows: Sequence[Row]) -> Iterable[str]:
+    for row in rows:
+        for arguments in _arguments(row):
+            if isinstance(command := arguments.get("command"), str):
+                yield one_line(command, LINE)
+
+
+def _arguments(row: Row) -> list[dict[str, Any]]:
+    """What tools were called with, as far as it is JSON."""
+    found = []
+    for call in row["tool_calls"] if isinstance(row["tool_calls"], list) else ():
+        try:
+            parsed = json.loads(call["function"]["arguments"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if isinstance(parsed, dict):
+            found.append(parsed)
+    return found
+
+
+def _is_answer(row: Row) -> bool:
+    return row["role"] == "assistant" and bool(flatten_text(row["content"]).strip())
+
+
+def _unique(items: Iterable[str]) -> list[str]:
+    """Each item once, where it came last."""
+    return list(dict.fromkeys(reversed(list(items))))[::-1]
+
+
+def _newest(items: Sequence[str], count: int) -> list[str]:
+    return list(items[-count:]) if count else []

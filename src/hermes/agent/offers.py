@@ -1,0 +1,51 @@
+"""The models that an endpoint has, as far as it tells."""
+
+from __future__ import annotations
+
+import json
+import time
+from difflib import get_close_matches
+
+from hermes.agent.choice import Choice
+from hermes.agent.exchange import End, Exchange, Head, Request
+from hermes.agent.model import Stop
+
+MAX_BYTES = 8 * 1024 * 1024
+
+
+def list_models(choice: Choice, limit_s: float, stop: Stop) -> list[str] | None:
+    """The names of the models there, in its order; None when it does not say so within the limit."""
+    deadline = time.monotonic() + limit_s
+    exchange = Exchange(
+        Request("GET", choice.url("/models"), choice.headers(), connect_s=limit_s, silence_s=limit_s), stop
+    )
+    body = bytearray()
+    try:
+        while not isinstance(news := exchange.next(deadline), End):
+            if isinstance(news, bytes) and len(body) + len(news) <= MAX_BYTES:
+                body += news
+            elif not isinstance(news, Head) or news.status != 200:
+                return None
+    except TimeoutError:
+        return None
+    finally:
+        exchange.leave()
+    return _names(bytes(body))
+
+
+def near_names(name: str, names: list[str]) -> list[str]:
+    """Those that may have been meant, also when they are listed with who offers them."""
+    bare = {each.rpartition("/")[2]: each for each in reversed(names)}
+    found = get_close_matches(name, names, n=3) + get_close_matches(name.rpartition("/")[2], bare, n=3)
+    return list(dict.fromkeys(bare.get(each, each) for each in found))[:3]
+
+
+def _names(body: bytes) -> list[str] | None:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    listed = said.get("data") if isinstance(said, dict) else None
+    if not isinstance(listed, list):
+        return None
+    return [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]

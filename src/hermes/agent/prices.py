@@ -1,0 +1,118 @@
+"""What models cost and how much they can read: `prices.json`, looked up by any name that a model goes by.
+
+A name is matched as a whole, apart from who offers it (`openai/`) and a date (`-2025-08-07`). A name that only begins
+like a known one may be another model at another price, so it is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from hermes.agent.choice import FREE
+from hermes.agent.model import Usage
+from hermes.config import PricesConfig
+
+FILE = Path(__file__).with_name("prices.json")
+
+CostStatus = Literal["actual", "estimated", "included", "unknown"]
+
+_DATE = re.compile(r"(-latest|[-@]\d{8}|-\d{4}-\d{2}-\d{2})$")
+_PLACES = 9
+
+
+class Booking(TypedDict):
+    """A cost as arguments of `update_token_counts`."""
+
+    estimated_cost_usd: float | None
+    actual_cost_usd: float | None
+    cost_status: str
+    cost_source: str | None
+    pricing_version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call cost, and how that is known."""
+
+    amount_usd: float | None
+    """Rounded to a billionth of a dollar; None if nobody knows."""
+    status: CostStatus
+    source: str | None = None
+    """`endpoint`, `config` or `prices.json`; None if there is none."""
+    version: str | None = None
+    """The version of `prices.json`, where that is the source."""
+
+    @property
+    def booking(self) -> Booking:
+        """What is written down of it."""
+        is_actual = self.status == "actual"
+        return {
+            "estimated_cost_usd": None if is_actual else self.amount_usd,
+            "actual_cost_usd": self.amount_usd if is_actual else None,
+            "cost_status": self.status,
+            "cost_source": self.source,
+            "pricing_version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """What the file says."""
+
+    version: str
+    prices: Mapping[str, PricesConfig]
+    context_tokens: Mapping[str, int]
+
+
+def estimate(usage: Usage, model: str, provider: str, own: Mapping[str, PricesConfig] | None = None) -> Cost:
+    """What a call cost; `own` prices, by model, go before those of the file."""
+    for name, prices in (own or {}).items():
+        if _canonical(name) == _canonical(model):
+            return _priced(usage, prices, "config", None)
+    if usage.cost_usd is not None and provider == "openrouter":  # elsewhere the number may be in any currency
+        return Cost(round(usage.cost_usd, _PLACES), "actual", "endpoint")
+    if provider in FREE or model.endswith(":free"):
+        return Cost(0.0, "included")
+    listed = _listed()
+    found = listed.prices.get(_canonical(model))
+    return Cost(None, "unknown") if found is None else _priced(usage, found, FILE.name, listed.version)
+
+
+def known_context_tokens(model: str) -> int | None:
+    """How much a model can read at once, if that is known."""
+    return _listed().context_tokens.get(_canonical(model))
+
+
+def _priced(usage: Usage, prices: PricesConfig, source: str, version: str | None) -> Cost:
+    """What the tokens cost; a kind of token that was used and has no price makes the whole unknown."""
+    amount = 0.0
+    for tokens, price in (
+        (usage.input_tokens, prices.input),
+        (usage.output_tokens, prices.output),
+        (usage.cache_read_tokens, prices.cache_read),
+        (usage.cache_write_tokens, prices.cache_write),
+    ):
+        if tokens and price is None:
+            return Cost(None, "unknown", source, version)
+        amount += tokens * (price or 0.0)
+    return Cost(round(amount / 1_000_000, _PLACES), "estimated", source, version)
+
+
+@cache
+def _listed() -> _Listed:
+    import json
+
+    said = json.loads(FILE.read_text("utf-8"))
+    models = {_canonical(name): dict(values) for name, values in said["models"].items()}
+    context_tokens = {name: values.pop("context") for name, values in models.items()}
+    return _Listed(said["version"], {name: PricesConfig(**values) for name, values in models.items()}, context_tokens)
+
+
+def _canonical(model: str) -> str:
+    """A name without who offers it and without a date, and with one way to write versions."""
+    return _DATE.sub("", model.lower().rpartition("/")[2]).replace(".", "-")

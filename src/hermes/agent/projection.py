@@ -1,0 +1,135 @@
+"""What a model is given of a conversation: the stored messages, repaired where endpoints would refuse them.
+
+A stored history is the truth and may be anything: cut off by a crash, written by several programs at once, by models
+that wrote nonsense. What comes out is accepted by strict readers of both schools: it begins with the person, person and
+model take turns, and every tool call has its one result right behind it. Nothing that a person or a model said is left
+out. The same history always gives the same messages, so that endpoints find their beginning in their caches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.agent.model import Message
+from hermes.agent.pairing import History, Pairing
+from hermes.agent.text import valid_text
+
+BEGINNING = "[The beginning of this conversation is not shown.]"
+NO_OUTPUT = "[no output]"
+
+_HEARD = frozenset(("user", "system", "developer"))
+"""Whose words a model hears in the place of the person's."""
+_APART = "\n\n"
+
+Part = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Said:
+    """A message on its way to the model."""
+
+    role: str
+    parts: list[Part]
+    """Texts and images."""
+    calls: list[Part] = field(default_factory=list)
+    call_id: str = ""
+
+    @property
+    def text(self) -> str:
+        return _APART.join(part["text"] for part in self.parts if part["type"] == "text")
+
+    @property
+    def message(self) -> Message:
+        if self.role == "tool":
+            return {"role": "tool", "tool_call_id": self.call_id, "content": self.text or NO_OUTPUT}
+        if self.role == "user" and any(part["type"] != "text" for part in self.parts):
+            return {"role": "user", "content": self.parts}
+        if self.calls:
+            return {"role": self.role, "content": self.text or None, "tool_calls": self.calls}
+        return {"role": self.role, "content": self.text}
+
+
+def project(history: History, *, with_tools: bool = True) -> list[Message]:
+    """A history as a model is given it; without tools, what they did is told in words."""
+    merged: list[_Said] = []
+    for said in _said(history) if with_tools else map(_in_words, _said(history)):
+        _add(merged, said)
+    if merged and merged[0].role != "user":
+        merged.insert(0, _Said("user", [_text(BEGINNING)]))
+    return [each.message for each in merged]
+
+
+def _said(history: History) -> Iterator[_Said]:
+    """The messages in their order, the result of a tool behind its call wherever it was stored."""
+    pairing = Pairing(history)
+    unanswered: list[Part] = []
+    for place, row in enumerate(history):
+        if row["role"] in _HEARD:
+            parts = list(_parts(row["content"], with_images=row["role"] == "user"))
+            # Who says the same once more, because there was no answer, has said it once.
+            if parts and parts != unanswered:
+                yield _Said("user", list(parts))
+                unanswered = parts
+        elif row["role"] == "assistant":
+            called = pairing.calls_at(place)
+            answer = _Said("assistant", list(_parts(row["content"])), [each.call for each in called])
+            if answer.parts or called:
+                unanswered = []
+                yield answer
+            for each in called:
+                yield _Said("tool", list(_parts(each.result)), call_id=each.id)
+
+
+def _in_words(said: _Said) -> _Said:
+    """A message in which tools are only told of."""
+    if said.role == "tool":
+        return _Said("user", [_text(f"[The tool answered: {said.text or NO_OUTPUT}]")])
+    told = [f"[Called {call['function']['name']} with {call['function']['arguments']}]" for call in said.calls]
+    return _Said(said.role, [*said.parts, *map(_text, told)])
+
+
+def _add(merged: list[_Said], said: _Said) -> None:
+    """Append a message, or join it to the last one where the same side goes on."""
+    last = merged[-1] if merged else None
+    if last is None or last.role != said.role or said.role == "tool":
+        merged.append(said)
+        return
+    last.parts += said.parts
+    last.calls = said.calls
+
+
+def _parts(content: Any, *, with_images: bool = False) -> Iterator[Part]:
+    """The texts of a content, and its images where they can be shown."""
+    for each in content if isinstance(content, list | tuple) else [content]:
+        if with_images and _is_image(each):
+            yield {"type": "image_url", "image_url": {"url": valid_text(each["image_url"]["url"])}}
+            continue
+        text = valid_text(_words(each))
+        if text.strip():
+            yield _text(text)
+
+
+def _words(part: Any) -> str:
+    """What can be read of a part."""
+    if part is None:
+        return ""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    if isinstance(part, dict) and isinstance(part.get("type"), str):
+        return f"[{part['type']}]"
+    return json.dumps(part, ensure_ascii=False)
+
+
+def _is_image(part: Any) -> bool:
+    if not isinstance(part, dict) or part.get("type") != "image_url" or not isinstance(part.get("image_url"), dict):
+        return False
+    return isinstance(url := part["image_url"].get("url"), str) and bool(url.strip())
+
+
+def _text(text: str) -> Part:
+    return {"type": "text", "text": text}

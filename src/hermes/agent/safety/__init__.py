@@ -1,0 +1,1 @@
+"""What an agent's tools may do: what is asked for, what is refused, and what is shown to the person who decides."""

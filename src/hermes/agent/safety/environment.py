@@ -1,0 +1,35 @@
+"""The environment of commands that an agent runs: what they need to work, and no secrets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+
+NEEDED = frozenset(
+    {
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LANGUAGE", "NO_COLOR"),
+        *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
+        "HERMES_HOME",  # so that a `hermes` inside of a command means the same store
+    }
+)
+_LOCALE = "LC_"
+_SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|AUTH|DSN)S?(?:$|_)", re.IGNORECASE)
+
+
+def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
+    """The variables that a command gets: the harmless ones that it needs, and those that the person passes by name."""
+    kept = {name: value for name, value in environ.items() if name in passed or _is_harmless(name)}
+    if "PATH" in kept:
+        # A relative entry would run whatever a downloaded directory calls `ls`.
+        kept["PATH"] = os.pathsep.join(each for each in kept["PATH"].split(os.pathsep) if os.path.isabs(each))
+    return kept
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name usually holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def _is_harmless(name: str) -> bool:
+    return name in NEEDED or (name.startswith(_LOCALE) and not is_secret_name(name))

@@ -1,0 +1,37 @@
+"""Texts that others wrote, such as errors, without the secrets that they may quote."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hermes.agent.safety.environment import is_secret_name
+
+HIDDEN = "***"
+
+_MIN_SECRET_CHARACTERS = 8
+_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
+_HEADER = re.compile(r"\b(Bearer|Basic|Token)\s+[\w.~+/=-]{8,}", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"(\b[\w-]*(?:api[_-]?key|token|secret|password|passwd)[\w-]*[\"']?\s*[:=]\s*[\"']?)[^\s\"',;&]{4,}", re.IGNORECASE
+)
+_SHAPES = re.compile(
+    r"\b(?:[spr]k-[\w-]{16,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+    r"|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+)
+
+
+def redact(text: str, environ: Mapping[str, str]) -> str:
+    """`text` without the values of secret variables, passwords in addresses, and what has the shape of a key."""
+    for value in _secrets(environ):
+        text = text.replace(value, HIDDEN)
+    text = _PASSWORD_IN_URL.sub(rf"\1:{HIDDEN}@", text)
+    text = _HEADER.sub(rf"\1 {HIDDEN}", text)
+    text = _ASSIGNED.sub(rf"\1{HIDDEN}", text)
+    return _SHAPES.sub(HIDDEN, text)
+
+
+def _secrets(environ: Mapping[str, str]) -> list[str]:
+    """The values to hide, the longest first, so that none is left in part."""
+    values = {value for name, value in environ.items() if is_secret_name(name) and len(value) >= _MIN_SECRET_CHARACTERS}
+    return sorted(values, key=len, reverse=True)

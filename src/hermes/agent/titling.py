@@ -1,0 +1,103 @@
+"""Titles that come by themselves: a few words of what a conversation is about."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from hermes.agent.auxiliary import ask, question
+from hermes.agent.choice import OFFLINE
+from hermes.agent.model import Message
+from hermes.agent.smalltalk import topic_of
+from hermes.agent.text import valid_text
+from hermes.errors import ModelError
+from hermes.log import warn
+
+if TYPE_CHECKING:
+    from hermes.agent.agent import Agent
+
+MAX_CHARACTERS = 80
+MIN_WORDS, MAX_WORDS = 3, 7
+
+INSTRUCTIONS = (
+    "You give conversations their titles. Answer with nothing but the title: three to seven words that tell what the"
+    " conversation is about, in its own language, without quotation marks and without a full stop."
+)
+_MAX_SHOWN = 500
+
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_LABEL = re.compile(r"^\W*(?:title|titel|titre|título|标题|タイトル)\s*[:：]\s*", re.IGNORECASE)
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LINK = re.compile(r"\b[a-z]+://\S+", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+_AROUND = "\"'`*_#“”„«»‘’「」『』 \t"
+_AT_END = ".!?…,;:。！？，；： -–—"
+
+
+def title_question(said: str, answered: str) -> list[Message]:
+    """What a model is asked for a title."""
+    shown = f"The person: {valid_text(said)[:_MAX_SHOWN]}\n\nThe answer: {valid_text(answered)[:_MAX_SHOWN]}"
+    return question(INSTRUCTIONS, shown)
+
+
+def cleaned_title(written: str) -> str | None:
+    """What a model wrote as a title: without quotes, a label, an end mark, and anything that followed it."""
+    lines = [line.strip() for line in _THOUGHTS.sub("", valid_text(written)).splitlines() if line.strip()]
+    if not lines:
+        return None
+    text = _LABEL.sub("", lines[0]).strip(_AROUND)
+    return _shortened(" ".join(text.rstrip(_AT_END).strip(_AROUND).split()))
+
+
+def plain_title(said: str) -> str | None:
+    """A title without any model: the first words of what a person said that are about something; None if none are."""
+    text = _LINK.sub(" ", _CODE.sub(" ", valid_text(said)))
+    for sentence in _SENTENCE.split(text):
+        if topic_of(sentence):
+            title = " ".join(_telling(sentence.split())).strip(_AROUND).rstrip(_AT_END).strip(_AROUND)
+            return _shortened(title[:1].upper() + title[1:])
+    return None
+
+
+def _telling(words: list[str]) -> list[str]:
+    """A few words in a row that begin and end with one that says something, where that leaves enough of them."""
+    about = [place for place, word in enumerate(words) if topic_of(word)]
+    end = about[0] + MAX_WORDS
+    last = max(place for place in about if place < end)
+    for found in (words[about[0] : last + 1], words[about[0] : end]):
+        if len(found) >= MIN_WORDS:
+            return found
+    return words[:MAX_WORDS]
+
+
+def _shortened(title: str) -> str | None:
+    if len(title) > MAX_CHARACTERS:
+        # Words are kept whole, where there are any.
+        title = title[:MAX_CHARACTERS].rpartition(" ")[0] or title[:MAX_CHARACTERS]
+    return title.rstrip(_AT_END) or None
+
+
+def give_title(agent: Agent, session_id: str, said: str, answered: str) -> None:
+    """Name a session after its first exchange, unless it has a name by then; a person's choice is never replaced."""
+    if agent.store.get_session_title(session_id) is not None:
+        return
+    title = _asked_for(agent, session_id, said, answered) or plain_title(said)
+    if title is not None:
+        agent.store.set_title_if_untitled(session_id, title)
+
+
+def _asked_for(agent: Agent, session_id: str, said: str, answered: str) -> str | None:
+    """A title by the auxiliary model, where there is one that can make it."""
+    model = agent.auxiliary
+    if model is None or model.provider == OFFLINE:
+        return None
+    asked = title_question(said, answered)
+    try:
+        reply = ask(model, asked, agent.config.auxiliary.title_timeout_s)
+    except ModelError as error:
+        warn(__name__, "%s gave no title for session %s: %s", model.name, session_id, error)
+        return None
+    if reply is None:
+        return None
+    agent.accounts.book(session_id, model, reply, asked)
+    return cleaned_title(reply.text)

@@ -1,0 +1,73 @@
+"""What a tool is given besides its arguments: for whom and where it works, and what it works with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.agent.model import Stop
+from hermes.agent.safety.approval import Approvals, Approve, Request
+from hermes.agent.safety.paths import Place, ProtectedPlaces, place_of
+from hermes.clock import Clock, system_clock
+
+if TYPE_CHECKING:
+    from hermes.agent.memory import MemoryProvider
+    from hermes.agent.tools.processes import Processes
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.summaries import Summarizer
+
+
+class Workplace:
+    """Where a session works: commands run in `cwd`, and what lies outside of `root` is asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.root = Path(os.path.realpath(directory))
+        self.cwd = self.root
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolContext:
+    """One session, as the tools see it; nothing in here comes from a model."""
+
+    session_id: str
+    source: str
+    owner: str | None
+    """Whose sessions and memories these are; None is the person at the terminal, who sees all."""
+    toolsets: Collection[str]
+    """Those that are on: a tool of any other is not run, whatever a model writes."""
+    home: Path
+    workplace: Workplace
+    store: SessionDBProvider
+    memory: MemoryProvider
+    processes: Processes
+    approvals: Approvals
+    approve: Approve | None
+    """Asks the person; None where there is nobody to ask."""
+    stop: Stop
+    clock: Clock = system_clock
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    """The variables that count here; commands get the harmless ones among them and those of `env_passthrough`."""
+    env_passthrough: Collection[str] = ()
+    summarize: Summarizer | None = None
+
+    def place_of(self, path: str, cwd: Path | None = None) -> Place:
+        """The place that a path means in `cwd`, or where the session works now."""
+        return place_of(path, cwd or self.workplace.cwd, self._user_home)
+
+    @cached_property
+    def protected(self) -> ProtectedPlaces:
+        """The places that are not read."""
+        database = getattr(self.store, "db_path", None)
+        return ProtectedPlaces(self._user_home, self.home, database)
+
+    def refusal(self, request: Request) -> str | None:
+        """Why something may not be done, in words for the model, or None when it may; this may ask the person."""
+        return self.approvals.refusal(request, session_id=self.session_id, owner=self.owner, approve=self.approve)
+
+    @property
+    def _user_home(self) -> Path:
+        return Path(self.environ.get("HOME") or os.path.expanduser("~"))

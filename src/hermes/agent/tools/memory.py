@@ -1,0 +1,43 @@
+"""The agent's own notes about a person."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, assert_never
+
+from hermes.agent.tools.context import ToolContext
+from hermes.agent.tools.registry import tool
+from hermes.errors import InvalidValue
+
+GUIDANCE = (
+    "Keep what will matter in later sessions with the memory tool: lasting facts about the person and their wishes, in"
+    " short notes. Do not keep what is only of use now, what a search of past sessions finds, or secrets."
+)
+
+
+@tool(toolset="memory", guidance=GUIDANCE)
+def memory(
+    context: ToolContext,
+    action: Annotated[Literal["read", "add", "replace", "remove"], "What to do with your notes."],
+    text: Annotated[str | None, "The note, for add and replace."] = None,
+    match: Annotated[str | None, "Some words that only the meant note has, for replace and remove."] = None,
+) -> str:
+    """Read or change your lasting notes about the person you talk to; you see them at the start of every session."""
+    match action:
+        case "read":
+            return context.memory.read(context.owner) or "[there are no notes yet]"
+        case "add":
+            context.memory.add(context.owner, _given(text, "text", action))
+        case "replace":
+            context.memory.replace(context.owner, _given(match, "match", action), _given(text, "text", action))
+        case "remove":
+            context.memory.remove(context.owner, _given(match, "match", action))
+        case never:
+            assert_never(never)
+    used = len(context.memory.read(context.owner))
+    return f"[done; the notes have {used} of {context.memory.max_characters} characters]"
+
+
+def _given(value: str | None, name: str, action: str) -> str:
+    if value is None:
+        raise InvalidValue(f"{action} needs {name}")
+    return value

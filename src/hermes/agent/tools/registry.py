@@ -1,0 +1,146 @@
+"""The registry: which tools there are, what a model is told of them, and how a call of one is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import get_type_hints
+
+from hermes.agent.model import ToolCall, ToolSchema
+from hermes.agent.text import bounded, valid_text
+from hermes.agent.tools.arguments import parse_arguments, usage
+from hermes.agent.tools.context import ToolContext
+from hermes.agent.tools.results import ToolResult, failure
+from hermes.agent.tools.schema import Schema, parameters_of
+from hermes.errors import HermesError, InvalidValue
+from hermes.log import warn
+
+Function = Callable[..., str | ToolResult]
+
+MORE = "ask for less at once"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call."""
+
+    name: str
+    toolset: str
+    description: str
+    parameters: Schema
+    function: Function
+    """Takes a `ToolContext`, and then arguments by name."""
+    more: str = MORE
+    """What a model can do to see what did not fit into a result."""
+    guidance: str = ""
+    """When to use it, for the system prompt."""
+
+    @property
+    def schema(self) -> ToolSchema:
+        """The tool as a model is told of it."""
+        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        return {"type": "function", "function": function}
+
+
+def tool(*, toolset: str, more: str = MORE, guidance: str = "") -> Callable[[Function], Tool]:
+    """Make a tool of a function: its name, its docstring's first paragraph and its signature are what a model sees.
+
+    A `ToolContext` as its first parameter is passed by the registry.
+    """
+
+    def decorate(function: Function) -> Tool:
+        paragraph = (function.__doc__ or "").strip().partition("\n\n")[0]
+        if not paragraph:
+            raise TypeError(f"{function.__name__} says nothing about itself; give it a docstring")
+        return Tool(
+            name=function.__name__,
+            toolset=toolset,
+            description=" ".join(paragraph.split()),
+            parameters=parameters_of(function, without=ToolContext),
+            function=function if _takes_context(function) else lambda _, **arguments: function(**arguments),
+            more=more,
+            guidance=guidance,
+        )
+
+    return decorate
+
+
+class Registry:
+    """Tools by name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        for each in sorted(tools, key=lambda each: each.name):
+            if each.name in self._tools:
+                raise ValueError(f"there are two tools of the name {each.name}")
+            self._tools[each.name] = each
+
+    @property
+    def toolsets(self) -> frozenset[str]:
+        """The names of all toolsets."""
+        return frozenset(each.toolset for each in self._tools.values())
+
+    def schemas(self, toolsets: Collection[str]) -> list[ToolSchema]:
+        """The tools of these toolsets as a model is told of them, always in the same order."""
+        return [each.schema for each in self._of(toolsets)]
+
+    def guidance(self, toolsets: Collection[str]) -> str:
+        """When to use the tools of these toolsets, for the system prompt."""
+        return "\n".join(each.guidance for each in self._of(toolsets) if each.guidance)
+
+    def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        """Run a call, whatever it is, and answer something that can be given to the model."""
+        found = self._tools.get(call.name)
+        if found is None or found.toolset not in context.toolsets:
+            return _presentable(self._unknown(call.name, context.toolsets))
+        if context.stop.is_wished:
+            return failure("not run: the person has stopped this turn")
+        try:
+            arguments = parse_arguments(call.arguments, found.parameters)
+        except InvalidValue as wrong:
+            return _presentable(failure(wrong.message, usage=usage(found.name, found.parameters)))
+        try:
+            return _presentable(_result(found.function(context, **arguments)), found.more)
+        except Exception as error:  # noqa: BLE001 - whatever a tool does, the conversation goes on
+            return _presentable(failure(_described(error, found.name, context.environ)))
+
+    def _of(self, toolsets: Collection[str]) -> list[Tool]:
+        return [each for each in self._tools.values() if each.toolset in toolsets]
+
+    def _unknown(self, name: str, toolsets: Collection[str]) -> ToolResult:
+        from difflib import get_close_matches
+
+        names = [each.name for each in self._of(toolsets)]
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        told = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
+        return failure(f"there is no tool {name!r}; {told}")
+
+
+def _takes_context(function: Callable[..., object]) -> bool:
+    return ToolContext in get_type_hints(function).values()
+
+
+def _result(answer: str | ToolResult) -> ToolResult:
+    if isinstance(answer, ToolResult):
+        return answer
+    if not isinstance(answer, str):
+        raise TypeError(f"it answered {type(answer).__name__} and no text")
+    return ToolResult(answer)
+
+
+def _presentable(result: ToolResult, more: str = MORE) -> ToolResult:
+    return ToolResult(bounded(valid_text(result.text), more=more), result.is_error)
+
+
+def _described(error: Exception, name: str, environ: Mapping[str, str]) -> str:
+    """An error in words for a model, without secrets; one that nobody expected leaves a log record too."""
+    from hermes.agent.safety.redaction import redact
+
+    if isinstance(error, HermesError):
+        text = str(error)
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    else:
+        text = f"{type(error).__name__}: {error}"
+        warn(__name__, "the tool %s failed with %s", name, type(error).__name__)
+    return redact(text, environ)

@@ -1,0 +1,169 @@
+"""Commands in a shell: `terminal` runs them, `process` looks after those in the background."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, assert_never
+
+from hermes.agent.safety.approval import Request
+from hermes.agent.safety.visible import visible
+from hermes.agent.tools.context import ToolContext
+from hermes.agent.tools.registry import tool
+from hermes.agent.tools.results import ToolResult, failure
+from hermes.errors import InvalidValue, NotFound
+
+if TYPE_CHECKING:
+    from hermes.agent.tools.process import Process
+    from hermes.agent.tools.processes import Background
+
+TIMEOUT_S = 120.0
+MAX_TIMEOUT_S = 3_600.0
+WAIT_S = 30.0
+
+_MIN_TIMEOUT_S = 0.1
+_MAX_SUMMARY = 100
+
+
+@tool(toolset="terminal", more="narrow the command, or let it write to a file and read that in parts")
+def terminal(
+    context: ToolContext,
+    command: Annotated[str, "What to run, in bash where there is one. It cannot read input."],
+    background: Annotated[bool, "Start it and answer its id at once, for servers and long work; see process."] = False,
+    timeout_s: Annotated[float, "Seconds after which it is ended, at most 3600; not in the background."] = TIMEOUT_S,
+    cwd: Annotated[str | None, "Directory for this and all later commands; a cd lasts for one command only."] = None,
+) -> str | ToolResult:
+    """Run a shell command on this computer; answers what it writes and its exit code. The person may be asked first."""
+    from hermes.agent.safety.environment import scrubbed
+    from hermes.agent.tools.process import Process
+
+    if not command.strip() or "\0" in command:
+        raise InvalidValue("there is no command to run, or it has NUL in it")
+    directory = _directory(context, cwd)
+    denied = _refusal(context, command, directory, in_background=background)
+    if denied is not None:
+        return failure(denied)
+    context.workplace.cwd = directory
+    environ = scrubbed(context.environ, context.env_passthrough)
+    if background:
+        started = context.processes.start(context.session_id, command, cwd=directory, environ=environ)
+        return f"[started as {started.id}, pid {started.process.pid}; the process tool tells how it goes]"
+    return _run(Process(command, cwd=directory, environ=environ), context, max(_MIN_TIMEOUT_S, _limited(timeout_s)))
+
+
+@tool(toolset="terminal", more="poll more often")
+def process(
+    context: ToolContext,
+    action: Annotated[
+        Literal["list", "poll", "wait", "kill"],
+        "list all; poll what one has written since you looked last; wait for its end; kill it with all it has started.",
+    ],
+    process_id: Annotated[str | None, "Which one, such as p1; not for list."] = None,
+    timeout_s: Annotated[float, "Seconds to wait at most, for wait."] = WAIT_S,
+) -> str:
+    """Look after the background processes that terminal has started in this session."""
+    if action == "list":
+        own = context.processes.of(context.session_id)
+        return "\n".join(_listed(each, context.clock()) for each in own) or "No background processes in this session."
+    if process_id is None:
+        raise InvalidValue(f"{action} needs a process_id", hint="list shows them")
+    found = context.processes.get(context.session_id, process_id).process
+    match action:
+        case "poll":
+            pass
+        case "wait":
+            found.wait(_limited(timeout_s), context.stop)
+        case "kill":
+            found.end()
+        case never:
+            assert_never(never)
+    return _written(found, _state(found))
+
+
+def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult:
+    """See a command in the foreground to its end: it never outlives the call."""
+    from hermes.agent.tools.process import GRACE_S
+
+    try:
+        has_ended = running.wait(timeout_s, context.stop)
+    except BaseException:
+        running.end(grace_s=0)
+        raise
+    if has_ended:
+        return ToolResult(_written(running, _state(running)))
+    is_stopped = context.stop.is_wished
+    running.end(grace_s=0 if is_stopped else GRACE_S)
+    if is_stopped:
+        return ToolResult(_written(running, "ended, because the person has stopped this turn"), is_error=True)
+    why = f"ended with all that it had started, because it took more than {timeout_s:g} s"
+    return ToolResult(_written(running, f"{why}; try background, or a higher timeout_s"), is_error=True)
+
+
+def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
+    """Why a command may not run, or None when it may: only reading in its own place needs no permission."""
+    from hermes.agent.safety.commands import alike_prefix, is_read_only, risk_of
+
+    def may_read(path: str) -> bool:
+        place = context.place_of(path or ".", directory)
+        return place.real.is_relative_to(context.workplace.root) and context.protected.reason(place) is None
+
+    def is_protected(path: str) -> bool:
+        return context.protected.reason(context.place_of(path, directory)) is not None
+
+    is_at_home = may_read(".")
+    if is_at_home and is_read_only(command, may_read):
+        return None
+    where = f"in {visible(str(directory))}"
+    first_line = visible(command.strip().partition("\n")[0])
+    return context.refusal(
+        Request(
+            tool="terminal",
+            summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
+            detail=f"{visible(command)}\n\n{where}{' in the background' if in_background else ''}",
+            risk=risk_of(command, is_protected) if is_at_home else "high",
+            # The same words mean something else in another place.
+            subject=command if is_at_home else f"{command}\n\n{where}",
+            prefix=alike_prefix(command),
+        )
+    )
+
+
+def _directory(context: ToolContext, cwd: str | None) -> Path:
+    directory = context.workplace.cwd if cwd is None else context.place_of(cwd).real
+    if not directory.is_dir():
+        raise NotFound(f"there is no directory {directory}", hint="give another as cwd")
+    return directory
+
+
+def _limited(timeout_s: float) -> float:
+    return max(0.0, min(timeout_s, MAX_TIMEOUT_S))
+
+
+def _written(process: Process, state: str) -> str:
+    """What a process has written since it was asked last, and then how it is."""
+    text = process.output.take(is_last=not process.is_running)
+    return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}[{state}]"
+
+
+def _state(process: Process) -> str:
+    code = process.exit_code
+    if code is None:
+        return f"running, pid {process.pid}"
+    ending = f"exit code {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
+    return (
+        f"{ending}; what it had left running was ended too: use background for that"
+        if process.has_left_some
+        else ending
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _listed(background: Background, now: float) -> str:
+    age = max(0, int(now - background.started_at))
+    return f"{background.id}  {_state(background.process)}, started {age} s ago: {visible(background.command)}"

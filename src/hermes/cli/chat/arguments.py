@@ -1,0 +1,64 @@
+"""The arguments of `hermes`, put in order before they are parsed.
+
+Options of the chat may stand before the word `chat` or without it, and the name of a session may have several words
+without quotes. All words up to the next option belong to the name. Only `chat` as the last of them can be meant as the
+command, and is, unless a session has such a name. So no word of a name ever runs a command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+import click
+
+CHAT = "chat"
+
+_OF_HERMES = ("-h", "--help", "--version")
+_NAMING = {"-c": "--continue", "--continue": "--continue", "-r": "--resume", "--resume": "--resume"}
+_TAKES_VALUE = re.compile(r"--query|--model|-Q*[qm]")
+
+
+def arrange(args: Sequence[str], is_session: Callable[[str], bool]) -> list[str]:
+    """The arguments with the command first; `is_session` tells whether a session has a name."""
+    options: list[str] = []
+    is_chat = False
+    rest = list(args)
+    while rest:
+        word = rest.pop(0)
+        if word in _NAMING:
+            words = list(takewhile(lambda each: not each.startswith("-"), rest))
+            del rest[: len(words)]
+            if not is_chat and words[-1:] == [CHAT] and _is_command(word, words, is_session):
+                words.pop()
+                is_chat = True
+            options.append(_named(_NAMING[word], words))
+        elif word.startswith("-"):
+            if not options and not is_chat and word in _OF_HERMES:
+                return list(args)
+            options.append(word)
+            if _TAKES_VALUE.fullmatch(word) and rest:
+                options.append(rest.pop(0))
+        elif is_chat:
+            options.append(word)
+        elif word == CHAT:
+            is_chat = True
+        elif options:
+            option = options[0].partition("=")[0]
+            raise click.UsageError(f"{option} belongs to `hermes chat`, not to `hermes {word}`")
+        else:
+            return list(args)
+    return [CHAT, *options]
+
+
+def _is_command(option: str, words: Sequence[str], is_session: Callable[[str], bool]) -> bool:
+    """Whether the `chat` behind a name is not a part of it."""
+    if len(words) == 1 and _NAMING[option] == "--resume":
+        return False  # which has to be followed by a name
+    return not is_session(" ".join(words))
+
+
+def _named(option: str, words: Sequence[str]) -> str:
+    """An option with its name in one piece; without one, only `--continue` has a meaning."""
+    return option if not words and option == "--continue" else f"{option}={' '.join(words)}"

@@ -1,0 +1,185 @@
+"""`hermes chat`, which is also `hermes` alone: a conversation, new or gone on with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config
+from hermes.errors import StoreClosed, StoreReadOnly, UnknownSession
+
+if TYPE_CHECKING:
+    from hermes.cli.chat.signals import Signals
+    from hermes.cli.chat.sitting import Reader, Sitting
+    from hermes.config import Config
+    from hermes.state.provider import SessionDBProvider
+
+LATEST = "\0"
+"""What no name can be: `-c` without one."""
+
+
+@click.command(
+    epilog="""\b
+A name of several words needs no quotes: hermes -c my project
+stdin that is no terminal is read line by line, one turn each.
+
+\b
+Examples:
+  hermes                       a new conversation
+  hermes -c                    go on with the last one
+  hermes -r "refactoring auth"
+  hermes -Q -q "What did we say about the pool?" > answer.txt""",
+)
+@click.option(
+    "--continue",
+    "-c",
+    "continued",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value=LATEST,
+    help="Go on with the last session of the terminal, or with the one of this id or title.",
+)
+@click.option("--resume", "-r", "resumed", metavar="ID|TITLE", help="Go on with this session.")
+@click.option("--query", "-q", metavar="TEXT", help="Say this, show the answer, and leave.")
+@click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Write nothing but answers to stdout.")
+@click.option("--model", "-m", "model_name", metavar="NAME", help="Have this model answer.")
+def chat(continued: str | None, resumed: str | None, query: str | None, is_quiet: bool, model_name: str | None) -> None:
+    """Talk to the agent, in a new session or in one that was left."""
+    name = _named(continued, resumed)
+    if query is not None and not query.strip():
+        raise click.UsageError("-q needs something to say")
+    if model_name is not None and not model_name.strip():
+        raise click.UsageError("-m needs the name of a model")
+    if is_quiet and query is None and sys.stdin.isatty():
+        raise click.UsageError("-Q needs something to answer: -q TEXT, or lines on stdin")
+    config = read_config(as_json=False)
+    with _store(config, is_needed=name is not None) as store:
+        session_id = None if name is None else _found(store, name)
+        exit_code = _talk(config, store, session_id, query, is_quiet=is_quiet, model_name=model_name)
+    if exit_code:
+        raise click.exceptions.Exit(exit_code)
+
+
+def _named(continued: str | None, resumed: str | None) -> str | None:
+    """The session to go on with, if one was named."""
+    if continued is not None and resumed is not None:
+        raise click.UsageError("-c and -r both name a session; say one of them")
+    for option, name in (("-c", continued), ("-r", resumed)):
+        if name is not None and name != LATEST and not name.strip():
+            raise click.UsageError(f"{option} needs the id or the title of a session")
+    return continued if resumed is None else resumed
+
+
+@contextmanager
+def _store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
+    """The store, made now if there is none and nothing in it is asked for."""
+    if not is_needed:
+        from hermes.state.provider import open_session_db
+
+        with open_session_db(config) as store:
+            yield store
+        return
+    with open_for_change(config) as found:
+        if found is None:
+            raise UnknownSession(nothing_yet(database_file(config)), hint="")
+        yield found
+
+
+def _found(store: SessionDBProvider, name: str) -> str:
+    from hermes.cli.chat.resume import latest_session
+    from hermes.state.naming import find_session
+
+    return latest_session(store) if name == LATEST else find_session(store, name)
+
+
+def _talk(
+    config: Config,
+    store: SessionDBProvider,
+    session_id: str | None,
+    query: str | None,
+    *,
+    is_quiet: bool,
+    model_name: str | None,
+) -> int:
+    from hermes.agent.agent import Agent
+    from hermes.agent.tools.toolbox import TOOLBOX
+    from hermes.cli.chat.approval import Asker
+    from hermes.cli.chat.lines import Lines
+    from hermes.cli.chat.models import Models
+    from hermes.cli.chat.screen import Screen
+    from hermes.cli.chat.signals import Signals
+    from hermes.cli.chat.sitting import Sitting
+    from hermes.config import load_variables
+    from hermes.home import get_hermes_home
+
+    is_interactive = query is None and sys.stdin.isatty() and sys.stdout.isatty()
+    signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
+    models = Models(config, load_variables(), model_name)
+    agent = Agent(
+        store,
+        models.open(),
+        tools=TOOLBOX,
+        config=config,
+        home=get_hermes_home(),
+        auxiliary=models.open_auxiliary(),
+    )
+    has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
+    sitting = Sitting(agent, models, screen, signals, Asker(screen, signals) if has_person else None)
+    with signals.heard():
+        try:
+            if is_interactive and session_id is None:
+                screen.say_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
+            if session_id is not None:
+                sitting.resume(session_id, has_recap=is_interactive)
+            _keep_order(config, sitting)
+            if query is not None:
+                sitting.say(query)
+            elif is_interactive:
+                sitting.run(_prompt(sitting, signals))
+            else:
+                sitting.work_off(Lines(signals))
+        finally:
+            sitting.end()
+    if not is_quiet:
+        sitting.say_farewell()
+    elif sitting.conversation.is_stored:
+        screen.say(f"session_id: {sitting.conversation.session_id}")
+    agent.processes.close(kill=config.terminal.kill_at_exit)
+    if signals.leaving is not None:
+        return 128 + signals.leaving
+    return 0 if is_interactive else sitting.exit_code
+
+
+def _prompt(sitting: Sitting, signals: Signals) -> Reader:
+    # Loading what draws a prompt takes longer than all the rest, and only people need it.
+    from hermes.cli.chat.prompt import Prompt
+    from hermes.cli.chat.suggestions import suggestions_for
+
+    return Prompt(sitting.agent.home, suggestions_for(sitting), signals)
+
+
+def _keep_order(config: Config, sitting: Sitting) -> None:
+    """Have old sessions pruned, if that is wished for, beside the conversation."""
+    if not config.sessions.auto_prune:
+        return
+    from hermes.agent.background import Background
+    from hermes.cli.store import sessions_dir
+
+    settings = config.sessions
+
+    def prune() -> None:
+        with suppress(StoreClosed, StoreReadOnly):  # the chat was over sooner, or nothing can be changed here
+            sitting.store.maybe_auto_prune_and_vacuum(
+                settings.retention_days,
+                settings.min_interval_hours,
+                settings.vacuum_after_prune,
+                sessions_dir(),
+                retention_by_source=settings.retention_by_source,
+                secure=settings.secure_delete,
+            )
+
+    Background().submit(prune)

@@ -1,0 +1,58 @@
+"""What is said at the end: which session it was, and how to come back."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from hermes.cli.terminal import counted, printable
+
+if TYPE_CHECKING:
+    from hermes.agent.conversation import Conversation
+
+LABEL_WIDTH = 16
+NOTHING_SAID = "Nothing was said, so nothing is kept."
+
+
+def farewell_of(conversation: Conversation, seconds: float) -> list[str]:
+    """The lines of the farewell; a session in which nothing was said has nothing to come back to."""
+    row = conversation.agent.store.get_session(conversation.session_id) if conversation.is_stored else None
+    if row is None:
+        return [NOTHING_SAID]
+    session_id, title = str(row["id"]), row["title"]
+    said = sum(each["role"] == "user" for each in conversation.history)
+    counts = f"{row['message_count']} ({said} user, {counted(row['tool_call_count'] or 0, 'tool call')})"
+    facts = {"Session": session_id, "Title": title, "Duration": duration(seconds), "Messages": counts}
+    return [
+        "",
+        "Resume this session with:",
+        *(f"  {each}" for each in ways_back(session_id, title)),
+        "",
+        *(f"{f'{label}:':<{LABEL_WIDTH}}{printable(fact)}" for label, fact in facts.items() if fact),
+    ]
+
+
+def ways_back(session_id: str, title: str | None) -> list[str]:
+    """Command lines that resume a session, ready to be copied."""
+    ways = [f"hermes -r {shlex.quote(session_id)}" if session_id[:1] != "-" else _in_one_piece("resume", session_id)]
+    if title and printable(title) == title:
+        ways.append(_in_one_piece("continue", title) if title[0] == "-" else f"hermes -c {_quoted(title)}")
+    return [printable(each) for each in ways]
+
+
+def duration(seconds: float) -> str:
+    """`1h 2m 3s`, `2m 3s`, `3s`."""
+    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h {minutes}m {rest}s"
+    return f"{minutes}m {rest}s" if minutes else f"{rest}s"
+
+
+def _quoted(title: str) -> str:
+    """A title for a shell; between double quotes where nothing in it means anything there."""
+    return shlex.quote(title) if any(char in title for char in '"$`\\!') else f'"{title}"'
+
+
+def _in_one_piece(option: str, name: str) -> str:
+    return f"hermes --{option}={shlex.quote(name)}"

@@ -1,0 +1,58 @@
+"""Lines from stdin, read so that a signal is heard at once."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+
+from hermes.cli.chat.signals import Signals, leave_at_once
+
+CHUNK = 65_536
+
+
+class Lines:
+    """Reads what a program or a file has to say, one line at a time."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+        self._rest = b""
+        self._is_at_end = False
+
+    def read(self, draft: str = "") -> str:
+        """The next line, whatever it holds; a draft is for people only. Raises EOFError at the end."""
+        with self._signals.leaving_by(leave_at_once):
+            while b"\n" not in self._rest and not self._is_at_end:
+                chunk = read_chunk()
+                self._is_at_end = not chunk
+                self._rest += chunk
+        if not self._rest:
+            raise EOFError
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode("utf-8", "replace").removesuffix("\r")
+
+
+def read_chunk() -> bytes:
+    """What comes next on stdin, which of a terminal is a line; nothing at its end.
+
+    A signal that arrives just before a read begins, or on another thread, does not end that read; so the read begins
+    when there is something to be read, and a signal wakes up whoever waits for that.
+    """
+    descriptor = sys.stdin.fileno()
+    if os.name != "posix":
+        return os.read(descriptor, CHUNK)
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    before = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
+    try:
+        while True:
+            ready, _, _ = select.select([descriptor, ours], [], [])
+            if ours in ready:
+                os.read(ours, CHUNK)  # by now the signal has been handled, or it is when this returns
+            if descriptor in ready:
+                return os.read(descriptor, CHUNK)
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(ours)
+        os.close(theirs)

@@ -1,0 +1,180 @@
+"""The recap: what was said before, in short, for somebody who comes back.
+
+What it says is decided from the history alone, in `recap_of`; how it looks, in `panel_of`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes.cli.chat.style import GOLD, GREEN, coloured, dim
+from hermes.cli.chat.wrapping import wrapped
+from hermes.cli.terminal import clip, counted, graphemes, pad, width_of
+from hermes.config import DisplayConfig
+from hermes.state.rows import Row, count_tool_calls, tool_names
+
+TITLE = "Previous Conversation"
+MAX_WIDTH = 100
+MAX_NAMES = 4
+LEAST_FOR_MARGIN = 40
+"""With less room than this, what follows the first line stands below the label and not beside it."""
+DOTS = "..."
+
+LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN)}
+
+_REASONING = r"think|thinking|reasoning|REASONING_SCRATCHPAD|thought"
+_LEAKED = r"tool_calls?|tool_result|function_calls?"
+_CLOSED = re.compile(rf"(?is)<({_REASONING}|{_LEAKED})\b[^>]*>.*?</\1\s*>")
+_OPEN = re.compile(rf"(?is)<({_REASONING})\b[^>]*>.*\Z")
+_ORPHAN = re.compile(rf"(?i)</?({_REASONING}|{_LEAKED})\s*>")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that somebody said."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recap:
+    """The end of a conversation, and how many messages there are before it."""
+
+    entries: Sequence[Entry] = ()
+    earlier: int = 0
+
+
+def recap_of(history: Sequence[Row], limits: DisplayConfig) -> Recap:
+    """The last exchanges of a conversation in the form of `get_messages_as_conversation`."""
+    start = _start_of_last(history, limits.resume_exchanges)
+    return Recap(entries_of(history[start:], limits), start)
+
+
+def entries_of(rows: Sequence[Row], limits: DisplayConfig) -> list[Entry]:
+    """What people and models said, each in short; tool calls that follow each other without a word are one entry."""
+    entries: list[Entry] = []
+    calls: list[object] = []
+
+    def close_calls() -> None:
+        if calls and not limits.resume_skip_tool_only:
+            entries.append(Entry("assistant", tool_note(calls)))
+        calls.clear()
+
+    for row in rows:
+        if row["role"] == "user":
+            close_calls()
+            if text := text_of(row["content"]).strip():
+                entries.append(Entry("user", shortened(text, limits.resume_max_user_chars)))
+        elif row["role"] == "assistant":
+            text = _answer(row, limits)
+            if not text:
+                calls += row.get("tool_calls") or ()
+                continue
+            close_calls()
+            entries.append(Entry("assistant", f"{text} {tool_note(row.get('tool_calls'))}".strip()))
+    close_calls()
+    return entries
+
+
+def panel_of(recap: Recap, width: int) -> list[str]:
+    """The lines of the recap in a frame, dim, of at most `width` columns; none if there is nothing to show."""
+    if not recap.entries:
+        return []
+    inner = max(12, min(width, MAX_WIDTH) - 4)
+    body: list[tuple[str, str]] = []
+    if recap.earlier:
+        note = f"{DOTS} {counted(recap.earlier, 'earlier message')} {DOTS}"
+        body += [("", line) for line in wrapped(note, inner)]
+        body.append(("", ""))
+    for entry in recap.entries:
+        body += _entry_lines(entry, inner)
+    head = clip(f"─ {TITLE} ", inner + 2)
+    lines = [dim(f"╭{head}{'─' * (inner + 2 - width_of(head))}╮")]
+    side = dim("│")
+    lines += [f"{side} {mark}{dim(pad(text, inner - bool(mark)))} {side}" for mark, text in body]
+    return [*lines, dim(f"╰{'─' * (inner + 2)}╯")]
+
+
+def without_reasoning(text: str) -> str:
+    """An answer without what a model thought, and without tool calls that it wrote as text."""
+    if "<" in text:
+        text = _ORPHAN.sub("", _OPEN.sub("", _CLOSED.sub("", text)))
+    return text.strip()
+
+
+def tool_note(tool_calls: object) -> str:
+    """`[3 tool calls: terminal, web_search]`; nothing if there were none."""
+    count = count_tool_calls(tool_calls or None)
+    if not count:
+        return ""
+    names = list(dict.fromkeys(tool_names(tool_calls))) or ["unknown"]
+    more = [DOTS] if len(names) > MAX_NAMES else []
+    return f"[{counted(count, 'tool call')}: {', '.join([*names[:MAX_NAMES], *more])}]"
+
+
+def text_of(content: object) -> str:
+    """What a person would see of a message; a picture is `[image]`."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = content if isinstance(content, list) else [content]
+    return " ".join(text for part in parts if (text := _part(part)))
+
+
+def shortened(text: str, limit: int) -> str:
+    """At most `limit` characters, as people count them, and dots for the rest."""
+    if len(text) <= limit:
+        return text
+    characters = list(graphemes(text))
+    return text if len(characters) <= limit else "".join(characters[:limit]).rstrip() + DOTS
+
+
+def _start_of_last(history: Sequence[Row], exchanges: int) -> int:
+    """Where the last exchanges begin; words without an answer belong to those that follow them."""
+    starts: list[int] = []
+    is_answered = True
+    for place, row in enumerate(history):
+        if row["role"] == "user" and is_answered:
+            starts.append(place)
+            is_answered = False
+        elif row["role"] in ("assistant", "tool"):
+            is_answered = True
+    return starts[-exchanges] if len(starts) > exchanges else 0
+
+
+def _answer(row: Row, limits: DisplayConfig) -> str:
+    """The text of an answer: first its lines are counted, then its characters."""
+    text = without_reasoning(text_of(row["content"]))
+    lines = text.splitlines()
+    if len(lines) > limits.resume_max_assistant_lines:
+        text = "\n".join(lines[: limits.resume_max_assistant_lines]).rstrip() + f" {DOTS}"
+    text = shortened(text, limits.resume_max_assistant_chars)
+    return f"{text} [interrupted]".strip() if row.get("finish_reason") == "interrupted" else text
+
+
+def _entry_lines(entry: Entry, width: int) -> list[tuple[str, str]]:
+    """An entry as a mark and a text on each of its lines."""
+    mark, label, colour = LABELS[entry.role]
+    if width < LEAST_FOR_MARGIN:
+        margin = 2
+        lines = wrapped(f"{label} {entry.text}", width - margin)
+    else:
+        margin = len(label) + 3
+        lines = wrapped(entry.text, width - margin)
+        lines[0] = f"{label} {lines[0]}"
+    others = [("", f"{' ' * margin}{line}") for line in lines[1:]]
+    return [(coloured(mark, colour, is_dim=True), f" {lines[0]}"), *others]
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, dict):
+        return ""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    return "[image]" if "image" in str(part.get("type", "")) else ""

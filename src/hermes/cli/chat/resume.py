@@ -1,0 +1,104 @@
+"""Coming back to a session: which one is meant, and how it was."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes.cli.chat.style import bold
+from hermes.cli.terminal import counted, printable, terminal_width
+from hermes.errors import NotFound, UnknownSession
+from hermes.state.naming import find_session
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hermes.agent.conversation import Conversation
+    from hermes.cli.chat.models import Models
+    from hermes.cli.chat.screen import Screen
+    from hermes.config import DisplayConfig
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.rows import Row
+
+SOURCE = "cli"
+
+
+def is_session(name: str) -> bool:
+    """Whether a session has this name, as far as `-c` and `-r` are concerned."""
+    from hermes.cli.store import open_for_reading
+    from hermes.config import load_config
+
+    with open_for_reading(load_config()) as store:
+        if store is None:
+            return False
+        try:
+            find_session(store, name)
+        except NotFound:
+            return False
+    return True
+
+
+def latest_session(store: SessionDBProvider) -> str:
+    """The session of the terminal in which something was said last."""
+    rows = store.list_sessions_rich(source=SOURCE, limit=1, order_by_last_active=True)
+    if not rows:
+        raise UnknownSession("there is no session of the terminal to continue", hint="start one with `hermes`")
+    return str(rows[0]["id"])
+
+
+def arrive(conversation: Conversation, asked_id: str, models: Models, screen: Screen) -> None:
+    """Make a resumed conversation what it was, as far as that is possible, and say so."""
+    row = conversation.agent.store.get_session(conversation.session_id)
+    if row is None:
+        raise UnknownSession(f"session {conversation.session_id!r} has just been deleted")
+    history = conversation.history
+    if asked_id != conversation.session_id:
+        screen.say_dim(f"{asked_id} was compressed; it goes on in {conversation.session_id}")
+    screen.show([status_line(row, history)])
+    screen.say_dim(enter_directory(row["cwd"]))
+    conversation.model, line = models.restored(row, conversation.model)
+    screen.say_dim(line)
+
+
+def show_recap(history: Sequence[Row], display: DisplayConfig, screen: Screen) -> None:
+    """Show what was said, or what may be done about what was not."""
+    if display.resume_display == "full":
+        from hermes.cli.chat.recap import panel_of, recap_of
+
+        screen.show(panel_of(recap_of(history, display), terminal_width()))
+    if history and history[-1]["role"] == "user":
+        screen.say_dim("The last message was not answered; /retry has it answered.")
+
+
+def status_line(row: Row, history: Sequence[Row]) -> str:
+    """The session that is gone on with: its id, its title, and how much was said."""
+    title = f" {printable(repr_title(row['title']))}" if row["title"] else ""
+    if not history:
+        return f"↻ {bold(printable(row['id']))}{title} is there, but nothing was said in it yet"
+    said = sum(each["role"] == "user" for each in history)
+    counts = f"{counted(said, 'user message')}, {counted(len(history), 'total message')}"
+    return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts})"
+
+
+def repr_title(title: str) -> str:
+    """A title between quotes."""
+    return f'"{title}"'
+
+
+def enter_directory(path: str | None) -> str:
+    """Go to the directory of a session; a line that says so, or why not."""
+    if not path or path == current_directory():
+        return ""
+    try:
+        os.chdir(path)
+    except OSError as error:
+        return f"Directory: {current_directory() or 'none'}; {path} of this session: {error.strerror}"
+    return f"Directory: {path}"
+
+
+def current_directory() -> str | None:
+    """Where this process is; None if somebody has deleted it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

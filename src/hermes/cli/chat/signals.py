@@ -1,0 +1,94 @@
+"""What reaches a chat from outside: Ctrl-C ends a turn, SIGTERM and SIGHUP end the chat."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from hermes.agent.model import Stop
+
+_LEAVING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Left(BaseException):
+    """The chat is to end, while it waits for somebody to say something."""
+
+
+class Signals:
+    """Hears signals for as long as a chat lasts."""
+
+    def __init__(self) -> None:
+        self.leaving: signal.Signals | None = None
+        """The signal that has asked the chat to end."""
+        self._leave: Callable[[], None] | None = None
+        """What makes the chat notice, where it would not by itself."""
+        self._stop = Stop()
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Let SIGTERM and SIGHUP end the chat in order; one that comes a second time ends the process."""
+        before = {number: signal.signal(number, self._note) for number in _LEAVING}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def turn(self) -> Iterator[Stop]:
+        """A stop that Ctrl-C wishes; pressed again, it interrupts whatever does not heed that."""
+        self._stop = stop = Stop()
+
+        def interrupt(_number: int, _frame: FrameType | None) -> None:
+            if stop.is_wished:
+                raise KeyboardInterrupt
+            stop.wish()
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            with self.leaving_by(stop.wish):
+                yield stop
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    @contextmanager
+    def question(self) -> Iterator[None]:
+        """Let Ctrl-C interrupt the reading of an answer, also within a turn."""
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with self.leaving_by(_interrupt):
+                yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def stop_turn(self) -> None:
+        """End the turn that runs."""
+        self._stop.wish()
+
+    @contextmanager
+    def leaving_by(self, leave: Callable[[], None]) -> Iterator[None]:
+        """Have something done for as long as the block lasts when the chat is to end."""
+        before, self._leave = self._leave, leave
+        try:
+            if self.leaving is not None:
+                leave()
+            yield
+        finally:
+            self._leave = before
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        self.leaving = signal.Signals(number)
+        if self._leave is not None:
+            self._leave()
+
+
+def leave_at_once() -> None:
+    """Break off a read that nothing else ends."""
+    raise Left
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt

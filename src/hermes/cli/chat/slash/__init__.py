@@ -1,0 +1,1 @@
+"""The commands that can be given within a chat."""

@@ -1,0 +1,108 @@
+"""What other processes do in the tests of conversations: `python -m tests.agent.talker talk HOME ...`."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.listener import Listener
+from hermes.agent.model import ToolCall
+from hermes.agent.offline import OfflineModel
+from hermes.state.engine import Transaction
+from hermes_state import SessionDB
+from tests.agent.talking import agent_with
+
+T = TypeVar("T")
+
+LIMIT_S = 30.0
+
+
+def say(text: object) -> None:
+    """Tell the parent one line, at once."""
+    os.write(1, f"{text}\n".encode())
+
+
+def hear() -> None:
+    """Wait for a line of the parent, or until the limit."""
+    if select.select([0], [], [], LIMIT_S)[0]:
+        os.read(0, 4096)
+
+
+class Teller(Listener):
+    """Tells the parent what happens, and waits there for what it does about it."""
+
+    def __init__(self, moment: str) -> None:
+        self._moment = moment
+
+    def text(self, piece: str) -> None:
+        self._tell("text")
+
+    def tool_started(self, call: ToolCall) -> None:
+        self._tell("tool")
+
+    def _tell(self, what: str) -> None:
+        if what == self._moment:
+            say(what)
+            hear()
+
+
+def pause_at_write(store: SessionDB, number: int, where: str) -> None:
+    """Stand still at the n-th write: before it, or inside its transaction when all is done but the commit."""
+    write: Callable[..., object] = store._engine.write
+    writes = 0
+
+    def pausing(work: Callable[[Transaction], T]) -> object:
+        nonlocal writes
+        writes += 1
+        if writes != number:
+            return write(work)
+
+        def inside(tx: Transaction) -> T:
+            done = work(tx)
+            say("paused")
+            hear()
+            return done
+
+        if where == "inside":
+            return write(inside)
+        say("paused")
+        hear()
+        return write(work)
+
+    setattr(store._engine, "write", pausing)  # noqa: B010 - a method, which no type checker lets go
+
+
+def talk(home: Path, session_id: str, text: str, moment: str) -> None:
+    """Say something in a session, standing still at a moment."""
+    with SessionDB(home / "state.db") as store:
+        agent = agent_with(OfflineModel(), store, home)
+        conversation = Conversation.resume(agent, session_id) if session_id else Conversation.start(agent)
+        _prepare(store, moment)
+        conversation.say(text, Teller(moment))
+        agent.settle(LIMIT_S)
+    say("over")
+
+
+def compress(home: Path, session_id: str, moment: str) -> None:
+    """Compress a session, standing still at a moment."""
+    with SessionDB(home / "state.db") as store:
+        conversation = Conversation.resume(agent_with(OfflineModel(), store, home), session_id)
+        _prepare(store, moment)
+        say(conversation.compress().reason or "over")
+
+
+def _prepare(store: SessionDB, moment: str) -> None:
+    if ":" in moment:
+        number, _, where = moment.partition(":")
+        pause_at_write(store, int(number), where)
+
+
+DEEDS: dict[str, Callable[..., None]] = {"talk": talk, "compress": compress}
+
+if __name__ == "__main__":
+    DEEDS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -1,0 +1,116 @@
+"""Accounting: every call of a model is booked, and a session's counters are the sums of its bookings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.agent.accounting import ESTIMATED, Spent
+from hermes.agent.conversation import Conversation
+from hermes.agent.model import Usage
+from hermes.agent.tokens import PER_IMAGE, PER_MESSAGE, room_for, tokens_of, tokens_of_conversation
+from hermes.config import ModelConfig
+from hermes.state.provider import SessionDBProvider
+from tests.agent.talking import CONFIG, agent_at
+from tests.support.conversations import session_of
+from tests.support.modelserver import Call, Fail, ModelServer, Say
+
+COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+COUNTED = {
+    "prompt_tokens": 100,
+    "completion_tokens": 10,
+    "prompt_tokens_details": {"cached_tokens": 60},
+    "completion_tokens_details": {"reasoning_tokens": 4},
+}
+SUM = Say(calls=[Call("add", {"one": 1, "other": 2})], usage={"prompt_tokens": 50, "completion_tokens": 5})
+
+
+def sums(store: SessionDBProvider, session_id: str) -> dict[str, Any]:
+    events = store.list_usage_events(session_id)
+    return {name: sum(event[name] or 0 for event in events) for name in (*COUNTERS, "api_call_count")}
+
+
+def test_every_call_of_a_turn_is_booked(store: SessionDBProvider, home: Path) -> None:
+    with ModelServer(SUM, Say("3", usage=COUNTED, model="test-model-2026-01-01")) as server:
+        outcome = Conversation.start(agent_at(server, store, home)).say("add")
+    row = session_of(store, outcome.session_id)
+    assert [row[name] for name in COUNTERS] == [90, 15, 60, 0, 4]
+    assert row["api_call_count"] == 2
+    assert sums(store, outcome.session_id) == {name: row[name] for name in (*COUNTERS, "api_call_count")}
+    assert (row["model"], row["billing_provider"], row["billing_base_url"]) == ("test-model", "custom", server.base_url)
+    assert outcome.usage == Usage(90, 15, 60, 0, 4)
+
+
+def test_costs_are_those_of_the_prices(store: SessionDBProvider, home: Path) -> None:
+    with ModelServer(SUM, Say("3", usage={"prompt_tokens": 60, "completion_tokens": 1})) as server:
+        conversation = Conversation.start(agent_at(server, store, home))
+        outcome = conversation.say("add")
+    cost = (110 * 1.0 + 6 * 10.0) / 1_000_000
+    assert outcome.cost == pytest.approx(cost)
+    assert conversation.usage()["estimated_cost_usd"] == pytest.approx(cost)
+    row = session_of(store, outcome.session_id)
+    assert (row["cost_status"], row["cost_source"], outcome.is_estimated) == ("estimated", "config", False)
+
+
+def test_unknown_prices_are_unknown_and_not_nothing(store: SessionDBProvider, home: Path) -> None:
+    config = replace(CONFIG, model=ModelConfig())
+    with ModelServer(Say("ok")) as server:
+        outcome = Conversation.start(agent_at(server, store, home, config)).say("hi")
+    assert outcome.cost is None
+    row = session_of(store, outcome.session_id)
+    assert (row["estimated_cost_usd"], row["cost_status"]) == (None, "unknown")
+
+
+def test_tokens_that_nobody_counted_are_estimated_and_that_is_said(store: SessionDBProvider, home: Path) -> None:
+    with ModelServer(Say("one two three four", usage=None)) as server:
+        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+    assert outcome.is_estimated
+    assert outcome.usage.output_tokens == tokens_of("one two three four")
+    row = session_of(store, outcome.session_id)
+    assert row["input_tokens"] == outcome.usage.input_tokens > 0
+    assert row["cost_source"] == f"config, {ESTIMATED}"
+
+
+def test_an_answer_that_broke_off_is_booked_by_estimate(store: SessionDBProvider, home: Path) -> None:
+    with ModelServer(Say("one two three four", cut_after=2)) as server:
+        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+    assert outcome.is_estimated
+    assert session_of(store, outcome.session_id)["output_tokens"] == tokens_of("one two ")
+
+
+def test_a_call_without_an_answer_costs_nothing(store: SessionDBProvider, home: Path) -> None:
+    with ModelServer(Fail(400)) as server:
+        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+    assert (outcome.usage, outcome.cost) == (Usage(), 0.0)
+    assert store.list_usage_events(outcome.session_id) == []
+
+
+def test_what_is_spent_adds_up() -> None:
+    one = Spent(Usage(1, 2, 3, 4, 5), 0.5)
+    assert one + Spent(Usage(1, 1, 1, 1, 1), 0.25, is_estimated=True) == Spent(Usage(2, 3, 4, 5, 6), 0.75, True)
+    assert (one + Spent(cost_usd=None)).cost_usd is None
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("four", 1), ("fiver", 2), ("你好世界", 3), ("😀😀", 2), ("\ud800", 1)]
+)
+def test_tokens_are_estimated_by_bytes(text: str, tokens: int) -> None:
+    assert tokens_of(text) == tokens
+
+
+def test_a_conversation_is_estimated_with_all_that_is_in_it() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:"}}
+    call = {"id": "c", "type": "function", "function": {"name": "abcd", "arguments": "{}{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": [{"type": "text", "text": "four"}, image]},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
+    assert tokens_of_conversation(messages) == 2 * PER_MESSAGE + 1 + PER_IMAGE + 2
+    assert tokens_of_conversation([], [{"type": "function"}]) > 0
+
+
+def test_room_is_a_share_of_what_the_model_reads() -> None:
+    assert [room_for(1_000, 0.5), room_for(1_000, 7.0), room_for(None, 0.5)] == [500, 1_000, 64_000]

@@ -1,0 +1,62 @@
+"""Work in the background: few at a time, in order, and waited for only at the end."""
+
+from __future__ import annotations
+
+import threading
+
+from hermes.agent.background import Background
+from tests.support.waiting import wait_until
+
+
+def test_everything_is_done_in_order_and_no_thread_stays() -> None:
+    background, done = Background(workers=1), list[int]()
+    before = threading.active_count()
+    for number in range(50):
+        assert background.submit(lambda number=number: done.append(number))  # type: ignore[misc]
+    assert background.settle(20)
+    assert done == list(range(50))
+    wait_until(lambda: threading.active_count() == before, "the worker has ended")
+
+
+def test_no_more_run_at_once_than_allowed() -> None:
+    background, inside, go_on = Background(workers=2), threading.Semaphore(0), threading.Event()
+
+    def work() -> None:
+        inside.release()
+        assert go_on.wait(20)
+
+    for _ in range(5):
+        background.submit(work)
+    assert inside.acquire(timeout=20)
+    assert inside.acquire(timeout=20)
+    assert not inside.acquire(timeout=0.05)
+    assert not background.settle(0.01)
+    go_on.set()
+    assert background.settle(20)
+
+
+def test_what_fails_keeps_nothing_from_being_done() -> None:
+    background, done = Background(workers=1), threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError("no")
+
+    background.submit(fail)
+    background.submit(done.set)
+    assert background.settle(20)
+    assert done.is_set()
+
+
+def test_what_is_too_much_is_refused() -> None:
+    background, go_on = Background(workers=1, max_waiting=2), threading.Event()
+    background.submit(lambda: go_on.wait(20))
+    wait_until(lambda: background.submit(lambda: None), "there is room")
+    accepted = [background.submit(lambda: None) for _ in range(5)]
+    assert accepted.count(True) <= 2
+    assert not accepted[-1]
+    go_on.set()
+    assert background.settle(20)
+
+
+def test_nothing_to_do_is_settled_at_once() -> None:
+    assert Background().settle(0)

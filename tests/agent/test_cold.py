@@ -1,0 +1,18 @@
+"""What a short command has to load before the agent can answer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = ("asyncio", "click", "httpx2", "ssl", "yaml", "msgspec", "hermes.agent.endpoint", "hermes.agent.compress")
+PROGRAM = f"""
+import sys
+import hermes.agent.agent, hermes.agent.conversation, hermes.agent.offline, hermes.agent.tools.toolbox
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+
+
+def test_the_agent_loads_nothing_that_only_some_turns_need() -> None:
+    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.strip() == "[]"

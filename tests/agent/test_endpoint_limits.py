@@ -1,0 +1,275 @@
+"""A model that takes too long, and a person who does not want to wait."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.answer import Answer
+from hermes.agent.choice import Choice
+from hermes.agent.endpoint import Endpoint
+from hermes.agent.model import Model, Stop, TextDelta
+from hermes.agent.retry import RetryPolicy
+from hermes.config import TimeoutsConfig
+from hermes.errors import AnswerCut, ModelKeyRefused, ModelTimeout, NoModel
+from tests.agent.asking import AT_ONCE, Heard, ask, endpoint, said
+from tests.fault.processes import Task
+from tests.support.conversations import at_once
+from tests.support.modelserver import Fail, ModelServer, Say
+from tests.support.waiting import LIMIT_S, wait_until
+
+SRC = Path(__file__).parents[2] / "src"
+INTERRUPTED = """
+import sys
+from hermes.agent.choice import Choice
+from hermes.agent.endpoint import Endpoint
+from hermes.agent.model import Stop
+try:
+    for event in Endpoint(Choice("custom", "m", sys.argv[1])).stream([{"role": "user", "content": "hi"}], [], Stop()):
+        print(event.text, flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+sys.stdin.read()
+"""
+FOREVER_S = 300.0
+
+
+def hasty(**limits: float) -> TimeoutsConfig:
+    return TimeoutsConfig(**{"connect_s": 5, "first_token_s": 20, "between_tokens_s": 20, "total_s": 40} | limits)
+
+
+class TestTimeouts:
+    @pytest.mark.parametrize("slow", [Say("x", before_s=FOREVER_S), Say("x", first_s=FOREVER_S)])
+    def test_the_first_token_is_waited_for_only_so_long(self, slow: Say) -> None:
+        with ModelServer(slow) as server:
+            error = ask(endpoint(server, timeouts=hasty(first_token_s=0.1))).error
+            assert isinstance(error, ModelTimeout)
+            assert error.message == f"127.0.0.1:{server.port} did not begin to answer within 0.1 s"
+            assert server.requests[0].hung_up.wait(LIMIT_S)
+        assert len(server.requests) == 1
+
+    def test_a_model_that_falls_silent_is_left_with_what_it_said(self) -> None:
+        with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
+            heard = ask(endpoint(server, timeouts=hasty(between_tokens_s=0.1)))
+        assert heard.pieces == ["Once "]
+        assert isinstance(heard.error, AnswerCut)
+        assert "said nothing more for 0.1 s" in heard.error.message
+
+    def test_the_whole_takes_only_so_long(self) -> None:
+        with ModelServer(Say("word " * 1_000, between_s=0.02)) as server:
+            heard = ask(endpoint(server, timeouts=hasty(total_s=0.8)))
+        assert 0 < len(heard.pieces) < 1_000
+        assert isinstance(heard.error, AnswerCut)
+        assert "was not done within 0.8 s" in heard.error.message
+
+    def test_a_stream_that_stays_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hermes.agent.answer.AFTERMATH_S", 0.05)
+        with ModelServer(Say("Hello.", after_s=FOREVER_S)) as server:
+            reply = ask(endpoint(server)).reply
+        assert (reply.text, reply.finish_reason, reply.usage) == ("Hello.", "stop", None)
+
+    def test_nobody_waits_long_for_the_words_of_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hermes.agent.answer.REFUSAL_S", 0.05)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = Task(lambda: _refuse_halfway(listener))
+            port = listener.getsockname()[1]
+            choice = Choice("custom", "m", f"http://127.0.0.1:{port}/v1", "k", "MY_KEY")
+            assert isinstance(ask(Endpoint(choice, policy=AT_ONCE)).error, ModelKeyRefused)
+            serving.result()
+
+
+class TestStop:
+    @pytest.mark.parametrize(
+        ("slow", "pieces"),
+        [
+            (Say("Once upon", before_s=FOREVER_S), []),
+            (Say("Once upon", first_s=FOREVER_S), []),
+            (Say("Once upon", between_s=FOREVER_S), ["Once "]),
+            (Say("Once", stream=False, before_s=FOREVER_S), []),
+            (Fail(500, before_s=FOREVER_S), []),
+        ],
+    )
+    def test_a_wish_from_another_thread_ends_a_call_that_waits(self, slow: Say | Fail, pieces: list[str]) -> None:
+        stop, heard = Stop(), Heard()
+        with ModelServer(slow) as server:
+            asking = Task(lambda: _listen(endpoint(server), stop, heard))
+            wait_until(lambda: len(server.requests) == 1 and heard.pieces == pieces, "nobody asks")
+            stop.wish()
+            asking.result()
+            assert server.requests[0].hung_up.wait(LIMIT_S)
+        assert (heard.pieces, heard.has_reply) == (pieces, False)
+        wait_until(lambda: not _carriers(), "the thread of the call goes on")
+        assert stop._closers == []
+
+    def test_a_connection_that_was_used_before_is_left_too(self) -> None:
+        stop, heard = Stop(), Heard()
+        with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S)) as server:
+            model = endpoint(server)
+            ask(model)
+            asking = Task(lambda: _listen(model, stop, heard))
+            wait_until(lambda: heard.pieces == ["Once "], "nothing is said")
+            stop.wish()
+            asking.result()
+            assert server.requests[1].hung_up.wait(LIMIT_S)
+        assert server.requests[0].port == server.requests[1].port
+
+    def test_a_call_ends_at_once_while_its_connection_waits_for_the_beginning_of_an_answer(self) -> None:
+        stop, heard = Stop(), Heard()
+        with ModelServer(Say("x"), Say("Once upon", before_s=FOREVER_S)) as server:
+            model = endpoint(server)
+            ask(model)
+            asking = Task(lambda: _listen(model, stop, heard))
+            wait_until(lambda: len(server.requests) == 2, "nobody asks")
+            stop.wish()
+            asking.result()
+            assert ask(model).reply.text == "You said: hi"
+        assert heard == Heard()
+
+    def test_a_wish_in_the_middle_of_a_refusal_ends_the_call_without_an_error(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        listening, words, stop = threading.Event(), Answer._words, Stop()
+
+        def listen(answer: Answer) -> bytes:
+            listening.set()
+            return words(answer)
+
+        monkeypatch.setattr(Answer, "_words", listen)
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            serving = Task(lambda: _refuse_halfway(listener))
+            choice = Choice("custom", "m", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+            asking = Task(lambda: ask(Endpoint(choice), stop=stop))
+            assert listening.wait(LIMIT_S)
+            stop.wish()
+            assert asking.result() == Heard()
+            serving.result()
+
+    def test_a_wish_while_waiting_to_try_again_ends_the_wait(self) -> None:
+        stop = Stop()
+        policy = RetryPolicy(base_s=FOREVER_S, longest_s=FOREVER_S, budget_s=FOREVER_S * 10)
+        heard = Heard()
+        with ModelServer(Fail(503)) as server:
+            model = endpoint(server, policy=policy, random=lambda: 1.0)
+            asking = Task(lambda: _listen(model, stop, heard))
+            wait_until(lambda: bool(heard.waits and stop._closers), "nobody waits")
+            stop.wish()
+            asking.result()
+        assert (len(heard.events), len(server.requests)) == (1, 1)
+
+    def test_after_a_wish_nobody_is_asked(self) -> None:
+        stop = Stop()
+        stop.wish()
+        with ModelServer() as server:
+            assert ask(endpoint(server), stop=stop) == Heard()
+        assert server.visits == []
+
+    def test_a_listener_who_leaves_hangs_up(self) -> None:
+        with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
+            stream = endpoint(server).stream(said("hi"), [], Stop())
+            assert isinstance(stream, Generator)
+            assert next(stream) == TextDelta("Once ")
+            stream.close()
+            assert server.requests[0].hung_up.wait(LIMIT_S)
+
+    def test_one_call_that_is_stopped_leaves_the_others_alone(self) -> None:
+        stop, stopped = Stop(), Heard()
+        with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S), Say("a b c", between_s=0.05)) as server:
+            model = endpoint(server)
+            ask(model)
+            first = Task(lambda: _listen(model, stop, stopped))
+            wait_until(lambda: stopped.pieces == ["Once "], "the first says nothing")
+            second = Task(lambda: ask(model))
+            wait_until(lambda: len(server.requests) == 3, "the second is not asked")
+            stop.wish()
+            first.result()
+            heard = second.result()
+        assert isinstance(heard, Heard)
+        assert heard.reply.text == "a b c"
+
+    def test_control_c_hangs_up_and_is_not_swallowed(self) -> None:
+        with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
+            process = subprocess.Popen(
+                [sys.executable, "-c", INTERRUPTED, server.base_url],
+                env={"PYTHONPATH": str(SRC)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "Once \n"
+                process.send_signal(signal.SIGINT)
+                assert process.stdout.readline() == "interrupted\n"
+                assert server.requests[0].hung_up.wait(LIMIT_S)
+                process.communicate(timeout=LIMIT_S)
+            finally:
+                process.kill()
+                process.communicate()
+        assert process.returncode == 0
+
+
+class TestConnections:
+    def test_plain_http_does_not_read_the_trusted_certificates(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def read(**_: object) -> None:
+            raise AssertionError("the trusted certificates were read")
+
+        monkeypatch.setattr("httpcore2.default_ssl_context", read)
+        with ModelServer() as server:
+            assert ask(endpoint(server)).reply.text == "You said: hi"
+
+    def test_a_proxy_is_not_asked_for_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, "http://127.0.0.1:9")
+        with ModelServer() as server:
+            assert ask(endpoint(server)).reply.text == "You said: hi"
+
+    def test_a_proxy_is_asked_for_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with ModelServer() as server:
+            for name in ("HTTP_PROXY", "http_proxy"):
+                monkeypatch.setenv(name, f"http://127.0.0.1:{server.port}")
+            choice = Choice("custom", "m", "http://models.invalid/v1")
+            assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
+        assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
+
+    def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ALL_PROXY", "gopher://ada:pa55word@127.0.0.1:9")
+        error = ask(Endpoint(Choice("custom", "m", "http://other.invalid/v1"))).error
+        assert isinstance(error, NoModel)
+        assert "the proxy or the certificates" in error.message
+        assert "pa55word" not in str(error)
+
+    def test_many_calls_at_once_share_a_client(self) -> None:
+        with ModelServer() as server:
+            model = endpoint(server)
+            heard = at_once(8, lambda number: ask(model, f"call {number}"))
+        assert [each.reply.text for each in heard] == [f"You said: call {number}" for number in range(8)]
+
+
+def _listen(model: Model, stop: Stop, heard: Heard) -> None:
+    """Note what is heard while it is being said."""
+    for event in model.stream(said("hi"), [], stop):
+        heard.events.append(event)
+
+
+def _carriers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "hermes-model"]
+
+
+def _refuse_halfway(listener: socket.socket) -> None:
+    """Send a status and half of what belongs to it, and stay until the other side leaves."""
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(LIMIT_S)
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 1000\r\n\r\n{")
+        while connection.recv(65_536):
+            pass

@@ -1,0 +1,193 @@
+"""kill -9 at any point of a turn or a compression: what is left is sound, and the conversation goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.compress import BUSY
+from hermes.agent.conversation import Conversation
+from hermes.agent.offline import OfflineModel
+from hermes.agent.summary import MARK
+from hermes_state import SessionDB
+from tests.agent.talking import agent_with, assert_sound, stored
+from tests.fault.processes import Child
+from tests.support.clock import FakeClock
+from tests.support.conversations import contents, known, session_of
+from tests.support.plainsql import flaws
+
+ADD = '!say I add.\n!tool add {"one": 1, "other": 2}\n!tool add {"one": 3, "other": 4}'
+TALE = [
+    ("user", ADD),
+    ("assistant", "I add.", "tool_calls"),
+    ("tool", "3"),
+    ("tool", "7"),
+    ("assistant", "add answered: 3\nadd answered: 7", "stop"),
+]
+MOMENTS = {
+    "1:before": 0,  # the session with what was said
+    "1:inside": 0,
+    "2:before": 1,  # the answer that calls tools
+    "3:before": 2,  # its tokens
+    "4:before": 2,  # a result
+    "5:before": 3,  # the other
+    "6:before": 4,  # the answer
+    "7:before": 5,  # its tokens
+    "8:before": 5,  # the title
+    "8:inside": 5,
+}
+"""How many messages are there when a process dies before or inside its n-th write."""
+
+
+class Talker(Child):
+    """A process that talks."""
+
+    module = "tests.agent.talker"
+
+
+@contextmanager
+def resumed(home: Path, session_id: str) -> Iterator[Conversation]:
+    """The conversation in this process, after what another one did to it; the file must be sound."""
+    assert flaws(home / "state.db") == []
+    with SessionDB(home / "state.db") as store:
+        agent = agent_with(OfflineModel(), store, home)
+        yield Conversation.resume(agent, session_id)
+        assert agent.settle(20)
+
+
+def homes(directory: Path, count: int) -> list[Path]:
+    made = [directory / f"home{number}" for number in range(count)]
+    for home in made:
+        home.mkdir()
+    return made
+
+
+def grown(home: Path, exchanges: int) -> str:
+    """A session with some exchanges in a home."""
+    with SessionDB(home / "state.db") as store:
+        conversation = Conversation.start(agent_with(OfflineModel(), store, home), title="Plan")
+        for number in range(exchanges):
+            conversation.say(f"!say answer {number}")
+        assert conversation.agent.settle(20)
+        return conversation.session_id
+
+
+def kill_all(children: list[Talker], said: str) -> None:
+    """Kill each when it has come to its moment."""
+    for child in children:
+        assert child.line() == said
+    for child in children:
+        child.kill()
+        child.finish()
+
+
+def test_a_turn_can_die_at_every_write(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        places = homes(tmp_path, len(MOMENTS))
+        kill_all(
+            [
+                stack.enter_context(Talker("talk", home, "", ADD, moment))
+                for home, moment in zip(places, MOMENTS, strict=True)
+            ],
+            "paused",
+        )
+    for home, count in zip(places, MOMENTS.values(), strict=True):
+        with SessionDB(home / "state.db") as store:
+            (session_id,) = known(store) or {""}
+        if not count:
+            assert session_id == ""
+            continue
+        with resumed(home, session_id) as conversation:
+            assert stored(conversation) == TALE[:count]
+            assert conversation.say("and then?").status == "done"
+            assert stored(conversation)[: count + 1] == [*TALE[:count], ("user", "and then?")]
+            events = conversation.agent.store.list_usage_events(session_id)
+            assert sum(event["input_tokens"] for event in events) == conversation.usage()["input_tokens"]
+
+
+def test_a_turn_that_ran_to_its_end_made_no_other_writes(tmp_path: Path) -> None:
+    (home,) = homes(tmp_path, 1)
+    with Talker("talk", home, "", ADD, "9:before") as child:
+        assert child.line() == "over"
+
+
+@pytest.mark.parametrize(("text", "moment"), [("!long 20", "text"), (ADD, "tool")])
+def test_a_turn_can_die_in_the_middle_of_an_answer_or_a_tool(tmp_path: Path, text: str, moment: str) -> None:
+    (home,) = homes(tmp_path, 1)
+    session_id = grown(home, 1)
+    with Talker("talk", home, session_id, text, moment) as child:
+        kill_all([child], moment)
+    with resumed(home, session_id) as conversation:
+        assert contents(conversation.history)[2] == text
+        assert conversation.say("and then?").status == "done"
+        assert_sound(conversation.agent.store, session_id)
+
+
+@pytest.mark.parametrize("where", ["before", "inside"])
+def test_a_compression_can_die_at_every_write(tmp_path: Path, where: str) -> None:
+    places = homes(tmp_path, 3)
+    sessions = [grown(home, 6) for home in places]
+    with ExitStack() as stack:
+        kill_all(
+            [
+                stack.enter_context(Talker("compress", home, session_id, f"{number}:{where}"))
+                for number, (home, session_id) in enumerate(zip(places, sessions, strict=True), 1)
+            ],
+            "paused",
+        )
+    # The lock is taken, the child is made, the lock is given back, which it was already.
+    for home, root, is_done in zip(places, sessions, (False, False, True), strict=True):
+        with resumed(home, root) as conversation:
+            store = conversation.agent.store
+            assert (conversation.session_id != root) == is_done
+            assert session_of(store, root)["end_reason"] == ("compression" if is_done else None)
+            assert conversation.title == ("Plan #2" if is_done else "Plan")
+            texts = [str(text) for text in contents(conversation.history)]
+            assert len(texts) == (7 if is_done else 12)
+            assert any(text.startswith(MARK) for text in texts) == is_done
+            assert conversation.say("!say on").text == "on"
+            assert_sound(store, conversation.session_id)
+            assert len(known(store)) == 1 + is_done
+
+
+def test_a_lock_that_the_dead_left_behind_is_respected_and_then_ends(tmp_path: Path) -> None:
+    (home,) = homes(tmp_path, 1)
+    session_id = grown(home, 6)
+    with Talker("compress", home, session_id, "2:before") as child:
+        kill_all([child], "paused")
+    with resumed(home, session_id) as conversation:
+        assert conversation.compress().reason == BUSY
+        store = conversation.agent.store
+        store._clock = FakeClock(store._clock() + 61)
+        assert conversation.compress().is_changed
+
+
+def test_two_processes_never_compress_one_session(tmp_path: Path) -> None:
+    (home,) = homes(tmp_path, 1)
+    session_id = grown(home, 6)
+    with Talker("compress", home, session_id, "2:before") as first:
+        assert first.line() == "paused"
+        with Talker("compress", home, session_id, "none") as second:
+            assert second.line() == BUSY
+        first.tell()
+        assert first.line() == "over"
+    with SessionDB(home / "state.db") as store:
+        assert len(known(store)) == 2
+
+
+def test_two_processes_talk_in_one_session(tmp_path: Path) -> None:
+    (home,) = homes(tmp_path, 1)
+    session_id = grown(home, 1)
+    with ExitStack() as stack:
+        talkers = [
+            stack.enter_context(Talker("talk", home, session_id, f"{ADD}\n!say {each}", "none")) for each in "ab"
+        ]
+        assert [talker.line() for talker in talkers] == ["over", "over"]
+    with resumed(home, session_id) as conversation:
+        texts = [row["content"] for row in conversation.history if row["role"] == "user"]
+        assert sorted(texts[1:]) == [f"{ADD}\n!say {each}" for each in "ab"]
+        assert_sound(conversation.agent.store, session_id)
+        assert conversation.say("!say on").text == "on"

@@ -1,0 +1,236 @@
+"""The model that is always there: what it says by itself, from past sessions, and when it is told to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.agent.directives import FAILURES
+from hermes.agent.model import Message, Reply, Stop, TextDelta
+from hermes.agent.offline import ABILITIES, INTRODUCTION, NO_SEARCH, OfflineModel
+from hermes.errors import AnswerCut, ContextTooLong, ModelUnavailable
+from hermes.state.recall import session_search
+from hermes_state import SessionDB
+from tests.agent.asking import SEARCH_TOOL, Heard, ask, said
+from tests.fault.processes import Task
+from tests.support.waiting import LIMIT_S, wait_until
+
+MODEL = OfflineModel()
+
+
+class Conversation:
+    """A person, the offline model, and a loop between them that runs its searches."""
+
+    def __init__(self, db: SessionDB) -> None:
+        self._db = db
+        self.messages: list[Message] = [{"role": "system", "content": "You are Hermes."}]
+        self.searches: list[dict[str, Any]] = []
+
+    def say(self, text: str) -> str:
+        """What the model answers in the end."""
+        self.messages.append({"role": "user", "content": text})
+        for _ in range(5):
+            reply = ask(MODEL, self.messages, [SEARCH_TOOL]).reply
+            self._note(reply)
+            if not reply.tool_calls:
+                return reply.text
+            for call in reply.tool_calls:
+                self.searches.append(json.loads(call.arguments))
+                found = session_search(**self.searches[-1], db=self._db)
+                self.messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        raise AssertionError("the model does not come to an end")
+
+    def _note(self, reply: Reply) -> None:
+        calls = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in reply.tool_calls
+        ]
+        self.messages.append({"role": "assistant", "content": reply.text or None, "tool_calls": calls or None})
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Conversation]:
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("20261115_192300_a1b2c3d4", "cli")
+        db.append_message("20261115_192300_a1b2c3d4", "user", "The upload of large files fails with 413.")
+        db.append_message("20261115_192300_a1b2c3d4", "assistant", "nginx refuses bodies above 1 MB.")
+        db.set_session_title("20261115_192300_a1b2c3d4", "nginx in front of the app")
+        db.create_session("20261112_101500_f9a8b7c6", "telegram")
+        db.append_message("20261112_101500_f9a8b7c6", "user", "来月の京都旅行の計画")
+        yield Conversation(db)
+
+
+class TestTalk:
+    def test_its_first_answer_says_what_it_is_and_how_to_get_another(self, talk: Conversation) -> None:
+        assert talk.say("Hello!") == f"{INTRODUCTION}\n\n{ABILITIES}"
+        assert "OPENAI_API_KEY" in INTRODUCTION
+
+    def test_it_says_so_once(self, talk: Conversation) -> None:
+        talk.say("Hello!")
+        assert talk.say("thank you") == ABILITIES
+
+    @pytest.mark.parametrize("text", ["hi", "Hey there!", "ok", "", "?!", "What can you do?", "help"])
+    def test_small_talk_is_not_looked_up(self, talk: Conversation, text: str) -> None:
+        assert ABILITIES in talk.say(text)
+        assert talk.searches == []
+
+    def test_without_the_tool_it_says_that_it_can_do_nothing(self) -> None:
+        assert ask(MODEL, "what about nginx?").reply.text == f"{INTRODUCTION}\n\n{NO_SEARCH}"
+
+    def test_it_answers_the_same_every_time(self) -> None:
+        assert ask(MODEL, "hi").events == ask(MODEL, "hi").events
+
+    def test_it_speaks_in_pieces_that_make_up_the_whole(self) -> None:
+        heard = ask(MODEL, "hi")
+        assert len(heard.pieces) > 10
+        assert "".join(heard.pieces) == heard.reply.text
+
+    def test_nothing_said_at_all_is_answered(self) -> None:
+        assert INTRODUCTION in ask(MODEL, []).reply.text
+
+    def test_tokens_are_estimated(self) -> None:
+        usage = ask(MODEL, "!think 1234\n!say 12345678").reply.usage
+        assert usage is not None
+        assert (usage.output_tokens, usage.reasoning_tokens) == (3, 1)
+        assert usage.input_tokens > 0
+
+
+class TestRecall:
+    def test_a_question_is_looked_up_by_its_words_and_answered(self, talk: Conversation) -> None:
+        answer = talk.say("What did we say about nginx refusing bodies, remember?")
+        assert talk.searches[0] == {"query": "nginx refusing bodies"}
+        assert "nginx in front of the app" in answer
+        assert "nginx refuses bodies above 1 MB." in answer
+        assert "/resume 20261115_192300_a1b2c3d4" in answer
+        assert "cli)" in answer
+
+    def test_when_not_all_words_are_found_it_looks_for_any(self, talk: Conversation) -> None:
+        answer = talk.say("uploads in kubernetes?")
+        assert talk.searches == [{"query": "uploads kubernetes"}, {"query": "upload* OR kubernete*"}]
+        assert "No past session has all of uploads kubernetes; these come close:" in answer
+        assert "/resume 20261115_192300_a1b2c3d4" in answer
+
+    def test_when_nothing_is_found_it_says_so_and_ends(self, talk: Conversation) -> None:
+        assert "I found nothing about zeppelin in past sessions." in talk.say("the zeppelin")
+        assert len(talk.searches) == 2
+
+    def test_what_was_said_here_is_remembered(self, talk: Conversation) -> None:
+        talk.say("The zeppelin leaves at noon")
+        talk.say("Something else altogether")
+        assert talk.say("When does the zeppelin leave?").endswith("here you said:\n\n- The zeppelin leaves at noon")
+
+    def test_scripts_without_spaces_are_found(self, talk: Conversation) -> None:
+        assert "/resume 20261112_101500_f9a8b7c6" in talk.say("京都旅行")
+
+    @pytest.mark.parametrize("text", ["What did we talk about recently?", "list my last sessions", "yesterday?"])
+    def test_a_question_about_the_past_alone_lists_it(self, talk: Conversation, text: str) -> None:
+        answer = talk.say(text)
+        assert talk.searches == [{}]
+        assert "These sessions were active last:" in answer
+        assert answer.count("/resume ") == 2
+
+    def test_a_store_without_sessions_has_none(self, tmp_path: Path) -> None:
+        with SessionDB(tmp_path / "empty.db") as db:
+            assert Conversation(db).say("recent sessions").endswith("There are no past sessions.")
+
+    def test_a_failed_search_is_told(self) -> None:
+        messages = _searched("nginx", '{"success": false, "error": "the store is damaged"}')
+        answer = ask(MODEL, messages, [SEARCH_TOOL]).reply.text
+        assert answer.endswith("I could not look into past sessions: the store is damaged")
+
+    @pytest.mark.parametrize("content", ["not json", "[]", "{}", '{"success": true, "results": [1]}', ""])
+    def test_an_answer_without_sense_does_not_disturb_it(self, content: str) -> None:
+        assert ask(MODEL, _searched("nginx", content), [SEARCH_TOOL]).has_reply
+
+    def test_an_earlier_answer_of_a_tool_is_not_taken_for_this_one(self, talk: Conversation) -> None:
+        talk.say("nginx")
+        assert talk.say("thanks") == ABILITIES
+
+
+class TestDirectives:
+    def test_say(self) -> None:
+        reply = ask(MODEL, "!say Hello,  world.\n  second line").reply
+        assert (reply.text, reply.finish_reason) == ("Hello,  world.\n  second line", "stop")
+
+    def test_think(self) -> None:
+        heard = ask(MODEL, "!think why\n!say because")
+        assert (heard.thoughts, heard.reply.reasoning, heard.reply.text) == (["why"], "why", "because")
+
+    def test_tools_are_called_with_what_was_written(self) -> None:
+        reply = ask(MODEL, '!say Wait.\n!tool read_file {"path": "a b"}\n!tool other\n!tool bad {not json').reply
+        assert [(call.name, call.arguments) for call in reply.tool_calls] == [
+            ("read_file", '{"path": "a b"}'),
+            ("other", "{}"),
+            ("bad", "{not json"),
+        ]
+        assert len({call.id for call in reply.tool_calls}) == 3
+        assert (reply.text, reply.finish_reason) == ("Wait.", "tool_calls")
+
+    def test_what_the_tools_answered_is_told(self) -> None:
+        messages = said("!tool a\n!tool b")
+        calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
+        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+        messages += [{"role": "tool", "tool_call_id": name, "content": name * 3} for name in "ba"]
+        assert ask(MODEL, messages).reply.text == "b answered: bbb\na answered: aaa"
+
+    def test_long(self) -> None:
+        assert ask(MODEL, "!long 3").reply.text == "word1 word2 word3"
+        assert len(ask(MODEL, "!long 999999").pieces) == 100_000
+        assert len(ask(MODEL, "!long forever").pieces) == 100
+
+    @pytest.mark.parametrize("code", FAILURES)
+    def test_fail(self, code: str) -> None:
+        heard = ask(MODEL, f"!fail {code}")
+        assert type(heard.error) is FAILURES[code]
+        assert not heard.events
+
+    def test_fail_alone_and_after_words(self) -> None:
+        assert isinstance(ask(MODEL, "!fail").error, ModelUnavailable)
+        heard = ask(MODEL, "!say Once upon\n!fail answer_cut")
+        assert heard.pieces == ["Once ", "upon"]
+        assert isinstance(heard.error, AnswerCut)
+
+    def test_the_errors_that_can_be_asked_for(self) -> None:
+        assert FAILURES["context_too_long"] is ContextTooLong
+        assert len(FAILURES) == 11
+
+    @pytest.mark.parametrize("text", ["!important: nginx", "! nginx", "!sayhello", "nginx\n!say no", "nginx !say no"])
+    def test_what_only_looks_like_one_is_read_as_it_is(self, text: str) -> None:
+        assert ask(MODEL, text, [SEARCH_TOOL]).reply.tool_calls
+
+
+class TestStop:
+    def test_it_stops_between_two_words(self) -> None:
+        stop, heard = Stop(), Heard()
+        for event in MODEL.stream(said("!long 1000"), [], stop):
+            heard.events.append(event)
+            if len(heard.events) == 3:
+                stop.wish()
+        assert heard.events == [TextDelta("word1 "), TextDelta("word2 "), TextDelta("word3 ")]
+
+    def test_it_stops_while_it_pauses(self) -> None:
+        stop, heard = Stop(), Heard()
+
+        def listen() -> None:
+            for event in MODEL.stream(said("!long 10 60"), [], stop):
+                heard.events.append(event)
+
+        talking = Task(listen)
+        wait_until(lambda: bool(heard.events and stop._closers), "nothing is said")
+        stop.wish()
+        talking.join(LIMIT_S)
+        assert (heard.pieces, heard.has_reply, talking.is_alive()) == (["word1 "], False, False)
+
+
+def _searched(text: str, content: str) -> list[Message]:
+    """A conversation whose one search was answered so."""
+    call = {"id": "c1", "function": {"name": "session_search", "arguments": '{"query": "x"}'}}
+    return [
+        *said(text),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": content},
+    ]

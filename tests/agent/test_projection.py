@@ -1,0 +1,291 @@
+"""The projection: whatever is stored, a model is given something that every endpoint takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hermes.agent.pairing import LOST, NOT_RUN, UNREADABLE, valid_arguments, valid_name
+from hermes.agent.projection import BEGINNING, NO_OUTPUT, project
+from hermes.agent.text import valid_text
+from tests.support.validators import flaws_of
+
+Row = dict[str, Any]
+
+
+def user(content: Any) -> Row:
+    return {"role": "user", "content": content}
+
+
+def model(content: Any = None, *calls: Row, **fields: Any) -> Row:
+    return {"role": "assistant", "content": content, **({"tool_calls": list(calls)} if calls else {}), **fields}
+
+
+def call(call_id: Any = "c1", name: Any = "terminal", arguments: Any = "{}") -> Row:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def result(content: Any = "done", call_id: Any = "c1") -> Row:
+    return {"role": "tool", "content": content, "tool_call_id": call_id, "tool_name": "terminal"}
+
+
+def shapes(*history: Row, with_tools: bool = True) -> list[tuple[Any, ...]]:
+    """A projected history, each message by its role and what it says; it must be flawless."""
+    messages = project(history, with_tools=with_tools)
+    assert flaws_of(messages) == []
+    return [
+        (
+            each["role"],
+            each["content"],
+            *([[call["id"] for call in each["tool_calls"]]] if "tool_calls" in each else []),
+        )
+        for each in messages
+    ]
+
+
+class TestWhatIsWhole:
+    def test_stays_as_it_is(self) -> None:
+        history = [user("list"), model("I look", call()), result("a b"), model("a and b")]
+        assert project(history) == [
+            {"role": "user", "content": "list"},
+            {"role": "assistant", "content": "I look", "tool_calls": [call()]},
+            {"role": "tool", "tool_call_id": "c1", "content": "a b"},
+            {"role": "assistant", "content": "a and b"},
+        ]
+
+    def test_images_of_a_person_stay(self) -> None:
+        parts = [
+            {"type": "text", "text": "look"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}},
+        ]
+        assert shapes(user(parts)) == [("user", parts)]
+
+    def test_is_given_in_the_same_bytes_every_time(self) -> None:
+        history = [user("a"), model(None, call(None), call(None)), user("b")]
+        assert json.dumps(project(history)) == json.dumps(project(history))
+
+    def test_grows_at_its_end_only(self) -> None:
+        history = [user("a"), model("x", call()), result(), model("y"), user("b"), model(None, call()), result()]
+        assert project(history)[:4] == project(history[:4])
+
+
+class TestResults:
+    def test_lost_in_a_crash_may_have_run(self) -> None:
+        assert shapes(user("go"), model(None, call())) == [
+            ("user", "go"),
+            ("assistant", None, ["c1"]),
+            ("tool", LOST),
+        ]
+
+    def test_lost_one_among_others_is_filled_in(self) -> None:
+        told = shapes(user("go"), model(None, call("a"), call("b"), call("c")), result("1", "a"), user("and?"))
+        assert told[2:] == [("tool", "1"), ("tool", LOST), ("tool", LOST), ("user", "and?")]
+
+    def test_of_an_interrupted_turn_was_not_run(self) -> None:
+        history = [user("go"), model(None, call("a"), call("b")), result("1", "a"), model(finish_reason="interrupted")]
+        assert shapes(*history, user("why?"))[2:] == [("tool", "1"), ("tool", NOT_RUN), ("user", "why?")]
+
+    def test_of_a_crash_is_not_taken_for_that_of_a_later_interruption(self) -> None:
+        history = [user("go"), model(None, call()), user("again"), model("w", finish_reason="interrupted")]
+        assert ("tool", LOST) in shapes(*history)
+
+    def test_stored_too_late_comes_back_to_its_call(self) -> None:
+        told = shapes(user("go"), model(None, call()), user("meanwhile"), result("late"))
+        assert told == [("user", "go"), ("assistant", None, ["c1"]), ("tool", "late"), ("user", "meanwhile")]
+
+    def test_without_a_call_is_left_out(self) -> None:
+        assert shapes(user("go"), result("whose?"), model("ok")) == [("user", "go"), ("assistant", "ok")]
+
+    def test_given_twice_is_given_once(self) -> None:
+        assert shapes(user("go"), model(None, call()), result("1"), result("2"))[2:] == [("tool", "1")]
+
+    def test_without_an_id_belongs_to_the_call_before_it(self) -> None:
+        told = shapes(user("go"), model(None, call(None), call("")), result("1", None), result("2", ""))
+        assert told[2:] == [("tool", "1"), ("tool", "2")]
+
+    def test_is_that_of_its_own_turn_when_ids_come_again(self) -> None:
+        told = shapes(user("a"), model(None, call()), result("1"), user("b"), model(None, call()), result("2"))
+        assert told[1:] == [
+            ("assistant", None, ["c1"]),
+            ("tool", "1"),
+            ("user", "b"),
+            ("assistant", None, ["call_1"]),
+            ("tool", "2"),
+        ]
+
+    def test_that_was_lost_is_not_taken_from_a_later_call_of_the_same_id(self) -> None:
+        told = shapes(user("a"), model(None, call()), user("b"), model(None, call()), result("2"))
+        assert [each[1] for each in told if each[0] == "tool"] == [LOST, "2"]
+
+    @pytest.mark.parametrize("content", [None, "", " \n", []])
+    def test_that_says_nothing_says_so(self, content: Any) -> None:
+        assert shapes(user("go"), model(None, call()), result(content))[2:] == [("tool", NO_OUTPUT)]
+
+
+class TestTurns:
+    def test_unanswered_words_are_joined(self) -> None:
+        assert shapes(user("a"), user("b")) == [("user", "a\n\nb")]
+
+    def test_the_same_words_again_are_said_once(self) -> None:
+        assert shapes(user("a"), user("a"), user("a")) == [("user", "a")]
+
+    def test_the_same_words_after_an_answer_are_said_twice(self) -> None:
+        assert shapes(user("a"), model("x"), user("a")) == [("user", "a"), ("assistant", "x"), ("user", "a")]
+
+    def test_the_same_words_after_an_interruption_before_any_answer_are_said_once(self) -> None:
+        assert shapes(user("a"), model(finish_reason="interrupted"), user("a")) == [("user", "a")]
+
+    def test_answers_in_a_row_are_joined(self) -> None:
+        told = shapes(user("a"), model("x"), model("y", call()), result())
+        assert told[1] == ("assistant", "x\n\ny", ["c1"])
+
+    def test_begin_with_a_person(self) -> None:
+        assert shapes(model("x")) == [("user", BEGINNING), ("assistant", "x")]
+
+    def test_a_summary_is_heard_before_the_words_that_follow_it(self) -> None:
+        assert shapes({"role": "system", "content": "in short"}, user("on")) == [("user", "in short\n\non")]
+
+    @pytest.mark.parametrize("content", [None, "", "  \n", [], [{"type": "text", "text": " "}]])
+    def test_nothing_is_not_said(self, content: Any) -> None:
+        assert shapes(user("a"), model(content), user(content), model("x")) == [("user", "a"), ("assistant", "x")]
+
+    def test_other_roles_are_left_out(self) -> None:
+        assert shapes(user("a"), {"role": "session_meta", "content": "x"}, model("b"))[1:] == [("assistant", "b")]
+
+    def test_of_nobody_are_none(self) -> None:
+        assert project([]) == []
+
+
+class TestWithoutTools:
+    def test_calls_and_results_are_told_in_words(self) -> None:
+        told = shapes(
+            user("go"), model("I look", call(arguments='{"a": 1}')), result("x"), model("x"), with_tools=False
+        )
+        assert told == [
+            ("user", "go"),
+            ("assistant", 'I look\n\n[Called terminal with {"a": 1}]'),
+            ("user", "[The tool answered: x]"),
+            ("assistant", "x"),
+        ]
+
+    def test_alike_results_are_all_told(self) -> None:
+        told = shapes(
+            user("go"), model(None, call("a"), call("b")), result("x", "a"), result("x", "b"), with_tools=False
+        )
+        assert told[2][1] == "[The tool answered: x]\n\n[The tool answered: x]"
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("content", "text"),
+        [
+            ("a\x00b", "a\ufffdb"),
+            ("a\ud800b", "a\ufffdb"),
+            ("\ud83d\ude00", "😀"),
+            (
+                [{"type": "text", "text": "a"}, "b", {"type": "input_audio", "input_audio": {}}],
+                "a\n\nb\n\n[input_audio]",
+            ),
+            ([{"type": "image_url", "image_url": {"url": ""}}, "b"], "[image_url]\n\nb"),
+            ({"text": "a"}, "a"),
+            ({"odd": 1}, '{"odd": 1}'),
+        ],
+    )
+    def test_is_made_valid(self, content: Any, text: str) -> None:
+        assert shapes(user(content), model(content)) == [("user", text), ("assistant", text)]
+
+    @pytest.mark.parametrize(
+        ("given", "sent"),
+        [
+            ('{"a": 1}', '{"a": 1}'),
+            ('{ "a":1 }', '{ "a":1 }'),
+            ("", "{}"),
+            (None, "{}"),
+            ({"a": 1}, '{"a": 1}'),
+            ("[1]", json.dumps({UNREADABLE: "[1]"})),
+            ('{"a": ', json.dumps({UNREADABLE: '{"a": '})),
+            ('{"a": NaN}', json.dumps({UNREADABLE: '{"a": NaN}'})),
+            ('{"a": "\\ud800"}', '{"a": "\ufffd"}'),
+            ('{"a": "\ud800"}', '{"a": "\ufffd"}'),
+            ("[" * 10_000, json.dumps({UNREADABLE: "[" * 10_000})),
+        ],
+    )
+    def test_arguments_are_made_an_object(self, given: Any, sent: str) -> None:
+        assert valid_arguments(given) == sent
+
+    @pytest.mark.parametrize(
+        ("given", "name"), [("a.b c", "a_b_c"), ("", "unknown"), (None, "unknown"), ("é" * 70, "_" * 64), ("ok", "ok")]
+    )
+    def test_names_are_made_valid(self, given: Any, name: str) -> None:
+        assert valid_name(given) == name
+
+
+TEXTS = st.text(st.characters(codec=None), max_size=12) | st.sampled_from(["a", "b", "", " ", "\x00", "\ud800", "x\n"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+PARTS = st.lists(
+    TEXTS
+    | st.fixed_dictionaries({"type": st.just("text"), "text": TEXTS})
+    | st.fixed_dictionaries({"type": st.just("image_url"), "image_url": st.fixed_dictionaries({"url": TEXTS}) | JSON})
+    | JSON,
+    max_size=3,
+)
+CONTENTS = st.none() | TEXTS | PARTS | st.dictionaries(TEXTS, JSON, max_size=2)
+IDS = st.none() | st.sampled_from(["c1", "c2", "call_0", "call_1", "", "bad id", "x" * 65]) | TEXTS
+CALLS = st.lists(
+    st.builds(call, IDS, TEXTS | st.none(), TEXTS | JSON)
+    | st.builds(lambda name, arguments: {"name": name, "arguments": arguments}, TEXTS, JSON)
+    | JSON,
+    max_size=3,
+)
+FINISH = st.none() | st.sampled_from(["stop", "tool_calls", "interrupted", "cut"])
+ROWS = (
+    st.builds(user, CONTENTS)
+    | st.builds(lambda content, calls, finish: model(content, *calls, finish_reason=finish), CONTENTS, CALLS, FINISH)
+    | st.builds(result, CONTENTS, IDS)
+    | st.builds(lambda content: {"role": "system", "content": content}, CONTENTS)
+    | st.builds(lambda role, content: {"role": role, "content": content}, TEXTS, CONTENTS)
+)
+
+
+def texts_in(content: Any) -> list[str]:
+    """What was said in words, without the white space around it that no model sees."""
+    parts = content if isinstance(content, list) else [content]
+    said = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
+    return [valid_text(each) for each in said if isinstance(each, str) and valid_text(each).strip()]
+
+
+def heard(messages: list[Any], role: str) -> str:
+    contents = [each["content"] for each in messages if each["role"] == role and each["content"]]
+    return "\0".join("\0".join(texts_in(content)) for content in contents)
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, max_size=12), st.booleans())
+def test_any_history_is_accepted_by_both_schools(history: list[Row], with_tools: bool) -> None:
+    assert flaws_of(project(history, with_tools=with_tools)) == []
+
+
+@settings(deadline=None)
+@given(st.lists(ROWS, max_size=12), st.booleans())
+def test_no_word_of_a_person_or_a_model_is_lost(history: list[Row], with_tools: bool) -> None:
+    messages = project(history, with_tools=with_tools)
+    for row in history:
+        if row["role"] in ("user", "assistant"):
+            for text in texts_in(row["content"]):
+                assert text in heard(messages, row["role"])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(ROWS, max_size=12))
+def test_projecting_changes_nothing_that_is_stored(history: list[Row]) -> None:
+    before = json.dumps(history)
+    project(history)
+    assert json.dumps(history) == before

@@ -1,0 +1,106 @@
+"""The system prompt: what it tells, and that it tells it once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.offline import OfflineModel
+from hermes.agent.prompt import AT_A_TERMINAL, IDENTITY, Setting, system_prompt
+from hermes.agent.tools.toolbox import TOOLBOX
+from hermes.config import Config
+from hermes.state.provider import SessionDBProvider
+from hermes.state.recall import RECALL_GUIDANCE
+from tests.agent.talking import agent_with
+from tests.support.clock import DAY_S, FakeClock
+from tests.support.conversations import session_of
+
+
+@pytest.fixture(autouse=True)
+def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_tells_everything_in_its_order() -> None:
+    prompt = system_prompt(
+        Setting("cli", 1_750_000_000.0, cwd="/work", session_id="s1", guidance="Search first.", memory="Likes tea.")
+    )
+    assert prompt.split("\n\n") == [
+        IDENTITY,
+        AT_A_TERMINAL,
+        "Search first.",
+        "This conversation began on Sunday, 2025-06-15. It takes place in the directory /work. Its session id is s1.",
+        "Likes tea.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "told"), [("cli", "terminal"), ("tui", "terminal"), ("telegram", "chat on Telegram"), ("cron", "")]
+)
+def test_tells_where_it_is_read(source: str, told: str) -> None:
+    prompt = system_prompt(Setting(source, 0.0))
+    assert told in prompt
+    assert ("terminal" in prompt, "chat" in prompt) == (told == "terminal", "chat" in told)
+
+
+def test_does_not_tell_the_time_of_day() -> None:
+    noon = 1_750_000_000.0
+    assert system_prompt(Setting("cli", noon)) == system_prompt(Setting("cli", noon + 3_600))
+    assert system_prompt(Setting("cli", noon)) != system_prompt(Setting("cli", noon + DAY_S))
+
+
+class TestOfASession:
+    def test_has_guidance_memory_and_no_id(self, store: SessionDBProvider, home: Path) -> None:
+        agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
+        agent.memory.add(None, "likes tea")
+        agent.memory.add("telegram:1", "likes coffee")
+        conversation = Conversation.start(agent)
+        assert RECALL_GUIDANCE in conversation.prompt
+        assert "likes tea" in conversation.prompt
+        assert "likes coffee" not in conversation.prompt
+        assert conversation.session_id not in conversation.prompt
+
+    def test_of_somebody_else_has_their_memory(self, store: SessionDBProvider, home: Path) -> None:
+        agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
+        agent.memory.add(None, "likes tea")
+        agent.memory.add("telegram:1", "likes coffee")
+        prompt = Conversation.start(agent, "telegram", user_id="1").prompt
+        assert "likes coffee" in prompt
+        assert "likes tea" not in prompt
+
+    def test_tells_the_id_if_that_is_wished(self, store: SessionDBProvider, home: Path) -> None:
+        config = Config(agent=replace(Config().agent, pass_session_id=True))
+        conversation = Conversation.start(agent_with(OfflineModel(), store, home, config))
+        assert conversation.session_id in conversation.prompt
+
+    def test_says_nothing_of_tools_that_are_off(self, store: SessionDBProvider, home: Path) -> None:
+        config = Config(tools={"cli": ("files",)})
+        agent = agent_with(OfflineModel(), store, home, config, tools=TOOLBOX)
+        agent.memory.add(None, "likes tea")
+        prompt = Conversation.start(agent).prompt
+        assert "session_search" not in prompt
+        assert "likes tea" not in prompt
+
+    def test_stays_for_another_day_memory_and_model(self, store: SessionDBProvider, home: Path) -> None:
+        clock = FakeClock()
+        agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX, clock=clock)
+        conversation = Conversation.start(agent)
+        conversation.say("!say hi")
+        before = conversation.prompt
+        agent.memory.add(None, "likes tea")
+        clock.advance(10 * DAY_S)
+        conversation.use(OfflineModel())
+        again = Conversation.resume(
+            agent_with(OfflineModel(), store, home, Config(), clock=clock), conversation.session_id
+        )
+        again.say("!say on")
+        assert again.prompt == conversation.prompt == before == session_of(store, again.session_id)["system_prompt"]

@@ -1,0 +1,324 @@
+"""A turn: asked, answered, tools run in between, and everything stored as it happens."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.model import Stop
+from hermes.agent.pairing import NOT_RUN
+from hermes.agent.turn import LAST_STEP
+from hermes.errors import AnswerCut, ModelKeyRefused, ModelRefused
+from hermes.state.provider import SessionDBProvider
+from tests.agent.talking import CONFIG, Ear, agent_at, assert_asked_soundly, stop_when, stored
+from tests.support.modelserver import Call, Fail, ModelServer, Received, Say
+
+SUM = Call("add", {"one": 1, "other": 2})
+ADDED = [("user", "add"), ("assistant", "I add.", "tool_calls"), ("tool", "3")]
+
+
+def talk(server: ModelServer, store: SessionDBProvider, home: Path, max_steps: int = 50) -> Conversation:
+    config = replace(CONFIG, agent=replace(CONFIG.agent, max_steps=max_steps))
+    return Conversation.start(agent_at(server, store, home, config))
+
+
+class TestAnswer:
+    def test_is_heard_in_pieces_and_stored_whole(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("Hello to you.", reasoning="hm")) as server:
+            conversation, ear = talk(server, store, home), Ear()
+            outcome = conversation.say("hi", ear)
+        assert (outcome.status, outcome.text, outcome.error) == ("done", "Hello to you.", None)
+        assert (ear.pieces, ear.thoughts) == (["Hello ", "to ", "you."], ["hm"])
+        assert stored(conversation) == [("user", "hi"), ("assistant", "Hello to you.", "stop")]
+        assert store.get_messages(outcome.session_id)[1]["reasoning"] == "hm"
+
+    def test_is_heard_also_when_it_comes_in_one_piece(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("Hello to you.", stream=False)) as server:
+            ear = Ear()
+            talk(server, store, home).say("hi", ear)
+        assert "".join(ear.pieces) == "Hello to you."
+
+    def test_question_is_stored_before_the_model_is_asked(self, store: SessionDBProvider, home: Path) -> None:
+        seen: list[int] = []
+
+        def look(_: Received) -> Say:
+            seen.append(store.message_count())
+            return Say("ok")
+
+        with ModelServer(look) as server:
+            talk(server, store, home).say("hi")
+        assert seen == [1]
+
+    def test_goes_on_from_all_that_was_said(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer() as server:
+            conversation = talk(server, store, home)
+            conversation.say("one")
+            conversation.say("two")
+            asked = server.requests[1].messages
+        assert [each["content"] for each in asked[1:]] == ["one", "You said: one", "two"]
+
+    def test_to_nothing_is_refused(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer() as server, pytest.raises(ValueError, match="empty message"):
+            talk(server, store, home).say(" \n")
+        assert store.session_count() == 0
+
+    def test_of_nothing_is_told(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("")) as server:
+            conversation, ear = talk(server, store, home), Ear()
+            assert conversation.say("hi", ear).status == "done"
+        assert ear.notices == ["the model answered with nothing"]
+        assert stored(conversation) == [("user", "hi"), ("assistant", None, "stop")]
+
+    def test_that_was_too_long_is_told(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("And so", finish_reason="length")) as server:
+            ear = Ear()
+            talk(server, store, home).say("hi", ear)
+        assert "may not write more" in ear.notices[0]
+
+
+class TestTools:
+    def test_are_run_until_the_model_is_done(self, store: SessionDBProvider, home: Path) -> None:
+        more = Call("add", {"one": 3, "other": 4}, id="call_2")
+        with ModelServer(Say("First.", calls=[SUM, more]), Say(calls=[SUM]), Say("3 and 7.")) as server:
+            conversation, ear = talk(server, store, home), Ear()
+            outcome = conversation.say("add", ear)
+            assert_asked_soundly(server)
+        assert (outcome.text, outcome.tool_calls) == ("3 and 7.", 3)
+        assert ear.finished == [("add", "3"), ("add", "7"), ("add", "3")]
+        assert stored(conversation) == [
+            ("user", "add"),
+            ("assistant", "First.", "tool_calls"),
+            ("tool", "3"),
+            ("tool", "7"),
+            ("assistant", None, "tool_calls"),
+            ("tool", "3"),
+            ("assistant", "3 and 7.", "stop"),
+        ]
+
+    def test_results_are_given_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say(calls=[SUM]), Say("3")) as server:
+            talk(server, store, home).say("add")
+            assert server.requests[1].messages[-1] == {"role": "tool", "tool_call_id": "call_1", "content": "3"}
+
+    @pytest.mark.parametrize(
+        ("call", "told"),
+        [
+            (Call("fail"), "it went wrong"),
+            (Call("nothing"), "there is no tool"),
+            (Call("add", '{"one": '), "JSON"),
+            (Call("a.b c", {}), "there is no tool"),
+        ],
+    )
+    def test_that_go_wrong_are_told_to_the_model(
+        self, store: SessionDBProvider, home: Path, call: Call, told: str
+    ) -> None:
+        with ModelServer(Say(calls=[call]), Say("sorry")) as server:
+            assert talk(server, store, home).say("go").text == "sorry"
+            assert told in server.requests[1].last_text
+            assert_asked_soundly(server)
+
+    def test_result_is_stored_before_the_next_question(self, store: SessionDBProvider, home: Path) -> None:
+        seen: list[int] = []
+
+        def look(_: Received) -> Say:
+            seen.append(store.message_count())
+            return Say("3")
+
+        with ModelServer(Say(calls=[SUM]), look) as server:
+            talk(server, store, home).say("add")
+        assert seen == [3]
+
+    def test_come_to_an_end(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say(calls=[SUM]), Say(calls=[SUM]), Say("That far.", calls=[SUM])) as server:
+            conversation, ear = talk(server, store, home, max_steps=2), Ear()
+            outcome = conversation.say("add", ear)
+            last = server.requests[2]
+            assert_asked_soundly(server)
+        assert (outcome.status, outcome.text, outcome.tool_calls) == ("done", "That far.", 2)
+        assert last.tool_names == []
+        assert LAST_STEP in last.last_text
+        assert "2 steps" in ear.notices[0]
+        assert stored(conversation)[-1] == ("assistant", "That far.", "tool_calls")
+
+
+class TestPrompt:
+    def test_is_the_same_in_every_byte(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say(calls=[SUM]), Say("3"), Say("ok"), Say("ok")) as server:
+            agent = agent_at(server, store, home)
+            conversation = Conversation.start(agent, cwd="/")
+            conversation.say("add")
+            agent.memory.add(None, "likes tea")
+            conversation.say("again")
+            Conversation.resume(agent_at(server, store, home), conversation.session_id).say("and again")
+            prompts = {json.dumps(request.messages[0]) for request in server.requests}
+        (row,) = store.list_sessions_rich()
+        assert prompts == {json.dumps({"role": "system", "content": row["system_prompt"]})}
+
+    def test_and_history_are_found_again_by_a_cache(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("One \n", calls=[SUM]), Say("3\n"), Fail(400), Say("ok"), Say("end")) as server:
+            conversation = talk(server, store, home)
+            for text in ("add ", "fails", "fails", "goes on"):
+                conversation.say(text)
+            asked = [request.messages for request in server.requests]
+        for earlier, later in pairwise(asked):
+            assert later[: len(earlier)] == earlier
+
+
+class TestFailure:
+    def test_before_any_word_leaves_the_question_alone(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Fail(401)) as server:
+            conversation = talk(server, store, home)
+            outcome = conversation.say("hi")
+        assert outcome.status == "failed"
+        assert isinstance(outcome.error, ModelKeyRefused)
+        assert stored(conversation) == [("user", "hi")]
+
+    @pytest.mark.parametrize("again", ["say", "retry"])
+    def test_can_be_tried_again_without_saying_it_twice(self, store: SessionDBProvider, home: Path, again: str) -> None:
+        with ModelServer(Fail(400), Say("Now.")) as server:
+            conversation = talk(server, store, home)
+            assert isinstance(conversation.say("hi").error, ModelRefused)
+            outcome = conversation.say("hi") if again == "say" else conversation.retry()
+            asked = server.requests[1].messages
+        assert outcome.text == "Now."
+        assert asked[1:] == [{"role": "user", "content": "hi"}]
+
+    def test_that_passes_is_waited_for(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Fail(429), Fail(503), Say("Now.")) as server:
+            ear = Ear()
+            assert talk(server, store, home).say("hi", ear).text == "Now."
+        assert len(ear.waits) == 2
+
+    def test_after_the_first_words_keeps_them(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("One two three", cut_after=2), Say("four")) as server:
+            conversation = talk(server, store, home)
+            outcome = conversation.say("count")
+            assert (outcome.status, outcome.text) == ("failed", "One two ")
+            assert isinstance(outcome.error, AnswerCut)
+            assert stored(conversation) == [("user", "count"), ("assistant", "One two ", "cut")]
+            conversation.say("go on")
+            assert_asked_soundly(server)
+            assert [each["content"] for each in server.requests[1].messages[1:]] == ["count", "One two", "go on"]
+
+    def test_in_the_middle_of_tools_keeps_what_was_done(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say(calls=[SUM]), Fail(400), Say("3")) as server:
+            conversation = talk(server, store, home)
+            outcome = conversation.say("add")
+            assert (outcome.status, outcome.tool_calls) == ("failed", 1)
+            assert stored(conversation)[-1] == ("tool", "3")
+            assert conversation.retry().text == "3"
+            assert_asked_soundly(server)
+
+
+class TestInterruption:
+    def test_keeps_what_was_said(self, store: SessionDBProvider, home: Path) -> None:
+        heard = threading.Event()
+        with ModelServer(Say("One two three", between_s=20), Say("ok")) as server:
+            conversation = talk(server, store, home)
+            outcome = conversation.say("count", Ear(on_text=lambda _: heard.set()), stop_when(heard))
+            assert (outcome.status, outcome.text, outcome.error) == ("interrupted", "One ", None)
+            assert stored(conversation) == [("user", "count"), ("assistant", "One ", "interrupted")]
+            conversation.say("go on")
+            assert_asked_soundly(server)
+
+    def test_before_any_word_is_noted(self, store: SessionDBProvider, home: Path) -> None:
+        asked = threading.Event()
+
+        def hang(_: Received) -> Say:
+            asked.set()
+            return Say("late", before_s=20)
+
+        with ModelServer(hang) as server:
+            conversation = talk(server, store, home)
+            assert conversation.say("hi", stop=stop_when(asked)).status == "interrupted"
+        assert stored(conversation) == [("user", "hi"), ("assistant", None, "interrupted")]
+
+    def test_before_anything_keeps_the_question(self, store: SessionDBProvider, home: Path) -> None:
+        stop = Stop()
+        stop.wish()
+        with ModelServer() as server:
+            conversation = talk(server, store, home)
+            assert conversation.say("hi", stop=stop).status == "interrupted"
+            assert server.requests == []
+        assert stored(conversation)[0] == ("user", "hi")
+
+    def test_by_ctrl_c_keeps_what_was_said(self, store: SessionDBProvider, home: Path) -> None:
+        def press(_: str) -> None:
+            raise KeyboardInterrupt
+
+        with ModelServer(Say("One two")) as server:
+            conversation = talk(server, store, home)
+            outcome = conversation.say("count", Ear(on_text=press))
+            assert (outcome.status, outcome.text) == ("interrupted", "One ")
+        assert stored(conversation)[1:] == [("assistant", "One ", "interrupted")]
+
+    @pytest.mark.parametrize(
+        ("number", "tale"),
+        [
+            (1, [("user", "add")]),
+            (2, [("user", "add"), ("assistant", "I add.", "tool_calls")]),
+            (3, [*ADDED, ("assistant", None, "interrupted")]),
+            (4, [*ADDED, ("assistant", "That is 3.", "stop")]),
+        ],
+    )
+    def test_by_ctrl_c_while_something_is_stored_stores_it_once(
+        self,
+        store: SessionDBProvider,
+        home: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        number: int,
+        tale: list[tuple[str, ...]],
+    ) -> None:
+        append, calls = store.append_messages, iter(range(1, 100))
+
+        def press_at_the_nth(session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+            if next(calls) == number:
+                raise KeyboardInterrupt
+            return append(session_id, messages)
+
+        with ModelServer(Say("hi"), Say("I add.", calls=[SUM]), Say("That is 3.")) as server:
+            conversation = talk(server, store, home)
+            conversation.say("hello")
+            monkeypatch.setattr(store, "append_messages", press_at_the_nth)
+            assert conversation.say("add").status == "interrupted"
+        assert stored(conversation)[2:] == tale
+
+    def test_of_a_tool_keeps_its_result_and_runs_no_other(self, store: SessionDBProvider, home: Path) -> None:
+        calls = [Call("wait", id="a"), Call("add", {"one": 1, "other": 2}, id="b")]
+        with ModelServer(Say(calls=calls), Say("ok")) as server:
+            conversation, ear = talk(server, store, home), Ear()
+            assert conversation.say("go", ear).status == "interrupted"
+            assert ear.finished == [("wait", "stopped in the middle")]
+            conversation.say("why?")
+            told = server.requests[1].messages[3:]
+            assert_asked_soundly(server)
+        assert [each["content"] for each in told] == ["stopped in the middle", NOT_RUN, "why?"]
+
+    def test_by_ctrl_c_in_a_tool_is_told_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say(calls=[Call("interrupt", id="a"), Call("add", id="b")]), Say("ok")) as server:
+            conversation = talk(server, store, home)
+            assert conversation.say("go").status == "interrupted"
+            conversation.say("why?")
+            told = [each["content"] for each in server.requests[1].messages[3:]]
+        assert "interrupted while it ran" in told[0]
+        assert told[1:] == [NOT_RUN, "why?"]
+
+    def test_by_a_listener_that_fails_keeps_what_was_said_and_is_raised(
+        self, store: SessionDBProvider, home: Path
+    ) -> None:
+        def fail(_: str) -> None:
+            raise BrokenPipeError("the terminal is gone")
+
+        with ModelServer(Say("One two")) as server:
+            conversation = talk(server, store, home)
+            with pytest.raises(BrokenPipeError):
+                conversation.say("count", Ear(on_text=fail))
+        assert stored(conversation)[1:] == [("assistant", "One ", "interrupted")]

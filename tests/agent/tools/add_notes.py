@@ -1,0 +1,13 @@
+"""A process that adds notes to somebody's memory: `python -m tests.agent.tools.add_notes HOME OWNER NAME COUNT`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from hermes.agent.memory import FileMemory
+
+home, owner, name, count = sys.argv[1:]
+memory = FileMemory(Path(home), max_characters=100_000)
+for number in range(int(count)):
+    memory.add(owner, f"{name} {number}")

@@ -1,0 +1,54 @@
+"""Variables that commands get, and secrets that errors do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.agent.safety.environment import is_secret_name, scrubbed
+from hermes.agent.safety.redaction import redact
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["OPENAI_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYSQL_PASS", "KEY", "TOKENS", "PGPASSWORD",
+     "SENTRY_DSN", "HTTP_AUTH", "GOOGLE_CREDENTIALS", "api_key", "SSH_KEY_PATH", "APIKEY"],
+)  # fmt: skip
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "KEYBOARD", "MONKEY", "LANG", "AUTHOR", "TOKENIZERS_PARALLELISM", "HOME"])
+def test_names_of_other_things(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_relative_places_of_programs_are_dropped() -> None:
+    assert scrubbed({"PATH": "/usr/bin:.::node_modules/.bin:/bin"}) == {"PATH": "/usr/bin:/bin"}
+
+
+def test_passing_is_by_exact_name() -> None:
+    environ = {"GH_TOKEN": "1", "GH_TOKEN_2": "2", "gh_token": "3"}
+    assert scrubbed(environ, ["GH_TOKEN", "MISSING"]) == {"GH_TOKEN": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("nothing here", "nothing here"),
+        ("failed with correct-horse-battery", "failed with ***"),
+        ("the pin is 1234", "the pin is 1234"),
+        ("https://me:pw@example.org/x", "https://me:***@example.org/x"),
+        ("Authorization: Bearer abcdefgh12345678", "Authorization: Bearer ***"),
+        ("api_key=abcd1234&x=1", "api_key=***&x=1"),
+        ('{"password": "hunter22"}', '{"password": "***"}'),
+        ("sk-abcdefghijklmnopqrst", "***"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "***"),
+        ("AKIAABCDEFGHIJKLMNOP", "***"),
+    ],
+)
+def test_secrets_are_hidden(text: str, shown: str) -> None:
+    assert redact(text, {"MY_SECRET": "correct-horse-battery", "MY_PASS": "1234"}) == shown
+
+
+def test_a_secret_that_contains_another_is_hidden_whole() -> None:
+    assert redact("longsecretvalue", {"A_KEY": "longsecret", "B_KEY": "longsecretvalue"}) == "***"

@@ -1,0 +1,58 @@
+"""What a command writes, kept in bounded memory."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.agent.tools.output import HEAD_BYTES, TAIL_BYTES, Output
+
+PIECES = st.lists(st.binary(max_size=50), max_size=30)
+
+
+@given(PIECES)
+def test_what_is_taken_in_parts_is_what_was_written(pieces: list[bytes]) -> None:
+    output, heard = Output(), ""
+    for piece in pieces:
+        output.add(piece)
+        heard += output.take(is_last=False)
+    heard += output.take(is_last=True)
+    assert heard == b"".join(pieces).decode("utf-8", "replace")
+
+
+@given(st.text(min_size=1), st.integers(1, 7))
+def test_no_character_is_broken_by_taking(text: str, size: int) -> None:
+    data = text.encode("utf-8", "replace")
+    output, heard = Output(), ""
+    for start in range(0, len(data), size):
+        output.add(data[start : start + size])
+        heard += output.take(is_last=False)
+    assert heard + output.take(is_last=True) == data.decode()
+
+
+@given(st.integers(0, 4), st.integers(0, 300_000))
+def test_of_much_both_ends_are_kept_and_the_rest_is_counted(width: int, extra: int) -> None:
+    data = "xé日😀"[:width].encode() * ((HEAD_BYTES + TAIL_BYTES + extra) // 4) or b"x"
+    output = Output()
+    output.add(data)
+    text = output.take(is_last=True)
+    left_out = re.search(r"\n\[\.\.\. (\d+) bytes of output are left out here \.\.\.\]\n", text)
+    if len(data) <= HEAD_BYTES + TAIL_BYTES:
+        assert text == data.decode()
+        return
+    assert left_out is not None
+    assert int(left_out[1]) == len(data) - HEAD_BYTES - TAIL_BYTES
+    assert "\ufffd" not in text
+    assert data.startswith(text[: left_out.start()].encode())
+    assert data.endswith(text[left_out.end() :].encode())
+
+
+def test_after_a_gap_it_goes_on_as_before() -> None:
+    output = Output()
+    output.add(b"x" * 200_000)
+    output.take(is_last=False)
+    output.add(b"hello")
+    assert output.take(is_last=False) == "hello"
+    assert output.take(is_last=True) == ""

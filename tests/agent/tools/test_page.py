@@ -1,0 +1,26 @@
+"""The page about tools keeps up with the code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.safety.commands import READERS
+from hermes.agent.safety.environment import NEEDED
+from hermes.agent.safety.paths import OF_HERMES
+from hermes.agent.tools.toolbox import TOOLBOX
+
+PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "tools.md").read_text()
+TOOLS = {each["function"]["name"]: each["function"] for each in TOOLBOX.schemas(TOOLBOX.toolsets)}
+
+
+@pytest.mark.parametrize("word", sorted({*TOOLS, *TOOLBOX.toolsets, *READERS, *NEEDED, *OF_HERMES}))
+def test_every_name_is_on_it(word: str) -> None:
+    assert f"`{word}`" in PAGE
+
+
+@pytest.mark.parametrize("name", sorted(set(TOOLS) - {"session_search"}))
+def test_every_parameter_is_in_the_section_of_its_tool(name: str) -> None:
+    section = PAGE.partition(f"\n## `{name}`\n")[2].partition("\n## ")[0]
+    assert [each for each in TOOLS[name]["parameters"]["properties"] if f"`{each}`" not in section] == []

@@ -1,0 +1,167 @@
+"""Commands in the background: looked after by the session that started them, and by no other."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hermes.agent.tools.processes import MAX_ENDED, MAX_RUNNING, Processes
+from tests.agent.tools.workbench import SESSION, Workbench, is_alive
+from tests.support.clock import FakeClock
+from tests.support.waiting import wait_until
+
+
+def start(bench: Workbench, command: str) -> int:
+    """Start a command in the background and answer its process."""
+    said = re.fullmatch(
+        r"\[started as p\d+, pid (\d+); the process tool tells how it goes\]",
+        bench.call("terminal", command=command, background=True),
+    )
+    assert said
+    return int(said[1])
+
+
+def poll_until(bench: Workbench, process_id: str, ending: str) -> str:
+    """All that a process says until it has said the ending."""
+    heard: list[str] = []
+
+    def has_said_it() -> bool:
+        heard.append(bench.call("process", action="poll", process_id=process_id).rpartition("[")[0])
+        return "".join(heard).endswith(ending)
+
+    wait_until(has_said_it, f"{process_id} to say {ending!r}")
+    return "".join(heard)
+
+
+def test_a_start_answers_at_once_and_a_wait_answers_the_end(bench: Workbench) -> None:
+    start(bench, "echo working; exit 5")
+    assert bench.call("process", action="wait", process_id="p1") == "working\n[exit code 5]"
+
+
+def test_a_poll_answers_what_is_new(bench: Workbench) -> None:
+    pid = start(bench, "echo one; until [ -e go ]; do sleep 0.02; done; echo two; sleep 300")
+    assert poll_until(bench, "p1", "one\n") == "one\n"
+    assert bench.call("process", action="poll", process_id="p1") == f"[running, pid {pid}]"
+    (bench.work / "go").touch()
+    assert poll_until(bench, "p1", "two\n") == "two\n"
+
+
+def test_a_character_is_never_cut_by_a_poll(bench: Workbench) -> None:
+    start(bench, r"printf 'a\303'; until [ -e go ]; do sleep 0.02; done; printf '\251'; sleep 300")
+    assert poll_until(bench, "p1", "a\n") == "a\n"
+    (bench.work / "go").touch()
+    assert poll_until(bench, "p1", "é\n").endswith("é\n")
+
+
+def test_what_is_written_and_not_looked_at_is_bounded(bench: Workbench) -> None:
+    start(bench, "seq 200000")
+    text = bench.call("process", action="wait", process_id="p1")
+    assert text.startswith("1\n2\n")
+    assert text.endswith("200000\n[exit code 0]")
+    assert len(text) < 50_000
+
+
+def test_a_kill_ends_all_that_it_has_started(bench: Workbench) -> None:
+    pid = start(bench, "sleep 300 & echo $!; wait")
+    child = int(poll_until(bench, "p1", "\n"))
+    bench.call("process", action="kill", process_id="p1")
+    assert not is_alive(pid)
+    assert not is_alive(child)
+    assert bench.call("process", action="list").startswith("p1  ended by SIGTERM, started")
+
+
+def test_a_wait_ends_with_its_limit_and_the_process_goes_on(bench: Workbench) -> None:
+    pid = start(bench, "sleep 300")
+    assert bench.call("process", action="wait", process_id="p1", timeout_s=0.1) == f"[running, pid {pid}]"
+    assert is_alive(pid)
+
+
+def test_a_wish_to_stop_ends_the_waiting_only(bench: Workbench) -> None:
+    pid = start(bench, "sleep 300")
+    found = bench.context.processes.get(SESSION, "p1").process
+    bench.stop.wish()
+    assert found.wait(60, bench.stop) is False
+    assert is_alive(pid)
+
+
+def test_the_list_tells_how_each_is(bench: Workbench) -> None:
+    clock = FakeClock()
+    bench.change(clock=clock, processes=Processes(clock))
+    assert bench.call("process", action="list") == "No background processes in this session."
+    start(bench, "exit 2")
+    bench.call("process", action="wait", process_id="p1")
+    pid = start(bench, "sleep 300 #\t\x1b[31m")
+    clock.advance(90)
+    assert bench.call("process", action="list") == (
+        f"p1  exit code 2, started 90 s ago: exit 2\np2  running, pid {pid}, started 90 s ago: sleep 300 #\\t\\x1b[31m"
+    )
+    bench.context.processes.close(kill=True)
+
+
+@pytest.mark.parametrize("action", ["poll", "wait", "kill"])
+def test_a_process_must_be_named_and_be_there(bench: Workbench, action: str) -> None:
+    assert bench.refused("process", action=action) == f"{action} needs a process_id (list shows them)"
+    assert "there is no process 'p9' (this session has started none)" in bench.refused(
+        "process", action=action, process_id="p9"
+    )
+
+
+class TestSessions:
+    def test_another_session_has_no_part_in_it(self, bench: Workbench) -> None:
+        pid = start(bench, "sleep 300")
+        bench.change(session_id="another")
+        assert bench.call("process", action="list") == "No background processes in this session."
+        assert "there is no process 'p1'" in bench.refused("process", action="kill", process_id="p1")
+        assert is_alive(pid)
+
+    def test_a_session_is_active_while_something_runs(self, bench: Workbench) -> None:
+        processes = bench.context.processes
+        assert not processes.has_active(SESSION)
+        start(bench, "sleep 300")
+        assert processes.has_active(SESSION)
+        assert not processes.has_active("another")
+        bench.call("process", action="kill", process_id="p1")
+        assert not processes.has_active(SESSION)
+
+    def test_the_session_that_continues_another_takes_its_processes_over(self, bench: Workbench) -> None:
+        start(bench, "sleep 300")
+        bench.context.processes.move(SESSION, "child")
+        assert not bench.context.processes.has_active(SESSION)
+        assert bench.context.processes.has_active("child")
+
+    def test_ending_a_session_ends_its_processes_and_no_others(self, bench: Workbench) -> None:
+        mine = start(bench, "sleep 300")
+        bench.change(session_id="another")
+        other = start(bench, "sleep 300")
+        assert bench.context.processes.end(SESSION) == 1
+        assert not is_alive(mine)
+        assert is_alive(other)
+
+    def test_at_the_end_of_the_program_the_person_can_be_told(self, bench: Workbench) -> None:
+        start(bench, "true")
+        bench.call("process", action="wait", process_id="p1")
+        pid = start(bench, "sleep 300")
+        left = bench.context.processes.close(kill=False)
+        assert [(each.id, each.command, each.process.pid) for each in left] == [("p2", "sleep 300", pid)]
+        assert is_alive(pid)
+
+    def test_at_the_end_of_the_program_they_can_be_ended(self, bench: Workbench) -> None:
+        pids = [start(bench, "trap '' TERM; sleep 300; sleep 300") for _ in range(3)]
+        assert bench.context.processes.close(kill=True) == []
+        assert not any(map(is_alive, pids))
+
+
+class TestLimits:
+    def test_a_session_cannot_run_any_number(self, bench: Workbench) -> None:
+        for _ in range(MAX_RUNNING):
+            start(bench, "sleep 300")
+        said = bench.refused("terminal", command="sleep 300", background=True)
+        assert said == "16 processes of this session are running already (kill one that is not needed)"
+
+    def test_the_records_of_ended_ones_are_bounded(self, bench: Workbench) -> None:
+        for number in range(MAX_ENDED + 5):
+            start(bench, "true")
+            bench.call("process", action="wait", process_id=f"p{number + 1}")
+        start(bench, "sleep 300")
+        assert len(bench.context.processes.of(SESSION)) <= MAX_ENDED + 1

@@ -1,0 +1,222 @@
+"""Files that an agent reads, asks for, and never gets."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.safety.approval import Approvals, Decision
+from hermes.agent.safety.permits import Permits
+from tests.agent.tools.workbench import Workbench
+
+
+def put(path: Path, content: str | bytes = "text\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+class TestText:
+    def test_lines_have_numbers(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "one\ntwo\r\n\nfour")
+        assert bench.call("read_file", path="a.txt") == "1\tone\n2\ttwo\n3\t\n4\tfour"
+
+    def test_a_part(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "".join(f"line {number}\n" for number in range(1, 11)))
+        text = bench.call("read_file", path="a.txt", start_line=4, lines=2)
+        assert text == "4\tline 4\n5\tline 5\n[the file goes on: read on with start_line=6]"
+        assert bench.call("read_file", path="a.txt", start_line=9, lines=2) == "9\tline 9\n10\tline 10"
+
+    def test_behind_the_end(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "one\n")
+        assert (
+            bench.refused("read_file", path="a.txt", start_line=2)
+            == "start_line 2 is behind the end: the file has 1 lines"
+        )
+
+    @pytest.mark.parametrize(("start_line", "lines"), [(0, 1), (-5, 0), (1, -1)])
+    def test_odd_numbers_mean_the_least(self, bench: Workbench, start_line: int, lines: int) -> None:
+        put(bench.work / "a.txt", "one\ntwo\n")
+        text = bench.call("read_file", path="a.txt", start_line=start_line, lines=lines)
+        assert text == "1\tone\n[the file goes on: read on with start_line=2]"
+
+    def test_an_empty_file(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "")
+        assert bench.call("read_file", path="a.txt") == "[the file is empty]"
+
+    def test_a_long_file_is_read_in_parts_that_fit(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "".join(f"{'x' * 90} {number}\n" for number in range(1, 2_001)))
+        seen, start = [], 1
+        while start:
+            text = bench.call("read_file", path="a.txt", start_line=start)
+            assert len(text) <= 50_000
+            body, _, rest = text.partition("\n[the file goes on: read on with start_line=")
+            seen += body.splitlines()
+            start = int(rest.rstrip("]")) if rest else 0
+        assert seen == [f"{number}\t{'x' * 90} {number}" for number in range(1, 2_001)]
+
+    def test_a_very_long_line_is_cut(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "é" * 100_000 + "\nnext\n")
+        assert (
+            bench.call("read_file", path="a.txt") == f"1\t{'é' * 1_000} [... 198000 more bytes on this line]\n2\tnext"
+        )
+
+    def test_a_line_that_is_cut_inside_of_a_character(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "x" + "é" * 100_000)
+        assert bench.call("read_file", path="a.txt").startswith(f"1\tx{'é' * 999} [...")
+
+    def test_a_line_that_just_fits_is_whole(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt", "x" * 2_000 + "\nnext\n")
+        assert bench.call("read_file", path="a.txt") == f"1\t{'x' * 2_000}\n2\tnext"
+
+    @pytest.mark.parametrize(
+        ("data", "text"),
+        [(b"\xef\xbb\xbfone\n", "1\tone"), ("größe\n".encode("latin-1"), "1\tgröße"), ("größe\n".encode(), "1\tgröße")],
+    )
+    def test_other_encodings(self, bench: Workbench, data: bytes, text: str) -> None:
+        put(bench.work / "a.txt", data)
+        assert bench.call("read_file", path="a.txt") == text
+
+    def test_a_binary_file_is_said_to_be_one(self, bench: Workbench) -> None:
+        put(bench.work / "a.bin", b"\x89PNG\x00\x01")
+        assert bench.refused("read_file", path="a.bin") == "this is no text: a binary file of 6 bytes"
+
+    def test_a_directory_is_listed(self, bench: Workbench) -> None:
+        put(bench.work / "b.txt", "12345")
+        put(bench.work / "a" / "c.txt")
+        assert bench.call("read_file", path=".") == f"{bench.work} has 2 entries\na/\nb.txt  5 bytes"
+
+    def test_a_large_directory_is_listed_in_part(self, bench: Workbench) -> None:
+        for number in range(510):
+            put(bench.work / f"{number:03}")
+        text = bench.call("read_file", path=".")
+        assert text.endswith("499  5 bytes\n[... 10 more entries]")
+
+    def test_a_pipe_is_not_waited_for(self, bench: Workbench) -> None:
+        os.mkfifo(bench.work / "pipe")
+        assert "is not a file that can be read" in bench.refused("read_file", path="pipe")
+
+    def test_a_file_that_is_not_there(self, bench: Workbench) -> None:
+        assert "there is no file missing.txt" in bench.refused("read_file", path="missing.txt")
+
+    @pytest.mark.parametrize("path", ["", "a\0b"])
+    def test_what_is_no_path(self, bench: Workbench, path: str) -> None:
+        assert "is not a path" in bench.refused("read_file", path=path)
+
+    def test_paths_start_where_the_session_works_now(self, bench: Workbench) -> None:
+        put(bench.work / "sub" / "a.txt")
+        bench.call("terminal", command="pwd", cwd="sub")
+        assert bench.call("read_file", path="a.txt") == "1\ttext"
+
+
+class TestOutside:
+    def test_inside_nobody_is_asked(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt")
+        bench.call("read_file", path=str(bench.work / "a.txt"))
+        assert bench.person.asked == []
+
+    def test_outside_the_person_is_asked(self, bench: Workbench, tmp_path: Path) -> None:
+        there = put(tmp_path / "elsewhere.txt")
+        assert bench.call("read_file", path=str(there)) == "1\ttext"
+        assert [(request.tool, request.detail) for request in bench.person.asked] == [("read_file", str(there))]
+
+    def test_a_denied_file_is_not_read(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "elsewhere.txt")
+        bench.person.decision = Decision.DENY
+        assert "The person has not allowed this." in bench.refused("read_file", path="../../elsewhere.txt")
+
+    def test_a_link_out_is_asked_about_by_where_it_leads(self, bench: Workbench, tmp_path: Path) -> None:
+        there = put(tmp_path / "elsewhere.txt")
+        (bench.work / "link").symlink_to(there)
+        bench.call("read_file", path="link")
+        (request,) = bench.person.asked
+        assert request.detail == f"{there}\n\nwhich was named {bench.work / 'link'}"
+
+    def test_another_working_directory_does_not_widen_it(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "elsewhere.txt")
+        bench.call("terminal", command="true", cwd=str(tmp_path))
+        bench.change(approve=None)
+        bench.refused("read_file", path="elsewhere.txt")
+
+
+PROTECTED = [
+    "~/.ssh/config",
+    "~/.ssh",
+    "~/.aws/credentials",
+    "~/.gnupg/pubring.kbx",
+    "~/.config/gh/hosts.yml",
+    "~/.netrc",
+    "~/.bashrc",
+    "~/.bash_history",
+    "~/.hermes/config.yaml",
+    "~/.hermes/.env",
+    "~/.hermes/state.db",
+    "~/.hermes/state.db-wal",
+    "~/.hermes/state.db.spool",
+    "~/.hermes/memories/terminal.md",
+    "~/.hermes/approvals/terminal.json",
+    "~/.hermes/sessions/x.jsonl",
+    "~/work/.env",
+    "~/work/.env.production",
+    "~/work/.ENV",
+    "~/work/.envrc",
+    "~/work/server.pem",
+    "~/work/server.key",
+    "~/work/id_rsa",
+    "~/work/id_ed25519",
+    "~/work/other.db",
+    "~/work/cache.sqlite3",
+    "/etc/shadow",
+    "/proc/self/environ",
+    "/proc/self/cwd/../../etc/shadow",
+    "/dev/null",
+]
+"""What nobody gets, as somebody in `~/work` names it."""
+
+
+class TestProtected:
+    @pytest.fixture(autouse=True)
+    def with_everything_allowed(self, bench: Workbench, tmp_path: Path) -> None:
+        bench.change(approvals=Approvals("allow", Permits(tmp_path)))
+
+    @pytest.mark.parametrize("path", PROTECTED)
+    def test_nobody_can_allow_it(self, bench: Workbench, tmp_path: Path, path: str) -> None:
+        if path.startswith("~") and not path.startswith("~/.hermes/state.db") and path != "~/.ssh":
+            put(tmp_path / "person" / path[2:])
+        assert "is not read, because" in bench.refused("read_file", path=path)
+
+    def test_a_link_to_it_is_not_a_way_around(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "person" / ".ssh" / "config")
+        (bench.work / "innocent.txt").symlink_to(tmp_path / "person" / ".ssh" / "config")
+        assert "is not read" in bench.refused("read_file", path="innocent.txt")
+
+    def test_a_linked_directory_is_not_a_way_around(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "person" / ".ssh" / "config")
+        (bench.work / "sub").symlink_to(tmp_path / "person" / ".ssh")
+        assert "is not read" in bench.refused("read_file", path="sub/config")
+
+    def test_keys_that_are_kept_elsewhere_are_found_by_their_real_place(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "disk" / "config")
+        (tmp_path / "person" / ".ssh").symlink_to(tmp_path / "disk")
+        assert "is not read" in bench.refused("read_file", path=str(tmp_path / "disk" / "config"))
+
+    def test_a_link_with_the_name_of_a_secret_is_one(self, bench: Workbench) -> None:
+        put(bench.work / "settings")
+        (bench.work / ".env").symlink_to("settings")
+        assert "is not read" in bench.refused("read_file", path=".env")
+
+    def test_the_store_is_not_opened_under_any_name(self, bench: Workbench) -> None:
+        os.link(bench.context.home / "state.db", bench.work / "innocent.txt")
+        assert "Hermes keeps its own files there" in bench.refused("read_file", path="innocent.txt")
+
+    @pytest.mark.parametrize("name", [".env.example", "id_rsa.pub", "id_map.py", "environment.py", "keys.txt"])
+    def test_what_only_looks_alike_is_read(self, bench: Workbench, name: str) -> None:
+        put(bench.work / name)
+        assert bench.call("read_file", path=name) == "1\ttext"
+
+    def test_a_project_inside_of_the_hermes_home_is_read(self, bench: Workbench) -> None:
+        project = bench.context.home / "workspace"
+        put(project / "a.txt")
+        assert bench.call("read_file", path=str(project / "a.txt")) == "1\ttext"

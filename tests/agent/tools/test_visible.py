@@ -1,0 +1,65 @@
+"""What a person who decides gets to see."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.agent.safety.visible import has_disguise, visible
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ls -la", "ls -la"),
+        ("two\nlines", "two\nlines"),
+        ("a\rb", "a\\rb"),
+        ("a\tb", "a\\tb"),
+        ("\x1b[2J\x1b[31mred", "\\x1b[2J\\x1b[31mred"),
+        ("a\x00b\x7f", "a\\x00b\\x7f"),
+        ("rm\u202etxt.exe", "rm\\u202etxt.exe"),
+        ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
+        ("a\u00a0b\u2003c", "a\\xa0b\\u2003c"),
+        ("a\u2028b", "a\\u2028b"),
+        ("pаypal.com", "p\\u0430ypal.com"),
+        ("аpt install", "\\u0430pt install"),
+        ("сасе", "\\u0441\\u0430\\u0441\\u0435"),
+        ("ΑΒ", "\\u0391\\u0392"),
+        ("gοogle", "g\\u03bfogle"),
+        ("ｒｍ", "\\uff52\\uff4d"),
+        ("𝐫𝐦", "\\U0001d42b\\U0001d426"),
+        ("a；b", "a\\uff1bb"),
+        ("http:∕∕x", "http:\\u2215\\u2215x"),
+        ("–rf", "\\u2013rf"),
+        ("‘a’ “b”", "\\u2018a\\u2019 \\u201cb\\u201d"),
+        ("\ud800", "\\ud800"),
+        ("\ue000", "\\ue000"),
+        ("привет мир", "привет мир"),
+        ("καλημέρα", "καλημέρα"),
+        ("žluťoučký kůň", "žluťoučký kůň"),
+        ("日本語 text", "日本語 text"),
+        ("日本語text", "日本語text"),
+        ("🎉", "🎉"),
+        ("naïve café", "naïve café"),
+    ],
+)
+def test_what_hides_acts_or_pretends_is_shown_by_its_number(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    assert has_disguise(text) is (shown != text and text != "a\tb")
+
+
+@given(st.text())
+def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
+    assert all(line.isprintable() for line in visible(text).split("\n"))
+
+
+@given(st.text())
+def test_to_show_again_changes_nothing(text: str) -> None:
+    assert visible(visible(text)) == visible(text)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
+def test_plain_text_stays(text: str) -> None:
+    assert visible(text) == text
+    assert not has_disguise(text)

@@ -1,0 +1,89 @@
+"""Tools as an agent has them, with a person who answers as the test decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hermes.agent.memory import FileMemory
+from hermes.agent.model import Stop, ToolCall
+from hermes.agent.safety.approval import Approvals, Decision, Mode, Request
+from hermes.agent.safety.permits import Permits
+from hermes.agent.tools.context import ToolContext, Workplace
+from hermes.agent.tools.processes import Processes
+from hermes.agent.tools.registry import Registry
+from hermes.agent.tools.results import ToolResult
+from hermes.agent.tools.toolbox import TOOLBOX
+from hermes.state.provider import SessionDBProvider
+
+SESSION = "20261116_090000_0badcafe"
+
+
+@dataclass
+class Person:
+    """Somebody who is asked, and remembers what."""
+
+    decision: Decision = Decision.ONCE
+    asked: list[Request] = field(default_factory=list)
+
+    def __call__(self, request: Request) -> Decision:
+        self.asked.append(request)
+        return self.decision
+
+
+class Workbench:
+    """A session with its tools."""
+
+    def __init__(self, home: Path, work: Path, store: SessionDBProvider, mode: Mode = "ask") -> None:
+        self.person = Person()
+        self.stop = Stop()
+        self.context = ToolContext(
+            session_id=SESSION,
+            source="cli",
+            owner=None,
+            toolsets=TOOLBOX.toolsets,
+            home=home,
+            workplace=Workplace(work),
+            store=store,
+            memory=FileMemory(home),
+            processes=Processes(),
+            approvals=Approvals(mode, Permits(home)),
+            approve=self.person,
+            stop=self.stop,
+            environ={"PATH": os.environ["PATH"], "HOME": str(home.parent)},
+        )
+
+    @property
+    def work(self) -> Path:
+        """Where the session works."""
+        return self.context.workplace.root
+
+    def change(self, **fields: Any) -> None:
+        """Let the session be another in some way."""
+        self.context = replace(self.context, **fields)
+
+    def run(self, name: str, arguments: str, registry: Registry = TOOLBOX) -> ToolResult:
+        """Run a call with arguments as a model wrote them."""
+        return registry.run(ToolCall("call_1", name, arguments), self.context)
+
+    def call(self, name: str, **arguments: Any) -> str:
+        """What a tool answers when all goes well."""
+        result = self.run(name, json.dumps(arguments))
+        assert not result.is_error, result.text
+        return result.text
+
+    def refused(self, name: str, **arguments: Any) -> str:
+        """The error that a tool answers."""
+        result = self.run(name, json.dumps(arguments))
+        assert result.is_error, result.text
+        return str(json.loads(result.text)["error"])
+
+
+def is_alive(process_id: int) -> bool:
+    """Whether a process runs; one that is dead and only not yet asked for does not."""
+    found = subprocess.run(["ps", "-o", "stat=", "-p", str(process_id)], capture_output=True, text=True, timeout=20)
+    return bool(found.stdout.strip()) and not found.stdout.strip().startswith("Z")

@@ -1,0 +1,24 @@
+"""What a chat has left in the store."""
+
+from __future__ import annotations
+
+from hermes.state.rows import Row
+from hermes_state import SessionDB
+from tests.cli.conftest import Hermes
+
+
+def sessions(hermes: Hermes) -> list[Row]:
+    """Every conversation, the most recently active first."""
+    with SessionDB(hermes.database, read_only=True) as db:
+        return db.list_sessions_rich(order_by_last_active=True, include_archived=True)
+
+
+def messages(hermes: Hermes, session_id: str) -> list[Row]:
+    """The messages of a session that were not taken back."""
+    with SessionDB(hermes.database, read_only=True) as db:
+        return db.get_messages(session_id)
+
+
+def said(hermes: Hermes, session_id: str) -> list[tuple[str, str]]:
+    """Who said what in a session."""
+    return [(each["role"], each["content"]) for each in messages(hermes, session_id)]

@@ -1,0 +1,135 @@
+"""A real pseudo-terminal with a chat in it, and the screen that a person would see."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pexpect  # type: ignore[import-untyped]
+import pyte
+
+from tests.cli.conftest import COMMAND, Hermes
+
+LIMIT_S = 20.0
+SCROLLBACK = 1_000
+
+CTRL_C, CTRL_D, ENTER, ALT_ENTER, TAB = "\x03", "\x04", "\r", "\x1b\r", "\t"
+PROMPT = "> "
+
+
+class Terminal:
+    """Starts `hermes` and looks at its screen; ends it with the block."""
+
+    def __init__(
+        self,
+        hermes: Hermes,
+        *args: str,
+        columns: int = 80,
+        lines: int = 24,
+        cwd: Path | None = None,
+        **variables: str,
+    ) -> None:
+        self._screen = pyte.HistoryScreen(columns, lines, history=SCROLLBACK, ratio=1)
+        self._stream = pyte.ByteStream(self._screen)
+        self.raw = b""
+        """All that was written, as it was."""
+        self._is_over = False
+        environment = hermes.environment(**variables)
+        self.process = pexpect.spawn(
+            COMMAND[0], [*COMMAND[1:], *args], env=environment, dimensions=(lines, columns), cwd=cwd, timeout=LIMIT_S
+        )
+        self.process.delaybeforesend = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.close(force=True)
+
+    @property
+    def lines(self) -> list[str]:
+        """What is on the screen and what has scrolled off its top, without the blanks at the ends."""
+        columns = range(self._screen.columns)
+        scrolled = ["".join(line[column].data for column in columns) for line in self._screen.history.top]
+        lines = [line.rstrip() for line in [*scrolled, *self._screen.display]]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def is_at_prompt(self) -> bool:
+        """Whether the last line is an empty prompt."""
+        return bool(self.lines) and self.lines[-1] == PROMPT.strip()
+
+    def colour_of(self, mark: str) -> str:
+        """The colour in which the first such character on the screen is drawn."""
+        for row in range(self._screen.lines):
+            for column in range(self._screen.columns):
+                if self._screen.buffer[row][column].data == mark:
+                    return self._screen.buffer[row][column].fg
+        raise AssertionError(f"there is no {mark} on the screen:\n{self.text}")
+
+    def type(self, text: str) -> Self:
+        """Press keys."""
+        self.process.send(text)
+        return self
+
+    def enter(self, text: str) -> Self:
+        """Type a line at the prompt and press Enter; it is on the screen when this returns."""
+        self.until_prompt()
+        shown = f"{PROMPT}{text}"[: self._screen.columns // 2]
+        before = self.text.count(shown)
+        self.type(f"{text}{ENTER}")
+        self._wait(lambda: self.text.count(shown) > before, f"{shown!r} on the screen")
+        return self
+
+    def until(self, text: str) -> Self:
+        """Wait until something is on the screen."""
+        self._wait(lambda: text in self.text, repr(text))
+        return self
+
+    def until_prompt(self) -> Self:
+        """Wait until something can be said."""
+        self._wait(lambda: self.is_at_prompt, "an empty prompt")
+        return self
+
+    def until_over(self) -> int:
+        """Wait for the end, and answer the exit code."""
+        self._wait(lambda: self._is_over, "the end")
+        self.process.close()
+        return self.process.exitstatus if self.process.exitstatus is not None else -(self.process.signalstatus or 0)
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        os.kill(self.process.pid, number)
+
+    def _wait(self, is_so: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        while not is_so():
+            assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain for {what}:\n{self.text}"
+            assert not self._is_over, f"it ended before {what} came:\n{self.text}"
+            try:
+                data = self.process.read_nonblocking(65536, timeout=0.1)
+            except pexpect.TIMEOUT:
+                continue
+            except pexpect.EOF:
+                self._is_over = True
+                continue
+            self.raw += data
+            self._stream.feed(data)
+
+
+def without_ids(lines: Sequence[str]) -> list[str]:
+    """Lines with every session id replaced, since it is another one each time."""
+    return [re.sub(r"\d{8}_\d{6}_[0-9a-f]{8}", "<id>", line) for line in lines]

@@ -1,0 +1,52 @@
+"""How one comes back, in words that a shell understands."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from hermes.cli.chat.arguments import arrange
+from hermes.cli.chat.farewell import duration, ways_back
+
+TITLES = [
+    "my project",
+    "chat",
+    'a "quoted" title',
+    "it's $HOME and `date`",
+    "back\\slash",
+    "wow!",
+    "-begins with a minus",
+    "京都旅行 🎉",
+    "--help",
+]
+
+
+@pytest.mark.parametrize("title", TITLES)
+def test_a_title_survives_the_shell_and_the_command_line(title: str) -> None:
+    _, by_title = ways_back("20261101_101010_aaaaaaaa", title)
+    command, *args = shlex.split(by_title)
+    assert command == "hermes"
+    assert arrange(args, lambda name: name == title) == ["chat", f"--continue={title}"]
+
+
+@pytest.mark.parametrize("session_id", ["20261101_101010_aaaaaaaa", "-odd", "a b"])
+def test_an_id_does_too(session_id: str) -> None:
+    (by_id,) = ways_back(session_id, None)
+    _, *args = shlex.split(by_id)
+    assert arrange(args, lambda _: False) == ["chat", f"--resume={session_id}"]
+
+
+def test_a_plain_title_stands_between_double_quotes() -> None:
+    assert ways_back("a1", "my project") == ["hermes -r a1", 'hermes -c "my project"']
+
+
+def test_a_title_that_cannot_be_typed_is_left_out() -> None:
+    assert ways_back("a1", "a\x1bb") == ["hermes -r a1"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.9, "0s"), (59.9, "59s"), (60, "1m 0s"), (3723, "1h 2m 3s"), (3600, "1h 0m 0s"), (-5, "0s")]
+)
+def test_a_duration_is_short(seconds: float, said: str) -> None:
+    assert duration(seconds) == said

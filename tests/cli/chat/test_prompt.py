@@ -1,0 +1,195 @@
+"""A chat at a real terminal: what is typed, what is shown, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import stat
+
+import pytest
+
+from hermes.cli.chat.prompt import HISTORY
+from tests.cli.chat.conftest import Remember
+from tests.cli.chat.stored import said, sessions
+from tests.cli.chat.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, Terminal, without_ids
+from tests.cli.conftest import Hermes
+
+
+def test_a_first_chat(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("/title first words")
+        terminal.enter("!say Hello, you.").until("◆ Hello, you.")
+        terminal.until_prompt().type(CTRL_D)
+        assert terminal.until_over() == 0
+        lines = without_ids(terminal.lines)
+    assert lines[:9] == [
+        "Hermes, with the offline model, because no other is configured. /help shows the",
+        "commands.",
+        "> /title first words",
+        "Title: first words (stored once something is said)",
+        "> !say Hello, you.",
+        "◆ Hello, you.",
+        "",
+        ">",
+        "",
+    ]
+    duration = lines.index("Messages:       2 (1 user, 0 tool calls)") - 1
+    assert lines[duration].startswith("Duration:")
+    assert [*lines[9:duration], *lines[duration + 1 :]] == [
+        "Resume this session with:",
+        "  hermes -r <id>",
+        '  hermes -c "first words"',
+        "",
+        "Session:        <id>",
+        "Title:          first words",
+        "Messages:       2 (1 user, 0 tool calls)",
+    ]
+    (row,) = sessions(hermes)
+    assert (row["title"], row["source"], row["end_reason"]) == ("first words", "cli", "user_exit")
+
+
+def test_nothing_on_the_terminal_is_ever_cleared(hermes: Hermes) -> None:
+    with Terminal(hermes, "-q", "!say done") as terminal:
+        terminal.until_over()
+        assert b"\x1b[2J" not in terminal.raw
+    with Terminal(hermes) as terminal:
+        terminal.enter("!say done").until_prompt().type(CTRL_D)
+        terminal.until_over()
+        assert not any(each in terminal.raw for each in (b"\x1b[2J", b"\x1b[3J", b"\x1b[?1049h", b"\x1bc"))
+        assert "◆ done" in terminal.text
+
+
+def test_a_chat_in_which_nothing_was_said_leaves_nothing(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("/title never used").until_prompt().type(CTRL_D)
+        assert terminal.until_over() == 0
+        assert "Nothing was said, so nothing is kept." in terminal.text
+    assert sessions(hermes) == []
+
+
+@pytest.mark.parametrize("keys", [f"one{ALT_ENTER}two", f"one\\{ENTER}two", "\x1b[200~one\ntwo\x1b[201~"])
+def test_several_lines_are_one_message(hermes: Hermes, keys: str) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("/title lines").until_prompt().type(keys).until(". two")
+        terminal.type(ENTER).until("◆").until_prompt().type(CTRL_D)
+        terminal.until_over()
+    (row,) = sessions(hermes)
+    assert said(hermes, row["id"])[0] == ("user", "one\ntwo")
+
+
+def test_a_backslash_within_a_line_is_a_backslash(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("!say a\\b").until("◆ a\\b")
+
+
+def test_commands_and_titles_are_completed(hermes: Hermes) -> None:
+    hermes.store(("20261101_101010_aaaaaaaa", "cli", "京都旅行 plans", "hello"))
+    with Terminal(hermes) as terminal:
+        terminal.until_prompt().type(f"/resu{TAB}").until("> /resume").type(f" 京{TAB}").until(
+            "> /resume 京都旅行 plans"
+        )
+        terminal.type(ENTER).until("Resumed 20261101_101010_aaaaaaaa").until_prompt()
+        terminal.type(f"/re{TAB}{TAB}").until("/retry").type(f"set{ENTER}").until("New session.")
+        terminal.until_prompt().type(f"/sessions 20261101{TAB}").until("> /sessions 20261101_101010_aaaaaaaa")
+
+
+def test_what_was_typed_can_be_typed_again_in_the_next_chat(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("!say again").until("◆ again").until_prompt().type(CTRL_D)
+        terminal.until_over()
+    assert stat.S_IMODE((hermes.home / HISTORY).stat().st_mode) == 0o600
+    with Terminal(hermes) as terminal:
+        terminal.until_prompt().type("\x1b[A").until("> !say again").type(ENTER).until("◆ again")
+
+
+def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("!long 30 0.05").until("word5").type("!say next").until("> !say next")
+        assert re.sub(r"\s", "", terminal.text).count("!saynext") == 1
+        terminal.type(ENTER).until("◆ next")
+
+
+class TestLeaving:
+    def test_ctrl_c_clears_the_line_and_twice_leaves(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("half a thou").until("half a thou").type(CTRL_C).until("Ctrl-C again")
+            terminal.until_prompt().type(CTRL_C)
+            assert terminal.until_over() == 0
+
+    def test_ctrl_c_does_not_leave_when_something_was_said_between(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(CTRL_C).until("Ctrl-C again")
+            terminal.enter("!say still here").until("◆ still here").until_prompt().type(CTRL_C)
+            terminal.until_prompt().enter("!say and here").until("◆ and here")
+
+    @pytest.mark.parametrize("command", ["/quit", "/exit", "/QUIT"])
+    def test_a_command_leaves(self, hermes: Hermes, command: str) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.enter(command)
+            assert terminal.until_over() == 0
+
+
+class TestApprovals:
+    ASK = '!tool terminal {"command": "touch made"}'
+
+    @pytest.mark.parametrize(("key", "is_made"), [("y", True), ("s", True), ("n", False), ("", False)])
+    def test_a_person_decides_in_place(self, hermes: Hermes, key: str, is_made: bool) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(self.ASK).until("Allow it?")
+            assert '→ terminal {"command": "touch made"}' in terminal.text
+            assert "[s] and [a] would allow exactly this." in terminal.text
+            terminal.type(f"{key}{ENTER}").until("◆ terminal answered").until_prompt()
+        assert (hermes.home / "made").exists() is is_made
+
+    def test_what_was_typed_before_the_question_is_no_answer_to_it(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.until_prompt().type(f"!long 30 0.05{ALT_ENTER}{self.ASK}{ENTER}").until("word5")
+            terminal.type(f"y{ENTER}").until("Allow it?").type(f"no{ENTER}").until("has not allowed this")
+        assert not (hermes.home / "made").exists()
+
+    def test_what_is_no_answer_is_asked_again(self, hermes: Hermes) -> None:
+        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
+            terminal.enter(self.ASK).until("Allow it?").type(f"perhaps{ENTER}").until("perhaps\nAllow it?")
+            terminal.type(f"n{ENTER}").until("has not allowed this")
+
+    def test_ctrl_c_at_the_question_ends_the_turn(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(self.ASK).until("Allow it?").type(CTRL_C).until("Interrupted").until_prompt()
+        assert not (hermes.home / "made").exists()
+
+    def test_without_a_person_nothing_is_allowed(self, hermes: Hermes) -> None:
+        done = hermes("-q", self.ASK)
+        assert "nobody to ask" in done.stdout
+
+
+class TestKindsOfTerminals:
+    def test_no_color_is_respected(self, hermes: Hermes, remember: Remember) -> None:
+        remember("a1", ("user", "hello"), ("assistant", "yes?"))
+        with Terminal(hermes, "-c", NO_COLOR="1") as terminal:
+            terminal.until("● You: hello").enter("!say plain").until("◆ plain").until_prompt()
+            assert {terminal.colour_of("●"), terminal.colour_of("◆")} == {"default"}
+
+    def test_a_dumb_terminal_gets_plain_lines(self, hermes: Hermes) -> None:
+        with Terminal(hermes, TERM="dumb") as terminal:
+            terminal.enter("!say plain").until("◆ plain").until_prompt().type(CTRL_D)
+            assert terminal.until_over() == 0
+            assert b"\x1b[2K" not in terminal.raw
+
+    def test_a_narrow_terminal_is_enough(self, hermes: Hermes) -> None:
+        hermes.store(("20261101_101010_aaaaaaaa", "cli", "narrow", "a question that is longer than one line"))
+        with Terminal(hermes, "-c", columns=40) as terminal:
+            terminal.until_prompt()
+            assert "\n".join(terminal.lines[2:6]) == (
+                "╭─ Previous Conversation ──────────────╮\n"
+                "│ ● You: a question that is longer     │\n"
+                "│   than one line                      │\n"
+                "╰──────────────────────────────────────╯"
+            )
+            terminal.enter("/help").until("/quit").enter("/status").until("Tokens").until_prompt()
+
+    def test_what_a_model_writes_cannot_act_on_the_terminal(self, hermes: Hermes) -> None:
+        with Terminal(hermes, "-q", "!say \x1b]0;owned\x07\x1b[31mred") as terminal:
+            terminal.until_over()
+            assert "\\x1b]0;owned\\x07\\x1b[31mred" in terminal.text

@@ -1,0 +1,317 @@
+"""The commands within a chat, each with what it changes in the store."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+
+import pytest
+
+from hermes.cli.chat.slash.registry import COMMANDS, find_command
+from hermes.cli.chat.slash.sessions import unwrapped
+from hermes.cli.chat.slash.turns import compress_wish, history_lines
+from hermes.errors import InvalidValue
+from hermes.state.rows import Row
+from hermes_state import SessionDB
+from tests.cli.chat.conftest import Remember
+from tests.cli.chat.stored import said, sessions
+from tests.cli.chat.terminal import ENTER, Terminal
+from tests.cli.chat.test_pipes import piped
+from tests.cli.conftest import Hermes
+from tests.support.modelserver import ModelServer, Say
+
+ID = "20261101_101010_aaaaaaaa"
+OTHER = "20261102_101010_bbbbbbbb"
+
+
+def talk(hermes: Hermes, *lines: str, args: tuple[str, ...] = ()) -> str:
+    """Say these lines, and answer what was said on stderr."""
+    return piped(hermes, "".join(f"{line}\n" for line in lines), *args).stderr.decode()
+
+
+class TestTitle:
+    def test_before_the_first_message_is_stored_with_it(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/title  my  \x07 project ", "/title", "!say hi", "/title")
+        assert "Title: my project (stored once something is said)" in told
+        assert "Title: my project\n" in told
+        assert [each["title"] for each in sessions(hermes)] == ["my project"]
+
+    def test_that_another_session_has_is_refused_with_its_id(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="taken")
+        for lines in (["/title taken"], ["!say hi", "/title taken"]):
+            told = talk(hermes, *lines)
+            assert f"already in use by session {ID}" in told
+
+    @pytest.mark.parametrize("title", ["\u200b\u200b", "x" * 101])
+    def test_that_cannot_be_is_refused(self, hermes: Hermes, title: str) -> None:
+        told = talk(hermes, "!say hi", "/title good", f"/title {title}", "/title")
+        assert "Error: " in told
+        assert told.count("Title: good") >= 2
+
+    def test_none_is_said(self, hermes: Hermes) -> None:
+        assert "No title; /title TEXT gives it one." in talk(hermes, "/title")
+
+
+class TestNew:
+    @pytest.mark.parametrize("command", ["/new", "/reset"])
+    def test_leaves_the_old_session_and_begins_another(self, hermes: Hermes, command: str) -> None:
+        talk(hermes, "!say one", f"{command} second", "!say two")
+        new, old = sessions(hermes)
+        assert (new["title"], old["end_reason"]) == ("second", "new_session")
+        assert (said(hermes, old["id"])[1], said(hermes, new["id"])[1]) == (("assistant", "one"), ("assistant", "two"))
+
+    def test_a_title_before_the_first_message_is_kept(self, hermes: Hermes) -> None:
+        talk(hermes, "/new early", "!say one")
+        assert [each["title"] for each in sessions(hermes)] == ["early"]
+
+    def test_a_taken_title_is_told_and_the_session_begins_without(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="taken")
+        told = talk(hermes, "/new taken", "!say one")
+        assert "already in use" in told
+        assert "New session.\n" in told
+
+    def test_an_empty_session_leaves_nothing(self, hermes: Hermes) -> None:
+        talk(hermes, "/title x", "/new", "/new y")
+        assert sessions(hermes) == []
+
+
+class TestResume:
+    def test_goes_on_with_another_session(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), ("assistant", "yes?"), title="other one")
+        told = talk(hermes, "!say here", '/resume "other one"', "!say there")
+        assert f'↻ Resumed {ID} "other one" (1 user message, 2 total messages)' in told
+        assert "● You: hello" in told
+        assert said(hermes, ID)[-1] == ("assistant", "there")
+        left = next(each for each in sessions(hermes) if each["id"] != ID)
+        assert left["end_reason"] == "resumed_other"
+
+    def test_shows_a_list_and_a_number_chooses(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="長い題名")
+        remember(OTHER, ("user", "hello"), title="second")
+        for answer in ("1", "/resume 1"):
+            told = talk(hermes, "/resume", answer)
+            header = told.splitlines()[1]
+            assert re.match(r"#  Title +Preview +Last Active +ID", header)
+            first = next(line for line in told.splitlines() if line.startswith("1"))
+            assert f"↻ Resumed {first.split()[-1]}" in told
+
+    def test_a_number_is_only_chosen_right_after_the_list(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="first")
+        told = talk(hermes, "/resume", "!say between", "1")
+        assert "Resumed" not in told
+
+    def test_a_number_that_is_not_there_is_told(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="first")
+        assert "there is no number 7 in the list" in talk(hermes, "/resume", "7")
+
+    def test_a_title_of_digits_can_be_named(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="2")
+        remember(OTHER, ("user", "hello"), title="other")
+        assert f'Resumed {ID} "2"' in talk(hermes, "/resume", "/resume 2")
+        assert f'Resumed {ID} "2"' in talk(hermes, "/resume 2")
+
+    def test_an_unknown_name_changes_nothing(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="first")
+        told = talk(hermes, "!say one", "/resume frist", "!say two")
+        assert 'did you mean "first"?' in told
+        left = next(each for each in sessions(hermes) if each["id"] != ID)
+        assert left["message_count"] == 4
+
+    def test_of_this_very_session_changes_nothing(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="first")
+        assert f"This is session {ID} already." in talk(hermes, "/resume first", args=("-c",))
+
+    @pytest.mark.parametrize(
+        ("typed", "name"),
+        [("<a b>", "a b"), ("[a]", "a"), ('"a"', "a"), ("'a'", "a"), ("<a", "<a"), ('a"', 'a"'), ('"', '"')],
+    )
+    def test_one_pair_of_brackets_or_quotes_is_taken_off(self, typed: str, name: str) -> None:
+        assert unwrapped(typed) == name
+
+    def test_sessions_lists_and_resumes_too(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="first")
+        assert "Last Active" in talk(hermes, "/sessions")
+        assert "Last Active" in talk(hermes, "/sessions list")
+        assert f"Resumed {ID}" in talk(hermes, "/sessions first")
+        assert f"Resumed {ID}" in talk(hermes, "/sessions", "1")
+
+
+class TestTurns:
+    def test_retry_replaces_the_answer(self, hermes: Hermes) -> None:
+        with ModelServer(Say("first answer"), Say("second answer")) as server:
+            hermes.home.mkdir()
+            (hermes.home / "config.yaml").write_text(server.config + "agent: {auto_title: false}\n")
+            told = talk(hermes, "what is it?", "/retry")
+            assert [each["content"] for each in server.requests[1].messages[1:]] == ["what is it?"]
+        assert "Again: what is it?" in told
+        (row,) = sessions(hermes)
+        assert said(hermes, row["id"]) == [("user", "what is it?"), ("assistant", "second answer")]
+        with Terminal(hermes, "-c") as terminal:
+            terminal.until_prompt()
+            assert "first answer" not in terminal.text
+
+    def test_undo_takes_the_last_turn_back_and_offers_its_words(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.enter("!say one").until("◆ one").enter("!say two").until("◆ two")
+            terminal.enter("/undo").until("Took back 1 turn (2 messages), from: !say two").until("2 messages left.")
+            terminal.until("\n> !say two").type(f" again{ENTER}").until("◆ two again").until_prompt()
+        (row,) = sessions(hermes)
+        assert said(hermes, row["id"]) == [
+            ("user", "!say one"),
+            ("assistant", "one"),
+            ("user", "!say two again"),
+            ("assistant", "two again"),
+        ]
+
+    def test_undo_takes_several_turns_back_but_never_more_than_there_are(self, hermes: Hermes) -> None:
+        told = talk(hermes, "!say one", "!say two", "!say three", "/undo 2", "/undo 9", "/undo")
+        assert "Took back 2 turns (4 messages), from: !say two" in told
+        assert "Took back 1 turn (2 messages), from: !say one" in told
+        assert "there is nothing to take back" in told
+
+    @pytest.mark.parametrize("number", ["0", "-1", "two", "²"])
+    def test_undo_understands_numbers_only(self, hermes: Hermes, number: str) -> None:
+        assert f"/undo does not understand '{number}'" in talk(hermes, "!say one", f"/undo {number}")
+        assert sessions(hermes)[0]["message_count"] == 2
+
+    @pytest.mark.parametrize("command", ["/retry", "/undo", "/branch"])
+    def test_without_anything_said_is_told(self, hermes: Hermes, command: str) -> None:
+        assert "Error: " in talk(hermes, command)
+        assert sessions(hermes) == []
+
+    def test_history_shows_what_was_said(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/history", "!tool session_search {}", "/history")
+        assert "Nothing was said yet." in told
+        assert "  1. You: !tool session_search {}\n  2. Hermes: (asked for 1 tool call)" in told
+        assert "     [1 tool result not shown]\n  3. Hermes: session_search answered" in told
+
+    def test_history_cuts_long_texts_and_shows_empty_ones(self) -> None:
+        rows: list[Row] = [{"role": "user", "content": "x" * 401}, {"role": "assistant", "content": None}]
+        assert list(history_lines(rows)) == [f"  1. You: {'x' * 400}...", "  2. Hermes: (no text)"]
+
+    def test_compress_goes_on_in_a_child(self, hermes: Hermes) -> None:
+        turns = [f"!say answer {number} {'and more ' * 40}" for number in range(8)]
+        told = talk(hermes, "/title long one", *turns, "/compress the answers", "!say after")
+        assert re.search(r"Compressed: 16 → \d+ messages, about [\d,]+ → [\d,]+ tokens\.", told)
+        (row,) = sessions(hermes)
+        assert row["title"] == "long one #2"
+        assert row["id"] != row["_lineage_root_id"]
+        assert said(hermes, row["id"])[-1] == ("assistant", "after")
+
+    def test_compress_says_when_there_is_too_little(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/compress", "!say hi", "/compress")
+        assert "there is nothing to compress" in told
+        assert "Nothing has changed: there is too little to compress." in told
+
+    @pytest.mark.parametrize(
+        ("argument", "wish"),
+        [
+            ("", (None, None)),
+            ("the schema", ("the schema", None)),
+            ("here", (None, 2)),
+            ("here 5", (None, 5)),
+            ("up to here", (None, 2)),
+            ("--keep 4", (None, 4)),
+            ("--keep=4 the schema", ("the schema", 4)),
+            ("-k 3", (None, 3)),
+            ("-k nonsense", (None, 2)),
+            ("where it is kept", ("where it is kept", None)),
+        ],
+    )
+    def test_what_compress_understands(self, argument: str, wish: tuple[str | None, int | None]) -> None:
+        assert compress_wish(argument) == wish
+
+
+class TestBranch:
+    @pytest.mark.parametrize(("command", "title"), [("/branch", "mine #2"), ("/fork other way", "other way")])
+    def test_goes_on_in_a_copy(self, hermes: Hermes, command: str, title: str) -> None:
+        told = talk(hermes, "/title mine", "!say one", command, "!say two")
+        assert f'Branch "{title}" with 1 user message.' in told
+        rows = {each["title"]: each for each in sessions(hermes)}
+        assert rows[title]["child_kind"] == "branch"
+        assert rows["mine"]["end_reason"] == "branched"
+        assert (rows["mine"]["message_count"], rows[title]["message_count"]) == (2, 4)
+
+    def test_a_taken_name_is_numbered_and_that_is_said(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="taken")
+        assert 'Branch "taken #2"' in talk(hermes, "!say one", "/branch taken")
+
+
+class TestFacts:
+    def test_status(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/status", "/title named", "!say hi", "/status")
+        assert "(not stored yet)" in told
+        (row,) = sessions(hermes)
+        assert f"Session:        {row['id']}\nTitle:          named\nModel:          offline (offline)\n" in told
+        assert "Messages:       2\n" in told
+
+    def test_usage(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/usage", "!say hi", "/usage")
+        assert "nothing was used" in told
+        assert "Model calls:    1\n" in told
+        assert re.search(r"Input tokens:   [\d,]+\n", told)
+
+    def test_search_finds_in_all_sessions(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "where is the teapot?"), title="kitchen")
+        told = talk(hermes, "/search teapot", "/search nothinglikethis", "/search")
+        assert "kitchen" in told
+        assert "where is the teapot?" in told
+        assert "Nothing was found for 'nothinglikethis'." in told
+        assert "/search needs words" in told
+
+    def test_save_writes_a_private_file(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/save", "!say hi 日本", "/save")
+        assert "there is nothing to save" in told
+        (path,) = (hermes.home / "sessions" / "saved").glob("hermes_conversation_*.json")
+        assert f"Saved to {path}" in told
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        saved = json.loads(path.read_text())
+        assert [each["content"] for each in saved["messages"]] == ["!say hi 日本", "hi 日本"]
+        assert saved["session_id"] == sessions(hermes)[0]["id"]
+        assert {"model", "session_start"} <= set(saved)
+
+    def test_model_shows_and_changes_who_answers(self, hermes: Hermes) -> None:
+        with ModelServer(Say("one"), Say("two")) as server:
+            hermes.home.mkdir()
+            (hermes.home / "config.yaml").write_text(server.config + "agent: {auto_title: false}\n")
+            told = talk(hermes, "hi", "/model", "/model big-model", "hi again", "/new", "/model")
+            assert [each.body["model"] for each in server.requests] == ["test-model", "big-model"]
+            prompts = {each.messages[0]["content"] for each in server.requests}
+        assert "Model: test-model (custom)\n" in told
+        assert told.count("Model: big-model (custom)") == 2
+        assert len(prompts) == 1
+        assert sessions(hermes)[0]["model"] == "big-model"
+
+    def test_a_model_that_cannot_be_had_changes_nothing(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/model nowhere", "/model")
+        assert "nothing says where it is" in told
+        assert "Model: offline (offline)" in told
+
+    def test_help_names_every_command(self, hermes: Hermes) -> None:
+        told = talk(hermes, "/help")
+        assert all(f"/{name}" in told and command.summary in told for command in COMMANDS for name in command.names)
+
+    def test_quit_with_words_stays(self, hermes: Hermes) -> None:
+        assert "/quit does not understand 'now'" in talk(hermes, "/quit now", "!say still here")
+        assert len(sessions(hermes)) == 1
+
+
+def test_an_unknown_command_names_those_that_are_near() -> None:
+    with pytest.raises(InvalidValue) as raised:
+        find_command("resum")
+    assert "/resume" in raised.value.hint
+
+
+def test_no_two_commands_share_a_name() -> None:
+    names = [name for command in COMMANDS for name in command.names]
+    assert len(names) == len(set(names))
+
+
+def test_an_undone_answer_is_not_shown_when_one_comes_back(hermes: Hermes) -> None:
+    talk(hermes, "!say kept", "!say undone", "/undo")
+    with SessionDB(hermes.database) as db:
+        assert len(db.get_messages(sessions(hermes)[0]["id"], True)) == 4
+    told = talk(hermes, "/resume x", "/history", args=("-c",))
+    assert "kept" in told
+    assert "undone" not in told
