@@ -188,40 +188,6 @@ def fork_inside_a_write(path: Path) -> None:
     say(f"sees {len(db.get_messages(SESSION))}")
 
 
-def fork_under_load(path: Path) -> None:
-    """Fork again and again while threads write and read; every child writes one message."""
-    db = SessionDB(path, write_timeout_s=10)
-    stop = threading.Event()
-    failures: list[BaseException] = []
-
-    def busy(name: str) -> None:
-        try:
-            for number in count():
-                if stop.is_set():
-                    return
-                db.append_message(SESSION, "user", "busy", uid=f"{name}-{number}")
-                db.get_messages(SESSION, limit=3)
-        except StoreError as exc:
-            failures.append(exc)
-
-    threads = [threading.Thread(target=busy, args=(f"thread-{n}",)) for n in range(3)]
-    for thread in threads:
-        thread.start()
-    codes = []
-    for number in range(20):
-        child = os.fork()
-        if child == 0:
-            signal.alarm(10)
-            db.append_message(SESSION, "user", "child", uid=f"child-{number}")
-            os._exit(0)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    stop.set()
-    for thread in threads:
-        thread.join()
-    say(codes.count(0))
-    say(len(failures))
-
-
 def interrupted(path: Path) -> None:
     """Interrupt the main thread at random moments while it and others write; say each uid that was acknowledged."""
     db = SessionDB(path)
@@ -317,7 +283,6 @@ ERRANDS: dict[str, Callable[..., None]] = {
     "fork-and-exit": fork_and_exit,
     "fork-in-a-write": fork_in_a_write,
     "fork-inside-a-write": fork_inside_a_write,
-    "fork-under-load": fork_under_load,
     "close-in-a-signal-handler": close_in_a_signal_handler,
     "interrupted": interrupted,
     "write-in-an-exit-hook": write_in_an_exit_hook,

@@ -14,19 +14,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import apsw
-
 from hermes.state.sqlite.engine import SqliteEngine
+from tests.support.plainsql import flaws
 from tests.support.waiting import LIMIT_S
 
 ROOT = Path(__file__).parents[2]
 
 
 class Child:
-    """A process that does one thing of `child.py` and talks in lines."""
+    """A process that does one thing of `child.py`, or of another module, and talks in lines."""
+
+    module = "tests.fault.child"
 
     def __init__(self, what: str, *arguments: object) -> None:
-        program = [sys.executable, "-m", "tests.fault.child", what, *map(str, arguments)]
+        program = [sys.executable, "-m", self.module, what, *map(str, arguments)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
         self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=ROOT)
         self._pending = b""
@@ -140,9 +141,4 @@ def one_writer_inside(engine: SqliteEngine) -> Iterator[None]:
 
 def assert_sound(path: Path) -> None:
     """The whole file is as SQLite wants it."""
-    connection = apsw.Connection(str(path))
-    try:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
-    finally:
-        connection.close()
+    assert flaws(path) == []

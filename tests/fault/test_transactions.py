@@ -324,18 +324,6 @@ class TestClosing:
             for task in tasks:
                 task.result()
 
-    def test_two_thousand_opens_keep_no_descriptor(self, path: Path) -> None:
-        def open_and_close() -> None:
-            with SessionDB(path) as db:
-                db.get_session(SESSION)
-
-        open_and_close()
-        before, threads = len(os.listdir("/dev/fd")), threading.active_count()
-        for _ in range(2000):
-            open_and_close()
-        assert len(os.listdir("/dev/fd")) == before
-        assert threading.active_count() == threads
-
     def test_failed_opens_keep_no_descriptor(self, tmp_path: Path) -> None:
         path = tmp_path / "not-a-database.db"
         path.write_bytes(b"not a database at all " * 100)

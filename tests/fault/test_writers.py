@@ -105,24 +105,6 @@ def test_threads_of_several_handles_share_one_store(path: Path) -> None:
     assert_sound(path)
 
 
-def test_killed_writer_has_stored_all_that_it_acknowledged(path: Path) -> None:
-    acknowledged: list[str] = []
-    for turn in range(30):
-        with Child("append", path, f"turn{turn}", "forever") as writer:
-            assert writer.line() == "ready"
-            writer.tell()
-            said = [writer.line() for _ in range(1 + 7 * turn % 23)]
-            writer.kill()
-            acknowledged += said + writer.lines()
-    stored = uids(path)
-    assert [uid for uid in stored if uid in set(acknowledged)] == acknowledged
-    # At most the one message that was on its way when the process died.
-    assert len(stored) - len(acknowledged) <= 30
-    assert_sound(path)
-    with SessionDB(path) as db:
-        assert db.message_count(SESSION) == len(stored) == len(db.get_messages(SESSION))
-
-
 def test_survivor_goes_on_when_a_writer_is_killed(path: Path, db: SessionDB) -> None:
     for turn in range(5):
         with Child("append", path, f"turn{turn}", "forever") as writer:
@@ -132,19 +114,6 @@ def test_survivor_goes_on_when_a_writer_is_killed(path: Path, db: SessionDB) -> 
             task = Task(lambda: [db.append_message(SESSION, "user", "survivor") for _ in range(20)])
             writer.kill()
             assert len(task.result()) == 20  # type: ignore[arg-type]
-
-
-def test_foreign_writer_that_takes_three_seconds_is_waited_for(path: Path) -> None:
-    with Child("hold-transaction", path, 3) as foreign, ExitStack() as stack:
-        writers = [stack.enter_context(Child("append", path, f"writer{n}", 5)) for n in range(8)]
-        for writer in writers:
-            assert writer.line() == "ready"
-        assert foreign.line() == "held"
-        for writer in writers:
-            writer.tell()
-        assert [len(writer.lines()) for writer in writers] == [5] * 8
-        assert foreign.line() == "released"
-    assert len(uids(path)) == 40
 
 
 def test_foreign_writer_that_takes_too_long_makes_the_store_busy(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from hermes.state.sqlite import journal
 from hermes.state.sqlite.place import Place
 from hermes_state import SessionDB
+from tests.fault.processes import assert_sound
+from tests.support.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -103,3 +107,23 @@ def test_it_is_said_once(monkeypatch: pytest.MonkeyPatch, path: Path, caplog: py
     assert [record.getMessage() for record in caplog.records].count(
         f"{path} is on nfs4, which other machines may write to: it is kept without a WAL"
     ) == 1
+
+
+def test_what_a_killed_writer_left_half_done_is_undone(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    put_on(monkeypatch, "nfs4")
+    fill(path, "one")
+    # Without room in its cache, SQLite writes to the file before the commit; the journal has what was there.
+    program = """if True:
+        import apsw, os, signal, sys
+        connection = apsw.Connection(sys.argv[1])
+        connection.execute("PRAGMA cache_size = 1").fetchall()
+        connection.execute("BEGIN IMMEDIATE")
+        for number in range(200):
+            connection.execute("UPDATE sessions SET system_prompt = ?", ("x" * 5000 + str(number),)).fetchall()
+        connection.execute("UPDATE messages SET content = 'half done'").fetchall()
+        os.kill(os.getpid(), signal.SIGKILL)"""
+    subprocess.run([sys.executable, "-c", program, str(path)], timeout=LIMIT_S)
+    assert Path(f"{path}-journal").exists()
+    with SessionDB(path) as db:
+        assert [message["content"] for message in db.get_messages("s")] == ["one"]
+    assert_sound(path)

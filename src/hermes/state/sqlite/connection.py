@@ -10,33 +10,19 @@ from urllib.parse import quote
 
 import apsw
 
-from hermes.errors import InvalidValue
+from hermes.state.binding import bind
+from hermes.state.conflicts import OnConflict
 from hermes.state.engine import Columns, Dialect, Values
-from hermes.state.rows import MAX_INTEGER, Stored, encode_text
 from hermes.state.sqlite.journal import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
 
 
-class SqliteDialect:
+class SqliteDialect(OnConflict):
     """SQLite's phrases."""
 
     for_update = ""
     given_uid = "AND uid NOT GLOB '~*'"
-
-    def insert_or_ignore(self, table: str, columns: Columns) -> str:
-        """An INSERT of one row that does nothing when a unique key is taken."""
-        return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_slots(columns)}) ON CONFLICT DO NOTHING"
-
-    def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
-        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
-        changes = [f"{column} = excluded.{column}" for column in columns]
-        changes += [f"{column} = {table}.{column} + excluded.{column}" for column in add]
-        every = [*key, *columns, *add]
-        return (
-            f"INSERT INTO {table} ({', '.join(every)}) VALUES ({_slots(every)}) "
-            f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changes)}"
-        )
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
@@ -50,6 +36,7 @@ class View:
     """A connection as operations see it: values bound by name, every cursor read to its end."""
 
     dialect = DIALECT
+    is_repeat = False
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
@@ -95,6 +82,10 @@ class View:
         self._execute(sql, bind(values)).fetchall()
         return self.connection.changes()
 
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement whose outcome nobody needs to know."""
+        self._execute(sql, bind(values)).fetchall()
+
     def insert(self, sql: str, /, **values: Any) -> int:
         """Execute one INSERT and answer the integer key of the new row."""
         self._execute(sql, bind(values)).fetchall()
@@ -107,26 +98,6 @@ class View:
     def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
         """Execute one statement for each set of values."""
         self.connection.executemany(sql, [bind(values) for values in many]).fetchall()
-
-
-def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values as SQLite can store them; the same mapping when nothing needs to change."""
-    changed: dict[str, Any] = {}
-    for name, value in values.items():
-        kind = type(value)
-        if kind is str:
-            if not (value.isascii() and value.isprintable()) and (stored := encode_text(value)) is not value:
-                changed[name] = stored
-        elif kind is int:
-            if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
-                raise InvalidValue(f"{name} is too large to store: {value}")
-        elif value is None or kind is float or kind is Stored:
-            continue
-        elif isinstance(value, str):
-            changed[name] = encode_text(str.__str__(value))
-        elif not isinstance(value, int | float):
-            raise InvalidValue(f"{name} cannot be of type {kind.__name__}")
-    return {**values, **changed} if changed else values
 
 
 def open_writer(path: Path) -> apsw.Connection:
@@ -162,7 +133,3 @@ def close_leaving(connection: apsw.Connection) -> None:
 def _set_caches(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA cache_size = -16384").fetchall()
     connection.execute("PRAGMA temp_store = memory").fetchall()
-
-
-def _slots(columns: Columns) -> str:
-    return ", ".join(f":{column}" for column in columns)

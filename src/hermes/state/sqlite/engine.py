@@ -7,10 +7,10 @@ import weakref
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from hermes.errors import StoreClosed
-from hermes.state.engine import Index, Keeper, Reading, Transaction
+from hermes.state.engine import Capability, Index, Keeper, Reading, Transaction
 from hermes.state.spool import Spool
 from hermes.state.sqlite import shared
 from hermes.state.sqlite.connection import View
@@ -24,6 +24,7 @@ class SqliteEngine:
     """One opener's handle on a shared file, with its own patience."""
 
     name = "sqlite"
+    capabilities = frozenset({Capability.FILE, Capability.PARTS})
 
     def __init__(self, path: Path, *, read_only: bool = False, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.path = path
@@ -66,6 +67,10 @@ class SqliteEngine:
     def heal_index(self, epoch: int, /) -> None:
         """Have a damaged index rebuilt in the background, unless the file is only read."""
         self._opened().opened().heal_index(epoch)
+
+    def describe(self) -> dict[str, Any]:
+        """Which file it is."""
+        return {"path": str(self.path)}
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""

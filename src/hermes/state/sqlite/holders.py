@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
+from hermes.errors import StoreBusy
 from hermes.state.sqlite.files import beside
 
 _PROCESSES = Path("/proc")
+_flags = re.compile(r"^flags:\s*([0-7]+)$", re.MULTILINE)
 
 
 class Holder(NamedTuple):
@@ -18,7 +21,7 @@ class Holder(NamedTuple):
     pid: int
     command: str
     keeps_the_rules: bool
-    """Whether it also has the lock file open, so it waits for its turn and notices when the file is replaced."""
+    """Whether it only reads, or also has the lock file open: then it notices when the file is replaced."""
 
 
 def holders_of(database: Path) -> list[Holder] | None:
@@ -32,8 +35,20 @@ def holders_of(database: Path) -> list[Holder] | None:
             continue
         opened = _opened_by(process)
         if wanted in opened:
-            found.append(Holder(int(process.name), command_of(int(process.name)), rules in opened))
+            keeps_the_rules = rules in opened or not opened[wanted]
+            found.append(Holder(int(process.name), command_of(int(process.name)), keeps_the_rules))
     return sorted(found)
+
+
+def refuse_strangers(database: Path) -> None:
+    """Raise if a program has a database open that would go on writing to it after it was replaced."""
+    strangers = [each for each in holders_of(database) or () if not each.keeps_the_rules]
+    if strangers:
+        named = ", ".join(f"pid {each.pid} ({each.command})" for each in strangers)
+        raise StoreBusy(
+            f"{database} is open in another program, which would go on with the old file: {named}",
+            hint="end that program and try again; nothing was changed",
+        )
 
 
 def command_of(pid: int) -> str:
@@ -44,13 +59,21 @@ def command_of(pid: int) -> str:
     return ""
 
 
-def _opened_by(process: Path) -> set[tuple[int, int] | None]:
-    """What a process has open; nothing if it has ended or belongs to somebody else."""
-    opened: set[tuple[int, int] | None] = set()
+def _opened_by(process: Path) -> dict[tuple[int, int], bool]:
+    """What a process has open, and whether to write; nothing if it has ended or belongs to somebody else."""
+    opened: dict[tuple[int, int], bool] = {}
     with contextlib.suppress(OSError):
         for descriptor in (process / "fd").iterdir():
-            opened.add(_identity(descriptor))
-    return opened - {None}
+            if (identity := _identity(descriptor)) is not None:
+                opened[identity] = opened.get(identity, False) or _can_write(process / "fdinfo" / descriptor.name)
+    return opened
+
+
+def _can_write(descriptor: Path) -> bool:
+    with contextlib.suppress(OSError):
+        flags = _flags.search(descriptor.read_text())
+        return flags is None or int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    return True
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

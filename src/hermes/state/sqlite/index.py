@@ -19,6 +19,7 @@ from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.expression import EVERYTHING, combined, of_parts, of_scope, of_words
 from hermes.state.sqlite.rebuild import DAMAGE
+from hermes.state.zones import next_zones
 
 STEPS_BETWEEN_LOOKS = 20
 """How often SQLite looks at the clock: FTS5 takes such a step for each page that it reads."""
@@ -80,22 +81,7 @@ class SqliteIndex:
 
     def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
         """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
-        column, order, sign = ("newest", "DESC", "<") if newest_first else ("oldest", "ASC", ">")
-        conditions, values = ["1 = 1"], {"since": scope.since, "until": scope.until}
-        if scope.since is not None:
-            conditions.append("newest >= :since")
-        if scope.until is not None:
-            conditions.append("oldest <= :until")
-        if after is not None:
-            conditions.append(f"({column} {sign} :moment OR ({column} = :moment AND first_id {sign} :first))")
-            values |= {"moment": after.newest if newest_first else after.oldest, "first": after.low}
-        rows = tx.rows(
-            f"""SELECT first_id, last_id, oldest, newest FROM message_times WHERE {" AND ".join(conditions)}
-                ORDER BY {column} {order}, first_id {order} LIMIT :limit""",
-            limit=limit,
-            **values,
-        )
-        return [Zone(*row) for row in rows]
+        return next_zones(tx, scope, after, limit, newest_first=newest_first)
 
 
 def _is_ours(view: View) -> bool:

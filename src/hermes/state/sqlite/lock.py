@@ -10,7 +10,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from hermes.errors import StoreReadOnly, StoreUnavailable
+from hermes.errors import StoreError, StoreReadOnly, StoreUnavailable
 from hermes.state.sqlite.holders import command_of
 
 try:
@@ -28,6 +28,13 @@ class WriterLock:
         self._database = database
         self._fds: tuple[int, int] | None = None
         self._at_gate = False
+
+    def appear(self) -> None:
+        """Have the lock files open, by which others see that this process waits for its turn."""
+        # Whoever may not write finds that out when writing.
+        with contextlib.suppress(StoreError):
+            if fcntl is not None:
+                self._open()
 
     def try_acquire(self) -> bool:
         """Take the lock if nobody has it or waits for it."""

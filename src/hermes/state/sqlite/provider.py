@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from hermes.clock import Clock, system_clock
 from hermes.errors import InvalidValue
@@ -33,11 +34,19 @@ class SQLiteSessionDBProvider(SessionDBProvider):
     ) -> None:
         global _last_init_error
         try:
-            self.db_path = _checked_path(db_path)
-            super().__init__(SqliteEngine(self.db_path, read_only=read_only, write_timeout_s=write_timeout_s), clock)
+            self._is_read, self._write_timeout_s = read_only, write_timeout_s
+            super().__init__(self._open(db_path, None), clock)
         except Exception as exc:
             _last_init_error = f"{type(exc).__name__}: {exc}"
             raise
+
+    def _open(self, dsn: str | os.PathLike[str] | None, pool: Any) -> SqliteEngine:
+        if pool is not None:
+            raise InvalidValue("a file has no pool of connections", hint="initialize it with the path of the file")
+        path = _checked_path(dsn)
+        engine = SqliteEngine(path, read_only=self._is_read, write_timeout_s=self._write_timeout_s)
+        self.db_path = path
+        return engine
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.db_path)!r})"

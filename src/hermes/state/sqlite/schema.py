@@ -18,7 +18,9 @@ from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
 from hermes.state.sqlite.connection import View, open_reader, open_writer
+from hermes.state.sqlite.exchange import settle
 from hermes.state.sqlite.faults import is_busy
+from hermes.state.sqlite.files import JOURNAL, beside
 from hermes.state.sqlite.lock import WriterLock
 
 SCHEMA_VERSION = 11
@@ -110,7 +112,7 @@ def inspect(path: Path) -> Inspection:
         return Inspection(Standing.FRESH, 0)
     connection = open_reader(path)
     try:
-        return _inspect(View(connection), path)
+        return inspect_view(View(connection), path)
     finally:
         connection.close()
 
@@ -127,7 +129,7 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
         connection = open_reader(path, immutable=immutable)
         try:
             view = View(connection)
-            inspection = _inspect(view, path)
+            inspection = inspect_view(view, path)
             if inspection.min_reader > FORMAT:
                 raise StoreTooNew(f"{path} was written by a newer version of Hermes")
             if inspection.standing is Standing.OURS:
@@ -163,9 +165,12 @@ def _prepare_place(path: Path) -> None:
             f"{path} cannot be created: {exc.strerror}",
             hint=f"check that you may write to {path.parent}, or set HERMES_HOME",
         ) from exc
+    if beside(path, JOURNAL).exists():
+        settle(path)  # undoes what a crash left half done, which a reader may not
 
 
-def _inspect(view: View, path: Path) -> Inspection:
+def inspect_view(view: View, path: Path) -> Inspection:
+    """Look at a file that is open."""
     tables = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     if not tables - {"sqlite_sequence"}:
         return Inspection(Standing.FRESH, 0)
@@ -205,7 +210,7 @@ def _bring_up(path: Path) -> None:
         view = View(connection)
         _begin(view)
         # A program that knows nothing of the lock may have been there since the file was inspected.
-        inspection = _inspect(view, path)
+        inspection = inspect_view(view, path)
         if inspection.standing is Standing.UPSTREAM:
             raise StoreBusy(f"another program is changing {path}")
         if inspection.standing is Standing.OLD:
@@ -269,6 +274,7 @@ def _record(view: View) -> None:
 
 
 def _open_current(path: Path, lock: WriterLock) -> Opened:
+    lock.appear()
     connection = open_writer(path)
     view = View(connection)
     mark = fulltext.indexed_upto(view)

@@ -49,7 +49,8 @@ class Store:
         self._backfill: threading.Thread | None = None
         self._backfill_lock = threading.Lock()
         self._closing = False
-        self._identity: tuple[int, int] | None = None
+        # Before the file is opened: one that is replaced meanwhile must not be taken for the one that is open.
+        self._identity = _identity_of(path)
         self._damage: StoreCorrupt | None = None
         self._damage_until = 0.0
         self._log = Path(f"{path}-wal")
@@ -75,7 +76,7 @@ class Store:
                     self._start_backfill(self._index_backlog)
             else:
                 self.readers = Readers(schema.reader_factory(path))
-            self._identity = _identity_of(path)
+            self._identity = self._identity or _identity_of(path)
         except apsw.Error as exc:
             raise self.translate(exc) from exc
         except OSError as exc:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import time
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,36 +15,20 @@ from hermes.state.kinds import ChildKind, first_of_chain, is_listed, kind_from_m
 from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.brokentext import decoded, unread
-from hermes.state.sqlite.connection import View, open_reader
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.copying import copy_database
+from hermes.state.sqlite.files import beside, remove, stamped
 
 FTS_TABLES = fulltext.TABLES
 
 
 def back_up(path: Path, version: int) -> Path:
     """Copy a database while its writer waits; the copy counts only when it is complete and on disk."""
-    target = Path(f"{path}.pre-{version}-{time.strftime('%Y%m%d_%H%M%S')}")
-    number = 1
-    while target.exists():
-        number += 1
-        target = Path(f"{path}.pre-{version}-{time.strftime('%Y%m%d_%H%M%S')}-{number}")
-    for left_over in path.parent.glob(f"{path.name}.pre-*.partial"):
-        Path(f"{left_over}-journal").unlink(missing_ok=True)
-        left_over.unlink()  # of a process that died; the writer lock says that no other is at it
-    partial = Path(f"{target}.partial")
-    os.close(os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
-    source, copy = open_reader(path), apsw.Connection(str(partial))
-    try:
-        with copy.backup("main", source, "main") as backup:
-            while not backup.done:
-                backup.step(10_000)
-    except BaseException:
-        copy.close()
-        for left_over in (partial, Path(f"{partial}-journal")):
-            left_over.unlink(missing_ok=True)
-        raise
-    finally:
-        source.close()
-    copy.close()
+    for left_over in path.parent.glob(f"{escape(path.name)}.pre-*.partial"):
+        remove(left_over)  # of a process that died; the writer lock says that no other is at it
+    target = stamped(path, f"pre-{version}")
+    partial = beside(target, ".partial")
+    copy_database(path, partial)
     partial.replace(target)
     sync_directory(target.parent)
     return target

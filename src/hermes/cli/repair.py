@@ -1,0 +1,177 @@
+"""`hermes sessions repair`: what of a damaged database can be saved, and saving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from hermes.cli.confirm import YES, confirm
+from hermes.cli.failures import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.store import read_config
+from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.verify import sqlite_file
+from hermes.state.sqlite.repair import Condition, Outcome
+from hermes.state.sqlite.repair import check as check_file
+from hermes.state.sqlite.repair import repair as repair_file
+from hermes.state.sqlite.salvage import Salvaged
+
+SCHEMA = "hermes.repair/1"
+MOST_LINES = 5
+"""Of what there may be much of, a person is shown so many."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessions repair --check
+  hermes sessions repair
+  hermes sessions repair --yes --json | jq .item.salvaged.messages""",
+)
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; end with 1 if something is damaged.")
+@YES
+@AS_JSON
+@click.pass_context
+def repair(context: click.Context, only_check: bool, is_sure: bool, as_json: bool) -> None:
+    """Save what can be read of a damaged database.
+
+    Every row that can be read goes into a new file with new indexes. That is checked, and then takes the place of the
+    damaged one, which is kept. Programs of Hermes that are running go on with the new file. A database that is healthy
+    is left as it is.
+    """
+    config = read_config(as_json=as_json)
+    database, patience_s = sqlite_file(config, must_be_there=True), config.sessiondb.write_timeout_s
+    was_shown = False
+    with ExitStack() as shown:
+        report = shown.enter_context(progress())
+
+        def agree(outcome: Outcome) -> bool:
+            nonlocal was_shown
+            shown.close()
+            if not as_json:
+                write("\n".join(lines_of(outcome)))
+                was_shown = True
+            return confirm("Put what can be saved in its place? The damaged file is kept.", is_sure=False)
+
+        if only_check:
+            outcome = check_file(database, timeout_s=patience_s, report=report)
+        else:
+            outcome = repair_file(database, agree=None if is_sure else agree, timeout_s=patience_s, report=report)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item_of(outcome)})
+    elif not was_shown:
+        write("\n".join(lines_of(outcome)))
+    for line in () if as_json else remarks(outcome, was_offered=not only_check):
+        talk(line)
+    if outcome.condition is Condition.DAMAGED:
+        context.exit(FAILED)
+
+
+def item_of(outcome: Outcome) -> dict[str, Any]:
+    """What was found and done, as JSON tells of it."""
+    return {
+        "path": str(outcome.path),
+        "condition": str(outcome.condition),
+        "damage": list(outcome.damage),
+        "problems": list(outcome.problems),
+        "salvaged": salvaged_item(outcome.salvaged) if outcome.salvaged else None,
+        "kept_as": str(outcome.kept_as) if outcome.kept_as else None,
+        "spooled": outcome.waiting,
+    }
+
+
+def salvaged_item(salvaged: Salvaged) -> dict[str, Any]:
+    """What was salvaged, as JSON tells of it."""
+    sessions, messages = salvaged.rows["sessions"], salvaged.rows["messages"]
+    return {
+        "sessions": salvaged.sessions,
+        "sessions_from_table": sessions.kept,
+        "sessions_stray": sessions.stray,
+        "sessions_from_indexes": salvaged.sessions_rebuilt,
+        "sessions_from_messages": salvaged.sessions_made,
+        "messages": salvaged.messages,
+        "messages_from_table": messages.kept,
+        "messages_stray": messages.stray,
+        "messages_cut": messages.cut,
+        "messages_lost": salvaged.lost_messages,
+        "incomplete_sessions": [{"id": each, "lost": lost} for each, lost in salvaged.incomplete.items()],
+        "titles_changed": salvaged.titles_changed,
+        "other_rows": {
+            name: tally.count for name, tally in salvaged.rows.items() if name not in ("sessions", "messages")
+        },
+        "left_out": salvaged.left_out,
+        "pages": salvaged.pages,
+        "pages_damaged": salvaged.pages_damaged,
+    }
+
+
+def lines_of(outcome: Outcome) -> list[str]:
+    """What was found, for a person."""
+    if outcome.condition is Condition.HEALTHY:
+        lines = [f"{outcome.path} is healthy."]
+    elif outcome.condition is Condition.EMPTY:
+        lines = [f"{outcome.path} is empty: nothing is stored in it."]
+    else:
+        assert outcome.salvaged is not None
+        lines = [f"{outcome.path} {_verb(outcome)} damaged: {', '.join(outcome.damage)}"]
+        lines += [f"  {problem}" for problem in _some(outcome.problems)]
+        lines += _saved(outcome.salvaged, "Saved" if outcome.condition is Condition.REPAIRED else "Can be saved")
+        lines += _lost(outcome.salvaged)
+    return [printable(line) for line in lines]
+
+
+def remarks(outcome: Outcome, *, was_offered: bool) -> list[str]:
+    """What the person should know beyond what was found."""
+    lines = []
+    if outcome.kept_as is not None:
+        lines.append(f"Repaired. The damaged file is kept as {outcome.kept_as}; remove it when nothing is missing.")
+    elif outcome.condition is Condition.DAMAGED:
+        lines.append("Nothing was changed." if was_offered else "`hermes sessions repair` saves it.")
+    if outcome.waiting:
+        lines.append(
+            f"{counted(outcome.waiting, 'message')} could not be stored before; the next program to open it does that."
+        )
+    return lines
+
+
+def _verb(outcome: Outcome) -> str:
+    return "was" if outcome.condition is Condition.REPAIRED else "is"
+
+
+def _saved(salvaged: Salvaged, how: str) -> Iterator[str]:
+    sessions, messages = salvaged.rows["sessions"], salvaged.rows["messages"]
+    yield f"{how}: {counted(salvaged.sessions, 'session')}, {counted(salvaged.messages, 'message')}"
+    stray = [
+        counted(tally.stray, noun) for tally, noun in ((sessions, "session"), (messages, "message")) if tally.stray
+    ]
+    if stray:
+        yield f"  {' and '.join(stray)} found on pages that nothing leads to any more"
+    if salvaged.sessions_rebuilt:
+        yield f"  {counted(salvaged.sessions_rebuilt, 'session')} put together from indexes, without what those lack"
+    if salvaged.sessions_made:
+        yield f"  {counted(salvaged.sessions_made, 'session')} known by their messages only, with the source unknown"
+    if messages.cut:
+        yield f"  {counted(messages.cut, 'message')} not to be read to the end"
+    if salvaged.titles_changed:
+        yield f"  {counted(salvaged.titles_changed, 'title')} taken twice, and numbered"
+    if salvaged.left_out:
+        yield f"  without the tables {', '.join(salvaged.left_out)}"
+
+
+def _lost(salvaged: Salvaged) -> Iterator[str]:
+    if salvaged.pages_damaged:
+        yield f"Unreadable: {salvaged.pages_damaged} of {counted(salvaged.pages, 'page')}"
+    if salvaged.lost_messages:
+        yield f"Lost: {counted(salvaged.lost_messages, 'message')}, as far as is known"
+        yield from _some([f"  {count} of session {each}" for each, count in salvaged.incomplete.items()])
+    else:
+        yield "Lost: no message, as far as is known"
+
+
+def _some(lines: list[str] | tuple[str, ...]) -> list[str]:
+    more = len(lines) - MOST_LINES
+    return [*lines[:MOST_LINES], *([f"  and {more} more"] if more > 0 else [])]

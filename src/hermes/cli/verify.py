@@ -1,0 +1,106 @@
+"""`hermes sessions verify`: whether the database, or a backup of it, is whole."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hermes.cli.failures import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.store import database_file, read_config
+from hermes.cli.terminal import counted, megabytes, printable, write, write_json
+from hermes.cli.times import ago
+from hermes.config import Config
+from hermes.errors import ConfigError, NotFound, StoreUnavailable
+from hermes.state.sqlite.files import bytes_of, real_file
+from hermes.state.sqlite.verify import Depth, Finding, Verdict
+from hermes.state.sqlite.verify import verify as verify_file
+
+SCHEMA = "hermes.verified/1"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessions verify
+  hermes sessions verify ~/.hermes/backups/state-20261116_021530.db --quick""",
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="Look at every page, but do not compare what is in them.")
+@AS_JSON
+def verify(file: Path | None, quick: bool, as_json: bool) -> None:
+    """Check that the database, or a backup of it, is whole.
+
+    Everything is read and nothing is changed; others can read and write meanwhile. Ends with 1 if something is wrong,
+    and says what to do.
+    """
+    config = read_config(as_json=as_json)
+    database = sqlite_file(config, must_be_there=file is None)
+    path = database if file is None else file.absolute()
+    is_backup = real_file(path) != real_file(database)
+    with progress() as report:
+        verdict = verify_file(path, Depth.QUICK if quick else Depth.FULL, is_backup=is_backup, report=report)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item_of(verdict) | {"good": not verdict.findings, "quick": quick}})
+    else:
+        write("\n".join(lines_of(verdict, now=time.time())))
+    if verdict.findings:
+        click.get_current_context().exit(FAILED)
+
+
+def sqlite_file(config: Config, *, must_be_there: bool) -> Path:
+    """The database file of the configured store."""
+    if config.sessiondb.provider != "sqlite":
+        raise ConfigError(f"a {config.sessiondb.provider} database is looked after with its own tools")
+    path = database_file(config)
+    if must_be_there:
+        try:
+            path.stat()
+        except FileNotFoundError:
+            raise NotFound(f"there is no database {path}", hint="check HERMES_HOME and sessiondb.path") from None
+        except OSError as error:
+            raise StoreUnavailable(f"the database {path} cannot be reached: {error.strerror}") from error
+    return path
+
+
+def item_of(verdict: Verdict) -> dict[str, Any]:
+    """What was found in a file, as JSON tells of it."""
+    inspection, contents = verdict.inspection, verdict.contents
+    return {
+        "path": str(verdict.path),
+        "size_bytes": bytes_of(verdict.path),
+        "standing": str(inspection.standing) if inspection else None,
+        "schema_version": inspection.version if inspection else None,
+        "sessions": contents.sessions if contents else None,
+        "messages": contents.messages if contents else None,
+        "newest_message": contents.newest if contents else None,
+        "findings": [finding_item(each) for each in verdict.findings],
+    }
+
+
+def finding_item(finding: Finding) -> dict[str, str]:
+    """Something that is wrong, as JSON tells of it."""
+    return {"code": finding.code, "kind": str(finding.kind), "message": finding.message, "hint": finding.hint}
+
+
+def lines_of(verdict: Verdict, *, now: float) -> list[str]:
+    """What was found in a file, for a person."""
+    lines = [f"{verdict.path}: {'not good' if verdict.findings else 'good'}"]
+    facts = [megabytes(bytes_of(verdict.path))]
+    if verdict.contents is not None:
+        facts = [
+            counted(verdict.contents.sessions, "session"),
+            counted(verdict.contents.messages, "message"),
+            f"the newest {ago(verdict.contents.newest, now)}",
+            *facts,
+        ]
+    if verdict.inspection is not None and verdict.inspection.version:
+        facts.append(f"schema {verdict.inspection.version}")
+    lines.append(f"  {', '.join(facts)}")
+    for finding in verdict.findings:
+        lines += [f"- {finding.message}", f"  {finding.hint}"]
+    return [printable(line) for line in lines]

@@ -1,0 +1,216 @@
+"""The file: whether it is there, whose it is, who may read it, and where it lies."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+from hermes.state.checkup import Outcome, error, note, ok, warning
+from hermes.state.sqlite import schema
+from hermes.state.sqlite.checks.subject import REPAIR, SEE_TO_IT, Subject
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of
+from hermes.state.sqlite.place import place_of
+from hermes.state.sqlite.schema import FORMAT, LEDGER, Inspection, Standing
+
+FILES = ("", LOG, SHARED_MEMORY, JOURNAL, ".lock", ".gate", ".spool")
+OTHERS = 0o077
+
+_HEADER_MODE, _WAL = 18, 2
+"""Where a file says how it is to be read, and what it says if it has a WAL."""
+
+
+def presence(subject: Subject) -> Outcome:
+    """Whether there is a file, and something in it."""
+    path, file = subject.path, subject.file
+    link = os.readlink(path) if os.path.islink(path) else None
+    named = f"{path} (a link to {link})" if link else f"{path}"
+    try:
+        status = file.stat()
+    except FileNotFoundError:
+        if link is not None:
+            return error(
+                f"{path} is a link to {link}, which does not exist",
+                f"bring back what it leads to (is a disk not mounted?), or remove it: {_command('rm', path)}",
+                path=str(path),
+                link=link,
+            )
+        return ok(f"{path}: nothing is stored yet", path=str(path), link=None, bytes=None)
+    except OSError as exc:
+        return error(
+            f"{path} cannot be reached: {exc.strerror}",
+            f"check who may enter {path.parent} and the directories above it",
+            path=str(path),
+            link=link,
+        )
+    seen = {"path": str(path), "link": link, "bytes": status.st_size}
+    if not stat.S_ISREG(status.st_mode):
+        what = "a directory" if stat.S_ISDIR(status.st_mode) else "neither a file nor a directory"
+        return error(f"{named} is {what}", "move it away, or set sessiondb.path to a file", **seen)
+    if status.st_size == 0 and bytes_of(beside(file, LOG)):
+        return error(
+            f"{named} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
+            f"open it with nothing, or SQLite removes the log; copy both to a safe place first. Then: {REPAIR}",
+            **seen,
+        )
+    if status.st_size == 0:
+        return ok(f"{named} is empty: nothing is stored yet", **seen)
+    return ok(named, **seen)
+
+
+def has_content(subject: Subject) -> bool:
+    """Whether there is a file that can be opened without harm: of an empty one SQLite would remove the log."""
+    return os.path.isfile(subject.file) and bytes_of(subject.file) > 0
+
+
+def belonging(subject: Subject, view: View) -> Outcome:
+    """Whose tables it has, and of which version."""
+    inspection = schema.inspect_view(view, subject.path)
+    ledger = [name for (name,) in view.rows("SELECT name FROM hermes_ledger ORDER BY name")] if _is_ours(view) else []
+    seen = {
+        "standing": str(inspection.standing),
+        "schema_version": inspection.version,
+        "ledger": ledger,
+        "min_reader": inspection.min_reader,
+        "min_writer": inspection.min_writer,
+        "format": FORMAT,
+    }
+    outcome = _belonging(inspection, subject.path, [name for name in ledger if name not in LEDGER])
+    return Outcome(outcome.status, outcome.summary, outcome.remedy, seen)
+
+
+def _belonging(inspection: Inspection, path: Path, unknown: list[str]) -> Outcome:
+    version = f"schema {inspection.version}"
+    if inspection.min_reader > FORMAT:
+        return error("a newer version of Hermes made it, and this one cannot read it", "update Hermes")
+    if inspection.min_writer > FORMAT:
+        return error("a newer version of Hermes made it, and this one can only read it", "update Hermes")
+    match inspection.standing:
+        case Standing.FRESH:
+            return ok("it has no tables yet")
+        case Standing.CURRENT if unknown:
+            return note(
+                f"{version}, with additions of a newer version: {', '.join(unknown)}", "update Hermes when you can"
+            )
+        case Standing.CURRENT:
+            return ok(f"{version}, ours")
+        case Standing.OURS:
+            return note(f"{version}, ours, and something is to be brought up to date", SEE_TO_IT)
+        case Standing.OLD:
+            return note(f"{version}, older than this program; it is brought up after a copy is made", SEE_TO_IT)
+        case Standing.UPSTREAM:
+            return warning(
+                f"{version} of another program: it is only read, and nothing can be stored",
+                "keep it for that program and have a file of your own (sessiondb.path, or HERMES_HOME), "
+                f"then bring its sessions over: {import_command(path)}",
+            )
+
+
+def import_command(path: Path) -> str:
+    """What brings the sessions of another file into the configured one."""
+    code = f"from hermes.state.provider import open_session_db as o; print(o().import_database({str(path)!r}))"
+    return _command(sys.executable, "-c", code)
+
+
+def is_ours(subject: Subject, view: View) -> bool:
+    """Whether its tables are those that the other checks know."""
+    inspection = schema.inspect_view(view, subject.path)
+    return inspection.standing in (Standing.CURRENT, Standing.OURS) and inspection.min_reader <= FORMAT
+
+
+def put_right(subject: Subject, view: View) -> str:
+    """What puts right what contradicts the messages; a repair looks for that in files that are up to date."""
+    standing = schema.inspect_view(view, subject.path).standing
+    if standing is Standing.UPSTREAM:
+        return f"repair it with its own program, or bring over what can be read: {import_command(subject.path)}"
+    first = "" if standing is Standing.CURRENT else "`hermes sessions optimize --no-vacuum`, then "
+    return f"{first}`hermes sessions repair` puts it right, and keeps the file as it is now"
+
+
+def save(subject: Subject, view: View) -> str:
+    """What saves the rows of a damaged file."""
+    if schema.inspect_view(view, subject.path).standing is Standing.UPSTREAM:
+        return put_right(subject, view)
+    return f"keep it and all that lies beside it; {REPAIR}"
+
+
+def permissions(subject: Subject) -> Outcome:
+    """Whether only its owner may read it, and whether that is you."""
+    if os.name != "posix":
+        return note("this system keeps no modes of files")
+    files = [beside(subject.file, suffix) for suffix in FILES]
+    status = {file: file.stat() for file in files if file.exists()}
+    modes = {str(file): f"{stat.S_IMODE(each.st_mode):04o}" for file, each in status.items()}
+    of_others = [file for file, each in status.items() if each.st_uid != os.geteuid()] if os.geteuid() else []
+    if of_others:
+        return warning(
+            f"{_names(of_others)}: somebody else's, which keeps this program from writing",
+            f"as that person or as root: {_command('chown', f'{os.geteuid()}', *of_others)}",
+            modes=modes,
+        )
+    open_files = [file for file, each in status.items() if each.st_mode & OTHERS]
+    if open_files:
+        return warning(
+            f"others may read or write {_names(open_files)}", _command("chmod", "600", *open_files), modes=modes
+        )
+    return ok("only you may read it" if status else "there is nothing to read yet", modes=modes)
+
+
+def place(subject: Subject) -> Outcome:
+    """Which file system it is on."""
+    found = place_of(subject.file)
+    seen = {"kind": found.kind, "mount_point": found.point, "shared": found.is_shared}
+    if not found.kind:
+        return note("the system does not say which file system it is on", **seen)
+    if found.is_shared:
+        return note(
+            f"on {found.kind} ({found.point}), which other machines or a host may write to: no log can be shared there",
+            "a local disk is faster and safer: set sessiondb.path or HERMES_HOME to a place on one",
+            **seen,
+        )
+    return ok(f"on {found.kind} ({found.point})", **seen)
+
+
+def journal(subject: Subject, view: View) -> Outcome:
+    """Whether its journal is the one that fits its file system."""
+    has_log = keeps_log(view)
+    is_shared = place_of(subject.file).is_shared
+    seen = {"mode": "wal" if has_log else "rollback", "fits": has_log != is_shared}
+    if has_log and bytes_of(beside(subject.file, LOG)) and view.value("PRAGMA journal_mode") != "wal":
+        return warning(
+            "its log cannot be read from here, so what is only in it was not looked at",
+            f"look as somebody who may write to {subject.file.parent}",
+            **seen,
+        )
+    if has_log and is_shared:
+        return error(
+            "it has a write-ahead log on a file system on which no memory can be shared",
+            "end all programs that have it open; the next one to open it for writing goes on without a log",
+            **seen,
+        )
+    if is_shared:
+        return ok("without a write-ahead log, as its file system wants it", **seen)
+    if not has_log:
+        return note("without a write-ahead log, so readers and writers wait for each other", SEE_TO_IT, **seen)
+    return ok("with a write-ahead log", **seen)
+
+
+def keeps_log(view: View) -> bool:
+    """Whether a file says of itself that it has a write-ahead log."""
+    _, said = view.connection.read("main", 0, _HEADER_MODE, 1)
+    return said[0] == _WAL
+
+
+def _is_ours(view: View) -> bool:
+    return view.value("SELECT 1 FROM sqlite_schema WHERE name = 'hermes_ledger'") is not None
+
+
+def _names(files: list[Path]) -> str:
+    return ", ".join(file.name for file in files)
+
+
+def _command(*words: str | Path) -> str:
+    return shlex.join(map(str, words))

@@ -1,0 +1,92 @@
+"""Integrity: whether what is in the file can be read and agrees with itself."""
+
+from __future__ import annotations
+
+import apsw
+
+from hermes.state.checkup import Outcome, error, note, ok, several, warning
+from hermes.state.engine import OutOfTime
+from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.checks import file
+from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.files import LOG, beside, bytes_of
+
+READING_S = 0.25
+FIRST = ("sqlite_schema", "sessions", "messages")
+"""Where damage is worst; this is looked at before anything else."""
+
+
+def integrity(subject: Subject, view: View) -> Outcome:
+    """Whether SQLite finds anything wrong: in all of the file, or table by table for as long as there is time."""
+    is_deep, is_ours = subject.watch.is_deep, file.is_ours(subject, view)
+    tables = _tables(view, with_index=is_ours)
+    flaws = {"end": "the last page is not complete"} if _is_cut_off(subject, view) else {}
+    done = 0
+    try:
+        with subject.watch.limit(view, READING_S):
+            whole = _first_flaw(view, "integrity_check") if is_deep and is_ours else None
+            if whole is not None or not (is_deep and is_ours):
+                for table in tables:
+                    if flaw := _flaw_of_table(view, "integrity_check" if is_deep else "quick_check", table):
+                        flaws[table] = flaw
+                    done += 1
+            if whole is not None and not flaws:
+                flaws["pages"] = whole
+    except OutOfTime:
+        if not flaws:
+            return note(
+                f"nothing wrong in {done} of {several(len(tables), 'table')}, all that {READING_S:g} s were enough for",
+                LOOK_DEEPER,
+                tables=len(tables),
+                tables_checked=done,
+                flaws=flaws,
+            )
+    if flaws:
+        return _damaged(subject, view, flaws)
+    return ok(
+        f"nothing wrong in {several(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
+    )
+
+
+def _is_cut_off(subject: Subject, view: View) -> bool:
+    """Whether the file ends inside of a page, where SQLite sees zeros; a log would have the rest."""
+    expected = int(view.value("PRAGMA page_count")) * int(view.value("PRAGMA page_size"))
+    return bytes_of(subject.file) < expected and not bytes_of(beside(subject.file, LOG))
+
+
+def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> Outcome:
+    what, first = ", ".join(flaws), next(iter(flaws.values()))
+    if all(table.startswith(fulltext.TABLES) for table in flaws):
+        return warning(
+            f"the search index is damaged ({first}); every message is there, but not every one may be found",
+            file.put_right(subject, view),
+            flaws=flaws,
+        )
+    return error(f"the file is damaged: {what} ({first})", file.save(subject, view), flaws=flaws)
+
+
+def _tables(view: View, *, with_index: bool) -> list[str]:
+    """Every table, with the full-text indexes, which take longest, last.
+
+    Those of other programs hold the text too, and SQLite calls them damaged if there is a NUL in it.
+    """
+    found = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    found -= {*FIRST, *(() if with_index else fulltext.TABLES)}
+    return [*FIRST, *sorted(found, key=lambda name: (name.startswith(fulltext.TABLES), name in fulltext.TABLES, name))]
+
+
+def _flaw_of_table(view: View, pragma: str, table: str) -> str | None:
+    quoted = table.replace('"', '""')
+    try:
+        return _first_flaw(view, f'{pragma}("{quoted}")')
+    except apsw.SQLError as exc:
+        # An index that cannot even be opened is damaged; a table of a kind that only another program knows is not.
+        return str(exc) if table in fulltext.TABLES else None
+
+
+def _first_flaw(view: View, pragma: str) -> str | None:
+    try:
+        return next((str(row[0]) for row in view.rows(f"PRAGMA {pragma}") if row[0] != "ok"), None)
+    except (apsw.CorruptError, apsw.NoMemError) as exc:
+        return str(exc)

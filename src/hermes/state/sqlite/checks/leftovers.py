@@ -1,0 +1,112 @@
+"""Leftovers: what waits to be stored, what was kept of the file, and what a crash left lying."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.state.checkup import Outcome, note, ok, several, sized, some, warning
+from hermes.state.spool import Spool
+from hermes.state.sqlite.checks.subject import Subject
+from hermes.state.sqlite.files import beside, bytes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Files that stay beside a database, and when they may go."""
+
+    begins: str
+    ends: str
+    removable: str
+
+
+KINDS = {
+    "unfinished copies": Kind(".", ".partial", "unless a backup, a restore or an upgrade is running"),
+    "logs of replaced files": Kind(
+        ".left-", "-wal", "when nothing is missing that was said last before the replacement"
+    ),
+    "damaged files": Kind(".damaged-", "", "when nothing is missing after the repair"),
+    "repaired files": Kind(".repaired-", "", "unless a repair is running"),
+    "replaced files": Kind(".replaced-", "", "when nothing is missing after the restore"),
+    "copies from before an upgrade": Kind(".pre-", "", "when nothing is missing after the upgrade"),
+}
+
+
+def spool(subject: Subject) -> Outcome:
+    """How many messages wait to be stored."""
+    waiting = Spool(beside(subject.file, ".spool"))
+    unreadable = beside(waiting.path, ".unreadable")
+    count, aside = waiting.waiting(), bytes_of(unreadable)
+    seen = {"path": str(waiting.path), "messages": count, "bytes": bytes_of(waiting.path), "unreadable_bytes": aside}
+    if count:
+        return warning(
+            f"{several(count, 'message')} in {waiting.path} could not be stored yet",
+            "put right what is wrong with the file; the next program that opens it for writing stores them, "
+            "such as `hermes sessions optimize`",
+            **seen,
+        )
+    if not waiting.is_empty():
+        return warning(f"{waiting.path} cannot be read", "look into it: each line is a message, as JSON", **seen)
+    if aside:
+        return warning(
+            f"lines of messages that could not be read are in {unreadable}", "look into it, then remove it", **seen
+        )
+    return ok("no message waits to be stored", **seen)
+
+
+def leftovers(subject: Subject) -> Outcome:
+    """What lies beside the file and may be removed."""
+    found: dict[str, list[Path]] = {}
+    for file in _files_in(subject.file.parent):
+        kind = _kind_of(file.name, subject.file.name)
+        if kind is not None:
+            found.setdefault(kind, []).append(file)
+    if not found:
+        return ok("nothing lies beside it that could be removed", files={})
+    size = sum(bytes_of(file) for files in found.values() for file in files)
+    names = [file.name for files in found.values() for file in files]
+    return note(
+        f"{sized(size)} in files that were kept or left: {some(names)}",
+        "; ".join(f"{kind} may be removed by hand {KINDS[kind].removable}" for kind in found),
+        bytes=size,
+        files={kind: [str(file) for file in files] for kind, files in found.items()},
+    )
+
+
+def backups(subject: Subject) -> Outcome:
+    """How many backups there are, and how old the newest is."""
+    files = [file for file in _files_in(subject.backups) if file.suffix == ".db"]
+    seen = {"directory": str(subject.backups), "files": len(files), "bytes": sum(map(bytes_of, files))}
+    if not files and not bytes_of(subject.file):
+        return ok("nothing is stored that could be backed up", **seen, newest=None)
+    if not files:
+        return note(
+            f"there is no backup in {subject.backups}", "`hermes sessions backup` makes one", **seen, newest=None
+        )
+    newest = max(file.stat().st_mtime for file in files)
+    days = max(0, int((subject.now - newest) // 86_400))
+    age = f"{several(days, 'day')} ago" if days else "less than a day ago"
+    return ok(
+        f"{several(len(files), 'backup')} with {sized(int(str(seen['bytes'])))}, the newest made {age}",
+        **seen,
+        newest=newest,
+    )
+
+
+def _files_in(directory: Path) -> list[Path]:
+    """The files of a directory, which may not have been made yet."""
+    try:
+        return sorted(Path(each.path) for each in os.scandir(directory) if each.is_file())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _kind_of(name: str, database: str) -> str | None:
+    if not name.startswith(database):
+        return None
+    rest = name.removeprefix(database)
+    for kind, each in KINDS.items():
+        if rest.startswith(each.begins) and rest.endswith(each.ends):
+            return kind
+    return None

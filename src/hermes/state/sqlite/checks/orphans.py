@@ -1,0 +1,85 @@
+"""Orphans: messages without a session, and sessions without the one they came from."""
+
+from __future__ import annotations
+
+import shlex
+
+from hermes.state.checkup import Outcome, note, ok, several, some, warning
+from hermes.state.engine import OutOfTime
+from hermes.state.sqlite.checks.file import put_right
+from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
+from hermes.state.sqlite.connection import View
+
+LOOKING_S = 0.1
+LISTED = 20
+"""More ids than this help nobody."""
+
+_NAMED_BY_MESSAGES = """
+    WITH RECURSIVE named(id) AS (
+        SELECT MAX(session_id) FROM messages
+        UNION ALL
+        SELECT (SELECT MAX(session_id) FROM messages WHERE session_id < named.id) FROM named WHERE named.id IS NOT NULL)
+    SELECT named.id, EXISTS (SELECT 1 FROM sessions s WHERE s.id = named.id) FROM named WHERE named.id IS NOT NULL"""
+"""Every session that a message names, each found with one step along an index."""
+
+_PARENT_MISSING = """
+    SELECT s.id FROM sessions s WHERE s.parent_session_id >= ''
+    AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.id = s.parent_session_id)"""
+"""Asked for so, it walks the index of parents; for those that are not NULL, it would read every session."""
+
+_DELEGATES_ALONE = """
+    SELECT id FROM sessions WHERE listed = 0 AND child_kind = 'delegate' AND +parent_session_id IS NULL"""
+"""The plus keeps it from looking through all that have no parent, which are most."""
+
+
+def messages(subject: Subject, view: View) -> Outcome:
+    """Whether every message belongs to a session."""
+    missing: list[str] = []
+    checked, is_complete = 0, True
+    try:
+        with subject.watch.limit(view, LOOKING_S):
+            for session_id, is_there in view.connection.execute(_NAMED_BY_MESSAGES):
+                checked += 1
+                if not is_there:
+                    missing.append(session_id)
+    except OutOfTime:
+        is_complete = False
+    seen = {"sessions_checked": checked, "missing_sessions": missing[:LISTED]}
+    if missing:
+        return warning(f"messages of sessions that do not exist: {some(missing)}", put_right(subject, view), **seen)
+    if not is_complete:
+        return note(f"no orphan among the messages of {several(checked, 'session')}", LOOK_DEEPER, **seen)
+    return ok("every message belongs to a session", **seen)
+
+
+def sessions(subject: Subject, view: View) -> Outcome:
+    """Whether every session that came from another still has that one."""
+    try:
+        with subject.watch.limit(view, LOOKING_S):
+            cut_off = sorted(name for (name,) in view.rows(_PARENT_MISSING))
+            delegates = sorted(name for (name,) in view.rows(_DELEGATES_ALONE))
+    except OutOfTime:
+        return note(f"{LOOKING_S:g} s were not enough to look for the parent of each session", LOOK_DEEPER)
+    seen = {"cut_off": cut_off[:LISTED], "delegates": delegates[:LISTED]}
+    if cut_off:
+        return warning(f"sessions whose parent does not exist: {some(cut_off)}", put_right(subject, view), **seen)
+    if delegates:
+        return note(
+            f"sessions of agents, of which the one they worked for is gone; no list shows them: {some(delegates)}",
+            f"{shlex.join(['hermes', 'sessions', 'delete', *delegates[:LISTED]])}",
+            **seen,
+        )
+    return ok("every session has its parent", **seen)
+
+
+def pending(_: Subject, view: View) -> Outcome:
+    """How many imported sessions wait for their parent."""
+    parents = [name for (name,) in view.rows("SELECT DISTINCT parent_session_id FROM pending_links ORDER BY 1")]
+    seen = {"parents": parents[:LISTED]}
+    if parents:
+        return note(
+            f"imported sessions wait for their parents: {some(parents)}",
+            "import those too; until then the sessions stand for themselves",
+            **seen,
+        )
+    return ok("no imported session waits for its parent", **seen)

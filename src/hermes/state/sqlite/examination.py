@@ -1,0 +1,99 @@
+"""What is wrong with a copy of a database, whose it is, and whether anything can be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hermes.errors import NotADatabase, StoreCorrupt, StoreError, StoreTooNew
+from hermes.state.engine import Report
+from hermes.state.sqlite import schema
+from hermes.state.sqlite.files import bytes_of
+from hermes.state.sqlite.salvage import Salvaged
+from hermes.state.sqlite.verify import Depth, Finding, Kind, verify
+from hermes.state.sqlite.wreck import NEEDED, OURS, Wreck
+
+OF_INDEX = frozenset(("index", "index_parity"))
+NOT_READ = "orphan_rows"
+"""Rows of other tables that belong to no session: nothing reads them, and they may be another program's."""
+KINDS = ("header", "schema", "data", "log", "index", "counts")
+"""What of a file may be damaged, the worst first."""
+
+_CHUNK = 1 << 20
+
+
+def findings_of(copy: Path, wreck: Wreck, unreadable: int, report: Report | None) -> list[Finding]:
+    """Everything that is wrong with a copy, of which so many bytes could not be read from the disk."""
+    if not bytes_of(copy):
+        return [_damage("cut_off", "it is empty, but its log is not")]
+    try:
+        verdict = verify(copy, Depth.FULL, report=report)
+        found = [finding for finding in verdict.findings if finding.code != NOT_READ]
+    except (StoreError, UnicodeDecodeError) as exc:
+        found = [_damage("damaged", str(exc))]
+    if wreck.pages.behind:
+        found.append(
+            _damage("log", f"its log is damaged, and {len(wreck.pages.behind)} pages behind that are not used")
+        )
+    if unreadable:
+        found.append(_damage("unreadable", f"the disk does not give {unreadable} bytes of it any more"))
+    return found
+
+
+def damage_of(findings: Iterable[Finding], salvaged: Salvaged) -> tuple[str, ...]:
+    """What is damaged, in one word each."""
+    kinds = set(salvaged.damage)
+    for finding in findings:
+        if finding.code in OF_INDEX:
+            kinds.add("index")
+        elif finding.kind is Kind.DRIFT:
+            kinds.add("counts")
+        elif finding.code in ("truncated", "unreadable"):
+            kinds.add("data")
+    # What is wrong with a file, and not with any row of it, is wrong with what leads to the rows.
+    return tuple(kind for kind in KINDS if kind in (kinds or {"index"}))
+
+
+def refuse_others(wreck: Wreck, database: Path) -> None:
+    """Leave alone what is not a session store, and what belongs to another program or to a newer one."""
+    names = set(wreck.things)
+    if wreck.is_schema_whole and names and not names >= NEEDED:
+        raise NotADatabase(f"{database} is an SQLite database, but not one of sessions")
+    version = max((row[0] for row in wreck.peek("schema_version") if isinstance(row[0], int)), default=0)
+    if version > schema.SCHEMA_VERSION and not names & OURS:
+        raise NotADatabase(
+            f"{database} has schema {version} of another program and is never altered",
+            hint="repair it with that program; to go on with its sessions here, import them:"
+            f" SessionDB().import_database({str(database)!r})",
+        )
+    notes = {row[0]: str(row[1]) for row in wreck.peek("state_meta")}
+    needed = [notes.get(key, "") for key in ("min_reader", "min_writer")]
+    is_newer = any(each.isdecimal() and int(each) > schema.FORMAT for each in needed)
+    if is_newer or not {row[0] for row in wreck.peek("hermes_ledger")} <= schema.LEDGER.keys():
+        raise StoreTooNew(f"{database} was written by a newer version of Hermes")
+
+
+def refuse_nothing(wreck: Wreck, salvaged: Salvaged, copy: Path, database: Path) -> None:
+    """Let no empty store take the place of a file of which nothing can be made out."""
+    if wreck.is_schema_whole or salvaged.sessions or salvaged.messages:
+        return
+    if _is_blank(copy):
+        what = f"{database} holds nothing but zeros"
+    elif wreck.pages.header.is_sound or wreck.things:
+        what = f"nothing can be read of {database}"
+    else:
+        raise NotADatabase(f"{database} is not a session database, or nothing of it is left")
+    raise StoreCorrupt(
+        what,
+        hint="it was left as it is: go back to a backup with `hermes sessions restore`,"
+        " or move it away to begin with an empty store",
+    )
+
+
+def _damage(code: str, message: str) -> Finding:
+    return Finding(Kind.DAMAGE, code, message, "")
+
+
+def _is_blank(copy: Path) -> bool:
+    with copy.open("rb") as file:
+        return not any(chunk.strip(b"\0") for chunk in iter(lambda: file.read(_CHUNK), b""))

@@ -1,0 +1,272 @@
+"""Whether a database, or a backup of one, is whole: all of it is read, and nothing is changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes.errors import NotADatabase, StoreCorrupt
+from hermes.state.checkup import Status
+from hermes.state.engine import Report
+from hermes.state.sqlite import fulltext, schema
+from hermes.state.sqlite.checks import counters, index, orphans
+from hermes.state.sqlite.checks.subject import REPAIR, Subject, Watch
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file
+from hermes.state.sqlite.rebuild import DAMAGE
+from hermes.state.sqlite.schema import FORMAT, Inspection, Standing
+from hermes.state.sqlite.seal import SUFFIX, is_unbroken
+from hermes.state.sqlite.snapshot import LogWatch, opened
+
+STEPS_BETWEEN_LOOKS = 10_000
+
+_COMPARISONS = {
+    "orphan_messages": orphans.messages,
+    "orphan_sessions": orphans.sessions,
+    "counters": counters.messages,
+    "index_parity": index.parity,
+}
+
+
+_REST = """
+    SELECT "table", count(*) FROM pragma_foreign_key_check WHERE "table" NOT IN ('messages', 'sessions') GROUP BY 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What to do about what is found, for each kind of file."""
+
+    damage: str
+    index: str
+    drift: str
+    """Empty where each finding has its own."""
+
+
+OF_STORE = Remedies(
+    damage=f"{REPAIR}; `hermes sessions restore` goes back to a backup",
+    index="no message is affected: searches read the messages themselves, and `hermes sessions repair` makes it anew",
+    drift="",
+)
+OF_BACKUP = Remedies(
+    damage="use another one: `hermes sessions restore` lists them, `hermes sessions backup` makes a new one",
+    index="no message is affected: it is made anew once the backup is restored and searched",
+    drift="every session and message is there: once it is restored, `hermes doctor` says how to put this right",
+)
+
+
+class Depth(StrEnum):
+    """How much of a file is looked at."""
+
+    QUICK = "quick"
+    """Every page."""
+    DAMAGE = "damage"
+    """Also whether each index of a table has what the table has: everything that speaks against using the file."""
+    FULL = "full"
+    """Also what is in the search index, and whether everything that is derived from the messages agrees with them."""
+
+
+class Kind(StrEnum):
+    """What a finding means for those who want to use the file."""
+
+    DAMAGE = "damage"
+    """It cannot be relied on, so it is no backup and is not restored."""
+    FOREIGN = "foreign"
+    """It is whole, but not a store of this program."""
+    DRIFT = "drift"
+    """Every session and every message is there, but something that is derived from them is not right."""
+
+
+class Finding(NamedTuple):
+    """Something that is wrong with a file, and what to do."""
+
+    kind: Kind
+    code: str
+    message: str
+    hint: str
+
+
+class Contents(NamedTuple):
+    """How much is in a file; messages that were rewound count too."""
+
+    sessions: int
+    messages: int
+    newest: float | None
+    """When the newest message was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is in a file, whose it is, and everything that is wrong with it."""
+
+    path: Path
+    findings: tuple[Finding, ...]
+    inspection: Inspection | None = None
+    contents: Contents | None = None
+
+    def has(self, *kinds: Kind) -> bool:
+        """Whether something of these kinds is wrong with it."""
+        return any(each.kind in kinds for each in self.findings)
+
+
+def verify(path: Path, depth: Depth = Depth.FULL, *, is_backup: bool = False, report: Report | None = None) -> Verdict:
+    """Read a file, also while others write to it, and tell what is wrong."""
+    return _Examination(path, report, is_backup=is_backup).verdict(depth)
+
+
+def contents_of(view: View) -> Contents:
+    """How much is in a file of any version."""
+    return Contents(
+        sessions=view.value("SELECT count(*) FROM main.sessions"),
+        messages=view.value("SELECT count(*) FROM main.messages"),
+        # An old file may hold anything where a time should be.
+        newest=view.value("SELECT max(timestamp) FROM main.messages WHERE typeof(timestamp) IN ('real', 'integer')"),
+    )
+
+
+class _Examination:
+    """One look at one file."""
+
+    def __init__(self, path: Path, report: Report | None, *, is_backup: bool) -> None:
+        self._path = path
+        self._report = report
+        self._is_backup = is_backup
+        self._remedies = OF_BACKUP if is_backup else OF_STORE
+        self._findings: list[Finding] = []
+
+    def verdict(self, depth: Depth) -> Verdict:
+        inspection: Inspection | None = None
+        contents: Contents | None = None
+        try:
+            with self._reading("looking at the tables") as view:
+                inspection = schema.inspect_view(view, self._path)
+            self._check_seal()
+            self._judge_origin(inspection)
+            self._check_pages("quick_check" if depth is Depth.QUICK else "integrity_check")
+            if inspection.standing is not Standing.FRESH:
+                with self._reading("counting") as view:
+                    contents = contents_of(view)
+            if depth is Depth.FULL and inspection.standing is Standing.CURRENT and not self._is_damaged:
+                self._check_index()
+                self._compare()
+        except StoreCorrupt as exc:
+            if not self._is_damaged:
+                self._add(Kind.DAMAGE, "damaged", exc.message, self._remedies.damage)
+        except NotADatabase as exc:
+            self._add(Kind.FOREIGN, "not_a_database", exc.message, self._remedies.damage)
+        return Verdict(self._path, tuple(self._findings), inspection, contents)
+
+    def _judge_origin(self, inspection: Inspection) -> None:
+        if inspection.standing is Standing.FRESH:
+            self._add(Kind.DAMAGE, "empty", "there is nothing in it", self._remedies.damage)
+        elif inspection.standing is Standing.UPSTREAM:
+            self._add(
+                Kind.FOREIGN,
+                "foreign",
+                f"it has schema {inspection.version} of another program",
+                f"to go on with its sessions here, import them: SessionDB().import_database({str(self._path)!r})",
+            )
+        elif max(inspection.min_reader, inspection.min_writer) > FORMAT:
+            self._add(Kind.FOREIGN, "too_new", "it was written by a newer version of Hermes", "update Hermes")
+
+    def _check_seal(self) -> None:
+        if is_unbroken(self._path, self._report) is False:
+            self._add(
+                Kind.DAMAGE,
+                "changed",
+                "it is not what it was when it was made: its checksum is another",
+                f"{self._remedies.damage}; if you changed it yourself, remove {beside(self._path, SUFFIX)}",
+            )
+
+    def _check_pages(self, pragma: str) -> None:
+        """Have SQLite look at every page, and name the tables that it finds something wrong with."""
+        with self._reading("checking the pages") as view:
+            # What is in the search index takes ten times as long as all the rest, and is looked at apart from it.
+            view.connection.drop_modules(None)
+            flaws = _flaws(view, pragma)
+            tables = [name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+            by_table = {name: _flaws(view, f"{pragma}({_quoted(name)})") for name in tables} if flaws else {}
+            self._check_length(view)
+        attributed = {flaw for found in by_table.values() for flaw in found}
+        by_table["the file"] = [flaw for flaw in flaws if flaw not in attributed]
+        for name, found in by_table.items():
+            self._tell_of_flaws(name, found)
+
+    def _tell_of_flaws(self, name: str, flaws: list[str]) -> None:
+        if not flaws:
+            return
+        more = f" (and {len(flaws) - 1} more)" if len(flaws) > 1 else ""
+        if name.startswith(fulltext.TABLES):
+            message = f"the search index is damaged, in {name}: {flaws[0]}{more}"
+            self._add(Kind.DRIFT, "index", message, self._remedies.index)
+        else:
+            self._add(Kind.DAMAGE, "damaged", f"{name} is damaged: {flaws[0]}{more}", self._remedies.damage)
+
+    def _check_length(self, view: View) -> None:
+        """SQLite takes the end of a file that was cut off inside of a page for zeros."""
+        expected = view.value("PRAGMA page_count") * view.value("PRAGMA page_size")
+        if bytes_of(self._path) < expected and not bytes_of(beside(real_file(self._path), LOG)):
+            message = f"it was cut off: it has {bytes_of(self._path)} of {expected} bytes"
+            self._add(Kind.DAMAGE, "truncated", message, self._remedies.damage)
+
+    def _check_index(self) -> None:
+        for table in fulltext.TABLES:
+            with self._reading(f"checking {table}") as view:
+                self._tell_of_flaws(table, _flaws(view, f"integrity_check({table})"))
+
+    def _compare(self) -> None:
+        """Compare what is derived from the messages with the messages, and what belongs together with each other."""
+        file = real_file(self._path)
+        subject = Subject(self._path, file, file.parent, time.time(), Watch(self._report, is_deep=True))
+        with self._reading("comparing") as view:
+            view.run("BEGIN")
+            for number, (name, look) in enumerate(_COMPARISONS.items()):
+                subject.watch.begin("comparing", number, len(_COMPARISONS))
+                outcome = look(subject, view)
+                if outcome.status in (Status.WARNING, Status.ERROR):
+                    self._add(Kind.DRIFT, name, outcome.summary, self._remedies.drift or outcome.remedy)
+            for table, count in view.rows(_REST):
+                message = f"{count} rows of {table} belong to no session"
+                self._add(Kind.DRIFT, "orphan_rows", message, self._remedies.drift or "nothing reads them")
+
+    @contextmanager
+    def _reading(self, what: str) -> Iterator[View]:
+        """The file, for one step: the log of a database cannot be emptied for as long as a step takes."""
+        watch = LogWatch(self._path)
+        done = 0
+
+        def look() -> bool:
+            nonlocal done
+            done += 1
+            watch.look()
+            if self._report is not None:
+                self._report(what, done, 0)
+            return False
+
+        with opened(self._path, in_use=not self._is_backup) as connection:
+            connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
+            yield View(connection)
+
+    @property
+    def _is_damaged(self) -> bool:
+        return any(each.kind is Kind.DAMAGE for each in self._findings)
+
+    def _add(self, kind: Kind, code: str, message: str, hint: str) -> None:
+        self._findings.append(Finding(kind, code, message, hint))
+
+
+def _flaws(view: View, pragma: str) -> list[str]:
+    try:
+        said = [str(row[0]) for row in view.rows(f"PRAGMA {pragma}")]
+    except DAMAGE as exc:
+        return [str(exc)]
+    # One row may tell of several, below a heading with the name of the database.
+    return [line for text in said for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

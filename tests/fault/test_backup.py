@@ -1,0 +1,257 @@
+"""Backups that are made while others write, on disks without room, and of files that are damaged."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hermes.errors import Conflict, InvalidValue, NotFound, StoreBusy, StoreCorrupt, StoreFull
+from hermes.state.sqlite import copying, snapshot
+from hermes.state.sqlite.backup import alone_in, back_up, back_up_into, backups_in
+from hermes.state.sqlite.copying import copy_database
+from hermes.state.sqlite.schema import Standing, inspect
+from hermes.state.sqlite.verify import verify
+from hermes_state import SessionDB
+from tests.fault.child import SESSION
+from tests.fault.processes import Child, assert_sound
+from tests.support.plainsql import change, plain, rows
+
+BACK_UP = """
+import sys
+from pathlib import Path
+from hermes.state.sqlite.backup import back_up_into
+back_up_into(Path(sys.argv[1]), Path(sys.argv[2]), 1)
+"""
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Where the backup goes: a directory of its own, so that what else is made there is seen."""
+    directory = tmp_path / "backups"
+    directory.mkdir()
+    return directory / "copy.db"
+
+
+def fill(path: Path, messages: int = 2_000) -> None:
+    with SessionDB(path) as db:
+        db.append_messages(SESSION, [{"role": "user", "content": f"axolotl {n} " + "x" * 500} for n in range(messages)])
+
+
+def uids(path: Path) -> set[str]:
+    return {uid for (uid,) in rows(path, "SELECT uid FROM messages")}
+
+
+def names(directory: Path) -> set[str]:
+    return {each.name for each in directory.iterdir()}
+
+
+class TestWhileOthersWrite:
+    def test_everything_is_in_it_that_was_acknowledged_before_it_began(self, path: Path, target: Path) -> None:
+        fill(path)
+        writers = [Child("append", path, f"writer{number}", "forever") for number in range(4)]
+        try:
+            for writer in writers:
+                assert writer.line() == "ready"
+                writer.tell()
+            acknowledged = {writer.line() for writer in writers for _ in range(20)}
+            verdict = back_up(path, target)
+            later = {writer.line() for writer in writers for _ in range(20)}
+        finally:
+            for writer in writers:
+                writer.__exit__(None, None, None)
+        assert verdict.findings == ()
+        assert acknowledged <= uids(target)
+        assert acknowledged | later <= uids(path)
+        assert_sound(target)
+        assert_sound(path)
+
+    def test_it_is_of_one_moment_and_does_not_begin_again(
+        self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(copying, "STEP_PAGES", 32)
+        fill(path)
+        done: list[int] = []
+        with SessionDB(path) as db:
+            before = db.message_count()
+
+            def write_on(_what: str, pages: int, _total: int) -> None:
+                done.append(pages)
+                db.append_message(SESSION, "user", "meanwhile")
+
+            copy_database(path, target, write_on)
+            assert db.message_count() == before + len(done)
+        assert rows(target, "SELECT count(*) FROM messages") == [(before,)]
+        assert done == sorted(done)
+        assert len(done) > 10
+
+    def test_a_read_that_lets_the_log_grow_too_far_is_ended(
+        self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(copying, "STEP_PAGES", 32)
+        monkeypatch.setattr(snapshot, "LOG_LIMIT_BYTES", 100_000)
+        fill(path)
+        with SessionDB(path) as db:
+
+            def write_on(*_: object) -> None:
+                db.append_message(SESSION, "user", "x" * 50_000)
+
+            with pytest.raises(StoreBusy, match="its log grew"):
+                copy_database(path, target, write_on)
+            db.append_message(SESSION, "user", "and on it goes")
+        assert names(target.parent) == set()
+
+    def test_without_a_log_it_begins_again_three_times_and_then_lets_writers_wait(
+        self, tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(copying, "STEP_PAGES", 32)
+        path = tmp_path / "plain.db"
+        change(path, "CREATE TABLE t (n INTEGER PRIMARY KEY, filler BLOB)")
+        done, waiting = [0], 0
+        with plain(path) as writer:
+            writer.executemany("INSERT INTO t (filler) VALUES (randomblob(?))", [(4_000,)] * 200).fetchall()
+            writer.set_busy_timeout(0)
+
+            def write_on(_what: str, pages: int, _total: int) -> None:
+                nonlocal waiting
+                done.append(pages)
+                try:
+                    writer.execute("INSERT INTO t (filler) VALUES (randomblob(100))").fetchall()
+                except apsw.BusyError:
+                    waiting += 1
+
+            copy_database(path, target, write_on)
+            writer.execute("INSERT INTO t (filler) VALUES (randomblob(100))").fetchall()
+        assert done[:6] == [0, 32, 32, 32, 32, 64]
+        assert all(earlier < later for earlier, later in pairwise(done[4:]))
+        assert waiting == len(done[4:])
+        assert rows(target, "PRAGMA integrity_check") == [("ok",)]
+
+
+class TestWhatIsMade:
+    def test_opens_alone_and_can_be_searched(self, path: Path, target: Path) -> None:
+        fill(path)
+        back_up(path, target)
+        assert inspect(target).standing is Standing.CURRENT
+        with SessionDB(target) as db:
+            found = db.search_messages("axolotl", limit=3_000)
+            assert (len(found), found.degraded, found.path) == (2_000, False, "words")
+            db.append_message(SESSION, "user", "it is a store like any other")
+
+    def test_is_one_file_without_a_log_for_its_owner_alone(self, path: Path, target: Path) -> None:
+        with SessionDB(path) as db:
+            db.append_message(SESSION, "user", "only in the log")
+            back_up(path, target)
+        assert names(target.parent) == {"copy.db", "copy.db.sha256"}
+        assert {each.stat().st_mode & 0o777 for each in target.parent.iterdir()} == {0o600}
+        assert rows(target, "SELECT content FROM messages") == [("only in the log",)]
+        assert rows(target, "PRAGMA journal_mode") == [("delete",)]
+
+    def test_has_the_checksum_that_any_tool_would_find(self, path: Path, target: Path) -> None:
+        back_up(path, target)
+        digest = hashlib.sha256(target.read_bytes()).hexdigest()
+        assert Path(f"{target}.sha256").read_text() == f"{digest}  copy.db\n"
+
+    @pytest.mark.parametrize("name", ["with space", "50% & more", "what?", "#1", "[x]*", "ünï"])
+    def test_any_name_will_do(self, tmp_path: Path, name: str) -> None:
+        path, directory = tmp_path / name / f"{name}.db", tmp_path / f"to {name}"
+        with SessionDB(path) as db:
+            db.create_session(SESSION, "cli")
+        made = [back_up_into(path, directory, 2).verdict.path for _ in range(3)]
+        assert backups_in(directory, path) == [made[2], made[1]]
+        assert verify(made[2]).findings == ()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
+    def test_what_root_makes_is_its_owners(self, path: Path, tmp_path: Path) -> None:
+        os.chown(path, 65_534, 65_534)
+        back_up_into(path, tmp_path / "backups", 1)
+        made = [tmp_path / "backups", *(tmp_path / "backups").iterdir()]
+        assert len(made) == 3
+        assert {each.stat().st_uid for each in made} == {65_534}
+
+
+class TestWhereItGoes:
+    def test_what_is_there_is_not_overwritten_unless_that_is_asked_for(self, path: Path, target: Path) -> None:
+        target.write_text("precious")
+        with pytest.raises(Conflict):
+            back_up(path, target)
+        assert target.read_text() == "precious"
+        assert names(target.parent) == {"copy.db"}
+        assert back_up(path, target, overwrite=True).path == target
+        assert verify(target).findings == ()
+
+    @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock", ".gate", ".spool"])
+    def test_never_to_a_file_of_the_database_itself(self, path: Path, suffix: str) -> None:
+        with pytest.raises(InvalidValue, match="itself"):
+            back_up(path, Path(f"{path}{suffix}"), overwrite=True)
+        assert_sound(path)
+
+    def test_never_to_the_database_under_another_name(self, path: Path, tmp_path: Path) -> None:
+        link, second_name = tmp_path / "link.db", tmp_path / "second.db"
+        link.symlink_to(path)
+        os.link(path, second_name)
+        for other in (link, second_name):
+            with pytest.raises(InvalidValue, match="itself"):
+                back_up(path, other, overwrite=True)
+
+    def test_not_to_a_directory_or_below_one_that_is_not_there(self, path: Path, tmp_path: Path) -> None:
+        with pytest.raises(InvalidValue, match="not a file"):
+            back_up(path, tmp_path, overwrite=True)
+        with pytest.raises(NotFound, match="no directory"):
+            back_up(path, tmp_path / "missing" / "copy.db")
+        assert not (tmp_path / "missing").exists()
+
+    def test_two_at_once_in_one_directory_do_not_get_in_each_others_way(self, path: Path, target: Path) -> None:
+        with alone_in(target.parent), pytest.raises(Conflict, match="another process"):
+            back_up(path, target)
+        back_up(path, target)
+
+
+class TestWithoutRoom:
+    def test_a_disk_that_is_too_full_is_told_of_before_anything_is_written(
+        self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(copying, "free_bytes", lambda _: 1 << 20)
+        with pytest.raises(StoreFull, match="needs 16 MB"):
+            back_up(path, target)
+        assert names(target.parent) == set()
+
+    def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(self, path: Path, target: Path) -> None:
+        fill(path)
+        old = back_up_into(path, target.parent, 1).verdict.path
+        before = names(target.parent)
+        done = subprocess.run(
+            [sys.executable, "-c", BACK_UP, str(path), str(target.parent)],
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
+        )
+        assert done.returncode == 1
+        assert "hermes.errors.Store" in done.stderr
+        assert names(target.parent) == before
+        assert verify(old).findings == ()
+        assert_sound(path)
+
+
+def test_a_damaged_database_gives_no_backup_and_removes_none(path: Path, tmp_path: Path) -> None:
+    fill(path)
+    good = back_up_into(path, tmp_path / "backups", 1).verdict.path
+    connection = apsw.Connection(str(path))
+    (page,) = connection.execute("SELECT max(pageno) FROM dbstat WHERE name = 'messages'").fetchall()[0]
+    connection.close()
+    assert isinstance(page, int)
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 64)
+    with pytest.raises(StoreCorrupt, match="messages is damaged") as caught:
+        back_up_into(path, tmp_path / "backups", 1)
+    assert "hermes sessions repair" in caught.value.hint
+    assert backups_in(tmp_path / "backups", path) == [good]
+    assert names(tmp_path / "backups") == {good.name, f"{good.name}.sha256"}

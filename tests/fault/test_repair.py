@@ -1,0 +1,271 @@
+"""Damage of every kind of page: what is not on it is saved, and the search finds it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes.state.sqlite.repair import Condition, check, repair
+from hermes_state import SessionDB
+from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
+from tests.support.pagemap import overwrite
+from tests.support.plainsql import change, plain, rows
+
+Write = Callable[[bytes], bytes]
+
+DAMAGES: dict[str, Write] = {
+    "zeros": lambda data: bytes(len(data)),
+    "noise": lambda data: os.urandom(len(data)),
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    return make_whole(tmp_path_factory.mktemp("whole") / "state.db")
+
+
+@pytest.fixture
+def path(whole: Whole, tmp_path: Path) -> Path:
+    return whole.copy(tmp_path / "state.db")
+
+
+def pages_of(path: Path, name: str, kind: str) -> list[int]:
+    found = rows(path, "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = ? ORDER BY pageno", name, kind)
+    return [number for (number,) in found]
+
+
+def root_of(path: Path, name: str) -> int:
+    return int(rows(path, "SELECT rootpage FROM sqlite_schema WHERE name = ?", name)[0][0])
+
+
+def damage(path: Path, number: int, write: Write) -> None:
+    with path.open("rb") as file:
+        file.seek((number - 1) * SIZE)
+        data = file.read(SIZE)
+    overwrite(path, number, write(data), size=SIZE)
+
+
+def test_the_trees_have_several_levels(whole: Whole) -> None:
+    assert len(pages_of(whole.path, "messages", "internal")) > 2
+    assert len(pages_of(whole.path, "sqlite_schema", "leaf")) > 2
+
+
+class TestData:
+    @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
+    def test_a_page_with_messages(self, path: Path, whole: Whole, write: Write) -> None:
+        number = whole.message_pages.pages("leaf")[40]
+        damage(path, number, write)
+        outcome = repair(path)
+        assert (outcome.condition, outcome.damage) == (Condition.REPAIRED, ("data",))
+        assert outcome.salvaged is not None
+        lost = len(whole.message_pages.keys[number])
+        assert outcome.salvaged.lost_messages == lost > 0
+        assert outcome.salvaged.pages_damaged == 1
+        assert_saved(path, whole, [number], lost=lost)
+
+    @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
+    def test_a_page_that_leads_to_messages(self, path: Path, whole: Whole, write: Write) -> None:
+        root = root_of(path, "messages")
+        number = next(each for each in whole.message_pages.pages("internal") if each != root)
+        damage(path, number, write)
+        outcome = repair(path)
+        assert outcome.salvaged is not None
+        assert outcome.salvaged.rows["messages"].stray > 100
+        assert outcome.salvaged.lost_messages == 0
+        assert_saved(path, whole, [number], lost=0)
+
+    def test_the_first_page_of_the_messages(self, path: Path, whole: Whole) -> None:
+        number = root_of(path, "messages")
+        damage(path, number, DAMAGES["noise"])
+        outcome = repair(path)
+        assert outcome.salvaged is not None
+        assert outcome.salvaged.rows["messages"].kept == 0
+        assert_saved(path, whole, [number], lost=0)
+
+    def test_a_page_with_the_rest_of_a_long_message(self, path: Path, whole: Whole) -> None:
+        number = whole.message_pages.pages("overflow")[7]
+        (key,) = whole.message_pages.keys[number]
+        damage(path, number, DAMAGES["noise"])
+        repair(path)
+        assert_saved(path, whole, [number], lost=0)
+        (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
+        assert str(said).startswith("axolotl word")
+
+    def test_a_page_with_sessions(self, path: Path, whole: Whole) -> None:
+        number = whole.session_pages.pages("leaf")[1]
+        gone = {
+            rows(path, "SELECT id FROM sessions WHERE rowid = ?", key)[0][0] for key in whole.session_pages.keys[number]
+        }
+        damage(path, number, DAMAGES["zeros"])
+        outcome = repair(path)
+        assert outcome.salvaged is not None
+        assert outcome.salvaged.sessions_rebuilt == len(gone) > 0
+        assert_saved(path, whole, [number], lost=0)
+        with SessionDB(path) as db:
+            for name in gone:
+                found, before = db.get_session(name), whole.sessions[name]
+                assert found is not None
+                assert (found["source"], found["owner"], found["title"]) == ("telegram", before[3], before[6])
+                assert (found["parent_session_id"], found["input_tokens"]) == (before[4], 7)
+                assert found["message_count"] == len(db.get_messages(name)) > 0
+
+    @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
+    def test_the_first_page_of_the_file(self, path: Path, whole: Whole, write: Write) -> None:
+        damage(path, 1, write)
+        outcome = repair(path)
+        assert {"header", "schema"} <= set(outcome.damage)
+        assert_saved(path, whole, [1], lost=0)
+
+    def test_a_page_of_the_schema(self, path: Path, whole: Whole) -> None:
+        for number in pages_of(path, "sqlite_schema", "leaf"):
+            whole.copy(path)
+            damage(path, number, DAMAGES["zeros"])
+            outcome = check(path)
+            assert "schema" in outcome.damage
+            assert outcome.salvaged is not None
+            assert outcome.salvaged.messages == len(whole.messages)
+            assert outcome.salvaged.sessions == len(whole.sessions)
+        repair(path)
+        assert_saved(path, whole, [], lost=0)
+
+
+class TestIndexes:
+    @pytest.mark.parametrize(
+        "name",
+        ["idx_messages_order", "sqlite_autoindex_sessions_1", "idx_sessions_list_active", "messages_fts_data"],
+    )
+    def test_flipped_bits_cost_nothing(self, path: Path, whole: Whole, name: str) -> None:
+        """All messages are readable and found again, and nothing is said to be lost."""
+        numbers = pages_of(path, name, "leaf")
+        for number in numbers[:: max(1, len(numbers) // 5)]:
+            damage(path, number, flip_bits)
+        outcome = repair(path)
+        assert (outcome.condition, outcome.damage) == (Condition.REPAIRED, ("index",))
+        assert outcome.salvaged is not None
+        assert outcome.salvaged.lost_messages == outcome.salvaged.sessions_rebuilt == 0
+        assert_saved(path, whole, [], lost=0)
+
+    def test_a_missing_search_index_is_made_anew(self, path: Path, whole: Whole) -> None:
+        change(path, "DROP TABLE messages_fts", "DROP TABLE messages_fts_trigram")
+        damage(path, pages_of(path, "idx_messages_order", "leaf")[0], flip_bits)
+        repair(path)
+        assert_saved(path, whole, [], lost=0)
+
+    @pytest.mark.parametrize(
+        ("statement", "damage"),
+        [
+            ("UPDATE sessions SET message_count = 99, preview = 'wrong' WHERE id = 's003'", "counts"),
+            ("DELETE FROM messages_fts WHERE rowid BETWEEN 100 AND 120", "index"),
+        ],
+    )
+    def test_what_contradicts_the_messages_is_put_right(
+        self, path: Path, whole: Whole, statement: str, damage: str
+    ) -> None:
+        """Also where every page can be read."""
+        change(path, statement)
+        assert repair(path).damage == (damage,)
+        assert_saved(path, whole, [], lost=0)
+        assert check(path).condition is Condition.HEALTHY
+
+    def test_rows_that_nothing_reads_are_no_damage(self, path: Path) -> None:
+        with plain(path) as connection:
+            connection.execute("CREATE TABLE pairs (id TEXT REFERENCES sessions(id))").fetchall()
+            connection.execute("INSERT INTO pairs VALUES ('nobody')").fetchall()
+        SessionDB(path).close()
+        assert check(path).condition is Condition.HEALTHY
+
+
+def flip_bits(data: bytes) -> bytes:
+    """A bit in every eighth byte behind the header of a page."""
+    return bytes(byte ^ 4 if at > 20 and at % 8 == 0 else byte for at, byte in enumerate(data))
+
+
+def test_a_row_whose_key_was_flipped_stays_where_it_was(path: Path, whole: Whole) -> None:
+    number = whole.message_pages.pages("leaf")[60]
+    _, key, *_ = sorted(whole.message_pages.keys[number])
+    stored = bytes([key >> 7 | 0x80, key & 0x7F])
+
+    def renumber(data: bytes) -> bytes:
+        at = data.index(stored, 20) + 1
+        return data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :]
+
+    damage(path, number, renumber)
+    outcome = repair(path)
+    assert "data" in outcome.damage
+    assert_saved(path, whole, [], lost=0)
+
+
+def test_two_pages_that_were_exchanged(path: Path, whole: Whole) -> None:
+    """The first page of the messages lies where a page of the search index should be, and the other way round."""
+    root, other = root_of(path, "messages"), pages_of(path, "messages_fts_data", "leaf")[3]
+    data = path.read_bytes()
+    contents = {number: data[(number - 1) * SIZE : number * SIZE] for number in (root, other)}
+    overwrite(path, root, contents[other], size=SIZE)
+    overwrite(path, other, contents[root], size=SIZE)
+    repair(path)
+    assert_saved(path, whole, [root], lost=0)
+
+
+def test_deleted_rows_do_not_come_back(path: Path, whole: Whole) -> None:
+    """Their pages are free, and still hold them."""
+    # Without triggers SQLite frees the pages of a table at once, without a look at what is on them.
+    triggers = [name for (name,) in rows(path, "SELECT name FROM sqlite_schema WHERE type = 'trigger'")]
+    change(
+        path,
+        *(f"DROP TRIGGER {name}" for name in triggers),
+        "CREATE TABLE kept AS SELECT * FROM messages WHERE id < 300",
+        "DELETE FROM messages",
+        "INSERT INTO messages SELECT * FROM kept",
+        "DROP TABLE kept",
+    )
+    left = rows(path, "SELECT count(*) FROM messages")
+    assert b"word1400 " in path.read_bytes()
+    damage(path, root_of(path, "messages"), DAMAGES["noise"])
+    repair(path)
+    assert rows(path, "SELECT count(*) FROM messages") == left
+    assert rows(path, "SELECT MAX(id) FROM messages") == [(299,)]
+
+
+def test_a_message_that_lost_its_end_is_kept_and_counted(path: Path, whole: Whole) -> None:
+    number = whole.message_pages.pages("overflow")[0]
+    (key,) = whole.message_pages.keys[number]
+    damage(path, number, DAMAGES["zeros"])
+    outcome = repair(path)
+    assert outcome.salvaged is not None
+    assert outcome.salvaged.rows["messages"].cut == 1
+    (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
+    assert str(said).startswith("axolotl word")
+    assert str(said).endswith("\ufffd")
+
+
+def test_notes_bookings_and_rewinds_come_along(path: Path) -> None:
+    damage(path, root_of(path, "messages"), DAMAGES["zeros"])
+    repair(path)
+    with SessionDB(path) as db:
+        assert db.get_meta("note") == "kept"
+        assert [event["input_tokens"] for event in db.list_usage_events("s005")] == [7]
+        assert len(db.list_rewinds("s002")) == 1
+        newest = max(message["id"] for message in db.get_messages("s039"))
+        assert db.append_message("s039", "user", "one more") == newest + 1
+
+
+def test_tables_columns_and_indexes_of_other_programs_come_along(path: Path) -> None:
+    change(
+        path,
+        "CREATE TABLE notes (id INTEGER PRIMARY KEY, said TEXT)",
+        "CREATE INDEX notes_said ON notes (said)",
+        "CREATE TABLE pairs (k TEXT, n INTEGER, v, PRIMARY KEY (k, n)) WITHOUT ROWID",
+        "INSERT INTO notes VALUES (7, 'seven')",
+        "INSERT INTO pairs VALUES ('a', 1, 2.5), ('b', 1, NULL)",
+        "ALTER TABLE sessions ADD COLUMN mood TEXT",
+        "UPDATE sessions SET mood = 'good' WHERE id = 's003'",
+    )
+    damage(path, root_of(path, "messages"), DAMAGES["zeros"])
+    repair(path)
+    assert rows(path, "SELECT * FROM notes") == [(7, "seven")]
+    assert rows(path, "SELECT k, n, v FROM pairs") == [("a", 1, 2.5), ("b", 1, None)]
+    assert rows(path, "SELECT 1 FROM sqlite_schema WHERE name = 'notes_said'") == [(1,)]
+    assert rows(path, "SELECT id FROM sessions WHERE mood = 'good'") == [("s003",)]

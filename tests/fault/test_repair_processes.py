@@ -1,0 +1,184 @@
+"""A repair beside other processes, and one that is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import Conflict, StoreBusy
+from hermes.state.sqlite.repair import Condition, Outcome, check, repair
+from hermes_state import SessionDB
+from tests.fault.child import SESSION
+from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
+from tests.fault.processes import ROOT, Child, assert_sound
+from tests.support.pagemap import overwrite
+from tests.support.plainsql import rows
+from tests.upgrade.checks import environment
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    path = tmp_path_factory.mktemp("whole") / "state.db"
+    with SessionDB(path) as db:
+        db.create_session(SESSION, "cli")
+    return make_whole(path, sessions=12, messages=30)
+
+
+@pytest.fixture
+def path(whole: Whole, tmp_path: Path) -> Path:
+    place = tmp_path / "home"
+    place.mkdir()
+    return whole.copy(place / "state.db")
+
+
+def damage(path: Path, whole: Whole) -> int:
+    """Overwrite a page with messages; answers its number."""
+    number = whole.message_pages.pages("leaf")[20]
+    overwrite(path, number, bytes(SIZE), size=SIZE)
+    return number
+
+
+def leftovers(path: Path) -> list[str]:
+    return [each.name for each in path.parent.iterdir() if "partial" in each.name or "repaired" in each.name]
+
+
+def test_processes_that_have_the_store_open_go_on_with_the_repaired_file(path: Path, whole: Whole) -> None:
+    with Child("append", path, "a", 5) as first, Child("append", path, "b", 5) as second:
+        assert first.line() == second.line() == "ready"
+        number = damage(path, whole)
+        assert repair(path).condition is Condition.REPAIRED
+        for child in (first, second):
+            child.tell()
+            assert len(child.lines()) == 5
+            assert child.finish() == 0
+    with SessionDB(path) as db:
+        assert sorted(message["uid"] for message in db.get_messages(SESSION)) == sorted(
+            f"{name}-{number}" for name in "ab" for number in range(5)
+        )
+    messages = {row[0] for row in rows(path, "SELECT id FROM messages")}
+    assert whole.message_pages.safe(number) <= messages
+    assert_sound(path)
+
+
+def test_a_program_that_keeps_no_rules_is_named_and_nothing_is_changed(path: Path, whole: Whole) -> None:
+    damage(path, whole)
+    before = path.read_bytes()
+    with Child("hold-transaction", path, 20) as child:
+        assert child.line() == "held"
+        with pytest.raises(StoreBusy) as caught:
+            repair(path)
+        assert f"pid {child.pid}" in caught.value.message
+    assert path.read_bytes() == before
+    assert leftovers(path) == []
+
+
+def test_a_process_that_is_writing_is_waited_for_and_named(path: Path, whole: Whole) -> None:
+    damage(path, whole)
+    with Child("hold-lock", path) as child:
+        assert child.line() == "held"
+        with pytest.raises(StoreBusy) as caught:
+            repair(path, timeout_s=0.05)
+        assert f"pid {child.pid}" in caught.value.message
+    assert repair(path).condition is Condition.REPAIRED
+
+
+def test_a_check_keeps_nobody_waiting_once_there_is_a_copy(path: Path, whole: Whole) -> None:
+    damage(path, whole)
+    written: list[int] = []
+
+    def report(what: str, done: int, total: int) -> None:
+        if what.startswith("salvaging") and not written:
+            with SessionDB(path, write_timeout_s=1) as db:
+                written.append(db.append_message("s003", "user", "meanwhile"))
+
+    assert check(path, report=report).condition is Condition.DAMAGED
+    assert written
+
+
+def test_two_repairs_do_not_get_in_each_others_way(path: Path, whole: Whole) -> None:
+    number = damage(path, whole)
+
+    def agree(_: Outcome) -> bool:
+        with pytest.raises(Conflict):
+            repair(path)
+        return True
+
+    assert repair(path, agree=agree).condition is Condition.REPAIRED
+    assert_saved(path, whole, [number])
+
+
+class TestWhileSomebodyThinksAboutIt:
+    def test_a_no_changes_nothing(self, path: Path, whole: Whole) -> None:
+        damage(path, whole)
+        before = path.read_bytes()
+        seen: list[Outcome] = []
+
+        def agree(outcome: Outcome) -> bool:
+            seen.append(outcome)
+            return False
+
+        assert repair(path, agree=agree) == seen[0]
+        assert seen[0].condition is Condition.DAMAGED
+        assert path.read_bytes() == before
+        assert leftovers(path) == []
+
+    def test_messages_can_be_stored_and_are_saved_too(self, path: Path, whole: Whole) -> None:
+        number = damage(path, whole)
+
+        def agree(_: Outcome) -> bool:
+            with SessionDB(path, write_timeout_s=1) as db:
+                db.append_message("s003", "user", "axolotl wordlast")
+            return True
+
+        outcome = repair(path, agree=agree)
+        assert outcome.condition is Condition.REPAIRED
+        assert_saved(path, whole._replace(messages=whole.messages | {10_000: ()}), [number])
+        with SessionDB(path) as db:
+            assert db.get_messages("s003")[-1]["content"] == "axolotl wordlast"
+
+    def test_more_damage_than_was_agreed_to_is_not_hidden(self, path: Path, whole: Whole) -> None:
+        damage(path, whole)
+
+        def agree(_: Outcome) -> bool:
+            overwrite(path, whole.message_pages.pages("leaf")[30], bytes(SIZE), size=SIZE)
+            return True
+
+        with pytest.raises(Conflict):
+            repair(path, agree=agree)
+        assert leftovers(path) == []
+
+    def test_a_failure_in_the_answer_leaves_nothing_behind(self, path: Path, whole: Whole) -> None:
+        damage(path, whole)
+
+        def agree(_: Outcome) -> bool:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            repair(path, agree=agree)
+        assert leftovers(path) == []
+
+
+def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """While it works, and before each file that it renames or removes; some of the messages are only in the log."""
+    source, damaged, place = tmp_path / "source.db", tmp_path / "damaged.db", tmp_path / "place"
+    place.mkdir()
+    whole = make_whole(source, sessions=4, messages=20)
+    with SessionDB(source) as db:
+        db.append_messages("s003", [{"role": "user", "content": f"axolotl wordnew{i}"} for i in range(5)])
+        for suffix in ("", "-wal"):
+            Path(f"{damaged}{suffix}").write_bytes(Path(f"{source}{suffix}").read_bytes())
+    number = whole.message_pages.pages("leaf")[3]
+    overwrite(damaged, number, bytes(SIZE), size=SIZE)
+    expected = len(whole.message_pages.safe(number)) + 5
+    program = [sys.executable, "-m", "tests.fault.kill_repairs", str(damaged), str(place)]
+    done = subprocess.run(program, capture_output=True, text=True, cwd=ROOT, env=environment(), timeout=100)
+    assert done.returncode == 0, done.stderr
+    moments = {name: tuple(rest) for name, *rest in (line.split(",") for line in done.stdout.splitlines())}
+    not_killed = [name for name, found in moments.items() if found[0] != "True"]
+    assert not_killed == [list(moments)[-1]]
+    assert len(moments) > 8
+    assert {found[1] for found in moments.values()} == {"healthy", "repaired"}
+    assert {found[2:] for found in moments.values()} == {(str(expected), "True", "True")}

@@ -1,0 +1,23 @@
+"""Sixteen writers that somebody keeps waiting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.torture.runner import assert_unharmed
+
+
+def test_all_get_their_turn_after_a_process_that_held_the_lock(tmp_path: Path) -> None:
+    assert_unharmed("lock-held", tmp_path)
+
+
+def test_all_get_their_turn_after_a_program_that_knows_nothing_of_the_lock(tmp_path: Path) -> None:
+    assert_unharmed("lock-foreign", tmp_path)
+
+
+def test_all_get_their_turn_after_a_process_that_was_frozen_in_its_transaction(tmp_path: Path) -> None:
+    assert_unharmed("lock-frozen", tmp_path)
+
+
+def test_a_program_of_schema_11_that_is_frozen_keeps_what_it_stores_when_its_file_is_upgraded(tmp_path: Path) -> None:
+    assert_unharmed("frozen-program", tmp_path)

@@ -1,0 +1,51 @@
+"""Insights read what happened in their period and nothing else, however much there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.state.insights import look_back
+from hermes.state.period import last_days
+from hermes_state import SessionDB
+from tests.sqlite.statements import Statement, recorded
+from tests.support.clock import NOW, FakeClock
+
+
+@pytest.fixture(scope="module", params=[None, "cli"])
+def statements(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Statement]]:
+    """What is asked for insights, into all sessions or into those of a source."""
+    path: Path = tmp_path_factory.mktemp("insights") / "state.db"
+    with recorded() as record, SessionDB(path, clock=FakeClock()) as db:
+        for number in range(50):
+            db.create_session(f"s{number}", "cli")
+            db.append_messages(f"s{number}", [{"role": "user", "content": "hello"}] * 4)
+            db.update_token_counts(f"s{number}", input_tokens=1)
+        with record.listening() as heard:
+            look_back(db, last_days(7, NOW), source=request.param)
+        yield [each for each in heard if each.sql.lstrip().startswith(("SELECT", "WITH"))]
+
+
+def test_no_table_is_read_from_end_to_end(statements: list[Statement]) -> None:
+    steps = [step for each in statements for step in each.plan()]
+    assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in ("s", "c", "p", "m", "u", "t")]
+    assert not [step for step in steps if "AUTOMATIC" in step]
+
+
+@pytest.mark.parametrize(
+    ("table", "index"),
+    [("s", "active_tick>?"), ("m", "timestamp>? AND timestamp<?"), ("u", "session_id=?"), ("t", "session_id=?")],
+)
+def test_every_table_is_reached_by_its_index(statements: list[Statement], table: str, index: str) -> None:
+    steps = [step for each in statements for step in each.plan() if step.startswith(f"SEARCH {table} ")]
+    others = [step for step in steps if index not in step]
+    assert len(others) < len(steps)
+    # Single sessions by their ids, and bookings by their moment.
+    assert all("id=?)" in step or "at>? AND at<?" in step for step in others), others
+
+
+def test_bookings_are_found_by_their_moment(statements: list[Statement]) -> None:
+    (booked,) = [each for each in statements if "FROM usage_events u CROSS JOIN" in each.sql]
+    assert "idx_usage_events_at" in booked.plan()[0]

@@ -1,0 +1,132 @@
+"""`python -m tests.torture`: every fault, then random questions to random stores, and one table of it all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from bench import machine, report
+from tests.property import search_oracle
+from tests.torture import table
+from tests.torture.faults import FAULTS
+from tests.torture.outcome import Outcome
+from tests.torture.runner import ROOT, run
+
+PAGE = ROOT / "docs" / "reference" / "reliability.md"
+ORACLE = "search-oracle"
+TITLES = {name: fault.title for name, fault in FAULTS.items()} | {
+    ORACLE: "random stores are asked random questions, beside a naive search"
+}
+FAULTS_SHARE = 0.85
+"""The share of the time that goes to faults; the rest is for questions."""
+LEAST_ASKING_S = 60.0
+
+
+def main() -> int:
+    """Do what was asked for; the exit code tells whether every promise was kept."""
+    options = _options()
+    chosen = [name for name in TITLES if name in options.only] or list(TITLES)
+    outcomes = {name: Outcome() for name in chosen}
+    started = time.monotonic()
+    _say(f"the first seed is {options.seed}")
+    directory = Path(tempfile.mkdtemp(prefix="torture-"))
+    heading = _heading(machine.describe(directory), options.seed)
+    faults = [name for name in chosen if name in FAULTS]
+    if faults:
+        _strike(faults, outcomes, directory, options, started + options.minutes * 60 * FAULTS_SHARE)
+    if ORACLE in chosen:
+        outcomes[ORACLE] = _ask(options, max(started + options.minutes * 60, time.monotonic() + LEAST_ASKING_S))
+    sys.stdout.write(f"{heading}\n\n{table.render(outcomes, TITLES)}\n")
+    if options.write_docs:
+        report.write(PAGE, f"{heading}\n\n{table.markdown(outcomes, TITLES)}", "torture")
+    is_clean = all(outcome.is_clean for outcome in outcomes.values())
+    _tidy(directory, is_clean=is_clean)
+    return 0 if is_clean else 1
+
+
+def _strike(
+    names: list[str], outcomes: dict[str, Outcome], directory: Path, options: argparse.Namespace, deadline: float
+) -> None:
+    """Make every fault, and all of them again for as long as there is time."""
+    lap = 0
+    while lap == 0 or (time.monotonic() < deadline and not options.rounds):
+        for name in names:
+            rounds = options.rounds or FAULTS[name].rounds
+            if outcomes[name].not_run or (lap and time.monotonic() > deadline):
+                continue
+            began = time.monotonic()
+            outcome = run(name, directory, seed=options.seed + lap * rounds, rounds=rounds)
+            outcomes[name].add(outcome)
+            _say(f"{name}: {outcome.times} times in {time.monotonic() - began:.0f} s{_verdict(outcome)}")
+        lap += 1
+
+
+def _ask(options: argparse.Namespace, deadline: float) -> Outcome:
+    """Ask until the time is over, or so many stores."""
+    tally = search_oracle.try_seeds(options.seed, deadline, options.rounds, _say)
+    complaints = [f"seed {options.seed}: {tally.wrong} questions answered wrongly"] * (tally.wrong > 0)
+    return Outcome(
+        times=tally.asked,
+        unfound=tally.wrong,
+        recovered=tally.asked - tally.wrong,
+        notes=[f"{tally.stores:,} stores"],
+        complaints=complaints,
+    )
+
+
+def _verdict(outcome: Outcome) -> str:
+    if outcome.not_run:
+        return f", not run: {outcome.not_run}"
+    return "" if outcome.is_clean else f", NOT CLEAN: {'; '.join(outcome.complaints[:3])}"
+
+
+def _tidy(directory: Path, *, is_clean: bool) -> None:
+    """Leave the files of rounds that went wrong, and nothing else."""
+    if is_clean:
+        for log in directory.glob("*.log"):
+            log.unlink()
+        with suppress(OSError):
+            directory.rmdir()
+    else:
+        _say(f"the files of what went wrong are in {directory}")
+
+
+def _heading(machine_line: str, seed: int) -> str:
+    return f"{machine_line}. Seed {seed}, {time.strftime('%Y-%m-%d', time.gmtime())}."
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.torture", description="Hurt the store in every way there is."
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=10.0, help="how long to go on; every fault is made once at least"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        choices=TITLES,
+        metavar="NAME",
+        help=f"{', '.join(TITLES)}; may be repeated",
+    )
+    parser.add_argument("--rounds", type=int, default=0, metavar="N", help="so many rounds of each fault, and no more")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed; the others follow it")
+    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/reliability.md")
+    options = parser.parse_args()
+    if options.write_docs and (options.only or options.rounds):
+        parser.error("--write-docs needs a whole run: without --only and without --rounds")
+    return options
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Backups that are killed while others write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.plainsql import flaws, rows
+from tests.torture.command import run, start, time_of
+from tests.torture.fault import Fault, Place
+from tests.torture.journal import SHARED
+from tests.torture.outcome import Outcome
+from tests.torture.ship import Ship
+from tests.torture.words import word_of
+
+WRITERS = 2
+KILLS, KILLS_QUICKLY = 10, 3
+BACKUP = ("sessions", "backup", "--keep", "100", "--json")
+
+
+def kill_backup(place: Place) -> Outcome:
+    """Kill backups at any moment while processes write; none that is not whole counts, and the next one is whole."""
+    kills = KILLS_QUICKLY if place.is_quick else KILLS
+    with Ship(place.store, place.random) as ship:
+        for _ in range(WRITERS):
+            ship.hire(threads=1)
+        takes_s = time_of(place.directory, *BACKUP)
+        for _ in range(kills):
+            with start(place.directory, *BACKUP) as victim:
+                ship.listen(place.random.uniform(0, takes_s))
+                victim.kill()
+        known = set(ship.journal.shared)
+        last = run(place.directory, *BACKUP)
+        ship.kill_everybody()
+        outcome = ship.judge(kills)
+    assert last.returncode == 0, last.stderr
+    outcome.complaints += _flaws_of_backups(place.directory, Path(json.loads(last.stdout)["item"]["path"]), known)
+    outcome.recovered = kills if outcome.is_unhurt else 0
+    return outcome
+
+
+def _flaws_of_backups(home: Path, last: Path, known: set[str]) -> list[str]:
+    """What is wrong with the backups that count: each is to be whole, the last is to have all that was known before."""
+    backups = (home / "backups").glob("*.db")
+    found = [f"{backup.name} counts, but is damaged: {flaw}" for backup in backups for flaw in flaws(backup)[:1]]
+    there = {word_of(text) for (text,) in rows(last, "SELECT content FROM messages WHERE session_id = ?", SHARED)}
+    found += [f"{last.name} lacks {len(known - there)} messages"] * bool(known - there)
+    return found + [f"{each.name} was left behind" for each in (home / "backups").glob("*.partial*")]
+
+
+FAULTS = (Fault("kill-backup", "`hermes sessions backup` killed while processes write", kill_backup, 3),)

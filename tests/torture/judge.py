@@ -1,0 +1,144 @@
+"""Whether a store holds what it must hold: read by plain SQL, then searched and written to as people do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import apsw
+
+from hermes_state import HermesError, SessionDB
+from tests.support.plainsql import flaws, rows
+from tests.torture.crew import PATIENCE_S
+from tests.torture.journal import SHARED, Journal, Message, State
+from tests.torture.outcome import Outcome
+from tests.torture.words import COMMON, PART, word_of
+
+SAMPLE = 25
+EVERYTHING = 100_000
+LAST_WORD = "qafterwards"
+
+
+class Row(NamedTuple):
+    """A message as the file has it."""
+
+    id: int
+    session: str
+    message: Message
+    text: str
+
+
+def judge(path: Path, journal: Journal, random: Random) -> Outcome:
+    """What became of the store of some writers who are all gone."""
+    outcome = Outcome(complaints=list(journal.complaints))
+    if found := flaws(path):
+        outcome.corrupt = 1
+        outcome.complaints += found[:5]
+    try:
+        stored = _stored(path)
+        _compare_owned(path, stored, journal, outcome)
+        _compare_shared(stored, journal, outcome)
+        revive(path, stored, random, outcome)
+        # What other programs wrote is counted when the store is opened.
+        _compare_counters(path, outcome)
+    except (HermesError, apsw.Error) as exc:
+        outcome.complaints.append(f"the store cannot be used again: {exc}")
+    return outcome
+
+
+def revive(path: Path, stored: list[Row], random: Random, outcome: Outcome) -> None:
+    """Open a store again, search it, write to it, and look for ghosts in its indexes once it is closed."""
+    with SessionDB(path) as db:
+        ours = [row for row in stored if COMMON in row.text]
+        for query in (COMMON, PART):
+            look_up(db, query, {row.id for row in ours if row.message.is_active}, outcome)
+        for row in random.sample(ours, min(SAMPLE, len(ours))):
+            look_up(db, row.message.word, {row.id} if row.message.is_active else set(), outcome)
+        db.ensure_session("afterwards", "cli")
+        added = db.append_message("afterwards", "user", LAST_WORD)
+        look_up(db, LAST_WORD, {added}, outcome)
+    for table in ("messages_fts", "messages_fts_trigram"):
+        ghosts = rows(path, f"SELECT id FROM {table}_docsize EXCEPT SELECT id FROM messages")
+        missing = rows(path, f"SELECT id FROM messages EXCEPT SELECT id FROM {table}_docsize")
+        outcome.unfound += len(ghosts) + len(missing)
+        outcome.complaints += [f"{table} has rows for {ghosts[:5]} and none for {missing[:5]}"] * bool(ghosts + missing)
+
+
+def _stored(path: Path) -> list[Row]:
+    found = rows(path, "SELECT id, session_id, active, COALESCE(content, '') FROM messages ORDER BY id")
+    return [Row(number, session, Message(word_of(text), bool(active)), text) for number, session, active, text in found]
+
+
+def _compare_owned(path: Path, stored: list[Row], journal: Journal, outcome: Outcome) -> None:
+    """Each session of one owner is as it was left, or as the step makes it that was under way."""
+    titles = dict(rows(path, "SELECT id, title FROM sessions"))
+    held: dict[str, list[Message]] = {session: [] for session in titles}
+    for row in stored:
+        held[row.session].append(row.message)
+    for session, possible in journal.possible():
+        found = State(tuple(held[session]), titles[session]) if session in titles else None
+        certain = _certain(possible)
+        outcome.acknowledged += len(certain)
+        if found in possible:
+            continue
+        there = Counter(message.word for message in (found.messages if found else ()))
+        lost = sorted(certain - there.keys())
+        doubled = sum(count - 1 for count in there.values())
+        outcome.lost += len(lost)
+        outcome.doubled += doubled
+        outcome.torn += not lost and not doubled
+        outcome.complaints.append(
+            f"{session} is {_described(found)}, not {' or '.join(map(_described, possible))}; lost: {lost[:3]}"
+        )
+
+
+def _described(state: State | None) -> str:
+    if state is None:
+        return "not there"
+    hidden = sum(not message.is_active for message in state.messages)
+    return f"{len(state.messages)} messages, {hidden} of them hidden, with the title {state.title}"
+
+
+def _certain(possible: list[State | None]) -> set[str]:
+    """The words that are in a session whatever became of the step that was under way."""
+    return set.intersection(*({message.word for message in state.messages} if state else set() for state in possible))
+
+
+def _compare_shared(stored: list[Row], journal: Journal, outcome: Outcome) -> None:
+    """What was appended to the session of all is there once."""
+    there = [row.message.word for row in stored if row.session == SHARED]
+    counted = Counter(there)
+    lost = sorted(journal.shared - counted.keys())
+    strange = counted.keys() - journal.shared - journal.maybe_shared()
+    outcome.acknowledged += len(journal.shared)
+    outcome.lost += len(lost)
+    outcome.doubled += sum(count - 1 for count in counted.values())
+    outcome.torn += len(strange)
+    outcome.complaints += [f"lost from the shared session: {lost[:5]}"] * bool(lost)
+    outcome.complaints += [f"nobody wrote {sorted(strange)[:5]}"] * bool(strange)
+
+
+def _compare_counters(path: Path, outcome: Outcome) -> None:
+    drifted = rows(
+        path,
+        """SELECT s.id FROM sessions s WHERE s.message_count <>
+           (SELECT count(*) FROM messages m WHERE m.session_id = s.id AND m.active = 1)""",
+    )
+    outcome.torn += len(drifted)
+    outcome.complaints += [f"the counters are wrong of {drifted[:5]}"] * bool(drifted)
+
+
+def look_up(
+    db: SessionDB, query: str, wanted: set[int], outcome: Outcome, *, besides: Collection[int] = frozenset()
+) -> None:
+    """Search for something, which is to find these messages once, and no others besides some that do not matter."""
+    hits = db.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
+    found = sorted(int(hit["id"]) for hit in hits if hit["id"] not in besides)
+    if found != sorted(wanted - set(besides)):
+        outcome.unfound += 1
+        outcome.complaints.append(
+            f"{query} finds {len(found)}, not {len(wanted)}: {sorted(set(found) ^ wanted)[:5]} differ"
+        )

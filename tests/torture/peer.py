@@ -1,0 +1,44 @@
+"""Another program at the same file: `python -m tests.torture.peer state.db name`, run by its own interpreter.
+
+Uses nothing but the public calls of its `SessionDB`, and keeps the journal of one writer, which begins when it is told.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.torture.journal import SHARED, Message, Step, begun, done, failed, ready
+from tests.torture.words import COMMON, nth_word
+
+
+def main(path: Path, stream: str) -> None:
+    """Append until somebody ends this process."""
+    # What the program itself may print is its own business.
+    answers, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+    def say(line: str) -> None:
+        os.write(answers, f"{line}\n".encode())
+
+    db: Any = import_module("hermes_state").SessionDB(db_path=path)
+    db.create_session(SHARED, "cli")
+    say(ready(stream))
+    os.read(0, 1)
+    for number in count():
+        word = nth_word(stream, number)
+        say(begun(stream, Step("append", SHARED, (Message(word),))))
+        try:
+            db.append_message(SHARED, role="user", content=f"{word} {COMMON}")
+            say(done(stream))
+        except Exception as exc:  # noqa: BLE001 - its errors are not ours to know; it has not acknowledged
+            say(failed(stream, f"{type(exc).__name__}: {exc}"))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
