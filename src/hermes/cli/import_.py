@@ -1,0 +1,173 @@
+"""`hermes sessions import`: sessions brought in, from exports and from other programs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from hermes.cli.failures import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.store import database_file, open_for_reading, read_config
+from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.config import Config
+from hermes.errors import HermesError, NotFound
+from hermes.interop.importing import Importer, Tally, Wishes
+from hermes.interop.recognition import Found, Identity, find, identity_of
+from hermes.state.arrivals import OnConflict, Outcome
+from hermes.state.backlog import index_backlog
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.rows import identifier
+from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside
+
+SCHEMA = "hermes.imported/1"
+STDIN = "-"
+
+
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  hermes sessions import backup.jsonl --dry-run
+  hermes sessions import ~/.claude/projects ~/.codex/sessions
+  ssh laptop hermes sessions export - | hermes sessions import -""",
+)
+@click.argument("names", metavar="FILE...", nargs=-1, required=True)
+@click.option("--dry-run", is_flag=True, help="Only tell what would come in.")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(get_args(OnConflict)),
+    default="merge",
+    show_default=True,
+    help="What to do with a session that is here already: leave it as it is, bring the other in under a new id, or add"
+    " the messages that it lacks.",
+)
+@click.option(
+    "--keep-going", is_flag=True, help="Of a file that cannot be read to its end, bring in what comes before."
+)
+@click.option("--source", metavar="NAME", help="Name this as where the sessions come from.")
+@AS_JSON
+def import_(
+    names: tuple[str, ...],
+    dry_run: bool,
+    on_conflict: OnConflict,
+    keep_going: bool,
+    source: str | None,
+    as_json: bool,
+) -> None:
+    """Bring sessions in: exports, files of Claude Code and of the Codex CLI, and database files of any version.
+
+    A FILE is known by what is in it, not by its name; directories are looked through, and - is stdin. Each is checked
+    before anything of it comes in. To bring the same in again adds only what is new.
+    """
+    config = read_config(as_json=as_json)
+    wishes = Wishes(on_conflict, dry_run, keep_going, None if source is None else identifier(source, "source"))
+    with at_hand(names) as paths:
+        files = list(find(paths, files_of_store(config)))
+        is_change = not dry_run and any(not isinstance(each.source, HermesError) for each in files)
+        with opened(config, for_change=is_change) as store:
+            importer = Importer(store, wishes, time.time())
+            run(importer, files, store if is_change else None)
+    tell(importer.tally, wishes, as_json=as_json)
+    if importer.tally.failures:
+        click.get_current_context().exit(FAILED)
+
+
+def run(importer: Importer, files: Sequence[Found], store: SessionDBProvider | None) -> None:
+    """Bring the sessions in and have them indexed, where there is a store to bring them into."""
+    try:
+        with progress() as report:
+            importer.take(files, report)
+    except KeyboardInterrupt:
+        talk(f"{told(importer.tally, dry_run=store is None)} The rest was not brought in.")
+        raise
+    if store is None or not importer.tally.messages:
+        return
+    try:
+        with progress() as report:
+            index_backlog(store, report)
+    except KeyboardInterrupt:
+        talk("All is brought in. What is not in the search index yet is found all the same, though not as fast.")
+        raise
+
+
+@contextmanager
+def at_hand(names: Sequence[str]) -> Iterator[list[Path]]:
+    """The files that are named, those that can be read only once as copies; one that is not there keeps all out."""
+    for name in names:
+        if name != STDIN and not Path(name).exists():
+            raise NotFound(f"there is no file {name}")
+    with tempfile.TemporaryDirectory(prefix="hermes-") as directory:
+        yield [_readable_twice(name, Path(directory, f"{number}")) for number, name in enumerate(names)]
+
+
+def _readable_twice(name: str, copy: Path) -> Path:
+    path = Path(name)
+    if name != STDIN and (path.is_file() or path.is_dir()):
+        return path
+    copy.mkdir()
+    copy /= "stdin" if name == STDIN else path.name
+    with copy.open("wb") as target, sys.stdin.buffer if name == STDIN else path.open("rb") as stream:
+        shutil.copyfileobj(stream, target, 1 << 20)
+    return copy
+
+
+@contextmanager
+def opened(config: Config, *, for_change: bool) -> Iterator[SessionDBProvider | None]:
+    """The store; a dry run makes none where there is none yet."""
+    with open_session_db(config) if for_change else open_for_reading(config) as store:
+        yield store
+
+
+def files_of_store(config: Config) -> set[Identity]:
+    """The files that SQLite has open."""
+    if config.sessiondb.provider != "sqlite":
+        return set()
+    files = [beside(database_file(config), suffix) for suffix in ("", LOG, SHARED_MEMORY, JOURNAL)]
+    return {identity for each in files if (identity := identity_of(each)) is not None}
+
+
+def told(tally: Tally, *, dry_run: bool) -> str:
+    """What came in, in a sentence."""
+    parts = ", ".join(f"{tally.sessions[outcome]} {outcome}" for outcome in Outcome if tally.sessions[outcome])
+    sessions = counted(sum(tally.sessions.values()), "session") + (f" ({parts})" if parts else "")
+    return f"{'Would import' if dry_run else 'Imported'} {counted(tally.messages, 'message')} of {sessions}."
+
+
+def tell(tally: Tally, wishes: Wishes, *, as_json: bool) -> None:
+    """Tell what came of it."""
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item_of(tally, wishes)})
+        return
+    for error in tally.failures.values():
+        talk(f"Error: {error.message}")
+        if error.hint:
+            talk(f"Hint: {error.hint}")
+    write(printable(told(tally, dry_run=wishes.is_dry_run)))
+    if tally.skipped_lines:
+        talk(f"{counted(tally.skipped_lines, 'line')} of no kind that is known here passed over.")
+    if tally.failures:
+        taken = "what comes before it was" if wishes.keeps_going else "nothing of it was"
+        talk(f"{len(tally.failures)} of {counted(tally.files, 'file')} failed; {taken} brought in.")
+
+
+def item_of(tally: Tally, wishes: Wishes) -> dict[str, Any]:
+    """What came of it, as JSON tells of it."""
+    return {
+        "dry_run": wishes.is_dry_run,
+        "files": tally.files,
+        "sessions": {str(outcome): tally.sessions[outcome] for outcome in Outcome},
+        "messages": tally.messages,
+        "skipped_lines": tally.skipped_lines,
+        "failed": [
+            {"path": str(path), "code": error.code, "message": error.message} for path, error in tally.failures.items()
+        ],
+    }

@@ -1,0 +1,198 @@
+"""`hermes insights`: tokens, costs, tools and activity of the last days."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.cli.options import AS_JSON
+from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
+from hermes.cli.terminal import counted, printable, talk, terminal_width, write, write_json
+from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
+from hermes.home import write_private_atomic
+from hermes.state.aggregates import Sums
+from hermes.state.insights import Insights, assemble, look_back
+from hermes.state.period import MOST_DAYS, last_days
+
+if TYPE_CHECKING:
+    from hermes.state.tally import Tally
+
+SCHEMA = "hermes.insights/1"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes insights --days 7
+  hermes insights --source telegram --html report.html
+  hermes insights --json | jq '.item.overview.cost_usd'""",
+)
+@click.option(
+    "--days",
+    metavar="N",
+    type=click.IntRange(1, MOST_DAYS),
+    default=30,
+    show_default=True,
+    help="Today and the days before it, N together.",
+)
+@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
+@click.option("--html", "file", metavar="FILE", type=click.Path(path_type=Path), help="Write a page to FILE instead.")
+@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@AS_JSON
+def insights(days: int, source: str | None, file: Path | None, force: bool, as_json: bool) -> None:
+    """Show what was said, used and spent in the last days.
+
+    Messages, tokens and costs count on the day on which they happened, by local time. What continues a conversation
+    after a compression, and the delegates of an agent, are counted with it.
+    """
+    if force and file is None:
+        raise click.UsageError("--force is for the FILE of --html")
+    if file is not None:
+        refuse(file, overwrite=force)
+    config = read_config(as_json=as_json)
+    now = time.time()
+    period = last_days(days, now)
+    with open_for_reading(config) as store:
+        found = assemble(period, source, Sums()) if store is None else look_back(store, period, source=source)
+        sources = store.count_by_source() if store is not None and found.is_empty else {}
+    if file is not None:
+        write_page(file, found, now)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item_of(found, now)})
+    elif file is not None:
+        write(printable(f"{file}: {counted(period.days, 'day')}, {period.first} to {period.last}"))
+    elif not found.is_empty:
+        show(found, now)
+    if found.is_empty and not as_json:
+        talk(nothing_yet(database_file(config)) if not sources else nothing_in(found, sources))
+
+
+def show(found: Insights, now: float) -> None:
+    """Write the report to the terminal."""
+    from hermes.cli.report.text import Sheet, report_of
+
+    sheet = Sheet(terminal_width(), sys.stdout.encoding)
+    write("\n".join(report_of(found, sheet, now)))
+
+
+def refuse(file: Path, *, overwrite: bool) -> None:
+    """Raise what keeps a page from being written, before it takes any time to make it."""
+    with _told_of(file):
+        if file.is_dir():
+            raise InvalidValue(f"{file} is a directory", hint="name a file in it")
+        if not file.absolute().parent.is_dir():
+            raise NotFound(f"there is no directory {file.absolute().parent}", hint="make it, or name another place")
+        if file.exists() and not overwrite:
+            raise Conflict(f"{file} is there already", hint="name another file, or say --force to replace it")
+
+
+def write_page(file: Path, found: Insights, now: float) -> None:
+    """Write the page; whatever happens, what is at its place is whole."""
+    from hermes.cli.report.page import page_of
+
+    page = page_of(found, now).encode()
+    with _told_of(file):
+        write_private_atomic(file, page)
+
+
+def nothing_in(found: Insights, sources: dict[str, int]) -> str:
+    """What is said of a time in which nothing happened."""
+    period = found.period
+    when = f"{counted(period.days, 'day')} from {period.first} to {period.last}"
+    if found.source is not None and found.source not in sources:
+        known = ", ".join(f"{source} ({count})" for source, count in sources.items())
+        return f"No sessions with source={found.source}; there are sessions of {known}."
+    where = "" if found.source is None else f" with source={found.source}"
+    return f"Nothing happened{where} in the {when}; --days looks further back."
+
+
+def item_of(found: Insights, generated_at: float) -> dict[str, Any]:
+    """Insights as JSON tells of them."""
+    overview, activity, period = found.overview, found.activity, found.period
+    return {
+        "days": period.days,
+        "first_day": f"{period.first}",
+        "last_day": f"{period.last}",
+        "since": period.since,
+        "until": period.until,
+        "timezone": time.strftime("%Z", time.localtime(generated_at)),
+        "source_filter": found.source,
+        "generated_at": generated_at,
+        "empty": found.is_empty,
+        "overview": {
+            "conversations": overview.conversations,
+            "sessions": overview.sessions,
+            "continuations": overview.continuations,
+            "delegates": overview.delegates,
+            "duration_s": overview.duration_s,
+            "messages": overview.messages,
+            "user_messages": overview.user_messages,
+            "assistant_messages": overview.assistant_messages,
+            "tool_messages": overview.tool_messages,
+            "tool_calls": overview.tool_calls,
+            **_usage(overview.usage),
+        },
+        "models": [
+            {"model": each.model, "conversations": each.conversations, **_usage(each.usage)} for each in found.models
+        ],
+        "platforms": [
+            {
+                "source": each.source,
+                "conversations": each.conversations,
+                "sessions": each.sessions,
+                "messages": each.messages,
+                "tool_calls": each.tool_calls,
+                **_usage(each.usage),
+            }
+            for each in found.platforms
+        ],
+        "tools": [{"tool": each.tool, "calls": each.calls, "share": each.share} for each in found.tools],
+        "skills": {
+            "summary": {
+                "skills": len(found.skills),
+                "loads": sum(each.loads for each in found.skills),
+                "edits": sum(each.edits for each in found.skills),
+            },
+            "top_skills": [
+                {"skill": each.skill, "loads": each.loads, "edits": each.edits, "last_used_at": each.last_used_at}
+                for each in found.skills
+            ],
+        },
+        "activity": {
+            "days": [
+                {"date": f"{day.date}", "messages": day.messages, "tokens": day.tokens, "cost_usd": _usd(day.cost_usd)}
+                for day in activity.days
+            ],
+            "weekdays": activity.weekdays,
+            "hours": activity.hours,
+            "busiest_weekday": activity.busiest_weekday,
+            "busiest_hour": activity.busiest_hour,
+            "active_days": activity.active_days,
+            "longest_streak": activity.longest_streak,
+        },
+        "top_sessions": [each._asdict() for each in found.notable],
+    }
+
+
+def _usage(usage: Tally) -> dict[str, Any]:
+    costs = {name: _usd(value) for name, value in usage._asdict().items() if name.endswith("_usd")}
+    return {**usage._asdict(), **costs, "total_tokens": usage.total_tokens, "cost_status": usage.cost_status}
+
+
+def _usd(amount: float) -> float:
+    """To a billionth of a dollar, as costs are booked: what is beyond comes from adding up."""
+    return round(amount, 9)
+
+
+@contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HermesError(f"{file} cannot be written: {error.strerror}", hint="name another place") from error

@@ -1,0 +1,1 @@
+"""Reports about a period: for the terminal, and as a page."""

@@ -1,0 +1,34 @@
+"""Numbers as a person reads them."""
+
+from __future__ import annotations
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_CENT = 0.01
+
+
+def number(count: int) -> str:
+    """`1,234,567`."""
+    return f"{count:,}"
+
+
+def money(usd: float) -> str:
+    """`$1,234.50`; what is less than a cent keeps its first digits."""
+    sign, amount = ("-", -usd) if usd < 0 else ("", usd)
+    return f"{sign}${amount:,.2f}" if amount >= _CENT or not amount else f"{sign}${amount:.2g}"
+
+
+def percent(share: float) -> str:
+    """`12.5%`."""
+    return f"{100 * share:.1f}%"
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `12m`, `2h 5m`, `3h`, `1.5d`."""
+    if seconds < _MINUTE:
+        return f"{int(seconds)}s"
+    if seconds < _HOUR:
+        return f"{int(seconds // _MINUTE)}m"
+    if seconds < _DAY:
+        hours, rest = divmod(int(seconds), _HOUR)
+        return f"{hours}h {rest // _MINUTE}m" if rest >= _MINUTE else f"{hours}h"
+    return f"{seconds / _DAY:,.1f}d"

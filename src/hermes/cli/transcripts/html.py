@@ -1,0 +1,108 @@
+"""Sessions as one page of HTML that needs nothing else: no script, no network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from urllib.parse import quote
+
+from hermes.cli.terminal import counted, printable
+from hermes.cli.transcripts.blocks import Block, Kind, blocks_of, facts_of, speaker_of, title_of, when
+from hermes.state.outgoing import Outgoing
+from hermes.state.rows import Row
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1d1d1f; --paper: #fff; --soft: #6b6b70; --line: #e2e2e6; --tint: #f5f5f7;
+        --user: #0a6e4f; --assistant: #3a4fb8; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6ea; --paper: #17171a; --soft: #9a9aa2; --line: #333338; --tint: #222226;
+          --user: #5cc8a2; --assistant: #98a8ff; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 52rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
+       font: 16px/1.55 system-ui, sans-serif; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin: 3rem 0 .5rem; padding-top: 1rem;
+     border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+nav ol { padding-left: 1.5rem; } nav small, dl, h3 small { color: var(--soft); }
+a { color: var(--assistant); text-decoration: none; } a:hover { text-decoration: underline; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1rem; font-size: .875rem; }
+dd { margin: 0; overflow-wrap: anywhere; }
+section { content-visibility: auto; contain-intrinsic-size: auto 40rem; }
+h3 { margin: 1.5rem 0 .25rem; font-size: .9rem; } h3 small { font-weight: normal; }
+.user h3 { color: var(--user); } .assistant h3 { color: var(--assistant); } .undone { opacity: .55; }
+.text, pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .35rem 0; }
+details { margin: .35rem 0; border: 1px solid var(--line); border-radius: .4rem; background: var(--tint); }
+summary { padding: .25rem .6rem; cursor: pointer; color: var(--soft); font-size: .875rem; }
+details > * + * { padding: 0 .6rem .4rem; } pre { font: .8125rem/1.5 ui-monospace, monospace; }
+"""
+
+HEAD = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+"""
+
+
+class Html:
+    """One page for all sessions, which begins with a list of them."""
+
+    def __init__(self, headings: Callable[[], Iterator[Row]], count: int) -> None:
+        self._headings = headings
+        self._count = count
+
+    def begin(self) -> Iterator[bytes]:
+        """The head of the page and the table of contents."""
+        title = counted(self._count, "session")
+        yield _encoded(HEAD.format(title=title, style=STYLE) + f"<h1>{title}</h1>\n<nav><ol>\n")
+        for row in self._headings():
+            about = f"{row['source']}, {when(row['last_active'])}, {counted(row['message_count'] or 0, 'message')}"
+            link = f'<a href="#{_anchor(row)}" dir="auto">{escape(title_of(row))}</a>'
+            yield _encoded(f"<li>{link} <small>{escape(printable(about))}</small></li>\n")
+        yield b"</ol></nav>\n<main>\n"
+
+    def session(self, session: Outgoing) -> Iterator[bytes]:
+        """A session: its title, what it is, and what was said."""
+        facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts_of(session.row))
+        yield _encoded(
+            f'<section id="{_anchor(session.row)}">\n<h2 dir="auto">{escape(title_of(session.row))}</h2>\n'
+            f"<dl>{facts}</dl>\n"
+        )
+        speaker = ""
+        for page in session.pages:
+            for message in page:
+                heading = ""
+                if speaker_of(message) != speaker:
+                    speaker = speaker_of(message)
+                    heading = f"<h3>{escape(speaker)} <small>{when(message['timestamp'])}</small></h3>\n"
+                kind = escape(speaker.split(" ")[0]) + ("" if message["active"] else " undone")
+                blocks = "".join(map(_shown, blocks_of(message)))
+                yield _encoded(f'<div class="{kind}">\n{heading}{blocks}</div>\n')
+        yield b"</section>\n"
+
+    def end(self) -> Iterator[bytes]:
+        """The end of the page."""
+        yield b"</main>\n</body>\n</html>\n"
+
+
+def _shown(block: Block) -> str:
+    if block.kind is Kind.TEXT:
+        return f'<div class="text" dir="auto">{escape(block.text)}</div>\n'
+    inside = (
+        f'<div class="text" dir="auto">{escape(block.text)}</div>'
+        if block.kind is Kind.THOUGHT
+        else f"<pre>{escape(block.text)}</pre>"
+    )
+    return f"<details><summary>{escape(block.summary)}</summary>{inside}</details>\n"
+
+
+def _anchor(session: Row) -> str:
+    return f"s-{quote(session['id'], safe='')}"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode()

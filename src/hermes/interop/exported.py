@@ -1,0 +1,87 @@
+"""Exports of sessions, ours and those of programs that write the same: an object on each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hermes.errors import InvalidValue
+from hermes.interop.lines import Line, bad_line, parsed
+from hermes.interop.longline import LongLine
+from hermes.interop.source import Examined, Tell
+from hermes.state.incoming import EXPORT_SCHEMA, Incoming, drafts_of, incoming
+
+HELD_WHOLE = 1 << 20
+"""A longer line is read message by message."""
+
+
+def is_exported(record: Mapping[str, Any]) -> bool:
+    """Whether an object is an exported session."""
+    is_like_ours = isinstance(record.get("id"), str) and isinstance(record.get("messages"), list)
+    return is_like_ours or record.get("schema") == EXPORT_SCHEMA
+
+
+class Exported:
+    """A file of exported sessions."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._good_upto = 0
+        self._ends: dict[int, int] = {}
+        """Where the long lines end, by their numbers."""
+
+    def examine(self, now: float, tell: Tell) -> Examined:
+        """Go through the whole file and check all that is in it."""
+        ids: list[str] = []
+        try:
+            for record in self._records(self._path.stat().st_size, tell):
+                ids.append(self._check(record, now))
+                self._good_upto = self._end_of(record)
+        except InvalidValue as trouble:
+            return Examined(ids, trouble=trouble)
+        return Examined(ids)
+
+    def sessions(self, now: float, tell: Tell) -> Iterator[Incoming]:
+        """The sessions that were found; only after they were."""
+        return (self._incoming(record, now) for record in self._records(self._good_upto, tell))
+
+    def _check(self, record: Line | LongLine, now: float) -> str:
+        session = self._incoming(record, now)
+        try:
+            for _ in drafts_of(session, now):
+                pass
+        except InvalidValue as error:
+            raise bad_line(self._path, record.number, error.message) from None
+        if isinstance(record, LongLine):
+            self._ends[record.number] = record.end
+        return session.id
+
+    def _incoming(self, record: Line | LongLine, now: float) -> Incoming:
+        if isinstance(record, LongLine):
+            head, messages = record.head(EXPORT_SCHEMA), record
+        else:
+            head, messages = parsed(record, self._path), None
+        try:
+            return incoming(head, now, messages)
+        except InvalidValue as error:
+            raise bad_line(self._path, record.number, error.message) from None
+
+    def _records(self, upto: int, tell: Tell) -> Iterator[Line | LongLine]:
+        with self._path.open("rb") as file:
+            number = start = 0
+            while start < upto and (data := file.readline(HELD_WHOLE)):
+                number += 1
+                if len(data) == HELD_WHOLE and not data.endswith(b"\n"):
+                    yield LongLine(self._path, number, start)
+                    end = self._ends[number]
+                    file.seek(end)
+                else:
+                    end = start + len(data)
+                    if not data.isspace():
+                        yield Line(number, start, data)
+                tell(end - start)
+                start = end
+
+    def _end_of(self, record: Line | LongLine) -> int:
+        return record.end if isinstance(record, LongLine) else record.start + len(record.data)

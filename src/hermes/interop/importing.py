@@ -1,0 +1,151 @@
+"""Bringing sessions in from files: a file is examined before anything of it is taken, and sessions come in whole."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hermes.errors import HermesError, StoreError
+from hermes.ids import new_session_id
+from hermes.interop.recognition import Found
+from hermes.interop.source import Source, Tell
+from hermes.state.arrivals import OnConflict, Outcome, bring_in_together, foresee, uids_here
+from hermes.state.engine import Reading, Report
+from hermes.state.incoming import Incoming, drafts_of
+from hermes.state.operations import Operations, read
+from hermes.state.sessions import session_exists
+
+TOGETHER, SESSIONS_TOGETHER = 1_000, 64
+"""So many messages come in at once: each time costs a wait for the disk, and meanwhile nobody else can write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How sessions are to be brought in."""
+
+    on_conflict: OnConflict = "merge"
+    is_dry_run: bool = False
+    keeps_going: bool = False
+    """Whether a file that is good only up to a line is taken up to there."""
+    source: str | None = None
+    """What to name as their source; None: what they name themselves."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of it."""
+
+    files: int = 0
+    sessions: Counter[Outcome] = field(default_factory=Counter)
+    messages: int = 0
+    skipped_lines: int = 0
+    failures: dict[Path, HermesError] = field(default_factory=dict)
+
+
+class Importer:
+    """Brings sessions into a store; None for one that is not there yet does for a dry run."""
+
+    def __init__(self, store: Operations | None, wishes: Wishes, now: float) -> None:
+        self.tally = Tally()
+        self._store = store
+        self._wishes = wishes
+        self._now = now
+        self._report: Report | None = None
+        self._seen_bytes = self._all_bytes = 0
+        self._renamed: dict[str, str] = {}
+        self._foreseen: dict[str, array[int]] = {}
+        """What a dry run would have brought in: the hashes of the uids of each session's messages."""
+
+    def take(self, files: Sequence[Found], report: Report | None = None) -> None:
+        """Bring in what is in all of them; what is wrong with one keeps no other out."""
+        self._report = report
+        self._all_bytes = 2 * sum(each.size_bytes for each in files)
+        for number, each in enumerate(files):
+            self.tally.files += 1
+            try:
+                if isinstance(each.source, HermesError):
+                    raise each.source
+                self._take(each.path, each.source)
+            except StoreError:
+                raise  # it is the store into which all of them go
+            except HermesError as error:
+                self.tally.failures[each.path] = error
+            except OSError as error:
+                self.tally.failures[each.path] = HermesError(f"{each.path} cannot be read: {error.strerror}")
+            self._seen_bytes = 2 * sum(done.size_bytes for done in files[: number + 1])
+
+    def _take(self, path: Path, source: Source) -> None:
+        examined = source.examine(self._now, self._tell("checking"))
+        if examined.trouble is not None:
+            self.tally.failures[path] = examined.trouble
+            if not self._wishes.keeps_going:
+                return
+        self.tally.skipped_lines += examined.skipped_lines
+        if self._wishes.is_dry_run:
+            for session in self._wanted(source):
+                self._foresee(session)
+            return
+        self._choose_names(examined.ids)
+        for together in _groups(self._wanted(source)):
+            assert self._store is not None
+            for arrival in bring_in_together(self._store, together, self._wishes.on_conflict, self._now, self._renamed):
+                self.tally.sessions[arrival.outcome] += 1
+                self.tally.messages += arrival.messages
+
+    def _wanted(self, source: Source) -> Iterator[Incoming]:
+        for session in source.sessions(self._now, self._tell("importing")):
+            parent = session.parent_id
+            values = session.values
+            if self._wishes.source is not None:
+                values = {**values, "source": self._wishes.source}
+            yield replace(session, values=values, parent_id=self._renamed.get(parent, parent) if parent else None)
+
+    def _choose_names(self, ids: Sequence[str]) -> None:
+        """New ids for sessions whose own are taken, before one of their children comes in."""
+        if self._wishes.on_conflict != "rename" or self._store is None:
+            return
+
+        def taken(tx: Reading) -> list[str]:
+            return [each for each in ids if each not in self._renamed and session_exists(tx, each)]
+
+        self._renamed |= {each: new_session_id(self._now) for each in read(self._store, taken)}
+
+    def _foresee(self, session: Incoming) -> None:
+        uids = {each.values["uid"] for each in drafts_of(session, self._now)}
+        here = None if self._store is None else uids_here(self._store, session.id)
+        if session.id in self._foreseen:
+            before = set(self._foreseen[session.id])
+            here = (here or set()) | {uid for uid in uids if hash(uid) in before}
+        outcome, messages = foresee(uids, self._wishes.on_conflict, here)
+        self._foreseen.setdefault(session.id, array("q")).extend(map(hash, uids))
+        self.tally.sessions[outcome] += 1
+        self.tally.messages += messages
+
+    def _tell(self, what: str) -> Tell:
+        def tell(more: int) -> None:
+            self._seen_bytes += more
+            if self._report is not None:
+                self._report(what, self._seen_bytes, self._all_bytes)
+
+        return tell
+
+
+def _groups(sessions: Iterator[Incoming]) -> Iterator[list[Incoming]]:
+    """Sessions that come in together; one whose messages are not in memory comes alone, and before the next is read."""
+    group: list[Incoming] = []
+    messages = 0
+    for session in sessions:
+        count = len(session.messages) if isinstance(session.messages, list) else TOGETHER
+        if group and messages + count > TOGETHER:
+            yield group
+            group, messages = [], 0
+        group.append(session)
+        messages += count
+        if messages >= TOGETHER or len(group) == SESSIONS_TOGETHER:
+            yield group
+            group, messages = [], 0
+    if group:
+        yield group

@@ -1,0 +1,44 @@
+"""Calls of skills, as they stand among the tool calls of a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+LOAD = "skill_view"
+EDIT = "skill_manage"
+SKILL_TOOLS = (LOAD, EDIT)
+
+
+class SkillCall(NamedTuple):
+    """That a skill was loaded or edited, and when."""
+
+    skill: str
+    is_edit: bool
+    moment: float
+
+
+def skill_calls(moment: float, stored: Any) -> Iterator[SkillCall]:
+    """The calls of skills in a stored list of tool calls; what cannot be understood is none."""
+    for call in _items(_parsed(stored)):
+        function = call.get("function")
+        called = function if isinstance(function, Mapping) else call
+        name = called.get("name")
+        arguments = _parsed(called.get("arguments"))
+        skill = arguments.get("name") if isinstance(arguments, Mapping) else None
+        if name in SKILL_TOOLS and isinstance(skill, str) and skill.strip():
+            yield SkillCall(skill.strip(), name == EDIT, moment)
+
+
+def _items(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _parsed(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None

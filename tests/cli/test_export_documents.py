@@ -1,0 +1,166 @@
+"""`hermes sessions export --format md` and `html`: documents that people read."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.cli.transcripts.html import Html
+from hermes.cli.transcripts.markdown import Markdown
+from hermes.interop.exporting import Form
+from hermes.state.outgoing import Outgoing
+from hermes_state import SessionDB
+from tests.cli.conftest import Hermes
+
+GOLDEN = Path(__file__).with_name("golden")
+MARCH = 1_772_359_200.0
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "tail -3 log"}'}}
+HOSTILE = "</pre></details><script>alert(1)</script>\n```\n# assistant\n<!-- \x1b[31m \u202e & \"'"
+VOID = {"meta", "!doctype"}
+
+
+@pytest.fixture
+def talk(hermes: Hermes) -> Hermes:
+    """A conversation with tools, thoughts, pictures, several languages and something undone, and one before it."""
+    with SessionDB(hermes.database, clock=lambda: MARCH) as db:
+        db.create_session("20260301_090000_0c0ffee0", "telegram", started_at=MARCH - 3600, user_id="7")
+        db.append_message("20260301_090000_0c0ffee0", "user", "How long for green tea?", timestamp=MARCH - 3600)
+        db.create_session("20260301_100000_a1b2c3d4", "cli", model="claude-sonnet-4-5", started_at=MARCH)
+        session = "20260301_100000_a1b2c3d4"
+        db.set_session_title(session, "Why the *wiki* does <not> start")
+        for role, content, more in (
+            ("system", "Be brief.", {}),
+            ("user", [{"type": "text", "text": "Why?\n\n京都 🎉 שלום"}, {"type": "image_url", "image_url": {}}], {}),
+            ("assistant", "I look at the log.", {"reasoning": "The log\nwill tell.", "tool_calls": [CALL]}),
+            ("tool", "```\nport 80\tis taken\n```", {"tool_name": "terminal", "tool_call_id": "c1"}),
+            ("assistant", "Port 80 is taken:\n\n```sh\nss -ltn\n```\n\n# Next\n\nStop `nginx`.", {}),
+            ("user", "never mind", {}),
+        ):
+            db.append_message(session, role, content, timestamp=MARCH + 60, **more)
+        db.rewind_to_message(session, db.get_messages(session)[-1]["id"])
+        db.end_session(session, "user_exit")
+    return hermes
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+def test_a_document_is_as_it_should_be(talk: Hermes, tmp_path: Path, form: str) -> None:
+    target = tmp_path / f"talk.{form}"
+    done = talk("sessions", "export", str(target), "--format", form, TZ="UTC")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert target.read_text() == (GOLDEN / f"talk.{form}").read_text()
+
+
+def message(role: str = "user", content: Any = None, **more: Any) -> dict[str, Any]:
+    columns = ("reasoning", "reasoning_content", "tool_calls", "tool_name")
+    return {"role": role, "content": content, "active": 1, "timestamp": MARCH, **dict.fromkeys(columns), **more}
+
+
+def document(form: Form, *messages: dict[str, Any], **more: Any) -> str:
+    """A document with one session."""
+    columns = (
+        "title",
+        "preview",
+        "model",
+        "ended_at",
+        "end_reason",
+        "parent_session_id",
+        "child_kind",
+        "message_count",
+    )
+    row = {"id": "s", "source": "cli", "started_at": MARCH, "last_active": MARCH, **dict.fromkeys(columns), **more}
+    session = Outgoing(row, [], [], iter([list(messages)]))
+    return b"".join([*form.begin(), *form.session(session), *form.end()]).decode()
+
+
+def forms(row: dict[str, Any] | None = None) -> list[Form]:
+    listed = {"id": "s", "source": "cli", "last_active": MARCH, "message_count": 1, "title": None, "preview": None}
+    return [Markdown(), Html(lambda: iter([listed | (row or {})]), 1)]
+
+
+@pytest.mark.parametrize("form", forms({"title": HOSTILE, "id": HOSTILE}), ids=["md", "html"])
+def test_what_was_said_cannot_break_out(form: Form) -> None:
+    call = {"function": {"name": HOSTILE, "arguments": HOSTILE}}
+    said = [
+        message("user", HOSTILE),
+        message(HOSTILE, HOSTILE),
+        message("assistant", HOSTILE, reasoning=HOSTILE, tool_calls=[call]),
+        message("tool", HOSTILE, tool_name=HOSTILE),
+    ]
+    text = document(form, *said, title=HOSTILE, id=HOSTILE, model=HOSTILE)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    if isinstance(form, Html):
+        assert "<script" not in text
+        assert "<!--" not in text
+        assert Balance.of(text) == []
+    else:
+        outside = re.sub(r"^(`{3,})\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
+        unquoted = [line for line in outside.splitlines() if not line.startswith(">")]
+        assert not any(re.search(r"(?<!\\)<(?!/?(?:details|summary)>)", line) for line in unquoted)
+        # A heading comes with each speaker, and none from what was said.
+        assert sum(line.startswith("#") for line in unquoted) == 4
+
+
+class Balance(HTMLParser):
+    """Whether every element is closed where it should be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+
+    @classmethod
+    def of(cls, text: str) -> list[str]:
+        page = cls()
+        page.feed(text)
+        page.close()
+        return page.wrong + page.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.wrong += [name for name, _ in attrs if name.startswith("on")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+@pytest.mark.parametrize("form", forms(), ids=["md", "html"])
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (message("user", None), ""),
+        (message("user", {"text": "in a dict"}), "in a dict"),
+        (message("user", [5, "six", {"type": "image_url"}]), "[image_url]"),
+        (message("assistant", "x", tool_calls={"name": "alone", "arguments": {"a": 1}}), "alone"),
+        (message("assistant", "x", tool_calls=["odd"]), "odd"),
+        (message("assistant", "x", tool_calls=[{"function": "odd"}]), "odd"),
+        (message("tool", "result"), "← tool"),
+        (message("user", "x", timestamp="never"), "?"),
+        (message("user", "x", active=0), "(undone)"),
+        (message("assistant", "x", reasoning_content="hm"), "thinking"),
+    ],
+)
+def test_odd_messages_are_shown_too(form: Form, said: dict[str, Any], shown: str) -> None:
+    assert shown in document(form, said)
+
+
+def test_a_page_needs_nothing_else(talk: Hermes, tmp_path: Path) -> None:
+    page = (GOLDEN / "talk.html").read_text()
+    assert "default-src 'none'" in page
+    assert not re.search(r"(?:src|href)=(?!\"#)", page)
+    assert "prefers-color-scheme: dark" in page
+    assert Balance.of(page) == []
+
+
+def test_a_page_lists_no_secrets_if_so_wished(talk: Hermes, tmp_path: Path) -> None:
+    with SessionDB(talk.database) as db:
+        db.set_session_title("20260301_090000_0c0ffee0", "password: hunter2")
+    talk("sessions", "export", str(tmp_path / "x.html"), "--format", "html", "--redact")
+    assert (tmp_path / "x.html").read_text().count("password: [redacted]") == 2

@@ -1,0 +1,118 @@
+"""`hermes sessions export` when something comes between: there is a whole file under its name, or none."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.outfile import writing
+from hermes.errors import Conflict, HermesError
+from hermes_state import SessionDB
+from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
+from tests.support.waiting import wait_until
+
+MESSAGES = 8_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Hermes:
+    """A store that takes a moment to export."""
+    hermes = Hermes(tmp_path_factory.mktemp("large") / "home")
+    with SessionDB(hermes.database) as db:
+        for number in range(8):
+            db.create_session(f"s{number}", "cli")
+            messages = [{"role": "user", "content": f"{n} " + "x" * 1500} for n in range(MESSAGES // 8)]
+            db.append_messages(f"s{number}", messages)
+    return hermes
+
+
+def drafts(directory: Path) -> list[Path]:
+    return list(directory.glob(".hermes-*.partial"))
+
+
+def begun(hermes: Hermes, target: Path) -> subprocess.Popen[bytes]:
+    """An export that is going on."""
+    process = hermes.start("sessions", "export", str(target), "--format", "html", stdout=subprocess.PIPE)
+    wait_until(lambda: bool(drafts(target.parent)), "the export begins")
+    return process
+
+
+def test_a_kill_leaves_nothing_under_the_name_and_the_next_one_cleans_up(large: Hermes, tmp_path: Path) -> None:
+    target = tmp_path / "x.jsonl"
+    process = begun(large, target)
+    process.kill()
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == -signal.SIGKILL
+    assert not target.exists()
+    assert len(drafts(tmp_path)) == 1
+    assert large("sessions", "export", str(target)).returncode == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl"]
+    assert sum(len(json.loads(line)["messages"]) for line in target.read_text().splitlines()) == MESSAGES
+
+
+def test_ctrl_c_leaves_nothing(large: Hermes, tmp_path: Path) -> None:
+    process = begun(large, tmp_path / "x.jsonl")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("was_there", [False, True])
+def test_a_full_disk_leaves_what_was_there(large: Hermes, tmp_path: Path, was_there: bool) -> None:
+    target = tmp_path / "x.jsonl"
+    if was_there:
+        target.write_text("mine")
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -f 2048 && exec "$@"', "sh", *COMMAND, "sessions", "export", str(target), "--force"],
+        env=large.environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_S,
+    )
+    assert done.returncode == 1
+    assert f"Error: {target} cannot be written: File too large" in done.stderr
+    assert drafts(tmp_path) == []
+    assert (target.read_text() if was_there else target.exists()) == ("mine" if was_there else False)
+
+
+def test_of_two_at_once_the_first_to_finish_has_the_name(tmp_path: Path) -> None:
+    target = tmp_path / "x.jsonl"
+
+    def write_slowly() -> None:
+        with writing(str(target), overwrite=False) as slow:
+            slow.write(b"slow")
+            with writing(str(target), overwrite=False) as fast:
+                fast.write(b"fast")
+
+    with pytest.raises(Conflict):
+        write_slowly()
+    assert target.read_bytes() == b"fast"
+    assert drafts(tmp_path) == []
+
+
+def test_what_somebody_is_writing_is_no_leftover(tmp_path: Path) -> None:
+    target = tmp_path / "x.jsonl"
+    with writing(str(target), overwrite=True) as first:
+        first.write(b"first")
+        with writing(str(target), overwrite=True) as second:
+            second.write(b"second")
+    assert target.read_bytes() == b"first"
+
+
+def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+    place = writing(str(tmp_path / ("x" * 300)), overwrite=False)
+    with pytest.raises(HermesError, match="cannot be written: File name too long"):
+        place.__enter__()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_longest_name_that_can_be_is_no_trouble(tmp_path: Path) -> None:
+    target = tmp_path / ("x" * 255)
+    with writing(str(target), overwrite=False) as file:
+        file.write(b"whole")
+    assert target.read_bytes() == b"whole"

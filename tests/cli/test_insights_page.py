@@ -1,0 +1,154 @@
+"""Insights as a page: well-formed, safe, and whole without anything from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from hermes.cli.report.markup import Markup, joined, tag
+from hermes.cli.report.page import page_of
+from hermes.state.aggregates import MessageCell, Notable, SessionCell, SessionCounts, Sums, ToolCell, UsageCell
+from hermes.state.skillcalls import SkillCall
+from hermes.state.tally import Tally
+from tests.support.sums import NOON, SUMS, TODAY, sample
+from tests.support.zones import local_zone
+
+VOID = {"meta"}
+HOSTILE = "</td><script>alert('\"1\"')</script><img src=x onerror=alert(1)>&amp;\x1b[31m\u202e\udc80"
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser does, and notes what is not in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[tuple[str, str]] = []
+        self.feed(page)
+        self.close()
+        self.wrong += [f"<{name}> is never closed" for name in self.open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        if len(names) != len(set(names)):
+            self.wrong.append(f"<{tag}> has an attribute twice")
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"</{tag}> closes something else")
+
+    def handle_data(self, data: str) -> None:
+        self.text.append((self.open[-1] if self.open else "", data))
+
+    def handle_comment(self, data: str) -> None:
+        self.wrong.append(f"a comment: {data}")
+
+    def texts(self, name: str) -> list[str]:
+        """What stands in the elements of a name."""
+        return [text for element, text in self.text if element == name]
+
+    def attributes(self, name: str) -> list[dict[str, str | None]]:
+        """The attributes of all elements of a name."""
+        return [attributes for element, attributes in self.tags if element == name]
+
+
+def read(sums: Sums = SUMS, **options: int | str | None) -> Reader:
+    with local_zone("UTC0"):
+        return Reader(page_of(sample(sums, **options), NOON))  # type: ignore[arg-type]
+
+
+def hostile() -> Sums:
+    """Sums in which everything that has a name has a hostile one."""
+    return Sums(
+        sessions=[SessionCell(HOSTILE, HOSTILE, SessionCounts(1, 1, 0, 0, 60.0))],
+        messages=[MessageCell(TODAY * 24, HOSTILE, 1, 1, 0, 0)],
+        usage=[UsageCell(TODAY, HOSTILE, HOSTILE, Tally(input_tokens=10, unpriced_tokens=10))],
+        tools=[ToolCell(HOSTILE, HOSTILE, 1)],
+        skills=[SkillCall(HOSTILE, False, NOON)],
+        notable=[Notable("messages", 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE, NOON)],
+    )
+
+
+@pytest.mark.parametrize("days", [1, 30, 365, 36_500])
+def test_every_element_is_closed_in_its_turn(days: int) -> None:
+    recent = Sums(SUMS.sessions, SUMS.messages[:5], SUMS.usage[:1], SUMS.tools, SUMS.skills, SUMS.notable)
+    assert read(recent, days=days).wrong == []
+
+
+def test_hostile_names_stay_text() -> None:
+    page = read(hostile(), source=HOSTILE)
+    assert page.wrong == []
+    assert {name for name, _ in page.tags}.isdisjoint({"script", "img"})
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert "</td><script>alert('\"1\"')</script><img src=x onerror=alert(1)>&amp;\\x1b[31m\\u202e\\udc80" in page.texts(
+        "td"
+    )
+
+
+def test_hostile_names_can_be_written_to_a_file() -> None:
+    assert page_of(sample(hostile()), NOON).encode()
+
+
+def test_nothing_comes_from_elsewhere() -> None:
+    page = read()
+    assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "img", "iframe", "object", "base", "form"})
+    assert {"src", "href", "action"}.isdisjoint(name for _, attributes in page.tags for name in attributes)
+    assert not re.search(r"url\(|@import|https?:", "".join(page.texts("style")))
+    policies = [each.get("content") for each in page.attributes("meta") if each.get("http-equiv")]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
+
+
+def test_it_is_light_or_dark_as_the_person_likes_it() -> None:
+    assert "prefers-color-scheme: dark" in "".join(read().texts("style"))
+
+
+def test_charts_say_what_they_show_to_those_who_do_not_see_them() -> None:
+    page = read()
+    charts = page.attributes("svg")
+    assert len(charts) == 4
+    assert all(each["role"] == "img" for each in charts)
+    assert charts[0]["aria-label"] == "Messages per day; the most, 58 messages: 2025-12-17"
+    assert page.texts("summary") == ["As a table"] * 4
+    assert {each.get("scope") for each in page.attributes("th")} == {"row", "col"}
+    assert page.attributes("html") == [{"lang": "en"}]
+
+
+def test_it_has_every_section_with_its_numbers() -> None:
+    page = read()
+    assert page.texts("h2") == [
+        "Overview",
+        "Tokens",
+        "Cost",
+        "Models",
+        "Platforms",
+        "Tools",
+        "Skills",
+        "Activity",
+        "Notable conversations",
+    ]
+    shown = set(page.texts("dd") + page.texts("td"))
+    assert {"394", "1,096,100", "$12.75", "$12.50+", "unknown", "included", "58.6%", "2h 30m"} <= shown
+
+
+def test_long_times_are_drawn_in_no_more_bars_than_can_be_seen() -> None:
+    recent = Sums(SUMS.sessions, SUMS.messages[:5], SUMS.usage[:1])
+    assert "Messages per 305 days" in read(recent, days=36_500).texts("h3")
+
+
+def test_a_time_without_anything_says_so() -> None:
+    page = read(Sums())
+    assert page.wrong == []
+    assert page.texts("p") == ["Nothing happened in this time."]
+    assert page.texts("h2") == []
+
+
+def test_markup_is_text_unless_it_says_otherwise() -> None:
+    assert tag("b", "<i>", Markup("<i>"), title='"') == '<b title="&quot;">&lt;i&gt;<i></b>'
+    assert joined("a&b", tag("meta", charset="utf-8")) == 'a&amp;b<meta charset="utf-8">'

@@ -1,0 +1,116 @@
+"""Insights as they look on terminals of every width."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.report.figures import duration, money
+from hermes.cli.report.series import LEVELS, PLAIN_LEVELS, spark, stretches
+from hermes.cli.report.text import Sheet, report_of
+from hermes.cli.report.words import cost_of
+from hermes.cli.terminal import width_of
+from hermes.state.aggregates import Sums, ToolCell
+from hermes.state.tally import Tally
+from tests.support.sums import NOON, SUMS, sample
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def lines_of(sums: Sums = SUMS, *, width: int = 80, encoding: str = "utf-8", days: int = 30) -> list[str]:
+    return report_of(sample(sums, days), Sheet(width, encoding), NOON)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_report_looks_like_this(width: int) -> None:
+    assert "\n".join(lines_of(width=width)) + "\n" == (GOLDEN / f"insights-{width}.txt").read_text("utf-8")
+
+
+def test_report_looks_like_this_without_unicode() -> None:
+    expected = (GOLDEN / "insights-ascii.txt").read_text("ascii")
+    assert "\n".join(lines_of(encoding="ascii")).translate(str.maketrans("─█…", "-#~")) + "\n" == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+@pytest.mark.parametrize("days", [1, 2, 7, 30, 365, 36_500])
+def test_report_fits(days: int, encoding: str) -> None:
+    found = sample(SUMS._replace(messages=SUMS.messages[:5], usage=SUMS.usage[:1]), days)
+    for width in (*range(60, 200, 7), 200):
+        assert max(map(width_of, report_of(found, Sheet(width, encoding), NOON))) <= width
+
+
+@pytest.mark.parametrize("width", [1, 20, 40])
+def test_smallest_terminals_get_something_too(width: int) -> None:
+    assert lines_of(width=width)
+
+
+def test_sections_without_content_are_left_out() -> None:
+    only_tools = Sums(tools=[ToolCell("cli", "terminal", 1)])
+    assert [line for line in lines_of(only_tools) if line and not line.startswith(" ")][1:] == ["Overview", "Tools"]
+
+
+def test_no_control_character_of_a_name_is_left() -> None:
+    hostile = "\x1b[31m\x07\u202e\udc80"
+    tools = Sums(tools=[ToolCell("cli", hostile, 1)])
+    assert all(char.isprintable() for line in lines_of(tools) for char in line)
+
+
+@pytest.mark.parametrize(
+    ("usd", "text"),
+    [(0, "$0.00"), (0.01, "$0.01"), (0.0042, "$0.0042"), (1234.5, "$1,234.50"), (-2.5, "-$2.50"), (1e-9, "$1e-09")],
+)
+def test_money_is_readable_however_little_it_is(usd: float, text: str) -> None:
+    assert money(usd) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (45.9, "45s"), (720, "12m"), (7500, "2h 5m"), (10_800, "3h"), (10_859, "3h"), (129_600, "1.5d")],
+)
+def test_durations_are_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ([], ""),
+        ([0, 0], "  "),
+        ([1, 2, 4, 8], "▁▂▄█"),
+        ([0, 1, 1_000_000], " ▁█"),
+        ([5], "█"),
+    ],
+)
+def test_small_bars_show_everything_that_is_not_nothing(values: list[float], line: str) -> None:
+    assert spark(values) == line
+
+
+def test_plain_bars_are_as_many() -> None:
+    assert len(PLAIN_LEVELS) == len(LEVELS)
+    assert PLAIN_LEVELS.isascii()
+
+
+@pytest.mark.parametrize(("days", "most", "length", "count"), [(30, 30, 1, 30), (30, 29, 2, 15), (31, 10, 4, 8)])
+def test_days_are_joined_until_they_fit(days: int, most: int, length: int, count: int) -> None:
+    found = sample(days=days)
+    parts = stretches(found.period, found.activity, most)
+    assert len(parts) == count <= most
+    assert (parts[0].first, parts[-1].last) == (found.period.first, found.period.last)
+    assert {(part.last - part.first).days + 1 for part in parts[1:]} == {length}
+    assert sum(part.messages for part in parts) == found.overview.messages
+    assert sum(part.tokens for part in parts) == found.overview.usage.total_tokens
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (Tally(input_tokens=10, cost_usd=2.5), "$2.50"),
+        (Tally(input_tokens=10, cost_usd=2.5, unpriced_tokens=4), "$2.50+"),
+        (Tally(input_tokens=10, unpriced_tokens=10), "unknown"),
+        (Tally(input_tokens=10, included_tokens=10), "included"),
+        (Tally(), ""),
+    ],
+)
+def test_cost_of_a_model_says_what_is_known(usage: Tally, cost: str) -> None:
+    assert cost_of(usage) == cost

@@ -1,0 +1,69 @@
+"""Sessions go from any engine to any other by way of an export, and are the same there."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.interop.exporting import Lines, write_out
+from hermes.state.backlog import index_backlog
+from hermes.state.outgoing import choose
+from hermes.state.provider import SessionDBProvider
+from tests.interop.files import claude_talk, codex_talk, take, write
+from tests.support.clock import FakeClock
+from tests.support.conversations import column
+from tests.support.servers import NoServer, are_required
+from tests.support.stores import ENGINES
+
+CALLS = [{"id": "c", "function": {"name": "terminal", "arguments": "{}"}}]
+
+
+@pytest.fixture(params=sorted(ENGINES))
+def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionDBProvider]:
+    """An empty store of each engine."""
+    try:
+        stores = ENGINES[request.param](tmp_path)
+    except NoServer as error:
+        if are_required():
+            pytest.fail(f"there is no server for {request.param}: {error}")
+        pytest.skip(f"there is no server for {request.param}: {error}")
+    with stores.open(tmp_path, "other", FakeClock(), read_only=False) as store:
+        yield store
+    stores.close()
+
+
+def exported(store: SessionDBProvider) -> bytes:
+    """All sessions of a store, without the numbers that it gave to its messages."""
+    file = io.BytesIO()
+    write_out(store, choose(store), Lines(), file)
+    return re.sub(rb'\{"id":[0-9]+,(?="session_id")', b"{", file.getvalue())
+
+
+def test_there_and_back_is_the_same(store: SessionDBProvider, other: SessionDBProvider, tmp_path: Path) -> None:
+    take(store, write(tmp_path / "claude.jsonl", claude_talk()), write(tmp_path / "codex.jsonl", codex_talk()))
+    store.create_session("s", "telegram", user_id="7", system_prompt="a\0b")
+    store.append_message("s", "user", [{"type": "text", "text": "\ud83d 京都"}, 1e300, None])
+    store.append_message("s", "assistant", "\x01json: \0 \ud800", tool_calls=CALLS, reasoning_details={"a": "ü"})
+    store.append_messages("s", [{"role": "user", "content": f"{n} " + "x" * 20_000} for n in range(900)])
+    store.rewind_to_message("s", store.get_messages("s")[-3]["id"])
+    store.update_token_counts("s", 10, 20, estimated_cost_usd=0.1, model="m")
+    store.compress_session("s", "next", "in short", tail_from=store.get_messages("s")[-1]["id"])
+    before = exported(store)
+    path = tmp_path / "export.jsonl"
+    path.write_bytes(before)
+    tally = take(other, path)
+    assert tally.failures == {}
+    assert exported(other) == before
+    assert take(other, path).messages == 0
+    assert take(store, path).messages == 0
+
+
+def test_what_came_in_is_found_before_and_after_it_is_indexed(other: SessionDBProvider, tmp_path: Path) -> None:
+    take(other, write(tmp_path / "claude.jsonl", claude_talk()), write(tmp_path / "codex.jsonl", codex_talk()))
+    for _ in range(2):
+        assert column(other.search_messages("京都 wiki"), "source") == ["claude-code"]
+        assert index_backlog(other) == 0

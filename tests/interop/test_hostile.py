@@ -1,0 +1,188 @@
+"""Whatever stands in a file, it comes in or is told of: nothing breaks, and no half of it is left."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hermes.errors import HermesError
+from hermes.state.incoming import EXPORT_SCHEMA
+from hermes.state.provider import SessionDBProvider
+from tests.interop.files import Entry, claude_talk, codex_talk, take
+from tests.support.clock import FakeClock
+from tests.support.plainsql import flaws
+from tests.support.stores import SqliteStores
+
+IS_LONG = os.environ.get("HERMES_LONG") == "1"
+FEW = settings(
+    max_examples=500 if IS_LONG else 60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+
+
+def exported_talk() -> list[Entry]:
+    """An export with some of everything."""
+    message = {
+        "role": "user",
+        "content": [{"type": "text", "text": "hello"}],
+        "uid": "u1",
+        "timestamp": 5.0,
+        "active": 1,
+        "observed": 0,
+        "token_count": 3,
+        "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": "{}"}}],
+        "reasoning": "hm",
+        "reasoning_details": [{"a": 1}],
+        "platform_message_id": "7",
+    }
+    usage = {"at": 5.0, "kind": "delta", "model": "m", "input_tokens": 5, "estimated_cost_usd": 0.5}
+    session = {
+        "schema": EXPORT_SCHEMA,
+        "id": "s",
+        "source": "cli",
+        "user_id": "1",
+        "owner": None,
+        "parent_session_id": "p",
+        "child_kind": "branch",
+        "title": "Tea",
+        "model": "m",
+        "model_config": "{}",
+        "started_at": 1.0,
+        "ended_at": 9.0,
+        "end_reason": "user_exit",
+        "archived": 0,
+        "input_tokens": 5,
+        "estimated_cost_usd": 0.5,
+        "usage": [usage],
+        "rewinds": [{"action": "rewind", "target_uid": "u1", "message_count": 1, "at": 6.0}],
+        "messages": [message],
+    }
+    return [session, {**session, "id": "t", "schema": None}]
+
+
+TALKS = {"exported": exported_talk(), "claude": claude_talk(), "codex": codex_talk()}
+
+anything = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**80), 2**80),
+        st.floats(),
+        st.text(st.characters(exclude_categories=()), max_size=8),
+        st.sampled_from(["\0", "\ud800", "~", "?", "user", "tool_use", "tool_result", "merge", "9" * 30, "x" * 300]),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=5,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value inside of a value."""
+    if path:
+        yield path
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, each in inside:
+        yield from places(each, (*path, key))
+
+
+def changed(talk: list[Entry], changes: list[tuple[int, Any, bool]]) -> list[Entry]:
+    """A talk in which some values are others, or not there."""
+    talk = copy.deepcopy(talk)
+    for number, value, is_gone in changes:
+        ways = list(places(talk))
+        *way, last = ways[number % len(ways)]
+        holder: Any = talk
+        for key in way:
+            holder = holder[key]
+        if is_gone:
+            del holder[last]
+        else:
+            holder[last] = value
+    return talk
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> SqliteStores:
+    return SqliteStores(tmp_path_factory.mktemp("stores"))
+
+
+@contextmanager
+def fresh(base: SqliteStores) -> Iterator[tuple[SessionDBProvider, Path]]:
+    """An empty store, which is whole at the end, and a directory."""
+    with tempfile.TemporaryDirectory() as name:
+        with base.open(Path(name), "store", FakeClock(), read_only=False) as store:
+            yield store, Path(name)
+        assert flaws(Path(name, "store.db")) == []
+
+
+@FEW
+@given(
+    form=st.sampled_from(list(TALKS)),
+    changes=st.lists(st.tuples(st.integers(0, 10**6), anything, st.booleans()), min_size=1, max_size=4),
+    keeps_going=st.booleans(),
+)
+def test_wrong_types_anywhere(
+    base: SqliteStores, form: str, changes: list[tuple[int, Any, bool]], keeps_going: bool
+) -> None:
+    with fresh(base) as (store, place):
+        path = place / "file.jsonl"
+        path.write_text("".join(f"{json.dumps(entry)}\n" for entry in changed(TALKS[form], changes)))
+        foreseen = take(store, path, keeps_going=keeps_going, is_dry_run=True)
+        assert store.session_count(include_archived=True) == 0
+        tally = take(store, path, keeps_going=keeps_going)
+        assert (tally.sessions, tally.messages, tally.skipped_lines) == (
+            foreseen.sessions,
+            foreseen.messages,
+            foreseen.skipped_lines,
+        )
+        stored = sum(len(each["messages"]) for each in store.iter_export(include_inactive=True))
+        assert stored == tally.messages
+        assert keeps_going or not tally.failures or stored == 0
+        assert all(isinstance(error, HermesError) and error.message for error in tally.failures.values())
+
+
+@FEW
+@given(
+    form=st.sampled_from(list(TALKS)),
+    at=st.integers(0, 10**6),
+    noise=st.one_of(
+        st.binary(max_size=20), st.sampled_from([b"\n", b"[" * 5000, b"\xef\xbb\xbf", b'{"a":', b"\0" * 20])
+    ),
+    is_cut=st.booleans(),
+)
+def test_noise_anywhere(base: SqliteStores, form: str, at: int, noise: bytes, is_cut: bool) -> None:
+    whole = "".join(f"{json.dumps(entry)}\n" for entry in TALKS[form]).encode()
+    at %= len(whole)
+    with fresh(base) as (store, place):
+        path = place / "file.jsonl"
+        path.write_bytes(whole[:at] + noise + (b"" if is_cut else whole[at:]))
+        tally = take(store, path)
+        assert not tally.failures or tally.messages == 0
+
+
+@pytest.mark.parametrize("form", list(TALKS))
+@pytest.mark.parametrize("depth", [100, 700, 900, 980, 2_000, 100_000])
+def test_deep_nesting_anywhere(store: SessionDBProvider, tmp_path: Path, form: str, depth: int) -> None:
+    path = tmp_path / "file.jsonl"
+    nested = "[" * depth + "]" * depth
+    lines = [json.dumps(entry) for entry in TALKS[form]]
+    for old in ('"content": [', '"command": "tail log"', '"action": {'):
+        lines = [
+            line.replace(old, old[: old.index(":") + 1] + nested + ', "was": ' + old[old.index(":") + 1 :])
+            for line in lines
+        ]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    tally = take(store, path)
+    assert not tally.failures or (tally.messages == 0 and "nested too deeply" in str(tally.failures))
+    assert depth > 100 or not tally.failures

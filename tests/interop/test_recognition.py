@@ -1,0 +1,186 @@
+"""What a file is is told by what is in it; directories are looked through."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import apsw
+import pytest
+
+from hermes.errors import NotFound
+from hermes.interop.claude_code import ClaudeCode
+from hermes.interop.codex import Codex
+from hermes.interop.exported import Exported
+from hermes.interop.recognition import find, identity_of, recognize
+from hermes.state.arrivals import Outcome
+from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
+from tests.interop.files import Entry, claude_talk, codex_talk, take, trouble, write
+from tests.support.clock import FakeClock
+from tests.support.conversations import contents, session_of
+from tests.support.plainsql import change
+from tests.upgrade.oldfiles import REAL_VERSIONS, real
+
+EXPORTED: Entry = {"id": "s", "messages": []}
+
+
+@pytest.mark.parametrize(
+    ("lines", "form"),
+    [
+        ([EXPORTED], Exported),
+        ([], Exported),
+        (claude_talk(), ClaudeCode),
+        (claude_talk()[1:], ClaudeCode),
+        (claude_talk()[-1:], ClaudeCode),
+        ([{"type": "permission-mode", "sessionId": "x"}], ClaudeCode),
+        ([{"type": "news of tomorrow"}, *claude_talk()], ClaudeCode),
+        (codex_talk(), Codex),
+        (codex_talk()[3:], Codex),
+        ([{"id": "x", "timestamp": "2025-05-20T08:00:00.000Z", "instructions": None}], Codex),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.jsonl", "x.db", "noname"])
+def test_a_file_is_known_by_its_lines(tmp_path: Path, lines: list[Entry], form: type, name: str) -> None:
+    assert type(recognize(write(tmp_path / name, lines))) is form
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"some": "object"}],
+        [{"type": "user", "text": "hello"}],
+        [{"type": "system"}],
+        [{"type": "session_meta"}],
+        [{"id": "x"}],
+        [{"messages": []}],
+        [{"id": 5, "messages": []}],
+        [{"some": "object"}] * 101 + claude_talk(),
+    ],
+    ids=str,
+)
+def test_what_is_like_none_is_none(tmp_path: Path, lines: list[Entry]) -> None:
+    path = write(tmp_path / "x.jsonl", lines)
+    assert recognize(path) is None
+    (found,) = find([path])
+    assert isinstance(found.source, NotFound)
+
+
+def test_a_directory_is_looked_through(store: SessionDBProvider, tmp_path: Path) -> None:
+    place = tmp_path / "projects"
+    write(place / "-home-ada-wiki" / "talk.jsonl", claude_talk())
+    write(place / "2026" / "03" / "rollout.jsonl", codex_talk())
+    write(place / "notes.txt", ["no sessions"])
+    write(place / "settings.json", ["{", "}"])
+    write(place / "other.jsonl", [{"some": "object"}])
+    write(place / "empty.jsonl", [])
+    os.symlink(place, place / "loop")
+    os.mkfifo(place / "pipe.jsonl")
+    tally = take(store, place)
+    assert tally.failures == {}
+    assert dict(tally.sessions) == {Outcome.NEW: 2}
+
+
+def test_a_session_file_that_cannot_be_read_is_told_of(store: SessionDBProvider, tmp_path: Path) -> None:
+    write(tmp_path / "x" / "talk.jsonl", ['{"type": "user", "sess'])
+    assert "talk.jsonl:1: it is not JSON" in trouble(take(store, tmp_path / "x"))
+
+
+def test_a_database_in_a_directory_has_to_be_named(store: SessionDBProvider, tmp_path: Path) -> None:
+    path = tmp_path / "x" / "old.db"
+    with SessionDB(path) as other:
+        other.create_session("s", "cli")
+    assert take(store, path.parent).files == 0
+    assert dict(take(store, path).sessions) == {Outcome.NEW: 1}
+
+
+def test_the_files_of_the_store_itself_are_not_opened(tmp_path: Path) -> None:
+    path = write(tmp_path / "state.db", [EXPORTED])
+    own = identity_of(path)
+    assert own is not None
+    os.link(path, tmp_path / "link.jsonl")
+    assert list(find([tmp_path], {own})) == []
+    (found,) = find([path], {own})
+    assert "belongs to the store itself" in str(found.source)
+
+
+class TestDatabases:
+    @pytest.fixture
+    def other(self, tmp_path: Path) -> Path:
+        """Another store, with a title that is too long here and more messages than are held at once."""
+        path = tmp_path / "other.db"
+        with SessionDB(path, clock=FakeClock()) as db:
+            db.create_session("s", "telegram", user_id="7")
+            db.append_messages("s", [{"role": "user", "content": f"message {n}"} for n in range(1_200)])
+            db.rewind_to_message("s", 1_100)
+            db.update_token_counts("s", 10, 20, model="m")
+        change(path, f"UPDATE sessions SET title = '{'T' * 130}'")
+        return path
+
+    def test_come_in_whole(self, store: SessionDBProvider, other: Path) -> None:
+        tally = take(store, other)
+        assert (tally.messages, dict(tally.sessions)) == (1_200, {Outcome.NEW: 1})
+        row = session_of(store, "s")
+        assert (row["title"], row["owner"], row["message_count"]) == ("T" * 100, "telegram:7", 1_099)
+        assert [each["kind"] for each in store.list_usage_events("s")] == ["delta"]
+        (rewound,) = store.list_rewinds("s")
+        assert store.restore_rewound("s", rewound["target_message_id"]) == 101
+
+    def test_come_in_again_with_what_is_new(self, store: SessionDBProvider, other: Path) -> None:
+        take(store, other)
+        with SessionDB(other) as db:
+            db.append_message("s", "user", "more")
+        assert (take(store, other, is_dry_run=True).messages, take(store, other).messages) == (1, 1)
+        assert contents(store.get_messages("s"))[-1] == "more"
+
+    @pytest.mark.parametrize("version", REAL_VERSIONS)
+    def test_of_upstream_come_in_as_they_are(self, store: SessionDBProvider, tmp_path: Path, version: int) -> None:
+        path = tmp_path / "upstream.db"
+        expected = real(version, path)
+        before = path.read_bytes()
+        tally = take(store, path)
+        assert tally.failures == {}
+        assert tally.messages == len(list(expected.all_messages()))
+        assert take(store, path).messages == 0
+        assert path.read_bytes() == before
+        for session in expected.sessions:
+            row = session_of(store, session.id)
+            assert (row["source"], row["title"]) == (session.source, session.title)
+
+    def test_that_are_damaged_are_told_of_and_leave_the_store_alone(
+        self, store: SessionDBProvider, other: Path
+    ) -> None:
+        data = bytearray(other.read_bytes())
+        data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
+        other.write_bytes(data)
+        tally = take(store, other)
+        assert "other.db" in trouble(tally) or "cannot be read" in trouble(tally)
+        assert store.session_count() == 0
+        store.create_session("mine", "cli")
+
+    def test_of_something_else_are_refused(self, store: SessionDBProvider, tmp_path: Path) -> None:
+        path = tmp_path / "cookies.db"
+        connection = apsw.Connection(str(path))
+        connection.execute("CREATE TABLE cookies (name TEXT)")
+        connection.close()
+        assert "not one of sessions" in trouble(take(store, path))
+
+
+def test_an_export_of_upstream_comes_in(store: SessionDBProvider, tmp_path: Path) -> None:
+    """Such a line has no schema and no uids, and some columns as the JSON text they are stored as."""
+    message = {
+        "id": 7,
+        "session_id": "old",
+        "role": "assistant",
+        "content": "hi",
+        "tool_calls": [{"id": "c"}],
+        "reasoning_details": json.dumps([{"a": 1}]),
+        "timestamp": 6.0,
+    }
+    line = {"id": "old", "source": "cli", "started_at": 5.0, "messages": [message]}
+    path = write(tmp_path / "export.jsonl", [line])
+    take(store, path)
+    (stored,) = store.get_messages_as_conversation("old")
+    assert stored["reasoning_details"] == [{"a": 1}]
+    assert take(store, path).messages == 0
