@@ -1,0 +1,143 @@
+"""What the engine has to know about PostgreSQL: how to get at it, and what its answers mean."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import psycopg
+from psycopg import sql
+
+from hermes.errors import HermesError
+from hermes.state.postgres import faults, schema, server
+from hermes.state.postgres.address import Address
+from hermes.state.postgres.pool import Lender, Pool
+from hermes.state.postgres.session import PostgresSession
+from hermes.state.postgres.wire import STARTED, Connection, Request, Wire, text_of
+from hermes.state.server.attempts import Attempts
+from hermes.state.server.faults import Fault, Lost, Refused, Verdict
+
+if TYPE_CHECKING:
+    from hermes.config import SessionDBConfig
+
+SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.02
+"""How long a transaction is waited for whose end is not known, and between two questions."""
+
+_OUTCOME = f"SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8)), CAST(:started AS text) = {STARTED}"
+
+
+class PostgresBackend:
+    """One database, over the connections of a pool."""
+
+    def __init__(
+        self, address: Address | None, pool: Pool | None, settings: SessionDBConfig, *, read_only: bool
+    ) -> None:
+        self.lender = Lender(address, pool, settings)
+        self._schema = settings.schema
+        self._wires: WeakKeyDictionary[Connection, Wire] = WeakKeyDictionary()
+        with self._translated(), self.lender.first() as connection:
+            self.server = server.learn(connection, settings, self.where)
+            self.status = schema.ensure(connection, settings.schema, self.where, read_only=read_only)
+        self._may_prepare = not self.server.is_behind_pooler
+
+    @property
+    def where(self) -> str:
+        """The database, as it may be shown."""
+        return self.lender.where
+
+    def take(self, deadline: float, /) -> PostgresSession:
+        """A connection for the calling thread."""
+        connection = self.lender.take(deadline - time.monotonic())
+        wire = self._wires.get(connection)
+        if wire is None:
+            wire = self._wires[connection] = Wire(connection)
+        wire.may_prepare = self._may_prepare
+        try:
+            wire.enter()
+        except psycopg.Error as exc:
+            self.lender.discard(connection)
+            raise Lost(str(exc).strip()) from None
+        return PostgresSession(wire, self.server.opening)
+
+    def give_back(self, session: PostgresSession, /) -> None:
+        """Take a connection back; one that is not sound is replaced."""
+        wire = session.wire
+        if wire.is_sound and not wire.is_in_transaction:
+            wire.leave()
+            self.lender.give_back(wire.connection)
+        else:
+            self.lender.discard(wire.connection)
+
+    def verdict(self, fault: Fault, /) -> Verdict:
+        """Whether work that failed like this may be done again."""
+        if isinstance(fault, Refused) and fault.code in faults.UNPREPARED:
+            self._may_prepare = False
+        return faults.verdict(fault)
+
+    def translate(self, fault: Fault, /) -> HermesError:
+        """What a failure means for the caller."""
+        return faults.translate(fault, self.where)
+
+    def is_committed(self, token: str, /) -> bool | None:
+        """Whether a transaction was committed; None if the server cannot tell for sure."""
+        number, started = token.split("@")
+        attempts = Attempts(time.monotonic() + SETTLE_S)
+        while time.monotonic() < attempts.deadline:
+            try:
+                outcome, is_same_run = self._ask_outcome(number, started)
+            except Fault as fault:
+                pause = attempts.pause(self.verdict(fault), time.monotonic())
+                if pause is None:
+                    return None
+                time.sleep(pause)
+                continue
+            except HermesError:
+                return None
+            if outcome == "aborted":
+                return False
+            if outcome == "committed":
+                # A server that crashed may have given the number to somebody else since.
+                return True if is_same_run else None
+            if outcome is None:
+                return None
+            time.sleep(SETTLE_PAUSE_S)
+        return None
+
+    def run_alone(self, command: str, table: str) -> None:
+        """Execute a command on a table outside of any transaction, for as long as it takes."""
+        named = table if self._schema is None else f"{sql.Identifier(self._schema).as_string()}.{table}"
+        session = self.take(time.monotonic() + SETTLE_S)
+        try:
+            session.wire.ask([Request(text_of(f"{command} {named}"))])
+        except Fault as fault:
+            raise self.translate(fault) from fault
+        finally:
+            self.give_back(session)
+
+    def close(self) -> None:
+        """Close every connection of our own."""
+        self.lender.close()
+
+    def _ask_outcome(self, number: str, started: str) -> tuple[str | None, int]:
+        session = self.take(time.monotonic() + SETTLE_S)
+        try:
+            session.begin(read_only=True, timeout_s=SETTLE_S)
+            row = session.row(_OUTCOME, number=number, started=started)
+            assert row is not None
+            return row[0], row[1]
+        finally:
+            session.roll_back()
+            self.give_back(session)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise psycopg's errors as ours."""
+        try:
+            yield
+        except psycopg.Error as exc:
+            reason = exc.diag.message_primary or self.lender.mask(str(exc)).strip()
+            fault: Fault = Lost(reason) if exc.sqlstate is None else Refused(exc.sqlstate, reason)
+            raise self.translate(fault) from None

@@ -1,0 +1,220 @@
+"""The connections of a process to one database: a pool of our own, or one that somebody else looks after."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
+
+from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
+from hermes.state.postgres.address import Address
+from hermes.state.postgres.wire import Connection
+
+if TYPE_CHECKING:
+    from hermes.config import SessionDBConfig
+
+Pool = ConnectionPool[Connection]
+
+CLOSE_S = 10.0
+SHORTEST_WAIT_S = 0.05
+RECONNECT_S = 1.0
+"""How long a pool tries to connect, and how long it is waited for, before it is asked to begin anew."""
+
+SPARED_USES = 1_000
+"""How often connections are used before one goes back to the pool, which replaces it when it is old."""
+
+_inherited: list[tuple[Pool, Connection | None]] = []
+"""What belongs to the process that this one was forked from: not even letting go of it is safe here."""
+
+
+class Lender:
+    """Lends connections, each to one borrower at a time."""
+
+    def __init__(self, address: Address | None, pool: Pool | None, settings: SessionDBConfig) -> None:
+        self._address = address
+        self._given = pool
+        self._settings = settings
+        self._own: Pool | None = None
+        self._spare: Connection | None = None
+        """One of our own connections, ready for the next borrower without a word to the pool, which takes its time."""
+        self._uses = 0
+        self._waiting = 0
+        """How many are waiting for the pool: as long as somebody is, nothing is spared."""
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._is_closed = False
+
+    @property
+    def where(self) -> str:
+        """The database, as it may be shown."""
+        place = "the PostgreSQL database" if self._address is None else self._address.shown
+        return f"{place}, schema {self._settings.schema}" if self._settings.schema else place
+
+    @contextlib.contextmanager
+    def first(self) -> Iterator[Connection]:
+        """A connection by which a store is opened; why there is none is told at once."""
+        if self._given is None:
+            with contextlib.closing(self._connect()) as connection:
+                yield connection
+            return
+        connection = self.take(self._settings.pool_timeout_s)
+        was_autocommit = connection.autocommit
+        try:
+            connection.set_autocommit(True)
+            yield connection
+            connection.set_autocommit(was_autocommit)
+        finally:
+            self.give_back(connection)
+
+    def take(self, timeout_s: float) -> Connection:
+        """A connection that nobody else uses."""
+        if self._process != os.getpid():
+            self._leave_parent()
+        with self._lock:
+            spare, self._spare = self._spare, None
+            self._waiting += spare is None
+        if spare is not None:
+            return spare
+        try:
+            return self._take_from_pool(timeout_s)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _take_from_pool(self, timeout_s: float) -> Connection:
+        deadline = time.monotonic() + max(SHORTEST_WAIT_S, min(timeout_s, self._settings.pool_timeout_s))
+        while True:
+            pool = self._pool()
+            left_s = deadline - time.monotonic()
+            try:
+                # Whoever asks anew has the pool try at once to connect to a server that was away.
+                return pool.getconn(timeout=max(SHORTEST_WAIT_S, min(left_s, RECONNECT_S)))
+            except PoolClosed:
+                raise self._closed() from None
+            except TooManyRequests:
+                raise self._lack(pool) from None
+            except PoolTimeout:
+                if left_s <= RECONNECT_S:
+                    raise self._lack(pool) from None
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a connection back; a closed one is replaced."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            if self._spare is None and not self._waiting and self._may_spare(connection):
+                self._spare = connection
+                return
+        self._pool().putconn(connection)
+
+    def discard(self, connection: Connection) -> None:
+        """Replace a connection that is of no use any more, and with it those of ours that probably broke too."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            spare, self._spare = self._spare, None
+        for each in (connection, spare):
+            if each is not None:
+                each.close()
+                self._pool().putconn(each)
+        if self._own is not None:
+            self._own.drain()
+
+    def stats(self) -> dict[str, int]:
+        """How many connections there are, and how many are free or waited for."""
+        found = self._pool().get_stats()
+        free = found.get("pool_available", 0) + (self._spare is not None)
+        return {"connections": found.get("pool_size", 0), "free": free, "waiting": found.get("requests_waiting", 0)}
+
+    def close(self) -> None:
+        """Close our own connections; those of another's pool stay."""
+        self._is_closed = True
+        with self._lock:
+            own, self._own = self._own, None
+            spare, self._spare = self._spare, None
+        if own is not None and self._process == os.getpid():
+            if spare is not None:
+                own.putconn(spare)
+            own.close(timeout=CLOSE_S)
+
+    def mask(self, text: str) -> str:
+        """A text without the secrets of the address."""
+        return text if self._address is None else self._address.mask(text)
+
+    def _pool(self) -> Pool:
+        if self._process != os.getpid():
+            self._leave_parent()
+        if self._given is not None:
+            return self._given
+        if (own := self._own) is not None:
+            return own
+        with self._lock:
+            if self._is_closed:
+                raise StoreClosed
+            if self._own is None:
+                self._own = self._new_pool()
+            return self._own
+
+    def _may_spare(self, connection: Connection) -> bool:
+        """Whether a connection need not go back to its pool: it is ours and sound, and was not spared too often."""
+        self._uses += 1
+        return self._own is not None and not connection.closed and self._uses % SPARED_USES != 0
+
+    def _leave_parent(self) -> None:
+        """Go on in a forked process with connections of its own."""
+        if self._given is not None:
+            raise StoreUnavailable(
+                "the pool of connections was made before this process was forked",
+                hint="make a pool, and open the store, in the new process",
+            )
+        if self._own is not None:
+            _inherited.append((self._own, self._spare))
+        self._own, self._spare, self._waiting = None, None, 0
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    def _new_pool(self) -> Pool:
+        assert self._address is not None
+        smallest = min(self._settings.pool_min_size, self._settings.pool_max_size)
+        return ConnectionPool(
+            self._address.conninfo,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=smallest,
+            max_size=self._settings.pool_max_size,
+            timeout=self._settings.pool_timeout_s,
+            reconnect_timeout=RECONNECT_S,
+            name="hermes",
+            open=True,
+        )
+
+    def _connect(self) -> Connection:
+        assert self._address is not None
+        try:
+            return psycopg.connect(self._address.conninfo, autocommit=True, prepare_threshold=None)
+        except psycopg.Error as exc:
+            # The first line says what is wrong; others say it of every other address that the host has.
+            reason = self.mask(str(exc)).strip().split("\n")[0]
+            raise StoreUnavailable(
+                f"{self.where} cannot be reached: {reason}",
+                hint="check sessiondb.dsn, and that the server is up",
+            ) from None
+
+    def _lack(self, pool: Pool) -> HermesError:
+        """Why there is no connection to be had."""
+        if self._address is not None:
+            try:
+                self._connect().close()
+            except StoreUnavailable as exc:
+                return exc
+        return StoreBusy(
+            f"none of up to {pool.max_size} connections to {self.where} was to be had in time",
+            hint="try again, or raise sessiondb.pool_max_size",
+        )
+
+    def _closed(self) -> HermesError:
+        return StoreClosed() if self._given is None else StoreClosed("the pool of connections has been closed")

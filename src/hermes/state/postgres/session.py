@@ -1,0 +1,163 @@
+"""A connection while one thread has it: the statements of one transaction, and PostgreSQL's phrases."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hermes.state.conflicts import OnConflict
+from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.operations import chunks
+from hermes.state.postgres.wire import Request, Wire, request, text_of
+from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unsettled
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+MANY = 200
+"""How many statements go out together where there are many."""
+
+_COMMIT, _ROLL_BACK = Request(text_of("COMMIT")), Request(text_of("ROLLBACK"))
+_BEGIN = Request(text_of("BEGIN ISOLATION LEVEL READ COMMITTED"))
+_BEGIN_READING = Request(text_of("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+_NUMBER = Request(text_of("SELECT CAST(pg_current_xact_id_if_assigned() AS text)"))
+_MARK, _BACK_TO_MARK = Request(text_of("SAVEPOINT probe")), Request(text_of("ROLLBACK TO SAVEPOINT probe"))
+# The server takes large estimates for a reason to compile a query, which takes longer than any of ours.
+_LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
+
+
+class PostgresDialect(OnConflict):
+    """PostgreSQL's phrases."""
+
+    # Keys never change, so those who only refer to a row need not wait for those who change it.
+    for_update = "FOR NO KEY UPDATE"
+    given_uid = "AND uid NOT LIKE '~%'"
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive prefix condition that walks the column's index."""
+        return f"({column} >= :{parameter} AND {column} < :{parameter} || chr(1114111))"
+
+
+DIALECT: Dialect = PostgresDialect()
+
+
+class PostgresSession:
+    """Runs the statements of one transaction after the other on a connection."""
+
+    dialect = DIALECT
+
+    def __init__(self, wire: Wire, opening: Sequence[Request]) -> None:
+        self.wire = wire
+        self.newest_message = 0
+        self.is_repeat = False
+        self._opening = opening
+        """What every transaction begins with."""
+        self._waiting: list[Request] = []
+        """What goes out together with the next statement."""
+        self._is_begun = False
+        self._token: str | None = None
+        self._timeout_s: float | None = None
+
+    def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
+        """Start a transaction, together with its first statement."""
+        self._is_begun = False
+        self._waiting = [_BEGIN_READING if read_only else _BEGIN, *self._opening]
+        self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
+
+    def commit(self) -> None:
+        """Keep what was done; if the connection breaks meanwhile, the server has to be asked whether it was."""
+        if not self._is_begun:
+            return
+        try:
+            result = self._send([_COMMIT])[-1]
+        except (Lost, Overdue) as exc:
+            self.wire.is_sound = False
+            raise Unsettled(self._token, str(exc)) from None
+        if result.command_status != b"COMMIT":
+            raise Refused("25P02", "the transaction was undone because a statement in it had failed")
+
+    def roll_back(self) -> None:
+        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        self._waiting = []
+        if self.wire.is_sound and self.wire.is_in_transaction:
+            with contextlib.suppress(Fault):
+                self.wire.ask([_ROLL_BACK], self._timeout_s)
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        return self.wire.rows(self._ask(sql, values))
+
+    def row(self, sql: str, /, **values: Any) -> Values | None:
+        """The first row of a query."""
+        rows = self.rows(sql, **values)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        rows = self.rows(sql, **values)
+        return rows[0][0] if rows else None
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        result = self._ask(sql, values)
+        return self.wire.columns(result), self.wire.rows(result)
+
+    def probe(self, timeout_s: float, /, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
+        """All rows of queries that may fail, or be called off by the server, without harm to the transaction."""
+        asked = [request(sql, values) for sql, values in queries]
+        limits = request(_LIMITS, {"milliseconds": str(max(1, round(timeout_s * 1000)))})
+        try:
+            results = self._send([_MARK, limits, *asked, _BACK_TO_MARK])
+        except Refused:
+            self._send([_BACK_TO_MARK])
+            raise
+        return [self.wire.rows(result) for result in results[-1 - len(asked) : -1]]
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        return self._change(sql, values).command_tuples or 0
+
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement together with the next one, or with the commit."""
+        if self._token is None:
+            self.run(sql, **values)
+        else:
+            self._waiting.append(request(sql, values))
+
+    def insert(self, sql: str, /, **values: Any) -> int:
+        """Execute one INSERT and answer the integer key of the new row."""
+        key, number = self.wire.rows(self._ask(f"{sql} RETURNING id, CAST(pg_current_xact_id() AS text)", values))[0]
+        self._token = self._token_of(number)
+        return int(key)
+
+    def added_message(self, message_id: int, /) -> None:
+        """Hear of a new message, so that the search index can follow."""
+        self.newest_message = max(self.newest_message, message_id)
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        for some in chunks(many, MANY):
+            self._send([request(sql, values) for values in some])
+
+    def _ask(self, sql: str, values: dict[str, Any]) -> PGresult:
+        return self._send([request(sql, values)])[-1]
+
+    def _change(self, sql: str, values: dict[str, Any]) -> PGresult:
+        if self._token is not None:
+            return self._ask(sql, values)
+        result, number = self._send([request(sql, values), _NUMBER])[-2:]
+        self._token = self._token_of(self.wire.rows(number)[0][0])
+        return result
+
+    def _token_of(self, number: str | None) -> str | None:
+        """By what the server can tell later what became of a transaction; it has no number before its first change.
+
+        The same number is given twice only by a server that was started anew in between.
+        """
+        return None if number is None else f"{number}@{self.wire.started}"
+
+    def _send(self, requests: list[Request]) -> list[PGresult]:
+        self._is_begun = True
+        together, self._waiting = [*self._waiting, *requests], []
+        return self.wire.ask(together, self._timeout_s)

@@ -1,0 +1,47 @@
+"""What can go wrong between an engine and its server, before anybody has decided what it means for the caller."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Fault(Exception):
+    """A server, or the way to it, did not do what it was asked."""
+
+
+class Refused(Fault):
+    """The server answered with an error."""
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        """As the server gives it: an SQLSTATE, or a number."""
+        super().__init__(message)
+
+
+class Lost(Fault):
+    """The connection broke; what was not committed is undone by the server."""
+
+
+class Unsettled(Fault):
+    """The connection broke after a commit was sent, so that it is not known whether it was done."""
+
+    def __init__(self, token: str | None, message: str) -> None:
+        self.token = token
+        """By what the server knows the transaction; None: it had not changed anything."""
+        super().__init__(message)
+
+
+class Overdue(Fault):
+    """A statement waited for so long that it was called off."""
+
+
+class Verdict(Enum):
+    """Whether work that failed may be done again."""
+
+    NEVER = auto()
+    SOON = auto()
+    """Somebody else was in the way, and will not be for long."""
+    LOOK_AGAIN = auto()
+    """Somebody else changed what the work had looked at; another look tells whether it can be done at all."""
+    ELSEWHERE = auto()
+    """Over another connection."""

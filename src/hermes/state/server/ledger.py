@@ -1,0 +1,64 @@
+"""Which additions a store on a server has had, and what is to be done about those that it has not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hermes.errors import StoreError, StoreTooNew
+
+FORMAT = 1
+"""What this code can read and write; a store's `min_reader` and `min_writer` are compared with it."""
+
+
+class Standing(StrEnum):
+    """How a store compares with this code."""
+
+    FRESH = "fresh"
+    """There is none yet."""
+    CURRENT = "current"
+    BEHIND = "behind"
+    """An addition is missing."""
+    NEWER = "newer"
+    """It has an addition that this code does not know."""
+    CHANGED = "changed"
+    """An addition of a name that this code knows was another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What stands in a store's ledger; None: there is no ledger."""
+
+    applied: Mapping[str, str] | None
+    """The checksum of each addition, by its name."""
+    min_reader: int = 0
+    min_writer: int = 0
+
+    def standing(self, known: Mapping[str, str]) -> Standing:
+        """How the store compares with code that knows these additions."""
+        if self.applied is None:
+            return Standing.FRESH
+        if not self.applied.keys() <= known.keys():
+            return Standing.NEWER
+        if any(known[name] != checksum for name, checksum in self.applied.items()):
+            return Standing.CHANGED
+        return Standing.CURRENT if self.applied.keys() == known.keys() else Standing.BEHIND
+
+    def pending(self, known: Mapping[str, str]) -> list[str]:
+        """The additions that are missing, in the order in which they are made."""
+        return [name for name in known if name not in (self.applied or {})]
+
+    def refuse_unsuitable(self, known: Mapping[str, str], where: str, *, read_only: bool) -> None:
+        """Raise if this code would do the store harm, or could not understand it."""
+        if max(self.min_reader, 0 if read_only else self.min_writer) > FORMAT:
+            readable = self.min_reader <= FORMAT
+            raise StoreTooNew(
+                f"{where} was written by a newer version of Hermes",
+                hint=f"update Hermes{', or open it with read_only=True' * readable}; nothing was changed",
+            )
+        if self.standing(known) is Standing.CHANGED:
+            raise StoreError(
+                f"the tables in {where} were made by a different edition of Hermes",
+                hint="use that one, or a schema of its own (sessiondb.schema); nothing was changed",
+            )

@@ -1,0 +1,65 @@
+"""Stores on PostgreSQL, and a server that a test may do anything to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from tests.support.servers import NoServer, Server, are_required, dsn_of, private_server
+
+
+@pytest.fixture(scope="session")
+def dsn() -> str:
+    """The server of the run."""
+    try:
+        return dsn_of("postgresql")
+    except NoServer as exc:
+        if are_required():
+            pytest.fail(f"there is no PostgreSQL: {exc}")
+        pytest.skip(f"there is no PostgreSQL: {exc}")
+
+
+@pytest.fixture
+def connection(dsn: str) -> Iterator[psycopg.Connection[Any]]:
+    """A connection as any other program opens one."""
+    with psycopg.connect(dsn, autocommit=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def schema(connection: psycopg.Connection[Any], request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The name of a schema that is not there yet, and is gone after the test."""
+    name = f"test_{abs(hash((request.node.nodeid, str(tmp_path)))):x}"
+    yield name
+    connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+@pytest.fixture
+def settings(schema: str) -> SessionDBConfig:
+    """The settings of the test's stores."""
+    return SessionDBConfig(provider="postgresql", schema=schema, write_timeout_s=10)
+
+
+@pytest.fixture
+def store(dsn: str, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
+    """An empty store."""
+    with PostgreSQLSessionDBProvider(dsn, settings=settings) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def private() -> Iterator[Server]:
+    """A server that keeps its promises (it syncs to disk), and that a test may stop or kill."""
+    try:
+        with private_server("postgresql", fsync="on", full_page_writes="on") as server:
+            yield server
+    except NoServer as exc:
+        if are_required():
+            pytest.fail(f"there is no PostgreSQL: {exc}")
+        pytest.skip(f"there is no PostgreSQL: {exc}")

@@ -1,0 +1,334 @@
+"""The full-text index on PostgreSQL: it follows the messages, misses none, and keeps nothing of what was deleted."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.state.postgres.engine import PostgresEngine
+from hermes.state.postgres.filling import BATCH, DUE
+from hermes.state.postgres.index import _ONE
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from tests.support.conversations import ids, say, start
+from tests.support.waiting import wait_until
+
+PATIENCE_S = 10.0
+EVERYTHING = 100_000
+
+
+@pytest.fixture
+def plain(connection: psycopg.Connection[Any], schema: str) -> psycopg.Connection[Any]:
+    """A connection as another program has one, in the schema of the test."""
+    connection.execute(f"SET search_path TO {schema}".encode())
+    return connection
+
+
+def engine_of(store: PostgreSQLSessionDBProvider) -> PostgresEngine:
+    """The engine under a store."""
+    engine = store._engine
+    assert isinstance(engine, PostgresEngine)
+    return engine
+
+
+def found_in(store: PostgreSQLSessionDBProvider, query: str, **filters: Any) -> list[int]:
+    """The ids of all messages that match, sorted."""
+    results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S, **filters)
+    assert (results.complete, results.degraded) == (True, False)
+    return sorted(ids(results))
+
+
+def fill(store: PostgreSQLSessionDBProvider, session_id: str, count: int) -> list[int]:
+    """Append so many messages, of which each says its own number."""
+    return store.append_messages(
+        session_id, [{"role": "user", "content": f"filler number{number}"} for number in range(count)]
+    )
+
+
+def one(connection: psycopg.Connection[Any], query: str) -> Any:
+    """The only value of a query."""
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def mark_of(connection: psycopg.Connection[Any]) -> int:
+    """Up to which id messages are in the index."""
+    return int(one(connection, "SELECT value FROM state_meta WHERE key = 'indexed_upto'"))
+
+
+class TestFollowing:
+    def test_happens_in_the_background_when_enough_messages_wait(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        found = fill(store, start(store, "s"), DUE + BATCH + 3)
+        wait_until(lambda: mark_of(plain) >= found[-1] - DUE, "the index to follow")
+        assert found_in(store, "filler") == found
+
+    def test_happens_at_the_latest_when_the_store_is_closed(
+        self, dsn: str, settings: SessionDBConfig, plain: psycopg.Connection[Any]
+    ) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
+            found = say(store, start(store, "s"), "docker", "podman")
+        assert mark_of(plain) == found[-1]
+
+    def test_is_done_by_one_at_a_time(self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+        found = fill(store, start(store, "s"), DUE - 1)
+        with plain.transaction():
+            plain.execute(
+                """SELECT pg_advisory_xact_lock(
+                       (1212501325::bigint << 32) + 'message_words'::regclass::oid::bigint)"""
+            )
+            engine_of(store).catch_up()
+            assert mark_of(plain) == 0
+        engine_of(store).catch_up()
+        assert mark_of(plain) == found[-1]
+
+    def test_does_not_pass_an_id_that_may_yet_be_committed(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], dsn: str, schema: str
+    ) -> None:
+        start(store, "s", "t")
+        with psycopg.connect(dsn) as slow:
+            slow.execute(f"SET LOCAL search_path TO {schema}".encode())
+            slow.execute(
+                """INSERT INTO messages (session_id, role, uid, timestamp, content)
+                   VALUES ('t', 'user', 'slow', 1.0, 'lantern')"""
+            )
+            later = fill(store, "s", 10)
+            engine_of(store).catch_up()
+            assert mark_of(plain) == 0
+            slow.commit()
+        engine_of(store).catch_up()
+        assert mark_of(plain) == later[-1]
+        assert found_in(store, "lantern") == [later[0] - 1]
+
+    def test_leaves_a_message_that_is_being_deleted_for_later(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], dsn: str, schema: str
+    ) -> None:
+        found = say(store, start(store, "s"), "docker", "podman")
+        with psycopg.connect(dsn) as slow:
+            slow.execute(f"SET LOCAL search_path TO {schema}".encode())
+            slow.execute("SELECT 1 FROM messages WHERE id = %s FOR UPDATE", [found[0]])
+            engine_of(store).catch_up()
+            assert mark_of(plain) == found[-1]
+            assert found_in(store, "docker") == found[:1]
+            slow.execute("DELETE FROM messages WHERE id = %s", [found[0]])
+            slow.commit()
+        engine_of(store).catch_up()
+        assert found_in(store, "docker OR podman") == found[1:]
+        assert one(plain, "SELECT count(*) FROM stale_index") == 0
+        assert one(plain, "SELECT count(*) FROM message_words") == 1
+
+
+class TestForgetting:
+    @pytest.fixture
+    def secret(self, store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
+        """An indexed store whose session `s` says something that nobody else does."""
+        start(store, "s", "t")
+        say(store, "s", "the password is xyzzy12345")
+        say(store, "t", "the password is secret")
+        engine_of(store).catch_up()
+        return store
+
+    def test_the_words_of_a_deleted_session_are_known_no_more(
+        self, secret: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") > 0
+        secret.delete_session("s")
+        engine_of(secret).catch_up()
+        assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") == 0
+        assert one(plain, "SELECT count(*) FROM forgotten_words") == 0
+        assert one(plain, "SELECT count(*) FROM message_words") == 1
+
+    def test_words_that_others_say_too_stay(self, secret: PostgreSQLSessionDBProvider) -> None:
+        secret.delete_session("s")
+        engine_of(secret).catch_up()
+        assert len(found_in(secret, "passw*")) == 1
+        assert len(found_in(secret, "*asswor*")) == 1
+
+    def test_a_word_that_is_said_again_is_known_again(
+        self, secret: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
+    ) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=settings) as other:
+            other.delete_session("s")
+            engine_of(other).catch_up()
+        found = say(secret, "t", "again xyzzy12345")
+        engine_of(secret).catch_up()
+        assert found_in(secret, "xyzz*") == found
+
+    def test_nothing_is_left_after_erasing(
+        self, secret: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        assert secret.delete_with_receipt(["s"], secure=True).is_erased
+        assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") == 0
+
+
+class TestLongTexts:
+    """What does not fit into a tsvector is found all the same."""
+
+    @pytest.mark.parametrize(
+        ("text", "query"),
+        [
+            ("filler " * 20_000 + "lantern", "lantern"),
+            ("filler " * 20_000 + "bright lantern", '"bright lantern"'),
+            ("again " * 400 + "the end", '"again the"'),
+            ("x" * 3_000 + " lantern", "lantern"),
+            ("q" * 3_000, "q" * 3_000),
+            ("q" * 3_000 + "zz", "*qqzz*"),
+            (" ".join(f"{n:x}" * 4 for n in range(50_000)) + " lantern", "lantern"),
+        ],
+        ids=["last word", "last phrase", "word said often", "beside a long word", "long word", "its end", "many words"],
+    )
+    def test_are_found(self, store: PostgreSQLSessionDBProvider, text: str, query: str) -> None:
+        found = say(store, start(store, "s"), text, "something else")
+        engine_of(store).catch_up()
+        assert found_in(store, query) == found[:1]
+
+    def test_are_not_found_for_what_they_lack(self, store: PostgreSQLSessionDBProvider) -> None:
+        say(store, start(store, "s"), "filler " * 20_000)
+        engine_of(store).catch_up()
+        assert found_in(store, "lantern") == []
+
+
+class TestPlainSQL:
+    """What other programs do to the tables."""
+
+    @pytest.fixture(params=["unindexed", "indexed"])
+    def aged(self, request: pytest.FixtureRequest, store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
+        start(store, "s", "t")
+        say(store, "s", "docker one", "docker two", "podman three")
+        say(store, "t", "docker four")
+        if request.param == "indexed":
+            engine_of(store).catch_up()
+        return store
+
+    @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
+    def test_may_edit_texts(
+        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], column: str
+    ) -> None:
+        first, *_ = found_in(aged, "one")
+        plain.execute("UPDATE messages SET content = NULL WHERE id = %s", [first])
+        plain.execute(f"UPDATE messages SET {column} = '\"compose\"' WHERE id = {first}".encode())
+        for _ in range(2):
+            assert found_in(aged, "compose") == found_in(aged, "*ompos*") == [first]
+            assert found_in(aged, "one") == []
+            assert first not in found_in(aged, "docker")
+            engine_of(aged).catch_up()
+
+    def test_may_insert_rows(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+        for number in ("DEFAULT", "-5"):
+            plain.execute(
+                f"""INSERT INTO messages (id, session_id, role, content, timestamp)
+                    VALUES ({number}, 's', 'user', 'compose', 1.0)""".encode()
+            )
+        shown = [each["uid"] for each in aged.get_messages("s")]
+        for _ in range(2):
+            assert len(found_in(aged, "compose")) == len(found_in(aged, "compose", until=1.0)) == 2
+            engine_of(aged).catch_up()
+        assert one(plain, "SELECT count(*) FROM messages WHERE uid IS NULL") == 0
+        assert [each["uid"] for each in aged.get_messages("s")] == shown
+
+    def test_may_delete_rows(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+        first, *_ = found_in(aged, "one")
+        plain.execute("DELETE FROM messages WHERE id = %s", [first])
+        assert first not in found_in(aged, "docker")
+        engine_of(aged).catch_up()
+        assert found_in(aged, "one") == []
+
+    def test_may_move_a_message(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+        first, *_ = found_in(aged, "one")
+        plain.execute("UPDATE messages SET role = 'system', session_id = 't', timestamp = 5.0 WHERE id = %s", [first])
+        for _ in range(2):
+            assert found_in(aged, "docker", role_filter=["system"]) == [first]
+            assert first in found_in(aged, "docker", session_ids=["t"])
+            assert first not in found_in(aged, "docker", session_ids=["s"])
+            assert found_in(aged, "docker", until=5.0) == [first]
+            assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
+            engine_of(aged).catch_up()
+
+    def test_may_move_a_session(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+        plain.execute("UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
+        for _ in range(2):
+            assert len(found_in(aged, "docker", source_filter=["web"])) == 2
+            assert len(found_in(aged, "docker", owner="web:1")) == 2
+            assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
+            engine_of(aged).catch_up()
+
+
+class TestDamage:
+    def test_of_the_index_leaves_everything_to_be_found(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        found = say(store, start(store, "s"), "docker", "podman")
+        engine_of(store).catch_up()
+        plain.execute("ALTER TABLE message_words RENAME TO elsewhere")
+        results = store.search_messages("docker", budget_s=PATIENCE_S)
+        assert (ids(results), results.degraded) == (found[:1], True)
+        assert store.get_messages("s")
+        plain.execute("ALTER TABLE elsewhere RENAME TO message_words")
+
+    def test_is_healed_by_filling_the_index_anew(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        found = say(store, start(store, "s"), "docker", "podman")
+        engine_of(store).catch_up()
+        plain.execute("UPDATE message_words SET words = ''")
+        engine_of(store).heal_index(0)
+        wait_until(
+            lambda: (
+                one(plain, "SELECT value FROM state_meta WHERE key = 'index_epoch'") == "1"
+                and mark_of(plain) == found[-1]
+            ),
+            "the index to be made anew",
+        )
+        assert found_in(store, "docker") == found[:1]
+        engine_of(store).heal_index(0)
+        engine_of(store)._follower.close()
+        assert one(plain, "SELECT value FROM state_meta WHERE key = 'index_epoch'") == "1"
+
+
+def test_a_search_while_others_write_is_never_wrong(store: PostgreSQLSessionDBProvider) -> None:
+    start(store, "s", "t")
+    is_over = threading.Event()
+    wrong: list[tuple[int, list[int]]] = []
+
+    def look() -> None:
+        while not is_over.is_set():
+            known = store.message_count("s")
+            found = found_in(store, "lantern", session_ids=["s"])
+            if len(found) < known or len(set(found)) < len(found):
+                wrong.append((known, found))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for number in range(6):
+            store.append_messages("s", [{"role": "user", "content": "a lantern"} for _ in range(DUE // 2)])
+            fill(store, "t", number * 40)
+    finally:
+        is_over.set()
+        looking.join(timeout=30)
+    assert not looking.is_alive()
+    assert wrong == []
+
+
+def test_the_index_is_asked_and_not_the_table(
+    store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+) -> None:
+    plain.execute(
+        """INSERT INTO message_words
+           SELECT n, ('''docker'' ''word' || n || ''' ''¦0' || to_hex(n >> 10) || '''')::tsvector
+           FROM generate_series(1, 30000) AS n"""
+    )
+    plain.execute("SELECT gin_clean_pending_list('idx_message_words')")
+    plain.execute("ANALYZE message_words")
+    asked = _ONE.replace(":ask", "$1").replace(":low", "$2").replace(":high", "$3").replace(":limit", "$4")
+    plain.execute(f"PREPARE asking (text, bigint, bigint, bigint) AS {asked}".encode())
+    for mode in ("force_generic_plan", "force_custom_plan"):
+        plain.execute(f"SET plan_cache_mode TO {mode}".encode())
+        for question in ("''docker'' & ''¦010''", "''word5'' & (''¦00'' | ''¦01'')"):
+            plan = plain.execute(f"EXPLAIN EXECUTE asking ('{question}', 1, 99999, 1000)".encode()).fetchall()
+            assert any("Bitmap Index Scan on idx_message_words" in line for (line,) in plan), plan

@@ -1,0 +1,273 @@
+"""Database servers for tests: one of each kind for a whole run, private, and gone when the run is over.
+
+A run is one call of pytest; its workers share what the first of them starts. Every server has a guard, a process that
+lives until the run ends, however it ends: `python -m tests.support.servers <kind> <directory> <pid of the run>`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support import postgres
+from tests.support.privileges import unprivileged
+from tests.support.waiting import LIMIT_S, wait_until
+
+RUN = "HERMES_TEST_RUN"
+"""The variable that names the directory of the run."""
+START_S = 300.0
+"""A server may have to be downloaded first."""
+GUARD_PAUSE_S = 0.2
+
+
+_guards: dict[int, subprocess.Popen[bytes]] = {}
+"""The guards that this process has started."""
+
+
+class NoServer(Exception):
+    """There is no server of this kind, and none can be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of server: where a given one is named, and how a private one is found and run."""
+
+    name: str
+    title: str
+    variable: str
+    """The environment variable with the DSN of a server that is there."""
+    find: Callable[[], Path]
+    """The directory of its programs, downloaded if need be; raises OSError if there is none to be had."""
+    prepare: Callable[[Path, Path], None]
+    """Makes an empty database in a directory; raises OSError if that fails."""
+    command: Callable[[Path, Path, dict[str, str]], list[str]]
+    """What starts it, with settings that differ from those for tests."""
+    is_up: Callable[[Path, Path], bool]
+    dsn: Callable[[Path], str]
+
+
+KINDS = {
+    "postgresql": Kind(
+        "postgresql",
+        "PostgreSQL",
+        "HERMES_TEST_PG_DSN",
+        postgres.find,
+        postgres.prepare,
+        postgres.command,
+        postgres.is_up,
+        postgres.dsn,
+    )
+}
+
+
+def are_required() -> bool:
+    """Whether a missing server is a failure."""
+    return os.environ.get("CI") == "true" or os.environ.get("HERMES_REQUIRE_SERVERS") == "1"
+
+
+def begin_run() -> Path:
+    """Make the directory of a run, which those whom it starts can find; everybody may pass through it."""
+    place = Path(tempfile.mkdtemp(prefix="hermes-"))
+    place.chmod(0o755)
+    (place / "pid").write_text(str(os.getpid()))
+    os.environ[RUN] = str(place)
+    return place
+
+
+def end_run(place: Path) -> None:
+    """Stop what was started during a run."""
+    for note in place.glob("*.json"):
+        guard = _read(note).get("guard")
+        if guard is not None:
+            _stop_guard(guard)
+    shutil.rmtree(place, ignore_errors=True)
+    os.environ.pop(RUN, None)
+
+
+def missing(place: Path) -> Iterator[str]:
+    """A line for every kind of server that tests asked for in vain."""
+    for note in sorted(place.glob("*.json")):
+        if (reason := _read(note).get("reason")) is not None:
+            yield f"{KINDS[note.stem].title} was not tested: {reason}"
+
+
+def dsn_of(name: str) -> str:
+    """The DSN of the run's server of a kind, started now if nobody has; raises `NoServer`."""
+    kind = KINDS[name]
+    if given := os.environ.get(kind.variable):
+        return given
+    place = Path(os.environ[RUN])
+    note = place / f"{name}.json"
+    with open(place / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not note.exists():
+            note.write_text(json.dumps(_start(kind, place)))
+    told = _read(note)
+    if "reason" in told:
+        raise NoServer(told["reason"])
+    return str(told["dsn"])
+
+
+@contextlib.contextmanager
+def private_server(name: str, **settings: str) -> Iterator[Server]:
+    """A server for one test alone, which that may stop, start and starve."""
+    server = Server(KINDS[name], Path(tempfile.mkdtemp(prefix="hermes-")), settings)
+    try:
+        server.prepare()
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(server.place, ignore_errors=True)
+
+
+class Server:
+    """A private server in a directory of its own."""
+
+    def __init__(self, kind: Kind, place: Path, settings: dict[str, str]) -> None:
+        self.place = place
+        self._kind = kind
+        self._settings = settings
+        self._programs = Path()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def dsn(self) -> str:
+        """How to connect to it."""
+        return self._kind.dsn(self.place)
+
+    def prepare(self) -> None:
+        """Make an empty database."""
+        _give_to_server(self.place)
+        try:
+            self._programs = self._kind.find()
+            self._kind.prepare(self._programs, self.place)
+        except OSError as exc:
+            raise NoServer(str(exc)) from None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with open(self.place / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                self._kind.command(self._programs, self.place, self._settings),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.place,
+                **unprivileged(),
+            )
+        process = self._process
+        wait_until(
+            lambda: process.poll() is not None or self._kind.is_up(self._programs, self.place),
+            f"{self._kind.title} to start",
+        )
+        if process.poll() is not None:
+            raise NoServer(f"it does not start: {(self.place / 'log').read_text(errors='replace')[-500:]}")
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop it: at once but in good order, or with SIGKILL as a power cut does."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        if how is signal.SIGKILL:
+            postgres.kill_all(process.pid)
+            process.wait()
+            return
+        process.send_signal(how)
+        try:
+            process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _give_to_server(place: Path) -> None:
+    place.chmod(0o755)
+    if owner := unprivileged():
+        os.chown(place, owner["user"], owner["group"])
+
+
+def _start(kind: Kind, place: Path) -> dict[str, Any]:
+    """Start a guard, and with it a server; answers what everybody else should know."""
+    own = place / kind.name
+    own.mkdir()
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.servers", kind.name, str(own), str(_run_pid(place))],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[2],
+        start_new_session=True,
+    )
+    _guards[guard.pid] = guard
+    told = own / "told.json"
+    wait_until(lambda: told.exists() or guard.poll() is not None, f"{kind.title} to be there", START_S)
+    if not told.exists():
+        return {"reason": f"its guard ended with code {guard.returncode}"}
+    return {**_read(told), "guard": guard.pid}
+
+
+def _run_pid(place: Path) -> int:
+    return int((place / "pid").read_text())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _stop_guard(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    if (guard := _guards.pop(pid, None)) is not None:
+        guard.wait(timeout=LIMIT_S)
+    else:
+        wait_until(lambda: not _is_alive(pid), "a server to stop")
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _guard(name: str, place: Path, run_pid: int) -> None:
+    """Run a server until the run is over, or somebody says so."""
+    is_over: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: is_over.append(number))
+    server = Server(KINDS[name], place, {})
+    try:
+        server.prepare()
+        server.start()
+        _tell(place, {"dsn": server.dsn})
+        while not is_over and _is_alive(run_pid):
+            time.sleep(GUARD_PAUSE_S)
+    except NoServer as exc:
+        _tell(place, {"reason": str(exc)})
+    finally:
+        server.stop()
+
+
+def _tell(place: Path, what: dict[str, str]) -> None:
+    draft = place / "told.draft"
+    draft.write_text(json.dumps(what))
+    draft.replace(place / "told.json")
+
+
+if __name__ == "__main__":
+    _guard(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
