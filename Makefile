@@ -25,8 +25,8 @@ run: ready-run ## start hermes; ARGS="sessions list" passes arguments
 test: lint ## run all checks and tests
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-torture: ready-dev ## search random stores beside a naive search; ARGS="--minutes 600" for longer than ten minutes
-	$(BIN)/python -m tests.property.search_oracle $(ARGS)
+torture: ready-dev ## hurt stores in every way there is and judge what is left; ARGS="--minutes 60" for longer than ten minutes
+	$(BIN)/python -m tests.torture $(ARGS)
 
 lint: ready-dev ## check format, style, types and the direction of imports
 	$(BIN)/ruff format --check $(CODE)

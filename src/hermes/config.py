@@ -19,18 +19,34 @@ from hermes.settings import not_a_setting, read_settings, setting, settings_by_n
 
 CONFIG_FILENAME = "config.yaml"
 ENV_FILENAME = ".env"
+BACKUPS = "backups"
 
 _MAX_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class PostgreSQLConfig:
+    """`sessiondb.postgresql`: what only a PostgreSQL server knows."""
+
+    synchronous_commit: bool = True
+    statement_timeout_s: float | None = setting(None, above=0)
+    lock_timeout_s: float | None = setting(None, above=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionDBConfig:
     """`sessiondb`: where sessions are kept."""
 
-    provider: Literal["sqlite", "postgresql", "mysql"] = "sqlite"
+    provider: str = "sqlite"
     path: str | None = None
     dsn: str | None = setting(None, secret=True)
     write_timeout_s: float = setting(30.0, above=0)
+    schema: str | None = None
+    connect_timeout_s: float = setting(10.0, above=0)
+    pool_min_size: int = setting(1, at_least=0)
+    pool_max_size: int = setting(10, at_least=1)
+    pool_timeout_s: float = setting(30.0, above=0)
+    postgresql: PostgreSQLConfig = field(default_factory=PostgreSQLConfig)
 
     def sqlite_file(self, home: Path) -> Path:
         """The SQLite database: `path`, taken from the Hermes home when it is relative, or `state.db` there."""
@@ -50,11 +66,139 @@ class SessionsConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class BackupConfig:
+    """`backup`: where backups are kept, and how many."""
+
+    directory: str | None = None
+    keep: int = setting(7, at_least=1)
+
+    def folder(self, home: Path) -> Path:
+        """The directory of backups: `directory`, taken from the Hermes home when it is relative, or `backups` there."""
+        return home / os.path.expanduser(self.directory or BACKUPS)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointConfig:
+    """`model` and `model.auxiliary`: which model answers, and where it is."""
+
+    provider: (
+        Literal["openai", "openrouter", "anthropic", "ollama", "lmstudio", "llamacpp", "local", "custom", "offline"]
+        | None
+    ) = None
+    default: str | None = None
+    base_url: str | None = None
+    api_key: str | None = setting(None, secret=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeoutsConfig:
+    """`model.timeouts`: how long a model is waited for."""
+
+    connect_s: float = setting(10.0, above=0)
+    first_token_s: float = setting(300.0, above=0)
+    between_tokens_s: float = setting(120.0, above=0)
+    total_s: float = setting(1800.0, above=0)
+
+
+@dataclass(frozen=True, slots=True)
+class PricesConfig:
+    """`model.prices.<name>`: what a model costs, in US dollars for a million tokens."""
+
+    input: float | None = setting(None, at_least=0)
+    output: float | None = setting(None, at_least=0)
+    cache_read: float | None = setting(None, at_least=0)
+    cache_write: float | None = setting(None, at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig(EndpointConfig):
+    """`model`: who answers."""
+
+    context_tokens: int | None = setting(None, at_least=1)
+    attempts: int = setting(4, at_least=1)
+    timeouts: TimeoutsConfig = field(default_factory=TimeoutsConfig)
+    prices: Mapping[str, PricesConfig] = settings_by_name()
+    auxiliary: EndpointConfig = field(default_factory=EndpointConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalConfig:
+    """`terminal`: the commands that an agent runs."""
+
+    env_passthrough: tuple[str, ...] = field(default_factory=tuple)
+    kill_at_exit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalsConfig:
+    """`approvals`: what an agent may do."""
+
+    mode: Literal["ask", "allow", "deny"] = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryConfig:
+    """`memory`: what an agent notes about people."""
+
+    max_characters: int = setting(4_000, at_least=200)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentConfig:
+    """`agent`: how an agent works."""
+
+    max_steps: int = setting(50, at_least=1)
+    auto_title: bool = True
+    pass_session_id: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionConfig:
+    """`compression`: when a conversation is made shorter, and what of it stays word for word."""
+
+    enabled: bool = True
+    threshold: float = setting(0.5, above=0)
+    target_ratio: float = setting(0.2, above=0)
+    protect_first_n: int = setting(3, at_least=0)
+    protect_last_n: int = setting(8, at_least=0)
+
+
+@dataclass(frozen=True, slots=True)
+class AuxiliaryConfig:
+    """`auxiliary`: how long the auxiliary model may take."""
+
+    title_timeout_s: float = setting(30.0, above=0)
+    summary_timeout_s: float = setting(120.0, above=0)
+
+
+@dataclass(frozen=True, slots=True)
+class DisplayConfig:
+    """`display`: what a person is shown in the terminal."""
+
+    resume_display: Literal["full", "minimal"] = "full"
+    resume_exchanges: int = setting(10, at_least=1)
+    resume_max_user_chars: int = setting(300, at_least=1)
+    resume_max_assistant_chars: int = setting(200, at_least=1)
+    resume_max_assistant_lines: int = setting(3, at_least=1)
+    resume_skip_tool_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All settings, and what the person should be told about the files they came from."""
 
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
+    backup: BackupConfig = field(default_factory=BackupConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    tools: Mapping[str, tuple[str, ...]] = settings_by_name()
+    terminal: TerminalConfig = field(default_factory=TerminalConfig)
+    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    compression: CompressionConfig = field(default_factory=CompressionConfig)
+    auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
+    display: DisplayConfig = field(default_factory=DisplayConfig)
     warnings: tuple[str, ...] = not_a_setting(())
 
 
@@ -67,6 +211,12 @@ def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.env
         Config, _decode(_read(config_file) or b"", config_file), file=config_file, variables={**variables, **environ}
     )
     return replace(config, warnings=(*(f"{env_file}, {problem}" for problem in problems), *warnings))
+
+
+def load_variables(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables that count in `home`: those of its `.env`, and over them those of `environ`."""
+    variables, _ = parse_env(_read((home or get_hermes_home()) / ENV_FILENAME) or b"")
+    return {**variables, **environ}
 
 
 def _read(path: Path) -> bytes | None:

@@ -21,6 +21,18 @@
     │   ├── StoreTooNew
     │   ├── StoreClosed
     │   └── MessageSpooled
+    ├── ModelError
+    │   ├── NoModel
+    │   ├── ModelKeyRefused
+    │   ├── CreditSpent
+    │   ├── UnknownModel
+    │   ├── ContextTooLong
+    │   ├── ModelRefused
+    │   ├── ModelGarbled
+    │   ├── ModelBusy            retryable
+    │   ├── ModelUnavailable     retryable
+    │   ├── ModelTimeout         retryable
+    │   └── AnswerCut            retryable
     └── QueryBudgetExceeded
 
 Every error has a stable `code`, says whether the same call may succeed later (`retryable`) and what to do (`hint`).
@@ -32,12 +44,23 @@ from typing import ClassVar
 
 __all__ = [
     "AmbiguousSession",
+    "AnswerCut",
     "ConfigError",
     "Conflict",
+    "ContextTooLong",
+    "CreditSpent",
     "HermesError",
     "InvalidTitle",
     "InvalidValue",
     "MessageSpooled",
+    "ModelBusy",
+    "ModelError",
+    "ModelGarbled",
+    "ModelKeyRefused",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NoModel",
     "NotADatabase",
     "NotFound",
     "QueryBudgetExceeded",
@@ -52,6 +75,7 @@ __all__ = [
     "StoreUnavailable",
     "TitleTaken",
     "UnknownMessage",
+    "UnknownModel",
     "UnknownSession",
 ]
 
@@ -161,7 +185,7 @@ class StoreCorrupt(StoreError):
     """The session store is damaged."""
 
     code = "store_corrupt"
-    advice = "do not delete the file: copy it with its -wal and -shm to a safe place first"
+    advice = "`hermes sessions repair --check` tells what can be saved; do not delete the file"
 
 
 class StoreFull(StoreError):
@@ -207,6 +231,98 @@ class MessageSpooled(StoreError):
     def __init__(self, uid: str, message: str = "", *, hint: str | None = None) -> None:
         self.uid = uid
         super().__init__(message, hint=hint)
+
+
+class ModelError(HermesError):
+    """The model gave no answer."""
+
+    code = "model"
+
+    def __init__(self, message: str = "", *, hint: str | None = None, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        """How long the endpoint wants to be left alone, where it says so."""
+        super().__init__(message, hint=hint)
+
+
+class NoModel(ModelError):
+    """No model can be used as it is configured."""
+
+    code = "no_model"
+    advice = "set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or model.base_url in config.yaml"
+
+
+class ModelKeyRefused(ModelError):
+    """The model's endpoint does not accept the key."""
+
+    code = "model_key_refused"
+    advice = "set a key that is valid there"
+
+
+class CreditSpent(ModelError):
+    """The account at the model's endpoint has no credit left."""
+
+    code = "credit_spent"
+    advice = "add credit to the account there, or use another model"
+
+
+class UnknownModel(ModelError):
+    """The endpoint has no such model."""
+
+    code = "unknown_model"
+    advice = "set model.default in config.yaml to a model that it has"
+
+
+class ContextTooLong(ModelError):
+    """The conversation is longer than the model can read."""
+
+    code = "context_too_long"
+    advice = "compress the conversation, or use a model that can read more"
+
+
+class ModelRefused(ModelError):
+    """The model's endpoint does not accept the request."""
+
+    code = "model_refused"
+    advice = "see what it says; model.base_url and model.default in config.yaml decide what is asked of whom"
+
+
+class ModelGarbled(ModelError):
+    """The model's endpoint answered something that cannot be understood."""
+
+    code = "model_garbled"
+    advice = "check that model.base_url is the address of an OpenAI-compatible endpoint; it usually ends with /v1"
+
+
+class ModelBusy(ModelError):
+    """The model's endpoint has too much to do."""
+
+    code = "model_busy"
+    retryable = True
+    advice = "try again later"
+
+
+class ModelUnavailable(ModelError):
+    """The model's endpoint cannot be reached, or is out of order."""
+
+    code = "model_unavailable"
+    retryable = True
+    advice = "check the network and model.base_url, or try again later"
+
+
+class ModelTimeout(ModelError):
+    """The model took too long."""
+
+    code = "model_timeout"
+    retryable = True
+    advice = "try again, or raise the limits under model.timeouts in config.yaml"
+
+
+class AnswerCut(ModelError):
+    """The answer broke off; what was said until then is all there is."""
+
+    code = "answer_cut"
+    retryable = True
+    advice = "what was said is kept; ask the model to go on, or ask again"
 
 
 class QueryBudgetExceeded(HermesError):

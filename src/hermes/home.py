@@ -112,7 +112,7 @@ def _close_to_others(home: Path) -> None:
     if os.name != "posix":
         return
     status = home.stat()
-    if status.st_uid != os.geteuid() or not status.st_mode & _OTHERS or _serves_more_than_hermes(home, status):
+    if status.st_uid != os.geteuid() or not status.st_mode & _OTHERS or serves_more_than_hermes(home, status):
         return
     try:
         home.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS)
@@ -120,7 +120,7 @@ def _close_to_others(home: Path) -> None:
         return  # some file systems keep no modes or cannot be changed; the files in it are 0600 all the same
 
 
-def _serves_more_than_hermes(home: Path, status: os.stat_result) -> bool:
+def serves_more_than_hermes(home: Path, status: os.stat_result) -> bool:
     """True for places like `/tmp`, `/srv` and the person's own home directory: closing those would hurt others."""
     is_shared_by_design = bool(status.st_mode & stat.S_ISVTX)
     is_top_level = home.parent == home.parent.parent

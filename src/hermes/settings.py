@@ -33,7 +33,7 @@ _QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
 
 def setting(default: Any, *, above: float | None = None, at_least: float | None = None, secret: bool = False) -> Any:
     """A field whose number has a bound, or whose value must never be shown."""
-    return field(default=default, metadata={"above": above, "at_least": at_least, "secret": secret})
+    return field(default=default, repr=not secret, metadata={"above": above, "at_least": at_least, "secret": secret})
 
 
 def settings_by_name(*, above: float | None = None, at_least: float | None = None) -> Any:

@@ -37,8 +37,8 @@ def imported_by(hermes: Hermes, *args: str) -> set[str]:
 
 
 class TestHelp:
-    @pytest.mark.parametrize("args", [(), ("--help",), ("-h",)])
-    def test_the_command_alone_says_what_it_offers(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    @pytest.mark.parametrize("args", [("--help",), ("-h",)])
+    def test_the_command_says_what_it_offers(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes(*args)
         assert (done.returncode, done.stderr) == (0, "")
         assert "sessions" in done.stdout

@@ -9,6 +9,7 @@ import pytest
 
 from hermes.state.provider import SessionDBProvider
 from tests.support.clock import FakeClock
+from tests.support.servers import NoServer, are_required
 from tests.support.stores import ENGINES, Opener, Stores
 
 
@@ -19,9 +20,16 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture(scope="session", params=sorted(ENGINES))
-def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Stores:
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
     """One engine, ready to make stores."""
-    return ENGINES[request.param](tmp_path_factory.mktemp(request.param))
+    try:
+        made = ENGINES[request.param](tmp_path_factory.mktemp(request.param))
+    except NoServer as exc:
+        if are_required():
+            pytest.fail(f"there is no server for {request.param}: {exc}")
+        pytest.skip(f"there is no server for {request.param}: {exc}")
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -35,7 +43,8 @@ def open_store(stores: Stores, tmp_path: Path, clock: FakeClock) -> Iterator[Ope
 
     yield open_named
     for store in opened:
-        store.close()
+        stores.discard(store)
+    stores.release(tmp_path)
 
 
 @pytest.fixture

@@ -47,6 +47,15 @@ class TestRewind:
         message_id = store.append_message("s", "user", parts)
         assert store.rewind_to_message("s", message_id)["target_message"]["content"] == parts
 
+    def test_can_keep_the_target_and_hide_its_answer(self, store: SessionDBProvider, found: list[int]) -> None:
+        answer = store.rewind_to_message("s", found[2], keep_target=True)
+        assert (answer["rewound_count"], answer["new_head_id"]) == (3, found[2])
+        assert ids(store.get_messages("s")) == found[:3]
+
+    def test_kept_target_without_an_answer_hides_nothing(self, store: SessionDBProvider, found: list[int]) -> None:
+        store.rewind_to_message("s", found[4], keep_target=True)
+        assert store.rewind_to_message("s", found[4], keep_target=True)["rewound_count"] == 0
+
     def test_is_counted(self, store: SessionDBProvider, found: list[int]) -> None:
         store.rewind_to_message("s", found[4])
         store.rewind_to_message("s", found[2])

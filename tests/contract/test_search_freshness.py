@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes.state.provider import SessionDBProvider
 from tests.support.conversations import at_once, contents, ids, say, start
-from tests.support.plainsql import change, rows
 from tests.support.stores import Opener
-from tests.upgrade.checks import environment
 
 PATIENCE_S = 10.0
 EVERYTHING = 100_000
@@ -220,114 +215,3 @@ class TestRewind:
         store.rewind_to_message("s", found[1])
         results = store.search_messages("docker")
         assert (ids(results), results.path) == (found[:1], "substring")
-
-
-class TestFile:
-    """What happens to the file of a store beside this process or handle."""
-
-    @pytest.fixture
-    def path(self, tmp_path: Path) -> Path:
-        return tmp_path / "main.db"
-
-    def test_another_process_says_something(self, aged: SessionDBProvider, path: Path) -> None:
-        before = found_in(aged, "docker")
-        run(path, "db.append_message('s', 'user', 'docker from elsewhere')")
-        assert len(found_in(aged, "docker")) == len(before) + 1
-        assert len(found_in(aged, "elsewhere")) == 1
-
-    def test_another_process_indexes(self, aged: SessionDBProvider, path: Path) -> None:
-        run(path, f"db.append_messages('s', [dict(role='user', content='docker elsewhere')] * {2 * BATCH})")
-        assert len(found_in(aged, "elsewhere")) == 2 * BATCH
-        found = say(aged, "s", "docker here")
-        assert found_in(aged, "here") == found
-
-    def test_another_process_finds_what_this_one_says(self, aged: SessionDBProvider, path: Path) -> None:
-        say(aged, "s", "docker here")
-        assert run(path, "print(len(db.search_messages('docker here')))") == "1\n"
-
-    @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
-    def test_text_is_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path, column: str) -> None:
-        first, *_ = found_in(aged, "one")
-        change(path, f"UPDATE messages SET content = NULL, {column} = '\"compose\"' WHERE id = {first}")
-        assert found_in(aged, "compose") == [first]
-        assert found_in(aged, "one") == []
-        assert found_in(aged, "*ompos*") == [first]
-        assert first not in found_in(aged, "docker")
-
-    def test_rows_are_inserted_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
-        insert = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'compose', 1.0)"
-        change(path, insert, insert)
-        assert len(found_in(aged, "compose")) == 2
-        assert len(found_in(aged, "compose", until=1.0)) == 2
-
-    def test_rows_are_deleted_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
-        first, *_ = found_in(aged, "one")
-        change(path, f"DELETE FROM messages WHERE id = {first}")
-        assert first not in found_in(aged, "docker")
-        assert found_in(aged, "one") == []
-
-    def test_role_and_session_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
-        first, *_ = found_in(aged, "one")
-        change(path, f"UPDATE messages SET role = 'system', session_id = 't' WHERE id = {first}")
-        assert found_in(aged, "docker", role_filter=["system"]) == [first]
-        assert first in found_in(aged, "docker", session_ids=["t"])
-        assert first not in found_in(aged, "docker", session_ids=["s"])
-
-    def test_source_and_owner_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
-        change(path, "UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
-        assert len(found_in(aged, "docker", source_filter=["web"])) == 2
-        assert len(found_in(aged, "docker", owner="web:1")) == 2
-        assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
-
-    def test_times_are_edited_by_plain_sql(self, aged: SessionDBProvider, path: Path) -> None:
-        first, *_ = found_in(aged, "one")
-        change(path, f"UPDATE messages SET timestamp = 5.0 WHERE id = {first}")
-        assert found_in(aged, "docker", until=5.0) == [first]
-        assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
-
-    def test_edits_stay_visible_once_they_are_indexed(self, open_store: Opener, path: Path) -> None:
-        store = open_store()
-        found = fill(store, start(store, "s"), BATCH)
-        change(path, f"UPDATE messages SET content = 'compose' WHERE id = {found[3]}")
-        fill(store, "s", BATCH + 1)
-        assert found_in(store, "compose") == [found[3]]
-        store.close()
-        store = open_store()
-        assert found_in(store, "compose") == [found[3]]
-        assert found[3] not in found_in(store, "filler")
-
-    def test_rewinding_leaves_the_index_alone(self, open_store: Opener, path: Path) -> None:
-        store = open_store()
-        found = fill(store, start(store, "s"), BATCH)
-        before = index_pages(path)
-        store.rewind_to_message("s", found[5])
-        store.restore_rewound("s", found[100])
-        assert index_pages(path) == before
-        assert rows(path, "SELECT COUNT(*) FROM stale_index") == [(0,)]
-
-    def test_words_of_deleted_messages_leave_the_index(self, open_store: Opener, path: Path) -> None:
-        store = open_store()
-        start(store, "s", "t")
-        fill(store, "s", BATCH)
-        store.delete_session("s")
-        for table in ("messages_fts", "messages_fts_trigram"):
-            assert rows(path, f"SELECT COUNT(*) FROM {table}_docsize") == [(0,)]
-
-
-def index_pages(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything that the two indexes have on disk."""
-    tables = [
-        f"{index}_{shadow}"
-        for index in ("messages_fts", "messages_fts_trigram")
-        for shadow in ("data", "idx", "docsize", "config")
-    ]
-    return {table: rows(path, f"SELECT * FROM {table}") for table in tables}
-
-
-def run(path: Path, statement: str) -> str:
-    """What another process prints that does one thing with a store."""
-    program = f"from hermes_state import SessionDB\nwith SessionDB({str(path)!r}) as db:\n    {statement}"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30, env=environment()
-    )
-    return done.stdout

@@ -15,10 +15,13 @@ NAMES = [
     "MAX_TITLE_LENGTH",
     "append_message",
     "append_messages",
+    "branch_session",
+    "capabilities",
     "claim_handoff",
     "clear_messages",
     "close",
     "complete_handoff",
+    "compress_session",
     "count_by_source",
     "count_empty_sessions",
     "create_session",
@@ -48,8 +51,10 @@ NAMES = [
     "get_session_by_title",
     "get_session_title",
     "get_session_tools",
+    "health",
     "import_database",
     "import_session",
+    "initialize",
     "iter_export",
     "list_cron_job_runs",
     "list_pending_handoffs",
@@ -86,6 +91,8 @@ NAMES = [
     "set_session_archived",
     "set_session_pinned",
     "set_session_title",
+    "set_title_if_untitled",
+    "start_session",
     "top_sessions",
     "try_acquire_compression_lock",
     "update_session_cwd",
@@ -96,8 +103,8 @@ NAMES = [
     "usage_by_model",
     "vacuum",
 ]
-NOT_CALLED = {"MAX_TITLE_LENGTH", "read_only"}
-NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "sanitize_title"}
+NOT_CALLED = {"MAX_TITLE_LENGTH", "capabilities", "read_only"}
+NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "initialize", "sanitize_title"}
 
 
 @cache

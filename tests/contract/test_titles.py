@@ -248,3 +248,51 @@ class TestResolve:
         clock.advance(-3600)
         titled(store, second="Docker #2")
         assert store.resolve_session_by_title("Docker") == "second"
+
+
+class TestTitleOfItsOwnAccord:
+    """A title that nobody asked for never takes the place of one that somebody gave."""
+
+    def test_names_a_session_without_a_name(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        assert store.set_title_if_untitled("s", "  Docker \n networks ") == "Docker networks"
+        assert store.get_session_title("s") == "Docker networks"
+
+    def test_leaves_a_name_alone(self, store: SessionDBProvider) -> None:
+        titled(store, s="Mine")
+        assert store.set_title_if_untitled("s", "Docker networks") is None
+        assert store.get_session_title("s") == "Mine"
+
+    def test_takes_the_next_number_on_a_clash(self, store: SessionDBProvider) -> None:
+        titled(store, a="Docker", b="Docker #2")
+        start(store, "s", "t")
+        assert store.set_title_if_untitled("s", "Docker") == "Docker #3"
+        assert store.set_title_if_untitled("t", "Docker #2") == "Docker #4"
+
+    @pytest.mark.parametrize("title", ["", " \u200b "])
+    def test_of_nothing_is_none(self, store: SessionDBProvider, title: str) -> None:
+        start(store, "s")
+        assert store.set_title_if_untitled("s", title) is None
+
+    def test_of_nobody_is_none(self, store: SessionDBProvider) -> None:
+        assert store.set_title_if_untitled("nobody", "Docker") is None
+
+    def test_that_is_too_long_is_refused(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        with pytest.raises(InvalidTitle):
+            store.set_title_if_untitled("s", "x" * 101)
+
+    def test_many_at_once_get_as_many_titles(self, store: SessionDBProvider) -> None:
+        start(store, *(f"s{number}" for number in range(8)))
+        given = at_once(8, lambda number: store.set_title_if_untitled(f"s{number}", "Docker"))
+        assert set(given) == {"Docker", *(f"Docker #{number}" for number in range(2, 9))}
+
+    def test_of_a_person_wins_whoever_comes_first(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        at_once(
+            2,
+            lambda number: (
+                store.set_session_title("s", "Mine") if number else store.set_title_if_untitled("s", "Docker")
+            ),
+        )
+        assert store.get_session_title("s") == "Mine"

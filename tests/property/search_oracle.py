@@ -12,18 +12,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-import apsw
-
+from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.property import search_corpus
 from tests.property.naive_search import Branch, Message, Tree, find
 from tests.property.search_corpus import EPOCH, OWNERS, SOURCES, Query
+from tests.support.plainsql import plain
 
 SESSIONS = 9
 EVERYTHING = 10_000
@@ -58,7 +58,7 @@ class Trial:
         self._random = Random(seed)
         self._path = path
         self._queries = queries
-        self._db = SessionDB(path)
+        self._db = self._open()
         self._messages: list[Message] = []
         self._at = EPOCH
         self._places = {}
@@ -74,16 +74,26 @@ class Trial:
         try:
             yield from self._ask("nothing indexed")
             self._db.close()
-            self._db = SessionDB(self._path)
+            self._db = self._open()
             yield from self._ask("all indexed")
             self._append(len(self._messages) // 3)
             self._change()
             yield from self._ask("partly indexed")
             self._db.close()
-            self._db = SessionDB(self._path)
+            self._db = self._open()
             yield from self._ask("indexed again")
         finally:
             self._db.close()
+
+    def _open(self) -> SessionDBProvider:
+        """The store; closing it brings its index up to date."""
+        return SessionDB(self._path)
+
+    def _run(self, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
+        """Change rows as another program does, which knows nothing of the index."""
+        with plain(self._path) as connection:
+            for sql, values in statements:
+                connection.execute(sql, values).fetchall()
 
     def _append(self, count: int) -> None:
         sessions = list(self._places)
@@ -118,19 +128,16 @@ class Trial:
         self._messages = [message for message in self._messages if message.session != third]
 
     def _edit(self, session: str) -> None:
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(5000)
+        statements: list[tuple[str, tuple[Any, ...]]] = []
         for number in self._random.sample(range(len(self._messages)), 8):
             said = search_corpus.text(self._random).replace("\0", " ")
             at = self._at + self._random.randint(-300, 300)
             values = (said, at, self._messages[number].id)
-            connection.execute("UPDATE messages SET content = ?, timestamp = ? WHERE id = ?", values).fetchall()
+            statements.append(("UPDATE messages SET content = ?, timestamp = ? WHERE id = ?", values))
             self._messages[number] = replace(self._messages[number], content=said, timestamp=at)
         source, owner = self._random.choice(SOURCES), self._random.choice(OWNERS)
-        connection.execute(
-            "UPDATE sessions SET source = ?, owner = ? WHERE id = ?", (source, owner, session)
-        ).fetchall()
-        connection.close()
+        statements.append(("UPDATE sessions SET source = ?, owner = ? WHERE id = ?", (source, owner, session)))
+        self._run(statements)
         self._places[session] = (source, owner)
         for message in self._messages:
             if message.session == session:
@@ -148,7 +155,7 @@ class Trial:
                 yield Mismatch(self._seed, phase, query, missed, invented, complaint)
 
 
-def answer(db: SessionDB, query: Query) -> tuple[set[int], str]:
+def answer(db: SessionDBProvider, query: Query) -> tuple[set[int], str]:
     """The ids that a store gives, and what else is wrong with its answer."""
     try:
         results = db.search_messages(
@@ -217,29 +224,45 @@ def _disagrees(text: str, tree: Tree) -> bool:
         shutil.rmtree(place)
 
 
+class Tally(NamedTuple):
+    """How many stores were asked how many questions."""
+
+    stores: int
+    asked: int
+    wrong: int
+
+    def __str__(self) -> str:
+        return f"{self.stores} stores, {self.asked} questions, {self.wrong} answered wrongly"
+
+
+def try_seeds(first: int, deadline: float, stores: int, say: Callable[[str], None]) -> Tally:
+    """Try one seed after the other until the time is over; so many and no more, unless that is 0."""
+    tally = Tally(0, 0, 0)
+    while (tally.stores < stores) if stores else (tally.stores == 0 or time.monotonic() < deadline):
+        seed = first + tally.stores
+        found, questions = mismatches(seed, messages=Random(seed).choice((40, 150, 150, 500, 1_500)))
+        tally = Tally(tally.stores + 1, tally.asked + questions, tally.wrong + len(found))
+        for mismatch in found[:3]:
+            say(f"{mismatch}\n  {smallest(mismatch)}")
+        if tally.stores % 20 == 0:
+            say(str(tally))
+    return tally
+
+
 def main() -> int:
-    """Try one seed after the other until the time is over."""
+    """Ask until the time is over."""
     parser = argparse.ArgumentParser(prog="python -m tests.property.search_oracle", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed; the others follow it")
     options = parser.parse_args()
-    deadline = time.monotonic() + options.minutes * 60
-    asked = trials = wrong = 0
-    while time.monotonic() < deadline:
-        seed = options.seed + trials
-        found, questions = mismatches(seed, messages=Random(seed).choice((40, 150, 150, 500, 1_500)))
-        trials += 1
-        asked += questions
-        wrong += len(found)
-        for mismatch in found[:3]:
-            sys.stdout.write(f"{mismatch}\n  {smallest(mismatch)}\n")
-        if trials % 20 == 0:
-            sys.stdout.write(f"{trials} stores, {asked} questions, {wrong} answered wrongly\n")
-            sys.stdout.flush()
-    sys.stdout.write(
-        f"{trials} stores, {asked} questions, {wrong} answered wrongly; the first seed was {options.seed}\n"
-    )
-    return 1 if wrong else 0
+    tally = try_seeds(options.seed, time.monotonic() + options.minutes * 60, 0, _say)
+    _say(f"{tally}; the first seed was {options.seed}")
+    return 1 if tally.wrong else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -32,3 +32,12 @@ def change(path: Path, *statements: str) -> None:
     with plain(path) as connection, connection:
         for statement in statements:
             connection.execute(statement).fetchall()
+
+
+def flaws(path: Path) -> list[str]:
+    """What SQLite finds wrong with a file: its pages, its indexes, its references; nothing if all is well."""
+    try:
+        found = [str(row[0]) for row in rows(path, "PRAGMA integrity_check") if row[0] != "ok"]
+        return found + [f"a reference leads nowhere: {row}" for row in rows(path, "PRAGMA foreign_key_check")]
+    except apsw.Error as exc:
+        return [str(exc)]

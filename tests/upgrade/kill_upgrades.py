@@ -25,19 +25,18 @@ class Countdown:
     """Kills this process when it has been asked often enough."""
 
     def __init__(self, left: int) -> None:
-        self._left = left
+        self.left = left
 
     def tick(self) -> bool:
         """One less."""
-        self._left -= 1
-        if self._left <= 0:
+        self.left -= 1
+        if self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
         return False
 
 
-def upgrade_until_killed(path: Path, unit: str, left: int) -> None:
-    """Open a file, which upgrades it, and die on the way."""
-    countdown = Countdown(left)
+def upgrade(path: Path, unit: str, countdown: Countdown) -> None:
+    """Open a file, which upgrades it, and die on the way if the countdown ends before."""
 
     def watch(connection: apsw.Connection) -> None:
         if unit == "statements":
@@ -57,7 +56,7 @@ def main(old: Path, directory: Path, unit: str, stride: int) -> None:
         shutil.copy(old, path)
         child = os.fork()
         if child == 0:
-            upgrade_until_killed(path, unit, left)
+            upgrade(path, unit, Countdown(left))
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):

@@ -9,12 +9,16 @@ from collections.abc import Sequence
 import click
 
 from hermes import __version__
+from hermes.cli.chat.arguments import arrange
 from hermes.cli.failures import INTERRUPTED, report
-from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
+from hermes.cli.lazy import Lazy, LazyGroup
 from hermes.cli.terminal import drop_output, talk
 from hermes.errors import HermesError
 
 COMMANDS = {
+    "chat": Lazy("hermes.cli.chat.command:chat", "Talk to the agent, in a new session or in one that was left."),
+    "doctor": Lazy("hermes.cli.doctor:doctor", "Look for what is wrong, and say what to do about it."),
+    "insights": Lazy("hermes.cli.insights:insights", "Show what was said, used and spent in the last days."),
     "sessions": Lazy("hermes.cli.sessions:sessions", "Look at the sessions there are, and keep them in order."),
 }
 
@@ -22,9 +26,12 @@ COMMANDS = {
 @click.group(
     cls=LazyGroup,
     lazy=COMMANDS,
-    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
+Without a command it is `hermes chat`, whose options may stand before it too:
+-c goes on with the last session, -r ID|TITLE with any, -q TEXT says one thing.
+
+\b
 Sessions are kept in state.db in the Hermes home: the directory in the
 environment variable HERMES_HOME, or ~/.hermes.
 
@@ -33,10 +40,8 @@ Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 conflict,
 130 interrupted.""",
 )
 @click.version_option(__version__, prog_name="hermes", message="%(prog)s %(version)s")
-@click.pass_context
-def hermes(context: click.Context) -> None:
+def hermes() -> None:
     """Durable, searchable, resumable sessions of the Hermes agent."""
-    show_help_without_command(context)
 
 
 def run(args: Sequence[str]) -> int:
@@ -46,7 +51,7 @@ def run(args: Sequence[str]) -> int:
     try:
         if "_HERMES_COMPLETE" in os.environ:
             return _complete(os.environ["_HERMES_COMPLETE"])
-        with hermes.make_context("hermes", list(args)) as context:
+        with hermes.make_context("hermes", arrange(args, _is_session)) as context:
             hermes.invoke(context)
     except click.exceptions.Exit as finished:
         return finished.exit_code
@@ -60,6 +65,12 @@ def run(args: Sequence[str]) -> int:
     except (HermesError, click.ClickException) as error:
         return report(error, as_json=as_json)
     return 0
+
+
+def _is_session(name: str) -> bool:
+    from hermes.cli.chat.resume import is_session
+
+    return is_session(name)
 
 
 def _complete(instruction: str) -> int:

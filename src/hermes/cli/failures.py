@@ -25,7 +25,7 @@ def report(error: HermesError | click.ClickException, *, as_json: bool) -> int:
         talk(f"Error: {message}")
         if hint:
             talk(f"Hint: {hint}")
-    return _exit_code(error)
+    return exit_code_of(error)
 
 
 def _told(error: HermesError | click.ClickException) -> tuple[str, str, str]:
@@ -38,7 +38,8 @@ def _told(error: HermesError | click.ClickException) -> tuple[str, str, str]:
     return "error", error.format_message(), ""
 
 
-def _exit_code(error: HermesError | click.ClickException) -> int:
+def exit_code_of(error: HermesError | click.ClickException) -> int:
+    """The exit code that stands for an error."""
     if isinstance(error, NotFound):
         return NOT_FOUND
     if isinstance(error, Conflict):

@@ -7,14 +7,26 @@ import click
 from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
 
 COMMANDS = {
+    "backup": Lazy("hermes.cli.backup:backup", "Copy the database to a file of its own, while others use it."),
     "delete": Lazy("hermes.cli.delete:delete", "Delete sessions with their messages, their index and their files."),
+    "export": Lazy(
+        "hermes.cli.export:export",
+        "Take sessions out, with all their messages: one JSON object on each line, or a document to read.",
+    ),
+    "import": Lazy(
+        "hermes.cli.import_:import_",
+        "Bring sessions in: exports, files of Claude Code and of the Codex CLI, and database files of any version.",
+    ),
     "list": Lazy("hermes.cli.listing:list_", "List conversations, the most recently active first."),
     "optimize": Lazy(
         "hermes.cli.optimize:optimize", "Merge the search index, empty the log and give unused room back to the disk."
     ),
     "prune": Lazy("hermes.cli.prune:prune", "Delete ended sessions in which nothing was said for long."),
+    "repair": Lazy("hermes.cli.repair:repair", "Save what can be read of a damaged database."),
+    "restore": Lazy("hermes.cli.restore:restore", "Go back to a backup, or list the backups there are."),
     "search": Lazy("hermes.cli.search:search", "Find messages by their words."),
     "stats": Lazy("hermes.cli.stats:stats", "Count sessions and messages, and measure the database."),
+    "verify": Lazy("hermes.cli.verify:verify", "Check that the database, or a backup of it, is whole."),
     "archive": Lazy(
         "hermes.cli.flags:archive", "Leave a session out of the list; it stays searchable and can be resumed."
     ),

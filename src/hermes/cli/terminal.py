@@ -21,7 +21,7 @@ ELLIPSIS = "…"
 
 # Emoji and several scripts are spelled with these; every other invisible character is shown by its number.
 _JOINERS = "\u200c\u200d"
-_PLAIN_GLYPHS = str.maketrans({"─": "-", "—": "-", ELLIPSIS: "~"})
+_PLAIN_GLYPHS = str.maketrans({"─": "-", "—": "-", ELLIPSIS: "~", "✓": "+", "•": "*", "✗": "x", "█": "#"})
 
 
 def write(text: str) -> None:

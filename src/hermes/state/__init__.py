@@ -8,9 +8,10 @@ _HOMES = {
     "SessionDBProvider": "hermes.state.provider",
     "open_session_db": "hermes.state.provider",
     "SQLiteSessionDBProvider": "hermes.state.sqlite.provider",
+    "PostgreSQLSessionDBProvider": "hermes.state.postgres.provider",
 }
 
-__all__ = ["SQLiteSessionDBProvider", "SessionDBProvider", "open_session_db"]
+__all__ = ["PostgreSQLSessionDBProvider", "SQLiteSessionDBProvider", "SessionDBProvider", "open_session_db"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,11 @@ from hermes.state.rows import identifier, optional_number
 
 COMPRESSION_LOCK_TTL_S = 300.0
 
+_INSERT = """INSERT INTO compression_locks (session_id, holder, acquired_at, expires_at)
+             VALUES (:id, :holder, :now, :until)"""
+_UPDATE = """UPDATE compression_locks SET holder = :holder, acquired_at = :now, expires_at = :until
+             WHERE session_id = :id"""
+
 
 class CompressionLocks(Operations):
     """Operations on the locks that keep two compressions of one session apart."""
@@ -30,13 +35,8 @@ class CompressionLocks(Operations):
             )
             if held is not None and held[0] != holder and held[1] >= now:
                 return False
-            tx.run(
-                tx.dialect.upsert("compression_locks", ["session_id"], ["holder", "acquired_at", "expires_at"]),
-                session_id=session_id,
-                holder=holder,
-                acquired_at=now,
-                expires_at=until,
-            )
+            # There was no row to hold: of two who insert one at once, the second has to look again.
+            tx.run(_INSERT if held is None else _UPDATE, id=session_id, holder=holder, now=now, until=until)
             return True
 
         return self._engine.write(acquire)

@@ -7,6 +7,7 @@ phrases that differ come from `Dialect`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -67,8 +68,15 @@ class Reading(Protocol):
 class Transaction(Reading, Protocol):
     """A view of the store that can also change it; all of its changes become durable together or not at all."""
 
+    is_repeat: bool
+    """Whether the same work may have been done already, unheard: then messages are looked for before they are added."""
+
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute one statement and answer how many rows it changed."""
+        ...
+
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement whose outcome nobody needs to know; it may go out together with the next one."""
         ...
 
     def insert(self, sql: str, /, **values: Any) -> int:
@@ -164,11 +172,27 @@ class Keeper(Protocol):
         ...
 
 
+class Capability(StrEnum):
+    """What not every store can do."""
+
+    FILE = "file"
+    """It is a file, which can be copied, repaired and made smaller."""
+    SERVER = "server"
+    """It can be used from several machines at once."""
+    PARTS = "parts"
+    """Parts of words are found through an index; without one, all words are looked through."""
+
+
 class Engine(Protocol):
     """A database that holds a session store."""
 
     name: str
     read_only: bool
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do that not every one can."""
+        ...
 
     @property
     def index(self) -> Index:
@@ -202,6 +226,10 @@ class Engine(Protocol):
 
         `CATCH_UP` for an epoch only has it brought up to date.
         """
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What there is to know about it, for a person or a program that watches over it."""
         ...
 
     def close(self) -> None:

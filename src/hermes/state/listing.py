@@ -322,10 +322,18 @@ def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
     try:
         first, *moments, last = cursor.split("|", len(order))
         if first == order[0] and len(moments) == len(order) - 1 and last:
-            return [*(float(moment) for moment in moments), last]
+            return [*(_number(moment) for moment in moments), last]
     except (AttributeError, ValueError):
         pass
     raise InvalidValue(
         f"this is not a cursor of this list: {cursor!r}",
         hint="pass the `cursor` of a row from a list in the same order",
     )
+
+
+def _number(text: str) -> int | float:
+    """A number of the kind that it was: a column of whole numbers is not compared with fractions along its index."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -264,7 +264,7 @@ def remove_messages(tx: Transaction, session_id: str) -> None:
 def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
     """Add to (or, with negative counts, take from) how often a session called its tools."""
     for name, calls in tools.items():
-        tx.run(
+        tx.send(
             tx.dialect.upsert("session_tools", ["session_id", "tool_name"], [], add=["calls"]),
             session_id=session_id,
             tool_name=name,
@@ -279,7 +279,8 @@ def _insert_new(tx: Transaction, session_id: str, messages: list[Draft]) -> tupl
     known = _made_up_uids(tx, session_id, messages)
     for message in messages:
         uid = message.values["uid"]
-        stored = (known.get(uid) or _find_given(tx, session_id, uid)) if message.is_repeatable else None
+        may_be_there = message.is_repeatable or tx.is_repeat
+        stored = (known.get(uid) or _find_given(tx, session_id, uid)) if may_be_there else None
         if stored is None:
             stored = tx.insert(_insert_sql(tuple(message.values)), session_id=session_id, **message.values)
             known[uid] = stored
@@ -288,9 +289,9 @@ def _insert_new(tx: Transaction, session_id: str, messages: list[Draft]) -> tupl
     return ids, added
 
 
-def _made_up_uids(tx: Reading, session_id: str, messages: list[Draft]) -> dict[str, int]:
-    """A session's messages by uid, if a new one brings a uid that a store made up: those have no index."""
-    if any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
+def _made_up_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> dict[str, int]:
+    """A session's messages by uid, if one that is looked for has a uid that a store made up: those have no index."""
+    if tx.is_repeat or any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
         return dict(tx.rows("SELECT uid, id FROM messages WHERE session_id = :id", id=session_id))
     return {}
 
@@ -321,7 +322,7 @@ def _note_added(
     chain = now_active if speaks_for_itself else max(chain_active, now_active)
     # An index entry that is written again, even unchanged, costs a page of the log.
     ticked = "" if tick(chain) == tick(chain_active) else ", active_tick = :tick"
-    tx.run(
+    tx.send(
         f"""UPDATE sessions SET message_count = :count, tool_call_count = tool_call_count + :calls,
                 preview = COALESCE(preview, :preview), last_active = :active, chain_active = :chain {ticked}
             WHERE id = :id""",

@@ -6,7 +6,7 @@ from hermes.errors import InvalidValue
 from hermes.state.operations import Operations
 from hermes.state.rows import decode_text, identifier, optional_text
 
-OWN_KEYS = frozenset({"indexed_upto", "schema_cookie", "min_reader", "min_writer"})
+OWN_KEYS = frozenset({"indexed_upto", "index_epoch", "words_epoch", "schema_cookie", "min_reader", "min_writer"})
 
 
 class Meta(Operations):

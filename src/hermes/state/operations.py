@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hermes.clock import Clock
 from hermes.errors import UnknownSession
-from hermes.state.engine import Engine, Reading
+from hermes.state.engine import Engine, Reading, Transaction
 from hermes.state.rows import Row, session_row
 
 T = TypeVar("T")
@@ -61,6 +61,15 @@ def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, Row]:
             session = session_row(columns, row)
             found[session["id"]] = session
     return found
+
+
+def hold_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
+    """Keep others from changing sessions between a look at them and a change, where the engine has several writers."""
+    if not tx.dialect.for_update:
+        return
+    for some in chunks(sorted(session_ids)):
+        listed, values = placeholders("id", some)
+        tx.rows(f"SELECT id FROM sessions WHERE id IN ({listed}) ORDER BY id {tx.dialect.for_update}", **values)
 
 
 def may_see(tx: Reading, session_id: str, owner: str | None) -> bool:

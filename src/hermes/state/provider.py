@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from hermes.clock import Clock, system_clock
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, HermesError, InvalidValue, StoreClosed
 from hermes.home import DB_FILENAME, get_hermes_home
+from hermes.state.beginnings import Beginnings
 from hermes.state.compression import CompressionLocks
-from hermes.state.engine import Engine
+from hermes.state.engine import Capability, Engine
 from hermes.state.export import Export
 from hermes.state.handoff import Handoffs
 from hermes.state.imports import Import
@@ -18,6 +20,7 @@ from hermes.state.lineage import Lineage
 from hermes.state.listing import Listing
 from hermes.state.messages import Messages
 from hermes.state.rewind import Rewinds
+from hermes.state.rows import Row
 from hermes.state.search import Search
 from hermes.state.sessions import Sessions
 from hermes.state.titles import Titles
@@ -26,12 +29,16 @@ from hermes.state.usage import Usage
 from hermes.state.windows import Windows
 
 if TYPE_CHECKING:
-    from hermes.config import Config
+    from hermes.config import Config, SessionDBConfig
+
+ENTRY_POINTS = "hermes.sessiondb_providers"
+"""Where other packages register providers: functions that take the settings and `read_only`, and answer a store."""
 
 
 class SessionDBProvider(
     Sessions,
     Messages,
+    Beginnings,
     Rewinds,
     Windows,
     Titles,
@@ -47,10 +54,25 @@ class SessionDBProvider(
 ):
     """A session store: every operation, over whichever engine holds the rows."""
 
-    def __init__(self, engine: Engine, clock: Clock = system_clock) -> None:
-        self._engine = engine
+    def __init__(self, engine: Engine | None = None, clock: Clock = system_clock) -> None:
+        self._engine = cast(Engine, _Unopened()) if engine is None else engine
         self._clock = clock
-        if not engine.read_only and engine.spool.is_waiting:
+        if engine is not None:
+            self._store_what_waited()
+
+    def initialize(self, dsn: str | None = None, pool: Any = None) -> None:
+        """Open the store that a DSN names, or that a pool of connections leads to; one that was open is closed."""
+        before, self._engine = self._engine, self._open(dsn, pool)
+        if not isinstance(before, _Unopened):
+            before.close()
+        self._store_what_waited()
+
+    def _open(self, dsn: str | None, pool: Any) -> Engine:
+        """The engine for what `initialize` was given."""
+        raise InvalidValue(f"{type(self).__name__} is open already, and cannot be opened in another way")
+
+    def _store_what_waited(self) -> None:
+        if not self._engine.read_only and self._engine.spool.is_waiting:
             self._store_spooled()
 
     @property
@@ -58,9 +80,29 @@ class SessionDBProvider(
         """Whether this store can only be read."""
         return self._engine.read_only
 
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this store can do that not every one can."""
+        return self._engine.capabilities
+
+    def health(self) -> Row:
+        """Whether the store answers and how fast, with what there is to know about it; `error` says why it does not."""
+        known: Row = {"provider": self._engine.name, "ok": True}
+        started = time.perf_counter()
+        try:
+            version = self.schema_version()
+            known["latency_ms"] = round((time.perf_counter() - started) * 1000, 3)
+            known |= {"schema_version": version, **self._engine.describe()}
+        except StoreClosed:
+            raise
+        except HermesError as exc:
+            known |= {"ok": False, "error": {"code": exc.code, "message": exc.message, "hint": exc.hint}}
+        return known
+
     def close(self) -> None:
         """Let go of the store. A second call does nothing; any other call raises `StoreClosed`."""
-        self._engine.close()
+        if not isinstance(self._engine, _Unopened):
+            self._engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -71,6 +113,13 @@ class SessionDBProvider(
         self.close()
 
 
+class _Unopened:
+    """Stands for the engine of a store that was made and not opened."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise StoreClosed("this store has not been opened", hint="call initialize() with a DSN or a pool")
+
+
 def default_path() -> Path:
     """Where the store lies unless somebody says otherwise."""
     return get_hermes_home() / DB_FILENAME
@@ -79,13 +128,38 @@ def default_path() -> Path:
 def open_session_db(config: Config | None = None, *, read_only: bool = False) -> SessionDBProvider:
     """Open the store that the configuration names; every command of the product comes through here."""
     from hermes.config import load_config
-    from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
     settings = (config or load_config()).sessiondb
-    if settings.provider != "sqlite":
+    if settings.provider == "sqlite":
+        from hermes.state.sqlite.provider import SQLiteSessionDBProvider
+
+        path = settings.sqlite_file(get_hermes_home())
+        return SQLiteSessionDBProvider(path, read_only=read_only, write_timeout_s=settings.write_timeout_s)
+    if settings.provider == "postgresql":
+        from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+
+        if settings.dsn is None:
+            raise ConfigError(
+                "sessiondb.provider is postgresql, but there is no sessiondb.dsn",
+                hint="set it to an address such as postgresql://user:${DB_PASSWORD}@host/database",
+            )
+        return PostgreSQLSessionDBProvider(settings=settings, read_only=read_only)
+    return _open_registered(settings, read_only=read_only)
+
+
+def _open_registered(settings: SessionDBConfig, *, read_only: bool) -> SessionDBProvider:
+    """Open a store whose provider another package brings."""
+    from importlib.metadata import entry_points
+
+    registered = entry_points(group=ENTRY_POINTS)
+    if settings.provider not in registered.names:
+        known = ", ".join(["sqlite", "postgresql", *sorted(registered.names)])
+        # Somebody may have written a DSN there, with a password in it.
+        named = f" {settings.provider}" if settings.provider.isidentifier() else ""
         raise ConfigError(
-            f"sessiondb.provider {settings.provider!r} is not available in this version",
-            hint="set sessiondb.provider to sqlite",
+            f"sessiondb.provider names a provider{named} that is not there", hint=f"set it to one of {known}"
         )
-    path = settings.sqlite_file(get_hermes_home())
-    return SQLiteSessionDBProvider(path, read_only=read_only, write_timeout_s=settings.write_timeout_s)
+    store = registered[settings.provider].load()(settings, read_only=read_only)
+    if not isinstance(store, SessionDBProvider):
+        raise ConfigError(f"the provider {settings.provider!r} answered {type(store).__name__}, which is not a store")
+    return store

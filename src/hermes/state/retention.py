@@ -13,7 +13,7 @@ from hermes.state.artefacts import remove_files
 from hermes.state.deletion import Deleted, delete_rows, with_delegates
 from hermes.state.doomed import EMPTY, SAID_SOMETHING, Doomed
 from hermes.state.engine import Reading, Report, Transaction
-from hermes.state.operations import Operations, chunks, placeholders
+from hermes.state.operations import Operations, chunks, hold_sessions, placeholders
 from hermes.state.receipt import Outlook, Receipt
 from hermes.state.rows import optional_number
 from hermes.state.sessions import session_exists
@@ -57,6 +57,7 @@ class Retention(Operations):
         """Delete a session that has neither title nor messages nor children."""
 
         def delete(tx: Transaction) -> list[str]:
+            hold_sessions(tx, [session_id])
             empty = tx.value(
                 """SELECT 1 FROM sessions WHERE id = :id AND title IS NULL
                    AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.session_id = :id)
@@ -170,6 +171,7 @@ class Retention(Operations):
         """Delete sessions in slices; one that no longer fits when its turn comes stays."""
 
         def delete(tx: Transaction, some: Sequence[str]) -> tuple[int, Deleted]:
+            hold_sessions(tx, some)
             still = doomed.find(tx, some)
             return len(still), delete_rows(tx, still)
 

@@ -14,8 +14,11 @@ from hermes.state.rows import Row, count_tool_calls, decode_content, decode_json
 class Rewinds(Operations):
     """Operations that hide and restore the end of a conversation."""
 
-    def rewind_to_message(self, session_id: str, target_message_id: int) -> Row:
-        """Hide a user message and everything after it; answers rewound_count, target_message and new_head_id."""
+    def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Row:
+        """Hide a user message and everything after it; answers rewound_count, target_message and new_head_id.
+
+        With `keep_target` the message itself stays, so that it can be answered anew.
+        """
         now = self._clock()
 
         def rewind(tx: Transaction) -> Row:
@@ -33,7 +36,7 @@ class Rewinds(Operations):
                     f"message {target_message_id} has role {target['role']!r}; only a user message can be rewound to",
                     hint="list_recent_user_messages shows the candidates",
                 )
-            count = _flip(tx, session_id, target_message_id, active=False)
+            count = _flip(tx, session_id, target_message_id + int(keep_target), active=False)
             tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=session_id)
             _record(tx, session_id, "rewind", target_message_id, count, now)
             head = tx.value("SELECT MAX(id) FROM messages WHERE session_id = :id AND active = 1", id=session_id)

@@ -168,7 +168,9 @@ def insert_session(tx: Transaction, values: Row) -> None:
     root, archived, pinned = None, 0, 0
     if parent_id is not None:
         parent = tx.row(
-            "SELECT end_reason, chain_root, archived, pinned, owner FROM sessions WHERE id = :id", id=parent_id
+            f"""SELECT end_reason, chain_root, archived, pinned, owner
+                FROM sessions WHERE id = :id {tx.dialect.for_update}""",
+            id=parent_id,
         )
         if parent is None:
             raise unknown_session(parent_id)
@@ -215,6 +217,8 @@ def set_chain_active(tx: Transaction, root: str | None, moment: float) -> None:
 def settle_chain(tx: Transaction, session_id: str) -> None:
     """Work out anew when a compression chain was last active, after something was taken out of it."""
     root = chain_root(tx, session_id)
+    # Whoever adds to the chain meanwhile waits here, and then sees what this comes to.
+    tx.value(f"SELECT 1 FROM sessions WHERE id = :root {tx.dialect.for_update}", root=root)
     if root != session_id:
         own = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=session_id)
         if own is not None:
@@ -226,7 +230,7 @@ def settle_chain(tx: Transaction, session_id: str) -> None:
 
 def touch_chain(tx: Transaction, root: str, moment: float) -> None:
     """Let the first session of a compression chain know of activity further down."""
-    known = tx.value("SELECT chain_active FROM sessions WHERE id = :root", root=root)
+    known = tx.value(f"SELECT chain_active FROM sessions WHERE id = :root {tx.dialect.for_update}", root=root)
     if known is not None and known < moment:
         set_chain_active(tx, root, moment)
 

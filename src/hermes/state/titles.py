@@ -30,6 +30,20 @@ class Titles(Operations):
 
         return self._engine.write(name)
 
+    def set_title_if_untitled(self, session_id: str, title: str) -> str | None:
+        """Name a session that has no name, with a number if another has the title; answers the title, or None."""
+        cleaned = titling.sanitize(title)
+
+        def name(tx: Transaction) -> str | None:
+            session = tx.row(f"SELECT title FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+            if session is None or session[0] is not None or cleaned is None:
+                return None
+            given = free_title(tx, cleaned)
+            tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=given, id=session_id)
+            return given
+
+        return self._engine.write(name)
+
     def get_session_title(self, session_id: str, owner: str | None = None) -> str | None:
         """A session's title, or None."""
         row = self._engine.read(
@@ -65,6 +79,12 @@ class Titles(Operations):
         """The title for a session that goes on where `base_title` left off: `base #2`, `base #3`, ..."""
         identifier(base_title, "base_title")
         return self._engine.read(lambda tx: next_title(tx, base_title))
+
+
+def free_title(tx: Reading, title: str) -> str:
+    """A title if nobody has it, else the first free one of its lineage."""
+    is_taken = tx.value("SELECT 1 FROM sessions WHERE title = :title", title=title) is not None
+    return next_title(tx, title) if is_taken else title
 
 
 def next_title(tx: Reading, base_title: str) -> str:

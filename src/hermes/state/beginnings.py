@@ -1,0 +1,225 @@
+"""Beginnings: sessions that have their first messages from the start, be they new ones or those of another session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.errors import Conflict, InvalidValue
+from hermes.state import titling
+from hermes.state.drafts import Draft, checked, draft
+from hermes.state.engine import Columns, Reading, Transaction, Values
+from hermes.state.kinds import ChildKind
+from hermes.state.messages import add_messages
+from hermes.state.operations import Operations, fetch_session, unknown_session
+from hermes.state.rows import (
+    Row,
+    Stored,
+    count_tool_calls,
+    decode_content,
+    decode_json,
+    derived_uid,
+    optional_text,
+    preview_of,
+    tool_names,
+)
+from hermes.state.sessions import insert_session, new_session, session_exists
+from hermes.state.titles import free_title, next_title
+
+INHERITED = ("source", "user_id", "owner", "model", "model_config", "cwd")
+"""What a session that goes on from another has from it."""
+
+UNNAMED_BRANCH = "branch"
+
+
+class Beginnings(Operations):
+    """Operations that make a session and its first messages in one transaction."""
+
+    def start_session(
+        self, session_id: str, source: str, message: Mapping[str, Any], *, title: str | None = None, **fields: Any
+    ) -> Row:
+        """Create a session with its first message; answers `message_id` and `title`, None if another session has it.
+
+        The fields are those of `create_session`, the message is a dict of `append_message`'s arguments.
+        """
+        now = self._clock()
+        values = new_session(session_id, source, now, **fields)
+        first = draft(checked(message), now)
+        wanted = titling.sanitize(title)
+
+        def start(tx: Transaction) -> Row:
+            if not session_exists(tx, session_id):
+                insert_session(tx, values)
+                if wanted is not None and free_title(tx, wanted) == wanted:
+                    _entitle(tx, session_id, wanted)
+            (message_id,) = add_messages(tx, session_id, [first])
+            return {"message_id": message_id, "title": _outcome(tx, session_id)["title"]}
+
+        return self._engine.write(start)
+
+    def branch_session(self, session_id: str, child_id: str, title: str | None = None) -> Row:
+        """Begin a session as a copy of another, which ends as `branched`; answers `title` and `message_count`.
+
+        The copies have everything that the messages had. A title that another session has is numbered, and without one
+        the other session's own is. Doing it again for the same child changes nothing.
+        """
+        wanted = titling.sanitize(title)
+        now = self._clock()
+
+        def branch(tx: Transaction) -> Row:
+            parent = _parent(tx, session_id)
+            if child_id in _children(tx, session_id, ChildKind.BRANCH):
+                return _outcome(tx, child_id)
+            _begin_from(tx, parent, child_id, ChildKind.BRANCH, parent["system_prompt"], now)
+            _entitle(tx, child_id, free_title(tx, wanted or parent["title"] or UNNAMED_BRANCH))
+            add_messages(tx, child_id, _copies(tx, session_id))
+            _end(tx, session_id, "branched", now)
+            return _outcome(tx, child_id)
+
+        return self._engine.write(branch)
+
+    def compress_session(
+        self,
+        session_id: str,
+        child_id: str,
+        summary: str,
+        *,
+        tail_from: int,
+        head_upto: int | None = None,
+        system_prompt: str | None = None,
+        holder: str | None = None,
+    ) -> Row:
+        """Go on with a conversation in a child that has a summary in the place of what it leaves out.
+
+        The child begins with copies of the messages up to `head_upto`, then has the summary, then copies of those from
+        `tail_from` on. The session ends as `compression`, and its title goes on with the next number. Raises `Conflict`
+        if it goes on in another child already, or if `holder` no longer has the compression lock, which is given back.
+        Doing it again for the same child changes nothing. Answers `title` and `message_count`.
+        """
+        if not isinstance(summary, str) or not summary.strip():
+            raise InvalidValue("a summary must be a text")
+        optional_text(system_prompt, "system_prompt")
+        now = self._clock()
+        told = draft({"role": "system", "content": summary}, now)
+
+        def compress(tx: Transaction) -> Row:
+            parent = _parent(tx, session_id)
+            heirs = _children(tx, session_id, ChildKind.COMPRESSION)
+            if child_id in heirs:
+                return _outcome(tx, child_id)
+            if heirs:
+                raise Conflict(f"session {session_id!r} goes on in {heirs[0]!r} already", hint=f"go on with {heirs[0]}")
+            if holder is not None:
+                _give_lock_back(tx, session_id, holder, now)
+            _begin_from(tx, parent, child_id, ChildKind.COMPRESSION, system_prompt, now)
+            if parent["title"] is not None:
+                _entitle(tx, child_id, next_title(tx, parent["title"]))
+            head = [] if head_upto is None else _copies(tx, session_id, upto=min(head_upto, tail_from - 1))
+            add_messages(tx, child_id, [*head, told, *_copies(tx, session_id, since=tail_from)])
+            _end(tx, session_id, "compression", now)
+            return _outcome(tx, child_id)
+
+        return self._engine.write(compress)
+
+
+def _parent(tx: Transaction, session_id: str) -> Row:
+    tx.row(f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+    parent = fetch_session(tx, session_id)
+    if parent is None:
+        raise unknown_session(session_id)
+    return parent
+
+
+def _children(tx: Reading, session_id: str, kind: ChildKind) -> list[str]:
+    rows = tx.rows(
+        "SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = :kind", id=session_id, kind=kind
+    )
+    return [row[0] for row in rows]
+
+
+def _begin_from(
+    tx: Transaction, parent: Row, child_id: str, kind: ChildKind, system_prompt: str | None, now: float
+) -> None:
+    """Insert a session that goes on from another."""
+    if session_exists(tx, child_id):
+        raise Conflict(f"there is a session {child_id!r} already")
+    inherited = {name: parent[name] for name in INHERITED if name != "source"}
+    values = new_session(
+        child_id,
+        parent["source"],
+        now,
+        **inherited,
+        system_prompt=system_prompt,
+        parent_session_id=parent["id"],
+        child_kind=kind,
+    )
+    # What no owner has is for the terminal alone; a user id must not make it somebody's.
+    insert_session(tx, {**values, "owner": parent["owner"]})
+
+
+def _copies(tx: Reading, session_id: str, *, upto: int | None = None, since: int | None = None) -> list[Draft]:
+    """The active messages of a session, word for word, to be inserted into another."""
+    conditions = ["active = 1"] + ["id <= :upto"] * (upto is not None) + ["id >= :since"] * (since is not None)
+    columns, rows = tx.table(
+        f"SELECT * FROM messages WHERE session_id = :id AND {' AND '.join(conditions)} ORDER BY id",
+        id=session_id,
+        upto=upto,
+        since=since,
+    )
+    return [_copy(columns, row) for row in rows]
+
+
+def _copy(columns: Columns, row: Values) -> Draft:
+    stored = dict(zip(columns, row, strict=True))
+    message_id = stored.pop("id")
+    del stored["session_id"]
+    # Within another session the uid is as good as new; whoever sends the message once more is recognized there too.
+    stored["uid"] = stored["uid"] or derived_uid(message_id, stored["timestamp"], stored["role"], stored["content"])
+    calls, content = stored["tool_calls"], stored["content"]
+    called = [] if calls is None else decode_json(calls, otherwise=[], what="tool_calls")
+    is_shown = stored["role"] == "user" and content is not None
+    return Draft(
+        values={name: _as_stored(value) for name, value in stored.items() if value is not None},
+        is_active=True,
+        is_repeatable=False,
+        tool_calls=count_tool_calls(called),
+        tools=tool_names(called),
+        preview=preview_of(decode_content(content)) if is_shown else None,
+    )
+
+
+def _as_stored(value: Any) -> Any:
+    if isinstance(value, bytes):  # which only an older program stored
+        return value.decode("utf-8", "replace")
+    return Stored(value) if isinstance(value, str) else value
+
+
+def _give_lock_back(tx: Transaction, session_id: str, holder: str, now: float) -> None:
+    held = tx.run(
+        "DELETE FROM compression_locks WHERE session_id = :id AND holder = :holder AND expires_at >= :now",
+        id=session_id,
+        holder=holder,
+        now=now,
+    )
+    if not held:
+        raise Conflict(f"the right to compress session {session_id!r} was lost", hint="try again")
+
+
+def _end(tx: Transaction, session_id: str, reason: str, now: float) -> None:
+    """End a session that goes on elsewhere; of a compressed one nothing else may be the reason."""
+    is_open = "" if reason == "compression" else "AND ended_at IS NULL"
+    tx.run(
+        f"UPDATE sessions SET ended_at = COALESCE(ended_at, :now), end_reason = :reason WHERE id = :id {is_open}",
+        id=session_id,
+        reason=reason,
+        now=now,
+    )
+
+
+def _entitle(tx: Transaction, session_id: str, title: str) -> None:
+    tx.run("UPDATE sessions SET title = :title WHERE id = :id", id=session_id, title=title)
+
+
+def _outcome(tx: Reading, session_id: str) -> Row:
+    title, count = tx.row("SELECT title, message_count FROM sessions WHERE id = :id", id=session_id) or (None, 0)
+    return {"title": title, "message_count": count}

@@ -1,0 +1,29 @@
+"""Values on their way into a database: the one place that every engine sends them through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.errors import InvalidValue
+from hermes.state.rows import MAX_INTEGER, Stored, encode_text
+
+
+def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Values as a database can store them; the same mapping when nothing needs to change."""
+    changed: dict[str, Any] = {}
+    for name, value in values.items():
+        kind = type(value)
+        if kind is str:
+            if not (value.isascii() and value.isprintable()) and (stored := encode_text(value)) is not value:
+                changed[name] = stored
+        elif kind is int:
+            if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
+                raise InvalidValue(f"{name} is too large to store: {value}")
+        elif value is None or kind is float or kind is Stored:
+            continue
+        elif isinstance(value, str):
+            changed[name] = encode_text(str.__str__(value))
+        elif not isinstance(value, int | float):
+            raise InvalidValue(f"{name} cannot be of type {kind.__name__}")
+    return {**values, **changed} if changed else values
