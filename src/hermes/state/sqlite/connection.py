@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,13 @@ def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     _set_caches(connection)
     return connection
+
+
+def has_moved(connection: apsw.Connection) -> bool:
+    """Whether the file of a connection is not the one at its path any more."""
+    answer = array("i", [0])
+    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, answer.buffer_info()[0])
+    return bool(answer[0])
 
 
 def close_leaving(connection: apsw.Connection) -> None:

@@ -20,6 +20,7 @@ from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_
 from hermes.state.sqlite.lock import WriterLock
 
 POLL_S = 0.02
+NEXT = ".next"
 
 
 @contextmanager
@@ -35,6 +36,7 @@ def alone(database: Path, timeout_s: float) -> Iterator[None]:
                     hint="wait until it is done, or stop it, and try again",
                 )
             time.sleep(POLL_S)
+        complete(database)
         yield
     finally:
         lock.close()
@@ -44,12 +46,31 @@ def exchange(database: Path, replacement: Path) -> None:
     """Put `replacement`, a closed database without a log, where `database` is; its old content is gone.
 
     The caller is `alone` with the database, does not have it open, and has kept of it what is to be kept. A process
-    that dies in here leaves the old content or the new.
+    that dies in here leaves the old content, or the new one to be put there by whoever writes or opens next.
     """
     target = real_file(database)
     if target.exists():
         settle(target)
-    for suffix in (LOG, SHARED_MEMORY, JOURNAL):
+    replacement.replace(next_of(target))
+    sync_directory(target.parent)
+    complete(target)
+
+
+def next_of(database: Path) -> Path:
+    """What is about to take the place of a database: as long as it is there, nothing may be written."""
+    return beside(real_file(database), NEXT)
+
+
+def complete(database: Path) -> None:
+    """Do what is left of an exchange that was begun, by this process or by one that died; the caller is `alone`.
+
+    There is no way back: others may have a log open that is not at its path any more, and would go on writing to it.
+    """
+    target, replacement = real_file(database), next_of(database)
+    if not replacement.exists():
+        return
+    # In this order: a log without shared memory is read anew, shared memory without its log misleads.
+    for suffix in (SHARED_MEMORY, LOG, JOURNAL):
         beside(target, suffix).unlink(missing_ok=True)
     sync_directory(target.parent)
     replacement.replace(target)

@@ -18,7 +18,7 @@ from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
 from hermes.state.sqlite.connection import View, open_reader, open_writer
-from hermes.state.sqlite.exchange import settle
+from hermes.state.sqlite.exchange import complete, next_of, settle
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.files import JOURNAL, beside
 from hermes.state.sqlite.lock import WriterLock
@@ -81,11 +81,17 @@ def checksum(schema: str) -> str:
 def open_for_writing(path: Path) -> Opened | None:
     """Bring a file to the present and open it; None if it belongs to another program and may only be read."""
     _prepare_place(path)
-    inspection = inspect(path)
-    _refuse_newer(path, inspection)
     # Through whichever link a file is named, it has one pair of lock files.
     lock = WriterLock(Path(os.path.realpath(path)))
     try:
+        if next_of(path).exists():
+            _acquire(lock)
+            try:
+                complete(path)
+            finally:
+                lock.release()
+        inspection = inspect(path)
+        _refuse_newer(path, inspection)
         if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
             _acquire(lock)
             try:

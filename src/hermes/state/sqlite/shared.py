@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -51,8 +52,9 @@ class SharedStore:
                         f"this process was forked in the middle of a write to {self.path}",
                         hint="fork when nothing is being written, or start a new process",
                     )
-                if self._store is None:
-                    self._store = Store(self.path, writable=self._wants_write)
+                while self._store is None:
+                    with suppress(FileReplaced):  # then again, with what is there now
+                        self._store = Store(self.path, writable=self._wants_write)
                 store = self._store
         return store
 

@@ -14,8 +14,8 @@ import apsw
 
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
-from hermes.state.sqlite import fulltext, rebuild, schema
-from hermes.state.sqlite.connection import View, close_leaving, open_reader
+from hermes.state.sqlite import exchange, fulltext, rebuild, schema
+from hermes.state.sqlite.connection import View, close_leaving, has_moved, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.place import free_bytes
@@ -49,21 +49,29 @@ class Store:
         self._backfill: threading.Thread | None = None
         self._backfill_lock = threading.Lock()
         self._closing = False
-        # Before the file is opened: one that is replaced meanwhile must not be taken for the one that is open.
+        self._is_finished = False
+        # Before the file is opened, to tell whether another one is put in its place meanwhile.
         self._identity = _identity_of(path)
+        self._next = exchange.next_of(path)
         self._damage: StoreCorrupt | None = None
         self._damage_until = 0.0
         self._log = Path(f"{path}-wal")
         self._log_identity: tuple[int, int] | None = None
         try:
             opened = schema.open_for_writing(path) if writable else None
+            self._identity = _identity_of(path)
             if opened is not None:
+                # The number alone does not tell: that of a file that is gone is given to the next one.
+                if has_moved(opened.connection):
+                    close_leaving(opened.connection)
+                    opened.lock.close()
+                    raise FileReplaced(f"{path} was replaced while it was being opened")
                 self.lock = opened.lock
                 self.writer = Writer(
                     opened.connection,
                     opened.lock,
                     translate=self.translate,
-                    confirm=self._confirm_file,
+                    confirm=self._confirm_turn,
                     after_commit=self._after_commit,
                 )
                 self._active = self.writer.active
@@ -76,8 +84,9 @@ class Store:
                     self._start_backfill(self._index_backlog)
             else:
                 self.readers = Readers(schema.reader_factory(path))
-            self._identity = self._identity or _identity_of(path)
         except apsw.Error as exc:
+            if _identity_of(path) != self._identity:
+                raise FileReplaced(f"{path} was replaced while it was being opened") from exc
             raise self.translate(exc) from exc
         except OSError as exc:
             raise StoreUnavailable(
@@ -110,6 +119,7 @@ class Store:
                     finally:
                         self._active.view = None
             except apsw.Error as exc:
+                self._confirm_turn()  # perhaps all that is wrong is that another file is there by now
                 # Only somebody recovering or resetting the WAL makes a reader wait.
                 if not is_busy(exc) or time.monotonic() > deadline:
                     raise self.translate(exc) from exc
@@ -160,6 +170,12 @@ class Store:
         """Refuse to go on with a file that is not at its path any more: nobody else would ever see what it gets."""
         if self._identity is not None and _identity_of(self.path) != self._identity:
             raise FileReplaced(f"{self.path} has been moved, removed or replaced while it was open")
+
+    def _confirm_turn(self) -> None:
+        """Refuse, too, to go on with a file in whose place somebody, who may have died, is putting another one."""
+        self._confirm_file()
+        if self._next.exists():
+            raise FileReplaced(f"{self.path} is being replaced")
 
     def _after_commit(self, view: View) -> None:
         """With the lock still held: feed the index, and move the WAL into the database now and then."""
@@ -281,18 +297,23 @@ class Store:
         assert self.lock is not None
         if self.writer.close(self._finish):
             self.lock.close()
-        self.writer.view.connection.close()
+        if not self._is_finished:
+            # Somebody else writes, or puts another file here: what lies beside the path is theirs to tidy.
+            close_leaving(self.writer.view.connection)
 
     def abandon(self) -> None:
         """Close everything and leave the path alone: its log belongs to another file now."""
         self._closing = True
         if self._backfill is not None and self._backfill is not threading.current_thread():
             self._backfill.join()
-        self.readers.close(leaving=True)
         if self.writer is not None and self.lock is not None:
-            if self.writer.close(lambda _: None):
+            if self.writer.close(self._set_log_aside):
                 self.lock.close()
             close_leaving(self.writer.view.connection)
+        self.readers.close(leaving=True)
+
+    def _set_log_aside(self, _: View) -> None:
+        """With the lock held, and the log still open: the number of a file that nobody has is given to the next one."""
         if self._log_identity is not None and _identity_of(self._log) == self._log_identity:
             # SQLite would take the log of the file that was here for that of the file that is here now.
             stamp = time.strftime("%Y%m%d_%H%M%S")
@@ -300,6 +321,14 @@ class Store:
             Path(f"{self.path}-shm").unlink(missing_ok=True)
 
     def _finish(self, view: View) -> None:
+        with contextlib.suppress(FileReplaced):
+            self._confirm_turn()
+            self._tidy(view)
+            # With the lock still held: the last one to close a file removes its log, by name.
+            view.connection.close()
+            self._is_finished = True
+
+    def _tidy(self, view: View) -> None:
         for _ in range(CLOSE_BATCHES):
             if self._index(view) == 0:
                 break

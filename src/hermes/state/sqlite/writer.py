@@ -296,7 +296,7 @@ class Writer:
         except apsw.Error as exc:
             if is_busy(exc):
                 return False
-            self._fail_all(self._translate(exc))
+            self._fail_all(self._explain(exc))
             return True
         try:
             # Only now, with the lock in hand, nobody can put another file in the place of this one.
@@ -318,6 +318,14 @@ class Writer:
         if any(request.error is None for request in settled):
             self._after_commit(self.view)
         return True
+
+    def _explain(self, exc: apsw.Error) -> HermesError:
+        """What kept a transaction from starting: perhaps only that another file is at the path by now."""
+        try:
+            self._confirm()
+        except HermesError as reason:
+            return reason
+        return self._translate(exc)
 
     def _run_group(self, group: list[Request]) -> list[Request]:
         """Run each work under its own savepoint and commit once; answer the requests that are settled."""
