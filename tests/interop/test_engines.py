@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.interop.exporting import Lines, write_out
+from hermes.state import outgoing
 from hermes.state.backlog import index_backlog
 from hermes.state.outgoing import choose
 from hermes.state.provider import SessionDBProvider
@@ -43,12 +44,15 @@ def exported(store: SessionDBProvider) -> bytes:
     return re.sub(rb'\{"id":[0-9]+,(?="session_id")', b"{", file.getvalue())
 
 
-def test_there_and_back_is_the_same(store: SessionDBProvider, other: SessionDBProvider, tmp_path: Path) -> None:
+def test_there_and_back_is_the_same(
+    store: SessionDBProvider, other: SessionDBProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outgoing, "PAGE_BYTES", 1_000)
     take(store, write(tmp_path / "claude.jsonl", claude_talk()), write(tmp_path / "codex.jsonl", codex_talk()))
     store.create_session("s", "telegram", user_id="7", system_prompt="a\0b")
     store.append_message("s", "user", [{"type": "text", "text": "\ud83d 京都"}, 1e300, None])
     store.append_message("s", "assistant", "\x01json: \0 \ud800", tool_calls=CALLS, reasoning_details={"a": "ü"})
-    store.append_messages("s", [{"role": "user", "content": f"{n} " + "x" * 20_000} for n in range(900)])
+    store.append_messages("s", [{"role": "user", "content": f"{n} " + "x" * (n * 37 % 1_500)} for n in range(60)])
     store.rewind_to_message("s", store.get_messages("s")[-3]["id"])
     store.update_token_counts("s", 10, 20, estimated_cost_usd=0.1, model="m")
     store.compress_session("s", "next", "in short", tail_from=store.get_messages("s")[-1]["id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes.errors import HermesError
+from hermes.interop.recognition import find
 from hermes.state.incoming import EXPORT_SCHEMA
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Entry, claude_talk, codex_talk, take
@@ -25,7 +27,7 @@ from tests.support.stores import SqliteStores
 
 IS_LONG = os.environ.get("HERMES_LONG") == "1"
 FEW = settings(
-    max_examples=500 if IS_LONG else 60,
+    max_examples=500 if IS_LONG else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )
@@ -186,3 +188,23 @@ def test_deep_nesting_anywhere(store: SessionDBProvider, tmp_path: Path, form: s
     tally = take(store, path)
     assert not tally.failures or (tally.messages == 0 and "nested too deeply" in str(tally.failures))
     assert depth > 100 or not tally.failures
+
+
+@pytest.mark.parametrize("form", list(TALKS))
+@pytest.mark.parametrize("after", [b"", b"[1]\n", b'{"id": "', b"{}\n" * 20, b'{"id": "' + b"x" * (3 << 20)])
+def test_a_file_that_changes_while_it_is_read(
+    store: SessionDBProvider, tmp_path: Path, form: str, after: bytes
+) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_text("".join(f"{json.dumps(entry)}\n" for entry in TALKS[form]))
+    (found,) = find([path])
+    assert not isinstance(found.source, HermesError)
+    assert found.source.examine(0.0, lambda _: None).trouble is None
+    before = [repr(message) for session in found.source.sessions(0.0, lambda _: None) for message in session.messages]
+    path.write_bytes(after)
+    read: list[str] = []
+    # Only an error of ours may come of it, and nothing that was not there.
+    with contextlib.suppress(HermesError):
+        for session in found.source.sessions(0.0, lambda _: None):
+            read += [repr(message) for message in session.messages]
+    assert read == before[: len(read)]

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, get_args
 
@@ -105,19 +105,24 @@ def at_hand(names: Sequence[str]) -> Iterator[list[Path]]:
     for name in names:
         if name != STDIN and not Path(name).exists():
             raise NotFound(f"there is no file {name}")
-    with tempfile.TemporaryDirectory(prefix="hermes-") as directory:
-        yield [_readable_twice(name, Path(directory, f"{number}")) for number, name in enumerate(names)]
+    with ExitStack() as copies:
+        yield [copies.enter_context(_readable_twice(name)) for name in names]
 
 
-def _readable_twice(name: str, copy: Path) -> Path:
+@contextmanager
+def _readable_twice(name: str) -> Iterator[Path]:
     path = Path(name)
     if name != STDIN and (path.is_file() or path.is_dir()):
-        return path
-    copy.mkdir()
-    copy /= "stdin" if name == STDIN else path.name
-    with copy.open("wb") as target, sys.stdin.buffer if name == STDIN else path.open("rb") as stream:
-        shutil.copyfileobj(stream, target, 1 << 20)
-    return copy
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="hermes-") as directory:
+        copy = Path(directory, "stdin" if name == STDIN else path.name)
+        try:
+            with copy.open("wb") as target, sys.stdin.buffer if name == STDIN else path.open("rb") as stream:
+                shutil.copyfileobj(stream, target, 1 << 20)
+        except OSError as error:
+            raise HermesError(f"{name} cannot be read: {error.strerror}") from error
+        yield copy
 
 
 @contextmanager

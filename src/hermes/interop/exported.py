@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.interop.lines import Line, bad_line, parsed
+from hermes.interop.lines import Line, bad_line, changed_line, parsed
 from hermes.interop.longline import LongLine
 from hermes.interop.source import Examined, Tell
 from hermes.state.incoming import EXPORT_SCHEMA, Incoming, drafts_of, incoming
@@ -74,6 +74,8 @@ class Exported:
                 number += 1
                 if len(data) == HELD_WHOLE and not data.endswith(b"\n"):
                     yield LongLine(self._path, number, start)
+                    if number not in self._ends:
+                        raise changed_line(self._path, number)
                     end = self._ends[number]
                     file.seek(end)
                 else:

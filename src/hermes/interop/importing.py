@@ -63,8 +63,9 @@ class Importer:
         """Bring in what is in all of them; what is wrong with one keeps no other out."""
         self._report = report
         self._all_bytes = 2 * sum(each.size_bytes for each in files)
-        for number, each in enumerate(files):
+        for each in files:
             self.tally.files += 1
+            before = self._seen_bytes
             try:
                 if isinstance(each.source, HermesError):
                     raise each.source
@@ -75,7 +76,7 @@ class Importer:
                 self.tally.failures[each.path] = error
             except OSError as error:
                 self.tally.failures[each.path] = HermesError(f"{each.path} cannot be read: {error.strerror}")
-            self._seen_bytes = 2 * sum(done.size_bytes for done in files[: number + 1])
+            self._seen_bytes = before + 2 * each.size_bytes
 
     def _take(self, path: Path, source: Source) -> None:
         examined = source.examine(self._now, self._tell("checking"))

@@ -25,7 +25,7 @@ def line_of(session: Outgoing) -> Iterator[bytes]:
     is_first = True
     for page in session.pages:
         if page:
-            yield (b"" if is_first else b",") + b",".join(map(_encode_message, page))
+            yield (b"" if is_first else b",") + _encode_page(page)
             is_first = False
     yield b"]}\n"
 
@@ -47,9 +47,22 @@ def decode(data: bytes) -> Any:
         return json.loads(data)
 
 
-def _encode_message(message: Row) -> bytes:
-    structured = [value for value in _structured(message) if type(value) in (list, dict, float)]
-    return _encode_exactly(message) if structured and _has_odd_number(structured) else encode(message)
+def _encode_page(page: list[Row]) -> bytes:
+    """Messages as JSON, with commas between them."""
+    if not any(map(_is_odd, page)):
+        try:
+            return _encode_quickly(page)[1:-1]
+        except UnicodeEncodeError:
+            pass  # it has to be done for each of them
+    return b",".join(_encode_exactly(each) if _is_odd(each) else encode(each) for each in page)
+
+
+def _is_odd(message: Row) -> bool:
+    """Whether there is a number in a message that JSON does not know."""
+    for value in _structured(message):
+        if value is not None and type(value) is not str and _has_odd_number(value):
+            return True
+    return False
 
 
 def _encode_exactly(value: Any) -> bytes:

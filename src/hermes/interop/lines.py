@@ -63,6 +63,11 @@ def unreadable(path: Path, number: int, error: ValueError, *, is_cut: bool) -> I
     return bad_line(path, number, f"it is not JSON ({getattr(error, 'msg', error)})")
 
 
+def changed_line(path: Path, number: int) -> InvalidValue:
+    """The error for a line that is not what it was a moment ago."""
+    return bad_line(path, number, "it has changed since the file was checked")
+
+
 def too_long(path: Path, number: int) -> InvalidValue:
     """The error for a line, or a message in it, that would have to be held whole."""
     return bad_line(path, number, f"more than {LONGEST_LINE >> 20} MB in one piece")

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from hermes.interop.lines import Line
+from hermes.interop.lines import Line, changed_line
 from hermes.state.rows import Row
 
 Reader = Callable[[Line], Iterable[Row]]
@@ -31,4 +31,8 @@ class Replay:
         with self._path.open("rb") as file:
             for number, start in zip(self._numbers, self._starts, strict=True):
                 file.seek(start)
-                yield from messages_of(Line(number, start, file.readline()))
+                try:
+                    messages = messages_of(Line(number, start, file.readline()))
+                except (ValueError, LookupError, TypeError, AttributeError):
+                    raise changed_line(self._path, number) from None
+                yield from messages

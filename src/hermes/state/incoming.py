@@ -122,7 +122,7 @@ def drafts_of(session: Incoming, now: float) -> Iterator[Draft]:
     for position, message in enumerate(session.messages):
         if not isinstance(message, Mapping):
             raise InvalidValue(f"message {position} of session {session.id!r} is not a dict")
-        fields = {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
+        fields = {name: value for name, value in message.items() if value is not None and name in MESSAGE_FIELDS}
         if not session.tells_values:
             for name in JSON_FIELDS:
                 if isinstance(fields.get(name), str):

@@ -212,7 +212,7 @@ def _message(columns: Columns, values: Values) -> Row:
     for name in THINKING:
         if row[name] is not None:
             row[name] = _parsed(row[name]) or None
-    return _plain(row) if bytes in map(type, values) else row
+    return _plain(row)
 
 
 def _parsed(text: Any) -> Any:
@@ -224,6 +224,8 @@ def _parsed(text: Any) -> Any:
 
 def _plain(row: Row) -> Row:
     """A row with text in the place of bytes, which only an older program stored."""
+    if bytes not in map(type, row.values()):
+        return row
     return {
         name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in row.items()
     }

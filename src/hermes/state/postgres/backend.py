@@ -16,6 +16,7 @@ from hermes.state.postgres import faults, schema, server
 from hermes.state.postgres.address import Address
 from hermes.state.postgres.pool import Lender, Pool
 from hermes.state.postgres.session import PostgresSession
+from hermes.state.postgres.spare import Spare
 from hermes.state.postgres.wire import STARTED, Connection, Request, Wire, text_of
 from hermes.state.server.attempts import Attempts
 from hermes.state.server.faults import Fault, Lost, Refused, Verdict
@@ -38,6 +39,8 @@ class PostgresBackend:
         self.lender = Lender(address, pool, settings)
         self._schema = settings.schema
         self._wires: WeakKeyDictionary[Connection, Wire] = WeakKeyDictionary()
+        # Somebody else's connections go back to their pool at once.
+        self._spare = Spare() if pool is None else None
         with self._translated(), self.lender.first() as connection:
             self.server = server.learn(connection, settings, self.where)
             self.status = schema.ensure(connection, settings.schema, self.where, read_only=read_only)
@@ -50,6 +53,17 @@ class PostgresBackend:
 
     def take(self, deadline: float, /) -> PostgresSession:
         """A connection for the calling thread."""
+        if self._spare is None:
+            return self._borrow(deadline)
+        session = self._spare.take()
+        if session is not None:
+            return session
+        try:
+            return self._borrow(deadline)
+        finally:
+            self._spare.stop_waiting()
+
+    def _borrow(self, deadline: float) -> PostgresSession:
         connection = self.lender.take(deadline - time.monotonic())
         wire = self._wires.get(connection)
         if wire is None:
@@ -64,17 +78,25 @@ class PostgresBackend:
 
     def give_back(self, session: PostgresSession, /) -> None:
         """Take a connection back; one that is not sound is replaced."""
-        wire = session.wire
-        if wire.is_sound and not wire.is_in_transaction:
-            wire.leave()
-            self.lender.give_back(wire.connection)
-        else:
-            self.lender.discard(wire.connection)
+        if not session.wire.is_sound or session.wire.is_in_transaction:
+            self._discard(session)
+        elif self._spare is None or not self._spare.keep(session):
+            session.wire.leave()
+            self.lender.give_back(session.wire.connection)
+
+    def _discard(self, session: PostgresSession) -> None:
+        """Replace a connection that broke, and the spare one, which then probably did too."""
+        spare = None if self._spare is None else self._spare.give_up()
+        for each in (session, spare):
+            if each is not None:
+                self.lender.discard(each.wire.connection)
 
     def verdict(self, fault: Fault, /) -> Verdict:
         """Whether work that failed like this may be done again."""
         if isinstance(fault, Refused) and fault.code in faults.UNPREPARED:
             self._may_prepare = False
+            for wire in list(self._wires.values()):
+                wire.may_prepare = False
         return faults.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
@@ -119,6 +141,10 @@ class PostgresBackend:
 
     def close(self) -> None:
         """Close every connection of our own."""
+        spare = None if self._spare is None else self._spare.give_up()
+        if spare is not None:
+            spare.wire.leave()
+            self.lender.give_back(spare.wire.connection)
         self.lender.close()
 
     def _ask_outcome(self, number: str, started: str) -> tuple[str | None, int]:

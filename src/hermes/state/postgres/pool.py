@@ -26,11 +26,8 @@ SHORTEST_WAIT_S = 0.05
 RECONNECT_S = 1.0
 """How long a pool tries to connect, and how long it is waited for, before it is asked to begin anew."""
 
-SPARED_USES = 1_000
-"""How often connections are used before one goes back to the pool, which replaces it when it is old."""
-
-_inherited: list[tuple[Pool, Connection | None]] = []
-"""What belongs to the process that this one was forked from: not even letting go of it is safe here."""
+_inherited: list[Pool] = []
+"""Pools of the process that this one was forked from: not even letting go of them is safe here."""
 
 
 class Lender:
@@ -41,11 +38,6 @@ class Lender:
         self._given = pool
         self._settings = settings
         self._own: Pool | None = None
-        self._spare: Connection | None = None
-        """One of our own connections, ready for the next borrower without a word to the pool, which takes its time."""
-        self._uses = 0
-        self._waiting = 0
-        """How many are waiting for the pool: as long as somebody is, nothing is spared."""
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._is_closed = False
@@ -74,20 +66,6 @@ class Lender:
 
     def take(self, timeout_s: float) -> Connection:
         """A connection that nobody else uses."""
-        if self._process != os.getpid():
-            self._leave_parent()
-        with self._lock:
-            spare, self._spare = self._spare, None
-            self._waiting += spare is None
-        if spare is not None:
-            return spare
-        try:
-            return self._take_from_pool(timeout_s)
-        finally:
-            with self._lock:
-                self._waiting -= 1
-
-    def _take_from_pool(self, timeout_s: float) -> Connection:
         deadline = time.monotonic() + max(SHORTEST_WAIT_S, min(timeout_s, self._settings.pool_timeout_s))
         while True:
             pool = self._pool()
@@ -105,42 +83,29 @@ class Lender:
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; a closed one is replaced."""
-        if self._process != os.getpid():
-            return
-        with self._lock:
-            if self._spare is None and not self._waiting and self._may_spare(connection):
-                self._spare = connection
-                return
-        self._pool().putconn(connection)
+        if self._process == os.getpid():
+            self._pool().putconn(connection)
 
     def discard(self, connection: Connection) -> None:
         """Replace a connection that is of no use any more, and with it those of ours that probably broke too."""
-        if self._process != os.getpid():
-            return
-        with self._lock:
-            spare, self._spare = self._spare, None
-        for each in (connection, spare):
-            if each is not None:
-                each.close()
-                self._pool().putconn(each)
-        if self._own is not None:
-            self._own.drain()
+        if self._process == os.getpid():
+            connection.close()
+            self._pool().putconn(connection)
+            if self._own is not None:
+                self._own.drain()
 
     def stats(self) -> dict[str, int]:
         """How many connections there are, and how many are free or waited for."""
         found = self._pool().get_stats()
-        free = found.get("pool_available", 0) + (self._spare is not None)
-        return {"connections": found.get("pool_size", 0), "free": free, "waiting": found.get("requests_waiting", 0)}
+        names = {"pool_size": "connections", "pool_available": "free", "requests_waiting": "waiting"}
+        return {name: found.get(key, 0) for key, name in names.items()}
 
     def close(self) -> None:
         """Close our own connections; those of another's pool stay."""
         self._is_closed = True
         with self._lock:
             own, self._own = self._own, None
-            spare, self._spare = self._spare, None
         if own is not None and self._process == os.getpid():
-            if spare is not None:
-                own.putconn(spare)
             own.close(timeout=CLOSE_S)
 
     def mask(self, text: str) -> str:
@@ -161,11 +126,6 @@ class Lender:
                 self._own = self._new_pool()
             return self._own
 
-    def _may_spare(self, connection: Connection) -> bool:
-        """Whether a connection need not go back to its pool: it is ours and sound, and was not spared too often."""
-        self._uses += 1
-        return self._own is not None and not connection.closed and self._uses % SPARED_USES != 0
-
     def _leave_parent(self) -> None:
         """Go on in a forked process with connections of its own."""
         if self._given is not None:
@@ -174,9 +134,8 @@ class Lender:
                 hint="make a pool, and open the store, in the new process",
             )
         if self._own is not None:
-            _inherited.append((self._own, self._spare))
-        self._own, self._spare, self._waiting = None, None, 0
-        self._lock, self._process = threading.Lock(), os.getpid()
+            _inherited.append(self._own)
+        self._own, self._lock, self._process = None, threading.Lock(), os.getpid()
 
     def _new_pool(self) -> Pool:
         assert self._address is not None

@@ -127,9 +127,10 @@ class PostgresSession:
 
     def insert(self, sql: str, /, **values: Any) -> int:
         """Execute one INSERT and answer the integer key of the new row."""
-        key, number = self.wire.rows(self._ask(f"{sql} RETURNING id, CAST(pg_current_xact_id() AS text)", values))[0]
-        self._token = self._token_of(number)
-        return int(key)
+        result = self._ask(f"{sql} RETURNING id, CAST(pg_current_xact_id() AS text)", values)
+        if self._token is None:
+            self._token = self._token_of(bytes(result.get_value(0, 1) or b"").decode())
+        return int(result.get_value(0, 0) or b"0")
 
     def added_message(self, message_id: int, /) -> None:
         """Hear of a new message, so that the search index can follow."""

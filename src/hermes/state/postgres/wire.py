@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import select
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ from psycopg.adapt import AdaptersMap, Loader, Transformer
 
 from hermes.state.binding import bind
 from hermes.state.engine import Columns, Values
-from hermes.state.rows import MARK, MAX_INTEGER
+from hermes.state.rows import MARK, MAX_INTEGER, Stored
 from hermes.state.server.faults import Lost, Overdue, Refused
 from hermes.state.server.statements import parse
 
@@ -74,32 +74,41 @@ def text_of(sql: str) -> Text:
 def request(sql: str, values: Mapping[str, Any]) -> Request:
     """A statement with values; of what type each is, is for the server to see from its place."""
     text = text_of(sql)
-    return Request(text, [_encoded(name, values[name]) for name in text.names])
+    try:
+        # What is usual is encoded without a word; everything else is bound as every engine does it.
+        parameters = [_ENCODERS[type(values[name])](values[name]) for name in text.names]
+    except (KeyError, UnicodeEncodeError):
+        return Request(text, _bound(text, values))
+    said = b"".join([each for each in parameters if each])
+    return Request(text, _bound(text, values) if b"\0" in said or _MARK in said else parameters)
 
 
-def _encoded(name: str, value: Any) -> bytes | None:
-    """A value as text. What is usual is told here; everything else is bound as every engine does it."""
-    kind = type(value)
+def _bound(text: Text, values: Mapping[str, Any]) -> Parameters:
+    bound = bind({name: values[name] for name in text.names})
+    return [_encoded(bound[name]) for name in text.names]
+
+
+def _encoded(value: Any) -> bytes | None:
     if value is None:
         return None
-    if kind is str:
-        try:
-            data: bytes = value.encode()
-        except UnicodeEncodeError:
-            return _encoded_oddity(name, value)
-        return _encoded_oddity(name, value) if b"\0" in data or data.startswith(_MARK) else data
-    if kind is float:
-        return repr(value).encode()
-    if kind is int and -MAX_INTEGER <= value <= MAX_INTEGER:
-        return b"%d" % value
-    return _encoded_oddity(name, value)
+    if isinstance(value, str):
+        return value.encode()
+    return repr(value).encode() if isinstance(value, float) else b"%d" % value
 
 
-def _encoded_oddity(name: str, value: Any) -> bytes:
-    stored = bind({name: value})[name]
-    if isinstance(stored, str):
-        return stored.encode()
-    return repr(stored).encode() if isinstance(stored, float) else b"%d" % stored
+def _encoded_integer(value: int) -> bytes:
+    if not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise KeyError(value)
+    return b"%d" % value
+
+
+_ENCODERS: dict[type[Any], Callable[[Any], bytes | None]] = {
+    str: str.encode,
+    Stored: str.encode,
+    int: _encoded_integer,
+    float: lambda value: repr(value).encode(),
+    type(None): lambda _: None,
+}
 
 
 STARTED = "CAST(EXTRACT(epoch FROM pg_postmaster_start_time()) AS text)"
