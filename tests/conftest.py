@@ -1,12 +1,16 @@
-"""What all tests of a run share: the database servers, which are started when a test asks for one."""
+"""What all tests of a run share: ample time, and the database servers, started when a test asks for one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hermes.state import discovery, finding
 from tests.support import servers
+
+AMPLE_S = 30.0
 
 _place = pytest.StashKey[Path]()
 
@@ -28,3 +32,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if (place := config.stash.get(_place, None)) is not None:
         for line in servers.missing(place):
             terminalreporter.write_line(line, yellow=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ample_time() -> Iterator[None]:
+    """Searches that end when they are done: what is found must not depend on how busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((finding, "BUDGET_S"), (finding, "PART_BUDGET_S"), (discovery, "BUDGET_S")):
+            patch.setattr(module, name, AMPLE_S)
+        yield

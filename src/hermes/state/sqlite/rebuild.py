@@ -6,6 +6,7 @@ import re
 
 import apsw
 
+from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.schema import schema_sql
@@ -16,14 +17,16 @@ DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
-def is_damaged(view: View) -> bool:
-    """Whether an index contradicts itself or is not there; reads all of it, in a transaction."""
+def check(view: View) -> None:
+    """Raise `IndexDamaged` if an index contradicts itself or is not there; reads all of it, in a transaction.
+
+    The transaction cannot be used afterwards: SQLite undoes one in which memory ran out.
+    """
     for table in fulltext.TABLES:
         try:
             view.run(f"INSERT INTO {table}({table}) VALUES ('integrity-check')")
-        except DAMAGE:
-            return True
-    return False
+        except DAMAGE as exc:
+            raise IndexDamaged from exc
 
 
 def start_over(view: View, epoch: int) -> bool:

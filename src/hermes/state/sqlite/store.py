@@ -14,6 +14,7 @@ import apsw
 
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
+from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import exchange, fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, close_leaving, has_moved, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
@@ -134,13 +135,19 @@ class Store:
             self._confirm_file()  # perhaps it has been repaired
             raise StoreCorrupt(self._damage.message, hint=self._damage.hint)
         try:
+            return self._write_past_index(work, timeout_s)
+        except StoreCorrupt as exc:
+            self._note_damage(exc)
+            raise
+
+    def _write_past_index(self, work: Callable[[View], T], timeout_s: float) -> T:
+        """Write; a damaged index, from which a deleted message is deleted too, must not keep it alive."""
+        assert self.writer is not None
+        try:
             return self.writer.write(work, timeout_s)
         except StoreError as exc:
-            # Deleting a message also deletes it from the index; a damaged index must not keep it alive.
             may_be_the_index = type(exc) in (StoreError, StoreCorrupt, StoreUnavailable)
             if not may_be_the_index or not self._start_index_over(timeout_s):
-                if isinstance(exc, StoreCorrupt):
-                    self._note_damage(exc)
                 raise
         return self.writer.write(work, timeout_s)
 
@@ -151,20 +158,20 @@ class Store:
         self._damage, self._damage_until = exc, time.monotonic() + DAMAGE_PAUSE_S
 
     def _start_index_over(self, timeout_s: float) -> bool:
-        """Empty the index if that is what is damaged, and have it rebuilt."""
+        """Empty the index if it is damaged, and have it rebuilt; False if that is not possible."""
         assert self.writer is not None
-
-        def start_over(view: View) -> bool:
-            return rebuild.is_damaged(view) and rebuild.start_over(view, fulltext.epoch(view))
-
         try:
-            is_empty = self.writer.write(start_over, timeout_s)
+            epoch = self.writer.write(fulltext.epoch, timeout_s)
+            try:
+                self.writer.write(rebuild.check, timeout_s)
+            except IndexDamaged:
+                if self.writer.write(lambda view: rebuild.start_over(view, epoch), timeout_s):
+                    self.writer.write(schema.note_cookie, timeout_s)
+                    self._start_backfill(self._index_backlog)
         except StoreError:
             return False  # the index is not all that is damaged; what was wrong at first is what the caller hears
-        if is_empty:
-            self.writer.write(schema.note_cookie, timeout_s)
-            self._start_backfill(self._index_backlog)
-        return is_empty
+        # An index that is whole may have been started over by somebody else meanwhile.
+        return True
 
     def _confirm_file(self) -> None:
         """Refuse to go on with a file that is not at its path any more: nobody else would ever see what it gets."""
