@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hermes.query import analyze
@@ -10,8 +11,9 @@ from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.expression import facet
 from hermes.state.sqlite.fulltext import BATCH, INDEXED_UPTO, TABLES, indexed_upto
 
-_MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name, m.tool_calls
+MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name, m.tool_calls
               FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
+"""What of a message the indexes are filled with."""
 
 
 def index_batch(view: View, limit: int = BATCH) -> int:
@@ -22,9 +24,9 @@ def index_batch(view: View, limit: int = BATCH) -> int:
     )
     for (message_id,) in stale:
         _reindex(view, message_id)
-    fresh = view.rows(f"{_MESSAGE} WHERE m.id > :mark ORDER BY m.id LIMIT :limit", mark=mark, limit=limit)
+    fresh = view.rows(f"{MESSAGE} WHERE m.id > :mark ORDER BY m.id LIMIT :limit", mark=mark, limit=limit)
     if fresh:
-        _add(view, fresh)
+        add(view, fresh)
         last = fresh[-1][0]
         # An old file may hold anything where a time should be.
         moments = [row[1] for row in fresh if isinstance(row[1], int | float)] or [0.0]
@@ -54,8 +56,8 @@ def words_of(role: str, session_id: str, source: str | None, owner: str | None, 
 def _reindex(view: View, message_id: int) -> None:
     for table in TABLES:
         view.run(f"DELETE FROM {table} WHERE rowid = :id", id=message_id)
-    rows = view.rows(f"{_MESSAGE} WHERE m.id = :id", id=message_id)
-    _add(view, rows)
+    rows = view.rows(f"{MESSAGE} WHERE m.id = :id", id=message_id)
+    add(view, rows)
     for row in rows:
         view.run(
             """UPDATE message_times SET oldest = MIN(oldest, :moment), newest = MAX(newest, :moment)
@@ -66,11 +68,12 @@ def _reindex(view: View, message_id: int) -> None:
     view.run("DELETE FROM stale_index WHERE message_id = :id", id=message_id)
 
 
-def _add(view: View, rows: list[tuple[Any, ...]]) -> None:
+def add(view: View, rows: list[tuple[Any, ...]], tables: Sequence[str] = TABLES) -> None:
+    """Put rows of `MESSAGE` into the index of words and into that of characters."""
     words, characters = [], []
     for message_id, _, role, session_id, source, owner, *said in rows:
         text = search_text(role, *said)
         words.append((message_id, words_of(role, session_id, source, owner, text)))
         characters.append((message_id, analyze.flat(text)))
-    for table, texts in zip(TABLES, (words, characters), strict=True):
+    for table, texts in zip(tables, (words, characters), strict=True):
         view.connection.executemany(f"INSERT INTO {table}(rowid, content) VALUES (?, ?)", texts).fetchall()

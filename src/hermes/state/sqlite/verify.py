@@ -22,6 +22,7 @@ from hermes.state.sqlite.rebuild import DAMAGE
 from hermes.state.sqlite.schema import FORMAT, Inspection, Standing
 from hermes.state.sqlite.seal import SUFFIX, is_unbroken
 from hermes.state.sqlite.snapshot import LogWatch, opened
+from hermes.state.sqlite.wording import wrong_indexes
 
 STEPS_BETWEEN_LOOKS = 10_000
 
@@ -29,6 +30,7 @@ _COMPARISONS = {
     "orphan_messages": orphans.messages,
     "orphan_sessions": orphans.sessions,
     "counters": counters.messages,
+    "usage": counters.usage,
     "index_parity": index.parity,
 }
 
@@ -137,6 +139,8 @@ class _Examination:
         self._is_backup = is_backup
         self._remedies = OF_BACKUP if is_backup else OF_STORE
         self._findings: list[Finding] = []
+        self._come_to = 0, 0
+        """How far a step is, and of how much; of nothing where nobody knows."""
 
     def verdict(self, depth: Depth) -> Verdict:
         inspection: Inspection | None = None
@@ -153,6 +157,7 @@ class _Examination:
             if depth is Depth.FULL and inspection.standing is Standing.CURRENT and not self._is_damaged:
                 self._check_index()
                 self._compare()
+                self._check_wording()
         except StoreCorrupt as exc:
             if not self._is_damaged:
                 self._add(Kind.DAMAGE, "damaged", exc.message, self._remedies.damage)
@@ -218,10 +223,21 @@ class _Examination:
             with self._reading(f"checking {table}") as view:
                 self._tell_of_flaws(table, _flaws(view, f"integrity_check({table})"))
 
+    def _check_wording(self) -> None:
+        """Compare what an index without a visible flaw says with the messages."""
+        if any(each.code in ("index", "index_parity") for each in self._findings):
+            return
+        with self._reading("comparing the search index") as view:
+            for table in wrong_indexes(view, self._note_progress):
+                message = f"the search index {table} does not say what the messages say"
+                self._add(Kind.DRIFT, "index", message, self._remedies.index)
+
     def _compare(self) -> None:
         """Compare what is derived from the messages with the messages, and what belongs together with each other."""
         file = real_file(self._path)
-        subject = Subject(self._path, file, file.parent, time.time(), Watch(self._report, is_deep=True))
+        subject = Subject(
+            self._path, file, file.parent, time.time(), Watch(self._report, is_deep=True, log=LogWatch(file))
+        )
         with self._reading("comparing") as view:
             view.run("BEGIN")
             for number, (name, look) in enumerate(_COMPARISONS.items()):
@@ -237,19 +253,23 @@ class _Examination:
     def _reading(self, what: str) -> Iterator[View]:
         """The file, for one step: the log of a database cannot be emptied for as long as a step takes."""
         watch = LogWatch(self._path)
-        done = 0
+        self._come_to = 0, 0
 
         def look() -> bool:
-            nonlocal done
-            done += 1
+            done, total = self._come_to
+            if not total:
+                self._come_to = done + 1, 0
             watch.look()
             if self._report is not None:
-                self._report(what, done, 0)
+                self._report(what, done, total)
             return False
 
         with opened(self._path, in_use=not self._is_backup) as connection:
             connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
             yield View(connection)
+
+    def _note_progress(self, done: int, total: int) -> None:
+        self._come_to = done, total
 
     @property
     def _is_damaged(self) -> bool:

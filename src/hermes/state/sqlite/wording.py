@@ -1,0 +1,76 @@
+"""Whether the search index says what the messages say: a damaged one may be in perfect order and yet be wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hermes.state.sqlite import fulltext
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.filling import MESSAGE, add
+from hermes.state.sqlite.schema import schema_sql
+
+BATCH = 512
+FIRST_OF_WORDS = 11
+"""The rows of an index below this one tell of the others."""
+PLACE = (1 << 37) - 1
+"""The bits of a row's number that do not tell which part of the index, written at once, it belongs to."""
+
+_SHADOWS = ("data", "idx", "docsize", "config")
+_FOUND, _ANEW = "found", "anew"
+
+
+def wrong_indexes(view: View, tell: Callable[[int, int], None]) -> list[str]:
+    """The indexes that differ from what they would be if they were made now, beside the file, which is only read.
+
+    An index that has been merged into one part looks the same whatever order its messages came in, byte by byte.
+    """
+    view.run("PRAGMA temp_store = file")
+    view.run("BEGIN")
+    _copy(view)
+    newest = _fill(view, tell)
+    return [
+        table
+        for table in fulltext.TABLES
+        if _merged(view, _FOUND, table, newest) != _merged(view, _ANEW, table, newest)
+    ]
+
+
+def _copy(view: View) -> None:
+    for statement in re.findall(r"CREATE VIRTUAL TABLE.*?;", schema_sql(), re.DOTALL):
+        for which in (_FOUND, _ANEW):
+            view.run(re.sub(r"IF NOT EXISTS (\w+)", rf"temp.{which}_\1", statement))
+    for table in fulltext.TABLES:
+        for shadow in _SHADOWS:
+            view.run(f"DELETE FROM temp.{_FOUND}_{table}_{shadow}")
+            view.run(f"INSERT INTO temp.{_FOUND}_{table}_{shadow} SELECT * FROM main.{table}_{shadow}")
+    # Has SQLite forget the empty index that it made.
+    view.run("PRAGMA writable_schema = RESET")
+
+
+def _fill(view: View, tell: Callable[[int, int], None]) -> int:
+    """Index what the index should have, and answer the newest id of it."""
+    mark, done = fulltext.indexed_upto(view), 0
+    tables = [f"temp.{_ANEW}_{table}" for table in fulltext.TABLES]
+    while rows := view.rows(
+        f"""{MESSAGE} WHERE m.id > :done AND m.id <= :mark
+            AND NOT EXISTS (SELECT 1 FROM stale_index t WHERE t.message_id = m.id) ORDER BY m.id LIMIT {BATCH}""",
+        done=done,
+        mark=mark,
+    ):
+        add(view, rows, tables)
+        done = rows[-1][0]
+        tell(done, mark)
+    return mark
+
+
+def _merged(view: View, which: str, table: str, newest: int) -> list[tuple[int, bytes]]:
+    """All of an index in its shortest form."""
+    name = f"{which}_{table}"
+    view.run(f"DELETE FROM temp.{name} WHERE rowid IN (SELECT message_id FROM main.stale_index)")
+    # Only what is merged has that form, and a single part would be left as it was written.
+    view.run("SAVEPOINT another_part")
+    view.run(f"INSERT INTO temp.{name}(rowid, content) VALUES (:id, 'another part')", id=newest + 1)
+    view.run("RELEASE another_part")
+    view.run(f"INSERT INTO temp.{name}({name}) VALUES ('optimize')")
+    return view.rows(f"SELECT id & {PLACE}, block FROM temp.{name}_data WHERE id >= {FIRST_OF_WORDS} ORDER BY id")
