@@ -14,11 +14,11 @@ import apsw
 import pytest
 
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreBusy, StoreCorrupt, StoreFull
-from hermes.state.sqlite import copying, snapshot
-from hermes.state.sqlite.backup import alone_in, back_up, back_up_into, backups_in
-from hermes.state.sqlite.copying import copy_database
 from hermes.state.sqlite.schema import Standing, inspect
-from hermes.state.sqlite.verify import verify
+from hermes.state.sqlite.upkeep import copying, snapshot
+from hermes.state.sqlite.upkeep.backup import alone_in, back_up, back_up_into, backups_in
+from hermes.state.sqlite.upkeep.copying import copy_database
+from hermes.state.sqlite.upkeep.verify import verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child, assert_sound
@@ -27,7 +27,7 @@ from tests.support.plainsql import change, plain, rows
 BACK_UP = """
 import sys
 from pathlib import Path
-from hermes.state.sqlite.backup import back_up_into
+from hermes.state.sqlite.upkeep.backup import back_up_into
 back_up_into(Path(sys.argv[1]), Path(sys.argv[2]), 1)
 """
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.backup import back_up, back_up_into, backups_in
-from hermes.state.sqlite.restore import restore
-from hermes.state.sqlite.verify import Depth, verify
+from hermes.state.sqlite.upkeep.backup import back_up, back_up_into, backups_in
+from hermes.state.sqlite.upkeep.restore import restore
+from hermes.state.sqlite.upkeep.verify import Depth, verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import ROOT, Child, assert_sound
@@ -27,10 +27,10 @@ KILLS = 8
 PROLOGUE = """
 import os, signal, sys
 from pathlib import Path
-from hermes.state.sqlite import copying
-from hermes.state.sqlite.backup import back_up_into
-from hermes.state.sqlite.restore import restore
-from hermes.state.sqlite.verify import Depth, verify
+from hermes.state.sqlite.upkeep import copying
+from hermes.state.sqlite.upkeep.backup import back_up_into
+from hermes.state.sqlite.upkeep.restore import restore
+from hermes.state.sqlite.upkeep.verify import Depth, verify
 
 left = int(sys.argv[1])
 first, second = map(Path, sys.argv[2:])

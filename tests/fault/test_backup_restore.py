@@ -15,11 +15,11 @@ import pytest
 
 from hermes.errors import InvalidValue, MessageSpooled, NotADatabase, StoreBusy, StoreCorrupt
 from hermes.state.spool import Spool
-from hermes.state.sqlite import restore as restoring
-from hermes.state.sqlite.backup import back_up
-from hermes.state.sqlite.copies import copies_of
-from hermes.state.sqlite.restore import Loss, compare, restore
-from hermes.state.sqlite.verify import verify
+from hermes.state.sqlite.upkeep import restore as restoring
+from hermes.state.sqlite.upkeep.backup import back_up
+from hermes.state.sqlite.upkeep.copies import copies_of
+from hermes.state.sqlite.upkeep.restore import Loss, compare, restore
+from hermes.state.sqlite.upkeep.verify import verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import ROOT, Child, assert_sound

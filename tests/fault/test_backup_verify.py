@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import NotFound, StoreBusy
-from hermes.state.sqlite import snapshot
-from hermes.state.sqlite import verify as verification
-from hermes.state.sqlite.backup import back_up
-from hermes.state.sqlite.verify import Depth, Kind, Verdict, verify
+from hermes.state.sqlite.upkeep import snapshot
+from hermes.state.sqlite.upkeep import verify as verification
+from hermes.state.sqlite.upkeep.backup import back_up
+from hermes.state.sqlite.upkeep.verify import Depth, Kind, Verdict, verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child
@@ -288,7 +288,7 @@ def as_guest(path: Path) -> str:
     code = f"""
 import os
 from pathlib import Path
-from hermes.state.sqlite.verify import verify
+from hermes.state.sqlite.upkeep.verify import verify
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

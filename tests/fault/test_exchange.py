@@ -9,8 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.sqlite import exchange, schema
+from hermes.state.sqlite import schema
 from hermes.state.sqlite.schema import Opened
+from hermes.state.sqlite.upkeep import exchange
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child, assert_sound

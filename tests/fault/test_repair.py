@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.repair import Condition, check, repair
+from hermes.state.sqlite.rescue.repair import Condition, check, repair
 from hermes_state import SessionDB
 from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
 from tests.support.pagemap import overwrite

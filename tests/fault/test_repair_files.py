@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import HermesError, NotADatabase, NotFound, StoreCorrupt, StoreFull, StoreTooNew
-from hermes.state.sqlite import workshop
-from hermes.state.sqlite.bytecopy import BLOCK_BYTES, copy_bytes
-from hermes.state.sqlite.repair import Condition, check, repair
+from hermes.state.sqlite.rescue import workshop
+from hermes.state.sqlite.rescue.bytecopy import BLOCK_BYTES, copy_bytes
+from hermes.state.sqlite.rescue.repair import Condition, check, repair
 from hermes_state import MessageSpooled, SessionDB
 from tests.fault.damaged import SIZE, Whole, assert_saved, assert_searchable, make_whole
 from tests.support.pagemap import overwrite, page_map

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import Conflict, StoreBusy
-from hermes.state.sqlite.repair import Condition, Outcome, check, repair
+from hermes.state.sqlite.rescue.repair import Condition, Outcome, check, repair
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from hermes.state.sqlite.repair import Condition, repair
-from hermes.state.sqlite.verify import verify
+from hermes.state.sqlite.rescue.repair import Condition, repair
+from hermes.state.sqlite.upkeep.verify import verify
 from hermes_state import SessionDB
 from tests.support.plainsql import change, rows
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes.state.checkup import Status
-from hermes.state.sqlite import snapshot
 from hermes.state.sqlite.checks import counters, index, integrity, orphans, sizes
+from hermes.state.sqlite.upkeep import snapshot
 from hermes_state import SessionDB
 from tests.support.checkups import checkup, do, fill, give_time, look, repaired, worse_than_ok
 from tests.support.plainsql import change, rows

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from hermes.errors import StoreBusy, StoreFull
-from hermes.state.sqlite import keeper
+from hermes.state.sqlite.upkeep import keeper
 from hermes_state import SessionDB
 from tests.fault.processes import Child, assert_sound
 from tests.support.waiting import LIMIT_S

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.bytecopy import BLOCK_BYTES, CHUNK_BYTES, copy_bytes
+from hermes.state.sqlite.rescue.bytecopy import BLOCK_BYTES, CHUNK_BYTES, copy_bytes
 
 
 @pytest.fixture

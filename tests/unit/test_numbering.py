@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.state.sqlite.numbering import are_in_order, corrected
-from hermes.state.sqlite.trees import HIGHEST, LOWEST
+from hermes.state.sqlite.rescue.numbering import are_in_order, corrected
+from hermes.state.sqlite.rescue.trees import HIGHEST, LOWEST
 
 
 @pytest.mark.parametrize(

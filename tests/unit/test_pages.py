@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hermes.state.sqlite.pages import Pages, header_of
-from hermes.state.sqlite.records import Value
-from hermes.state.sqlite.trees import Span, Trees, free_pages
+from hermes.state.sqlite.rescue.pages import Pages, header_of
+from hermes.state.sqlite.rescue.records import Value
+from hermes.state.sqlite.rescue.trees import Span, Trees, free_pages
 from tests.support.plainsql import rows
 
 FRAME_HEADER = 24

@@ -14,8 +14,8 @@ from hermes.cli.terminal import counted, megabytes, printable, talk, write, writ
 from hermes.cli.verify import item_of, sqlite_file
 from hermes.home import get_hermes_home
 from hermes.state.spool import Spool
-from hermes.state.sqlite.backup import Rotated, back_up, back_up_into
 from hermes.state.sqlite.files import beside, real_file
+from hermes.state.sqlite.upkeep.backup import Rotated, back_up, back_up_into
 
 SCHEMA = "hermes.backup/1"
 

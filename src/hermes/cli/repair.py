@@ -15,10 +15,10 @@ from hermes.cli.progress import progress
 from hermes.cli.store import read_config
 from hermes.cli.terminal import counted, printable, talk, write, write_json
 from hermes.cli.verify import sqlite_file
-from hermes.state.sqlite.repair import Condition, Outcome
-from hermes.state.sqlite.repair import check as check_file
-from hermes.state.sqlite.repair import repair as repair_file
-from hermes.state.sqlite.salvage import Salvaged
+from hermes.state.sqlite.rescue.repair import Condition, Outcome
+from hermes.state.sqlite.rescue.repair import check as check_file
+from hermes.state.sqlite.rescue.repair import repair as repair_file
+from hermes.state.sqlite.rescue.salvage import Salvaged
 
 SCHEMA = "hermes.repair/1"
 MOST_LINES = 5

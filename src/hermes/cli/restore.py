@@ -19,12 +19,12 @@ from hermes.cli.times import ago
 from hermes.cli.verify import item_of, sqlite_file
 from hermes.home import get_hermes_home
 from hermes.state.spool import Spool
-from hermes.state.sqlite.copies import Copy, copies_of
 from hermes.state.sqlite.files import beside, real_file
-from hermes.state.sqlite.restore import Loss, compare, refuse
-from hermes.state.sqlite.restore import restore as restore_file
-from hermes.state.sqlite.verify import Depth, Verdict
-from hermes.state.sqlite.verify import verify as verify_file
+from hermes.state.sqlite.upkeep.copies import Copy, copies_of
+from hermes.state.sqlite.upkeep.restore import Loss, compare, refuse
+from hermes.state.sqlite.upkeep.restore import restore as restore_file
+from hermes.state.sqlite.upkeep.verify import Depth, Verdict
+from hermes.state.sqlite.upkeep.verify import verify as verify_file
 
 LIST_SCHEMA = "hermes.backups/1"
 SCHEMA = "hermes.restored/1"

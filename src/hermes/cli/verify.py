@@ -17,8 +17,8 @@ from hermes.cli.times import ago
 from hermes.config import Config
 from hermes.errors import ConfigError, NotFound, StoreUnavailable
 from hermes.state.sqlite.files import bytes_of, real_file
-from hermes.state.sqlite.verify import Depth, Finding, Verdict
-from hermes.state.sqlite.verify import verify as verify_file
+from hermes.state.sqlite.upkeep.verify import Depth, Finding, Verdict
+from hermes.state.sqlite.upkeep.verify import verify as verify_file
 
 SCHEMA = "hermes.verified/1"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from hermes.state.sqlite import exchange
+from hermes.state.sqlite.upkeep import exchange
 from hermes_state import SessionDB
 from tests.support.plainsql import plain
 from tests.support.waiting import wait_until

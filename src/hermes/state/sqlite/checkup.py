@@ -24,7 +24,7 @@ from hermes.state.sqlite.checks.subject import REPAIR, Subject, Watch
 from hermes.state.sqlite.connection import View, open_reader
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_file
-from hermes.state.sqlite.snapshot import LogWatch
+from hermes.state.sqlite.upkeep.snapshot import LogWatch
 
 _HALF_DONE = (apsw.SQLITE_READONLY_ROLLBACK, apsw.SQLITE_READONLY_RECOVERY)
 """What SQLite says where it would have to write before it can read."""

@@ -52,7 +52,7 @@ class SqliteEngine:
     def keeper(self) -> Keeper:
         """Who keeps it in order."""
         # Hardly any command does.
-        from hermes.state.sqlite.keeper import SqliteKeeper
+        from hermes.state.sqlite.upkeep.keeper import SqliteKeeper
 
         return SqliteKeeper(self.path, self.write)
 

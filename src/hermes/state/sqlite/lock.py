@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from hermes.errors import StoreError, StoreReadOnly, StoreUnavailable
-from hermes.state.sqlite.holders import command_of
+from hermes.state.sqlite.upkeep.holders import command_of
 
 try:
     import fcntl

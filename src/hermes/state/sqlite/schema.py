@@ -18,10 +18,10 @@ from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
 from hermes.state.sqlite.connection import View, open_reader, open_writer
-from hermes.state.sqlite.exchange import complete, next_of, settle
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.files import JOURNAL, beside
 from hermes.state.sqlite.lock import WriterLock
+from hermes.state.sqlite.upkeep.exchange import complete, next_of, settle
 
 SCHEMA_VERSION = 11
 LEDGER = {"0001_store": "d9dfaba7", "0002_search": "9c4b128e"}

@@ -15,12 +15,13 @@ import apsw
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
 from hermes.state.engine import IndexDamaged
-from hermes.state.sqlite import exchange, fulltext, rebuild, schema
+from hermes.state.sqlite import fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, close_leaving, has_moved, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.readers import Readers
+from hermes.state.sqlite.upkeep import exchange
 from hermes.state.sqlite.writer import Writer
 
 T = TypeVar("T")

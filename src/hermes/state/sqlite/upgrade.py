@@ -16,8 +16,8 @@ from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.brokentext import decoded, unread
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.copying import copy_database
 from hermes.state.sqlite.files import beside, remove, stamped
+from hermes.state.sqlite.upkeep.copying import copy_database
 
 FTS_TABLES = fulltext.TABLES
 

@@ -14,7 +14,7 @@ import apsw
 
 from hermes.state.engine import OutOfTime, Report
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.snapshot import LogWatch
+from hermes.state.sqlite.upkeep.snapshot import LogWatch
 
 STEPS_BETWEEN_LOOKS, STEPS_OF_A_DEEP_LOOK = 200, 10_000
 """How often SQLite looks at the clock: reading a page of an index takes such a step."""

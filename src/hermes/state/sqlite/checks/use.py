@@ -12,8 +12,8 @@ from hermes.state.checkup import Outcome, Status, error, not_checked, note, ok, 
 from hermes.state.sqlite.checks.subject import Subject
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, SHARED_MEMORY, beside
-from hermes.state.sqlite.holders import command_of, holders_of
 from hermes.state.sqlite.lock import WriterLock
+from hermes.state.sqlite.upkeep.holders import command_of, holders_of
 
 MANY_HANDLES = 64
 """So many on one file are a leak: a store needs one to write and a few to read."""

@@ -16,20 +16,20 @@ from hermes.errors import StoreBusy, StoreError, StoreFull, StoreUnavailable
 from hermes.home import sync_directory
 from hermes.state.engine import Report
 from hermes.state.sqlite import fulltext, schema
-from hermes.state.sqlite.backup import leave_to_owner
-from hermes.state.sqlite.bytecopy import copy_bytes
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.copying import sync_file
-from hermes.state.sqlite.examination import OF_INDEX, damage_of, findings_of, refuse_nothing, refuse_others
-from hermes.state.sqlite.exchange import exchange, settle
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, remove, stamped
 from hermes.state.sqlite.filling import index_batch
 from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.provider import SQLiteSessionDBProvider
-from hermes.state.sqlite.salvage import STEPS_BETWEEN_LOOKS, Salvaged, salvage
-from hermes.state.sqlite.verify import Depth, Kind, verify
-from hermes.state.sqlite.wreck import Wreck
+from hermes.state.sqlite.rescue.bytecopy import copy_bytes
+from hermes.state.sqlite.rescue.examination import OF_INDEX, damage_of, findings_of, refuse_nothing, refuse_others
+from hermes.state.sqlite.rescue.salvage import STEPS_BETWEEN_LOOKS, Salvaged, salvage
+from hermes.state.sqlite.rescue.wreck import Wreck
+from hermes.state.sqlite.upkeep.backup import leave_to_owner
+from hermes.state.sqlite.upkeep.copying import sync_file
+from hermes.state.sqlite.upkeep.exchange import exchange, settle
+from hermes.state.sqlite.upkeep.verify import Depth, Kind, verify
 
 DAMAGED, REPAIRED, PARTIAL = "damaged", "repaired", ".partial"
 PARTS = (LOG, JOURNAL, SHARED_MEMORY, "")

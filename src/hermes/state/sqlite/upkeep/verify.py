@@ -20,9 +20,9 @@ from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file
 from hermes.state.sqlite.rebuild import DAMAGE
 from hermes.state.sqlite.schema import FORMAT, Inspection, Standing
-from hermes.state.sqlite.seal import SUFFIX, is_unbroken
-from hermes.state.sqlite.snapshot import LogWatch, opened
-from hermes.state.sqlite.wording import wrong_indexes
+from hermes.state.sqlite.upkeep.seal import SUFFIX, is_unbroken
+from hermes.state.sqlite.upkeep.snapshot import LogWatch, opened
+from hermes.state.sqlite.upkeep.wording import wrong_indexes
 
 STEPS_BETWEEN_LOOKS = 10_000
 

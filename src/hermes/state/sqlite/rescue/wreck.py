@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes.state.sqlite import fulltext
-from hermes.state.sqlite.pages import Pages
-from hermes.state.sqlite.records import Value
-from hermes.state.sqlite.shapes import OLD_ORDERS, SEQUENCE, Model, Table, is_virtual
-from hermes.state.sqlite.trees import HIGHEST, LOWEST, TABLE_LEAF, Cell, Span, Trees, free_pages
+from hermes.state.sqlite.rescue.pages import Pages
+from hermes.state.sqlite.rescue.records import Value
+from hermes.state.sqlite.rescue.shapes import OLD_ORDERS, SEQUENCE, Model, Table, is_virtual
+from hermes.state.sqlite.rescue.trees import HIGHEST, LOWEST, TABLE_LEAF, Cell, Span, Trees, free_pages
 
 UTF8 = "utf-8"
 NEEDED = frozenset(("sessions", "messages"))

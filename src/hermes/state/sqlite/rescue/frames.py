@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hermes.state.sqlite.pagesize import SIZES
+from hermes.state.sqlite.rescue.pagesize import SIZES
 
 MAGIC = 0x377F0682
 """The last bit tells in which order the bytes of the words stand that are summed up."""

@@ -15,10 +15,10 @@ from hermes.errors import Conflict, InvalidValue, NotFound, StoreCorrupt, StoreU
 from hermes.home import ensure_private_dir, sync_directory
 from hermes.log import warn
 from hermes.state.engine import Report
-from hermes.state.sqlite.copying import cannot_write, copy_database
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_file, remove
-from hermes.state.sqlite.seal import SUFFIX, seal
-from hermes.state.sqlite.verify import Depth, Kind, Verdict, verify
+from hermes.state.sqlite.upkeep.copying import cannot_write, copy_database
+from hermes.state.sqlite.upkeep.seal import SUFFIX, seal
+from hermes.state.sqlite.upkeep.verify import Depth, Kind, Verdict, verify
 
 try:
     import fcntl

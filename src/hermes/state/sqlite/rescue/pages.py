@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes.state.sqlite.files import LOG, beside
-from hermes.state.sqlite.frames import Log, read_log
-from hermes.state.sqlite.pagesize import SIZES, guess_page_size, has_reserve
+from hermes.state.sqlite.rescue.frames import Log, read_log
+from hermes.state.sqlite.rescue.pagesize import SIZES, guess_page_size, has_reserve
 
 MAGIC = b"SQLite format 3\0"
 HEADER_SIZE = 100

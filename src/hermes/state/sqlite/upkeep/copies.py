@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes.errors import HermesError
-from hermes.state.sqlite.backup import STAMP, backups_in
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import bytes_of, real_file
-from hermes.state.sqlite.snapshot import opened
-from hermes.state.sqlite.verify import Contents, contents_of
+from hermes.state.sqlite.upkeep.backup import STAMP, backups_in
+from hermes.state.sqlite.upkeep.snapshot import opened
+from hermes.state.sqlite.upkeep.verify import Contents, contents_of
 
 _KINDS = {"replaced": "replaced", "pre": "upgraded"}
 _STAMPED = re.compile(r"(\d{8}_\d{6})(?:-(\d+))?(?:\.db)?$")

@@ -9,9 +9,9 @@ from hermes.errors import NotADatabase, StoreCorrupt, StoreError, StoreTooNew
 from hermes.state.engine import Report
 from hermes.state.sqlite import schema
 from hermes.state.sqlite.files import bytes_of
-from hermes.state.sqlite.salvage import Salvaged
-from hermes.state.sqlite.verify import Depth, Finding, Kind, verify
-from hermes.state.sqlite.wreck import NEEDED, OURS, Wreck
+from hermes.state.sqlite.rescue.salvage import Salvaged
+from hermes.state.sqlite.rescue.wreck import NEEDED, OURS, Wreck
+from hermes.state.sqlite.upkeep.verify import Depth, Finding, Kind, verify
 
 OF_INDEX = frozenset(("index", "index_parity"))
 NOT_READ = "orphan_rows"

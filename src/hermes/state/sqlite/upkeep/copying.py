@@ -14,7 +14,7 @@ from hermes.state.engine import Report
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import remove
 from hermes.state.sqlite.place import free_bytes
-from hermes.state.sqlite.snapshot import LogWatch, has_log, hold, opened
+from hermes.state.sqlite.upkeep.snapshot import LogWatch, has_log, hold, opened
 
 STEP_PAGES = 2_048
 STEPS_BETWEEN_SYNCS = 4

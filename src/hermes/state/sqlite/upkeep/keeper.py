@@ -14,11 +14,11 @@ from hermes.errors import StoreBusy, StoreFull
 from hermes.state.engine import Report, Transaction
 from hermes.state.sqlite import fulltext, schema
 from hermes.state.sqlite.connection import View, open_writer
-from hermes.state.sqlite.exchange import alone
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file
-from hermes.state.sqlite.holders import holders_of
 from hermes.state.sqlite.place import free_bytes
+from hermes.state.sqlite.upkeep.exchange import alone
+from hermes.state.sqlite.upkeep.holders import holders_of
 
 MERGE_PAGES = 500
 """How much of an index one transaction merges, so that nobody else has to wait long."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.state.sqlite.records import Value
-from hermes.state.sqlite.shapes import Table
-from hermes.state.sqlite.trees import Cell
+from hermes.state.sqlite.rescue.records import Value
+from hermes.state.sqlite.rescue.shapes import Table
+from hermes.state.sqlite.rescue.trees import Cell
 
 _NAMES = ("id", "session_id", "key", "name")
 """Columns without which a row stands for nothing."""

@@ -11,12 +11,12 @@ import apsw
 
 from hermes.home import create_private_file
 from hermes.state.engine import Report
-from hermes.state.sqlite.conversion import Conversion, quoted
-from hermes.state.sqlite.mending import Mending
-from hermes.state.sqlite.numbering import are_in_order, corrected
-from hermes.state.sqlite.shapes import SEQUENCE, Table, make
-from hermes.state.sqlite.trees import HIGHEST, Cell, Span
-from hermes.state.sqlite.wreck import Find, Wreck
+from hermes.state.sqlite.rescue.conversion import Conversion, quoted
+from hermes.state.sqlite.rescue.mending import Mending
+from hermes.state.sqlite.rescue.numbering import are_in_order, corrected
+from hermes.state.sqlite.rescue.shapes import SEQUENCE, Table, make
+from hermes.state.sqlite.rescue.trees import HIGHEST, Cell, Span
+from hermes.state.sqlite.rescue.wreck import Find, Wreck
 
 BATCH = 2_000
 PAGES_BETWEEN_REPORTS = 64

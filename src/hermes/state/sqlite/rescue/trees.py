@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hermes.state.sqlite.pages import HEADER_SIZE, Pages
-from hermes.state.sqlite.records import OVERFLOW_POINTER, Value, decode, signed, size_on_page, varint
+from hermes.state.sqlite.rescue.pages import HEADER_SIZE, Pages
+from hermes.state.sqlite.rescue.records import OVERFLOW_POINTER, Value, decode, signed, size_on_page, varint
 
 INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF = 2, 5, 10, 13
 KINDS = (INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 
-from hermes.state.sqlite.trees import LOWEST
+from hermes.state.sqlite.rescue.trees import LOWEST
 
 
 def are_in_order(keys: Sequence[int], low: int, high: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from hermes.state.sqlite.records import Value
+from hermes.state.sqlite.rescue.records import Value
 
 OLD_ORDERS = {
     "sessions": """id source user_id model model_config system_prompt parent_session_id started_at ended_at end_reason

@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Iterator
 
-from hermes.state.sqlite.records import OVERFLOW_POINTER, size_on_page, varint
+from hermes.state.sqlite.rescue.records import OVERFLOW_POINTER, size_on_page, varint
 
 SIZES = tuple(1 << power for power in range(9, 17))
 """All that pages can have."""

@@ -15,18 +15,18 @@ import apsw
 from hermes.errors import HermesError, InvalidValue, NotADatabase, StoreBusy, StoreCorrupt, StoreError
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.state.engine import Report, Values
-from hermes.state.sqlite.backup import PARTIAL, alone_in, leave_to_owner
-from hermes.state.sqlite.bytecopy import copy_bytes
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.copying import cannot_write, copy_database, sync_file
-from hermes.state.sqlite.exchange import POLL_S, alone, exchange, settle
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file, remove, stamped
-from hermes.state.sqlite.holders import refuse_strangers
 from hermes.state.sqlite.journal import choose_journal
+from hermes.state.sqlite.rescue.bytecopy import copy_bytes
 from hermes.state.sqlite.schema import Standing, inspect
-from hermes.state.sqlite.snapshot import opened
-from hermes.state.sqlite.verify import Contents, Depth, Kind, Verdict, contents_of, verify
+from hermes.state.sqlite.upkeep.backup import PARTIAL, alone_in, leave_to_owner
+from hermes.state.sqlite.upkeep.copying import cannot_write, copy_database, sync_file
+from hermes.state.sqlite.upkeep.exchange import POLL_S, alone, exchange, settle
+from hermes.state.sqlite.upkeep.holders import refuse_strangers
+from hermes.state.sqlite.upkeep.snapshot import opened
+from hermes.state.sqlite.upkeep.verify import Contents, Depth, Kind, Verdict, contents_of, verify
 
 TIMEOUT_S = 60.0
 REPLACED = "replaced"

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from hermes.errors import Conflict, NotADatabase, NotFound, StoreUnavailable
 from hermes.state.engine import Report
 from hermes.state.spool import Spool
-from hermes.state.sqlite.backup import alone_in
-from hermes.state.sqlite.exchange import alone
 from hermes.state.sqlite.files import beside, real_file
-from hermes.state.sqlite.holders import refuse_strangers
-from hermes.state.sqlite.salvage import Salvaged
-from hermes.state.sqlite.workshop import Examined, Workshop
+from hermes.state.sqlite.rescue.salvage import Salvaged
+from hermes.state.sqlite.rescue.workshop import Examined, Workshop
+from hermes.state.sqlite.upkeep.backup import alone_in
+from hermes.state.sqlite.upkeep.exchange import alone
+from hermes.state.sqlite.upkeep.holders import refuse_strangers
 
 TIMEOUT_S = 60.0
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import apsw
 
-from hermes.state.sqlite.records import Value
-from hermes.state.sqlite.shapes import Model
+from hermes.state.sqlite.rescue.records import Value
+from hermes.state.sqlite.rescue.shapes import Model
 
 BATCH = 2_000
 WITNESSES = 2
