@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes.agent.choice import Choice
-from hermes.agent.endpoint import Endpoint
 from hermes.agent.model import (
     Event,
     Message,
@@ -20,7 +18,9 @@ from hermes.agent.model import (
     ToolSchema,
     Waiting,
 )
-from hermes.agent.retry import RetryPolicy
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.endpoint import Endpoint
+from hermes.agent.models.retry import RetryPolicy
 from hermes.config import TimeoutsConfig
 from hermes.errors import ModelError
 from tests.support.modelserver import ModelServer

@@ -12,7 +12,7 @@ from typing import TypeVar
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
 from hermes.agent.model import ToolCall
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models.offline import OfflineModel
 from hermes.state.engine import Transaction
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with

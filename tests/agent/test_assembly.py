@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.assembly import Assembly, read_usage
 from hermes.agent.model import ReasoningDelta, Reply, TextDelta, ToolCall, Usage
+from hermes.agent.models.assembly import Assembly, read_usage
 
 
 def delta(finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.choice import PROVIDERS, Choice, choose, choose_auxiliary
+from hermes.agent.models.choice import PROVIDERS, Choice, choose, choose_auxiliary
 from hermes.config import EndpointConfig, ModelConfig, load_config, load_variables
 from hermes.errors import ConfigError, NoModel
 
@@ -239,7 +239,7 @@ class TestAuxiliary:
 
 def test_to_choose_and_to_be_offline_loads_nothing_of_the_network() -> None:
     code = (
-        "import sys; from hermes.agent.choice import choose; from hermes.agent.models import open_model;"
+        "import sys; from hermes.agent.models.choice import choose; from hermes.agent.models.opening import open_model;"
         "from hermes.config import ModelConfig; from hermes.agent.model import Stop;"
         "model = open_model(choose(ModelConfig(), {}), ModelConfig());"
         "list(model.stream([{'role': 'user', 'content': 'hi'}], [], Stop()));"

@@ -5,10 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
-HEAVY = ("asyncio", "click", "httpx2", "ssl", "yaml", "msgspec", "hermes.agent.endpoint", "hermes.agent.compress")
+HEAVY = (
+    "asyncio",
+    "click",
+    "httpx2",
+    "ssl",
+    "yaml",
+    "msgspec",
+    "hermes.agent.models.endpoint",
+    "hermes.agent.compression.compress",
+)
 PROGRAM = f"""
 import sys
-import hermes.agent.agent, hermes.agent.conversation, hermes.agent.offline, hermes.agent.tools.toolbox
+import hermes.agent.agent, hermes.agent.conversation, hermes.agent.models.offline, hermes.agent.tools.toolbox
 print([name for name in {HEAVY!r} if name in sys.modules])
 """
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hermes.agent.agent import Agent
-from hermes.agent.compress import BUSY, LOST, STOPPED, TOO_LITTLE, Compression, Wish
+from hermes.agent.compression.compress import BUSY, LOST, STOPPED, TOO_LITTLE, Compression, Wish
+from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
 from hermes.agent.model import Stop
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models.offline import OfflineModel
 from hermes.agent.safety.approval import Decision, Request
-from hermes.agent.summary import MARK
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config
 from hermes.errors import ContextTooLong

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation, Undone
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models.offline import OfflineModel
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreClosed, TitleTaken, UnknownSession
 from hermes.state.provider import SessionDBProvider
 from tests.agent.talking import Ear, agent_at, agent_with, assert_asked_soundly, assert_sound, stored

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.agent.division import count_kept, divide, exchanges_of
-from hermes.agent.extract import MAX_CHARACTERS, extract
+from hermes.agent.compression.division import count_kept, divide, exchanges_of
+from hermes.agent.compression.extract import MAX_CHARACTERS, extract
 
 Row = dict[str, Any]
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.answer import Answer
-from hermes.agent.choice import Choice
-from hermes.agent.endpoint import Endpoint
 from hermes.agent.model import Model, Stop, TextDelta
-from hermes.agent.retry import RetryPolicy
+from hermes.agent.models.answer import Answer
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.endpoint import Endpoint
+from hermes.agent.models.retry import RetryPolicy
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelTimeout, NoModel
 from tests.agent.asking import AT_ONCE, Heard, ask, endpoint, said
@@ -28,8 +28,8 @@ from tests.support.waiting import LIMIT_S, wait_until
 SRC = Path(__file__).parents[2] / "src"
 INTERRUPTED = """
 import sys
-from hermes.agent.choice import Choice
-from hermes.agent.endpoint import Endpoint
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.model import Stop
 try:
     for event in Endpoint(Choice("custom", "m", sys.argv[1])).stream([{"role": "user", "content": "hi"}], [], Stop()):
@@ -70,13 +70,13 @@ class TestTimeouts:
         assert "was not done within 0.8 s" in heard.error.message
 
     def test_a_stream_that_stays_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hermes.agent.answer.AFTERMATH_S", 0.05)
+        monkeypatch.setattr("hermes.agent.models.answer.AFTERMATH_S", 0.05)
         with ModelServer(Say("Hello.", after_s=FOREVER_S)) as server:
             reply = ask(endpoint(server)).reply
         assert (reply.text, reply.finish_reason, reply.usage) == ("Hello.", "stop", None)
 
     def test_nobody_waits_long_for_the_words_of_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hermes.agent.answer.REFUSAL_S", 0.05)
+        monkeypatch.setattr("hermes.agent.models.answer.REFUSAL_S", 0.05)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = Task(lambda: _refuse_halfway(listener))
             port = listener.getsockname()[1]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.compress import BUSY
+from hermes.agent.compression.compress import BUSY
+from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
-from hermes.agent.offline import OfflineModel
-from hermes.agent.summary import MARK
+from hermes.agent.models.offline import OfflineModel
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with, assert_sound, stored
 from tests.fault.processes import Child

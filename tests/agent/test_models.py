@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent import choice as choices
-from hermes.agent.choice import Choice, choose
-from hermes.agent.endpoint import Endpoint
 from hermes.agent.model import Model
-from hermes.agent.models import open_model
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models import choice as choices
+from hermes.agent.models.choice import Choice, choose
+from hermes.agent.models.endpoint import Endpoint
+from hermes.agent.models.offline import OfflineModel
+from hermes.agent.models.opening import open_model
 from hermes.config import ModelConfig, load_config
 from hermes.errors import ModelUnavailable, NoModel
 from tests.agent.asking import ask
@@ -35,7 +35,7 @@ def ports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModelServer]]:
     servers = {name: ModelServer(models=[f"{name}-a", f"{name}-b"]) for name in choices.LOCAL}
     known = {name: replace(choices.PROVIDERS[name], base_url=server.base_url) for name, server in servers.items()}
     monkeypatch.setattr(choices, "PROVIDERS", choices.PROVIDERS | known)
-    monkeypatch.setattr("hermes.agent.local.PROVIDERS", choices.PROVIDERS | known)
+    monkeypatch.setattr("hermes.agent.models.local.PROVIDERS", choices.PROVIDERS | known)
     yield servers
     for server in servers.values():
         server.close()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.directives import FAILURES
 from hermes.agent.model import Message, Reply, Stop, TextDelta
-from hermes.agent.offline import ABILITIES, INTRODUCTION, NO_SEARCH, OfflineModel
+from hermes.agent.models.directives import FAILURES
+from hermes.agent.models.offline import ABILITIES, INTRODUCTION, NO_SEARCH, OfflineModel
 from hermes.errors import AnswerCut, ContextTooLong, ModelUnavailable
 from hermes.state.recall import session_search
 from hermes_state import SessionDB

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.choice import PROVIDERS, Provider
 from hermes.agent.model import Usage
-from hermes.agent.prices import FILE, Cost, estimate, known_context_tokens
+from hermes.agent.models.choice import PROVIDERS, Provider
+from hermes.agent.models.prices import FILE, Cost, estimate, known_context_tokens
 from hermes.config import PricesConfig, load_config
 from hermes_state import SessionDB
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.conversation import Conversation
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models.offline import OfflineModel
 from hermes.agent.prompt import AT_A_TERMINAL, IDENTITY, Setting, system_prompt
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config

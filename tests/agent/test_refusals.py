@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.choice import Choice
-from hermes.agent.exchange import Broken
-from hermes.agent.refusals import explain, explain_break, read_error_event, read_refusal
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.exchange import Broken
+from hermes.agent.models.refusals import explain, explain_break, read_error_event, read_refusal
 from hermes.errors import (
     ContextTooLong,
     CreditSpent,

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation
-from hermes.agent.offline import OfflineModel
+from hermes.agent.models.offline import OfflineModel
 from hermes.agent.titling import MAX_CHARACTERS, cleaned_title, plain_title
 from hermes.state.provider import SessionDBProvider
 from tests.agent.asking import endpoint

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 from hermes.agent.model import Message, Model, Reply, ToolSchema, Usage
-from hermes.agent.prices import estimate
+from hermes.agent.models.prices import estimate
 from hermes.agent.tokens import tokens_of, tokens_of_conversation
 from hermes.errors import StoreError
 from hermes.log import warn

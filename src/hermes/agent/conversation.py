@@ -23,7 +23,7 @@ from hermes.state.rows import Row, flatten_text
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.agent.compress import Compressed
+    from hermes.agent.compression.compress import Compressed
     from hermes.agent.safety.approval import Approve
 
 TITLED_WITHIN = 2
@@ -184,7 +184,7 @@ class Conversation(OpenSession):
         stop: Stop | None = None,
     ) -> Compressed:
         """Go on in a new session that has a summary of all but the last `keep` exchanges (2 if nothing is said)."""
-        from hermes.agent.compress import Wish
+        from hermes.agent.compression.compress import Wish
 
         with self._turn(listener) as record:
             self._catch_up(record)

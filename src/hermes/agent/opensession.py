@@ -19,7 +19,7 @@ from hermes.state.kinds import owner_of
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.agent.compress import Compressed, Wish
+    from hermes.agent.compression.compress import Compressed, Wish
     from hermes.agent.safety.approval import Approve
     from hermes.state.summaries import Summarizer
 
@@ -120,7 +120,7 @@ class OpenSession:
 
     def shrink(self, listener: Listener, stop: Stop, *, is_forced: bool) -> Compressed:
         """Compress the conversation in the middle of a turn: because it is time, or because it has to be."""
-        from hermes.agent.compress import TOO_LITTLE, Wish
+        from hermes.agent.compression.compress import TOO_LITTLE, Wish
 
         done = self._compress(Wish("full" if is_forced else "grown"), listener, stop)
         if done.is_changed:
@@ -133,7 +133,7 @@ class OpenSession:
         return done
 
     def _compress(self, wish: Wish, listener: Listener, stop: Stop) -> Compressed:
-        from hermes.agent.compress import Compression
+        from hermes.agent.compression.compress import Compression
 
         done = Compression(self.agent, self.model).run(self.session_id, wish, self._new_prompt, listener, stop)
         self._move(done.session_id)
@@ -187,7 +187,7 @@ class OpenSession:
         model = self.agent.auxiliary
         if model is None or self.agent.config.model.auxiliary == EndpointConfig():
             return None
-        from hermes.agent.summary import can_summarize, recall_summarizer
+        from hermes.agent.compression.summary import can_summarize, recall_summarizer
 
         if not can_summarize(model):
             return None

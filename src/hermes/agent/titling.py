@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes.agent.auxiliary import ask, question
-from hermes.agent.choice import OFFLINE
 from hermes.agent.model import Message
-from hermes.agent.smalltalk import topic_of
+from hermes.agent.models.choice import OFFLINE
+from hermes.agent.models.smalltalk import topic_of
 from hermes.agent.text import valid_text
 from hermes.errors import ModelError
 from hermes.log import warn

@@ -31,7 +31,7 @@ from hermes.errors import ContextTooLong, HermesError, ModelGarbled
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.agent.compress import Compressed
+    from hermes.agent.compression.compress import Compressed
 
 Status = Literal["done", "interrupted", "failed"]
 

@@ -36,6 +36,7 @@ class Starter:
 
     def __call__(self, command: str) -> Process:
         self._running.append(Process(command, cwd=self.place, environ={"PATH": os.environ["PATH"]}))
+        self._running[-1].start()
         return self._running[-1]
 
     def end(self) -> None:

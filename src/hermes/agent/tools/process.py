@@ -34,14 +34,27 @@ class Process:
         self.output = Output()
         self.has_left_some = False
         """Whether the shell had ended by itself when something it started was still running."""
+        self._command, self._cwd, self._environ = command, cwd, environ
+        self._popen: Popen[bytes] | None = None
+        self._failure: OSError | None = None
         self._is_ending = False
-        self._popen = _start(command, cwd, environ)
+        self._is_begun = False
+        self._has_started = Event()
         self._has_ended = Event()
-        Thread(target=self._watch, name=f"process {self.pid}", daemon=True).start()
+
+    def start(self) -> None:
+        """Start it; whoever is interrupted in here has to `end` it, for it may be running."""
+        self._is_begun = True
+        # In a thread of its own: an interrupt, which only the main thread hears, would lose track of what just started.
+        Thread(target=self._live, name="process", daemon=True).start()
+        self._has_started.wait()
+        if self._failure is not None:
+            raise self._failure
 
     @property
     def pid(self) -> int:
         """The number of the shell's process, and of the group."""
+        assert self._popen is not None
         return self._popen.pid
 
     @property
@@ -52,7 +65,7 @@ class Process:
     @property
     def exit_code(self) -> int | None:
         """What the shell ended with, the number of a signal below zero; None while it runs."""
-        return None if self.is_running else self._popen.returncode
+        return None if self.is_running or self._popen is None else self._popen.returncode
 
     def wait(self, timeout_s: float, stop: Stop) -> bool:
         """Wait for the end, and tell whether it came; a wish to stop and the time limit end the waiting only."""
@@ -64,23 +77,36 @@ class Process:
 
     def end(self, grace_s: float = GRACE_S) -> None:
         """End the whole group: it is asked to, and forced when the time of grace is over."""
-        if not self.is_running:
-            return  # by now the number may be somebody else's
         self._is_ending = True
+        if not self._is_begun or not self._has_started.wait(GRACE_S) or not self.is_running:
+            return  # there is none, or by now the number may be somebody else's
         group.send(self.pid, signal.SIGTERM)
         if not self._has_ended.wait(grace_s):
             group.send(self.pid, signal.SIGKILL)
             # What the kernel cannot end now, such as one that waits for a dead disk, is not waited for.
             self._has_ended.wait(GRACE_S)
 
-    def _watch(self) -> None:
-        assert self._popen.stdout is not None
+    def _live(self) -> None:
         try:
-            self._read()
+            self._popen = _start(self._command, self._cwd, self._environ)
+        except OSError as exc:
+            self._failure = exc
+            self._has_ended.set()
+            return
         finally:
-            self._popen.wait()
+            self._has_started.set()
+        if self._is_ending:
+            group.send(self.pid, signal.SIGKILL)
+        self._watch(self._popen)
+
+    def _watch(self, popen: Popen[bytes]) -> None:
+        try:
+            self._read(popen)
+        finally:
+            popen.wait()
             self._end_rest()
-            self._popen.stdout.close()
+            assert popen.stdout is not None
+            popen.stdout.close()
             self._has_ended.set()
 
     def _end_rest(self) -> None:
@@ -94,18 +120,18 @@ class Process:
             time.sleep(_POLL_S)
         group.send(self.pid, signal.SIGKILL)
 
-    def _read(self) -> None:
+    def _read(self, popen: Popen[bytes]) -> None:
         """Read until the end of the output, or of the shell: what it left running may hold the output open for ever."""
         from selectors import EVENT_READ, DefaultSelector
 
-        assert self._popen.stdout is not None
-        fd = self._popen.stdout.fileno()
+        assert popen.stdout is not None
+        fd = popen.stdout.fileno()
         deadline = math.inf
         with DefaultSelector() as selector:
             selector.register(fd, EVENT_READ)
             while time.monotonic() < deadline:
                 # Asked before reading, so that the last that the shell has written is read for certain.
-                has_exited = self._popen.poll() is not None
+                has_exited = popen.poll() is not None
                 if selector.select(0 if has_exited else _POLL_S):
                     data = os.read(fd, _READ_BYTES)
                     if not data:

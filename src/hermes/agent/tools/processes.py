@@ -48,6 +48,11 @@ class Processes:
                     f"{MAX_RUNNING} processes of this session are running already", hint="kill one that is not needed"
                 )
             process = Process(command, cwd=cwd, environ=environ)
+            try:
+                process.start()
+            except BaseException:
+                process.end(grace_s=0)
+                raise
             self._started += 1
             started = Background(f"p{self._started}", command, cwd, self._clock(), process)
             own[started.id] = started

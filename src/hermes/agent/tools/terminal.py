@@ -81,10 +81,11 @@ def process(
 
 
 def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult:
-    """See a command in the foreground to its end: it never outlives the call."""
+    """Start a command in the foreground and see it to its end: it never outlives the call."""
     from hermes.agent.tools.process import GRACE_S
 
     try:
+        running.start()
         has_ended = running.wait(timeout_s, context.stop)
     except BaseException:
         running.end(grace_s=0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hermes.agent.choice import OFFLINE, Choice, choose, choose_auxiliary
 from hermes.agent.model import Model
-from hermes.agent.models import open_model
+from hermes.agent.models.choice import OFFLINE, Choice, choose, choose_auxiliary
+from hermes.agent.models.opening import open_model
 from hermes.config import Config
 from hermes.errors import HermesError
 from hermes.state.rows import Row

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes.agent.auxiliary import ask, question
-from hermes.agent.choice import OFFLINE
 from hermes.agent.model import Message, Model, Stop
+from hermes.agent.models.choice import OFFLINE
 from hermes.agent.text import bounded, valid_text
 from hermes.state.rows import Row
 from hermes.state.transcript import shorten, transcript

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from hermes.agent.choice import LOCAL, Choice
-from hermes.agent.exchange import Broken
-from hermes.agent.retry import read_retry_after
+from hermes.agent.models.choice import LOCAL, Choice
+from hermes.agent.models.exchange import Broken
+from hermes.agent.models.retry import read_retry_after
 from hermes.errors import (
     ContextTooLong,
     CreditSpent,

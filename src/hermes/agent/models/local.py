@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.agent.choice import ANY_LOCAL, LOCAL, PROVIDERS, Choice
 from hermes.agent.model import Stop
-from hermes.agent.offers import list_models
+from hermes.agent.models.choice import ANY_LOCAL, LOCAL, PROVIDERS, Choice
+from hermes.agent.models.offers import list_models
 from hermes.errors import NoModel
 
 LIMIT_S = 1.5

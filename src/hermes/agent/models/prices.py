@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from hermes.agent.choice import FREE
 from hermes.agent.model import Usage
+from hermes.agent.models.choice import FREE
 from hermes.config import PricesConfig
 
 FILE = Path(__file__).with_name("prices.json")

@@ -6,9 +6,9 @@ import json
 import time
 from difflib import get_close_matches
 
-from hermes.agent.choice import Choice
-from hermes.agent.exchange import End, Exchange, Head, Request
 from hermes.agent.model import Stop
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.exchange import End, Exchange, Head, Request
 
 MAX_BYTES = 8 * 1024 * 1024
 

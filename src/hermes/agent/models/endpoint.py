@@ -9,14 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hermes.agent.answer import Answer, Refused
-from hermes.agent.choice import Choice
-from hermes.agent.exchange import Exchange, Request
 from hermes.agent.model import Event, Message, Notice, Stop, ToolSchema, Waiting
-from hermes.agent.offers import list_models, near_names
-from hermes.agent.prices import known_context_tokens
-from hermes.agent.refusals import Refusal, explain
-from hermes.agent.retry import Random, RetryPolicy, pause_before_retry
+from hermes.agent.models.answer import Answer, Refused
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.exchange import Exchange, Request
+from hermes.agent.models.offers import list_models, near_names
+from hermes.agent.models.prices import known_context_tokens
+from hermes.agent.models.refusals import Refusal, explain
+from hermes.agent.models.retry import Random, RetryPolicy, pause_before_retry
 from hermes.clock import Clock, system_clock
 from hermes.config import TimeoutsConfig
 from hermes.errors import ModelError, UnknownModel

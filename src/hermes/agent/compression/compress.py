@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from hermes.agent.auxiliary import ask
-from hermes.agent.division import Division, count_kept, divide, exchanges_of, tokens_of_rows
-from hermes.agent.extract import extract
+from hermes.agent.compression.division import Division, count_kept, divide, exchanges_of, tokens_of_rows
+from hermes.agent.compression.extract import extract
+from hermes.agent.compression.renewal import Renewal
+from hermes.agent.compression.summary import can_summarize, summary_message, summary_question
 from hermes.agent.listener import Listener
 from hermes.agent.model import Model, Stop
-from hermes.agent.renewal import Renewal
-from hermes.agent.summary import can_summarize, summary_message, summary_question
 from hermes.agent.tokens import room_for
 from hermes.errors import Conflict, ModelError
 from hermes.ids import new_session_id

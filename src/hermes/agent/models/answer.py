@@ -6,12 +6,12 @@ import json
 import time
 from collections.abc import Iterator
 
-from hermes.agent.assembly import Assembly, Json
-from hermes.agent.choice import Choice
-from hermes.agent.exchange import Broken, End, Exchange, Head
 from hermes.agent.model import Event
-from hermes.agent.refusals import Refusal, explain, explain_break, read_error_event, read_refusal, redact
-from hermes.agent.sse import EventDecoder, ServerEvent
+from hermes.agent.models.assembly import Assembly, Json
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.exchange import Broken, End, Exchange, Head
+from hermes.agent.models.refusals import Refusal, explain, explain_break, read_error_event, read_refusal, redact
+from hermes.agent.models.sse import EventDecoder, ServerEvent
 from hermes.clock import Clock
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelError, ModelGarbled, ModelTimeout, ModelUnavailable

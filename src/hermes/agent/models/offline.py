@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hermes.agent.choice import OFFLINE
-from hermes.agent.directives import Script, read_script
 from hermes.agent.model import Event, Message, ReasoningDelta, Reply, Stop, TextDelta, ToolCall, ToolSchema, Usage
-from hermes.agent.smalltalk import is_about_the_past, topic_of
+from hermes.agent.models.choice import OFFLINE
+from hermes.agent.models.directives import Script, read_script
+from hermes.agent.models.smalltalk import is_about_the_past, topic_of
 from hermes.agent.tokens import tokens_of, tokens_of_conversation
 from hermes.query.analyze import words
 from hermes.query.snippet import CLOSE, OPEN
