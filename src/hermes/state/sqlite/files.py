@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from hermes.errors import StoreCorrupt
+
 LOG, SHARED_MEMORY, JOURNAL = "-wal", "-shm", "-journal"
 
 
@@ -35,6 +37,20 @@ def bytes_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def refuse_lone_log(database: Path) -> None:
+    """Keep SQLite from removing the log of a database that was cut off to nothing, even if it is only to read."""
+    if not bytes_of(database) and bytes_of(beside(real_file(database), LOG)):
+        raise StoreCorrupt(f"{database} was cut off to nothing, and only its log is left")
+
+
+def set_log_aside(database: Path) -> Path:
+    """Keep a log that is not, or not any more, that of the file at its path: SQLite would take it for its log."""
+    kept = beside(stamped(database, "left"), LOG)
+    beside(database, LOG).replace(kept)
+    beside(database, SHARED_MEMORY).unlink(missing_ok=True)
+    return kept
 
 
 def remove(database: Path) -> None:

@@ -19,7 +19,7 @@ from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
 from hermes.state.sqlite.connection import View, open_reader, open_writer
 from hermes.state.sqlite.faults import is_busy
-from hermes.state.sqlite.files import JOURNAL, beside
+from hermes.state.sqlite.files import JOURNAL, LOG, beside, bytes_of, real_file, refuse_lone_log, set_log_aside
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.upkeep.exchange import complete, next_of, settle
 
@@ -129,6 +129,7 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
         raise NotADatabase(f"{path} is a directory", hint="name the database file in it")
     if not path.exists():
         raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
+    refuse_lone_log(path)
     immutable = not _can_share(path)
 
     def connect() -> apsw.Connection:
@@ -161,8 +162,12 @@ def read_only_hint(path: Path) -> str:
 def _prepare_place(path: Path) -> None:
     if path.is_dir():
         raise NotADatabase(f"{path} is a directory", hint="name a file in it, such as state.db")
+    file = real_file(path)
     try:
         ensure_private_dir(path.parent)
+        if not file.exists() and bytes_of(beside(file, LOG)) and not next_of(file).exists():
+            # What was stored last may be in it alone.
+            warn(__name__, "%s is gone, but its log is not; that is kept as %s", path, set_log_aside(file))
         create_private_file(path)
     except ConfigError as exc:
         raise StoreUnavailable(exc.message, hint=exc.hint) from exc
@@ -171,6 +176,7 @@ def _prepare_place(path: Path) -> None:
             f"{path} cannot be created: {exc.strerror}",
             hint=f"check that you may write to {path.parent}, or set HERMES_HOME",
         ) from exc
+    refuse_lone_log(path)
     if beside(path, JOURNAL).exists():
         settle(path)  # undoes what a crash left half done, which a reader may not
 

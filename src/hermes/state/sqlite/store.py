@@ -18,6 +18,7 @@ from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, close_leaving, has_moved, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
+from hermes.state.sqlite.files import set_log_aside
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.readers import Readers
@@ -323,10 +324,7 @@ class Store:
     def _set_log_aside(self, _: View) -> None:
         """With the lock held, and the log still open: the number of a file that nobody has is given to the next one."""
         if self._log_identity is not None and _identity_of(self._log) == self._log_identity:
-            # SQLite would take the log of the file that was here for that of the file that is here now.
-            stamp = time.strftime("%Y%m%d_%H%M%S")
-            self._log.replace(f"{self.path}.left-{stamp}-wal")
-            Path(f"{self.path}-shm").unlink(missing_ok=True)
+            set_log_aside(self.path)
 
     def _finish(self, view: View) -> None:
         with contextlib.suppress(FileReplaced):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import apsw
 
-from hermes.errors import NotADatabase, NotFound, StoreBusy, StoreCorrupt, StoreUnavailable
+from hermes.errors import NotADatabase, NotFound, StoreBusy, StoreUnavailable
 from hermes.state.sqlite.connection import open_reader
 from hermes.state.sqlite.faults import translate
-from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file
+from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
 
 PATIENCE_S = 30.0
 """Only where there is no log does a reader wait for writers at all."""
@@ -75,9 +75,7 @@ def _require_file(database: Path) -> None:
         raise NotFound(f"there is no file {database}", hint="check the path")
     if not is_file:
         raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
-    if not bytes_of(database) and bytes_of(beside(real_file(database), LOG)):
-        # SQLite would remove the log of an empty database, even if it is only to read.
-        raise StoreCorrupt(f"{database} was cut off to nothing, and only its log is left")
+    refuse_lone_log(database)
 
 
 def _connect(database: Path, *, in_use: bool) -> apsw.Connection:

@@ -1,0 +1,63 @@
+"""A log without its database: what was stored last may be in it alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import StoreCorrupt
+from hermes.state.sqlite.rescue.repair import Condition, repair
+from hermes_state import SessionDB
+
+ROOT = Path(__file__).parents[2]
+WRITER = """
+import os, signal, sys
+from hermes_state import SessionDB
+db = SessionDB(sys.argv[1])
+db.create_session("s", "cli")
+for number in range(20):
+    db.append_message("s", "user", f"axolotl {number}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def log(path: Path) -> Path:
+    """The log that a killed writer has left."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], env=env, timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    left = Path(f"{path}-wal")
+    assert left.stat().st_size
+    return left
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_of_a_database_that_was_cut_off_to_nothing_is_left_alone(path: Path, log: Path, read_only: bool) -> None:
+    path.write_bytes(b"")
+    before = log.read_bytes()
+    with pytest.raises(StoreCorrupt, match="only its log is left"):
+        SessionDB(path, read_only=read_only)
+    assert (path.read_bytes(), log.read_bytes()) == (b"", before)
+
+
+def test_of_a_database_that_was_cut_off_to_nothing_is_what_a_repair_saves(path: Path, log: Path) -> None:
+    path.write_bytes(b"")
+    assert repair(path).condition is Condition.REPAIRED
+    with SessionDB(path) as db:
+        assert [message["content"] for message in db.get_messages("s")] == [f"axolotl {n}" for n in range(20)]
+
+
+def test_of_a_database_that_is_gone_is_kept_when_a_new_one_is_made(path: Path, log: Path) -> None:
+    before = log.read_bytes()
+    path.unlink()
+    with SessionDB(path) as db:
+        assert db.session_count() == 0
+        db.create_session("new", "cli")
+    kept = [each for each in path.parent.iterdir() if ".left-" in each.name]
+    assert [each.read_bytes() for each in kept] == [before]
