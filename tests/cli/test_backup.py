@@ -309,7 +309,7 @@ class TestRestore:
         foreign.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         done = changed("sessions", "restore", str(foreign), "--yes")
         assert done.returncode == 1
-        assert "import_database" in done.stderr
+        assert "hermes sessions import" in done.stderr
 
     def test_a_damaged_store_is_put_right(self, changed: Hermes) -> None:
         changed.database.write_bytes(b"\0" * 9_000)

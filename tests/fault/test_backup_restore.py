@@ -350,7 +350,7 @@ class TestWhatIsRefused:
         foreign.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         with pytest.raises(NotADatabase, match="another program") as caught:
             restore(path, verify(foreign, is_backup=True))
-        assert f"import_database('{foreign}')" in caught.value.hint
+        assert f"hermes sessions import {foreign}" in caught.value.hint
 
     def test_to_replace_a_file_of_another_program(self, path: Path, backup: Path) -> None:
         foreign = gzip.decompress(UPSTREAM.read_bytes())

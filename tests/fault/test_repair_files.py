@@ -284,7 +284,7 @@ class TestNotTouched:
         if is_damaged:
             data[20 * 4_096 : 21 * 4_096] = bytes(4_096)
         error = refused(bytes(data), NotADatabase)
-        assert "import_database" in error.hint
+        assert "hermes sessions import" in error.hint
 
     @pytest.mark.parametrize(
         "statement",

@@ -189,7 +189,7 @@ class TestSchema:
         expected = real(22, foreign)
         found = look(foreign, "schema")
         assert (found.status, found.values["schema_version"]) == (WARNING, 22)
-        do(found.remedy.partition("bring its sessions over: ")[2], path.parent)
+        do(found.remedy.partition("then: ")[2], path.parent)
         assert rows(path, "SELECT count(*) FROM sessions") == [(len(expected.sessions) + 1,)]
 
     def test_a_damaged_file_of_another_program_is_left_to_that_program(self, tmp_path: Path) -> None:

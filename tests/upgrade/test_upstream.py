@@ -90,7 +90,7 @@ def test_write_is_refused_and_the_import_named(upstream: tuple[Path, Expected]) 
         ):
             with pytest.raises(StoreReadOnly) as refused:
                 write()
-            assert "import_database" in refused.value.hint
+            assert "hermes sessions import" in refused.value.hint
             assert str(path) in refused.value.hint
     assert checks.digest(path) == before
 

@@ -10,9 +10,10 @@ import click
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import read_config
-from hermes.cli.terminal import counted, megabytes, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.cli.verify import item_of, sqlite_file
 from hermes.home import get_hermes_home
+from hermes.phrases import counted, megabytes
 from hermes.state.spool import Spool
 from hermes.state.sqlite.files import beside, real_file
 from hermes.state.sqlite.upkeep.backup import Rotated, back_up, back_up_into

@@ -10,8 +10,9 @@ from hermes.cli.confirm import YES, confirm
 from hermes.cli.options import AS_JSON, SECURE
 from hermes.cli.receipt import item_of, lines_of
 from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config, sessions_dir
-from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.errors import UnknownSession
+from hermes.phrases import counted
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider

@@ -14,11 +14,12 @@ from hermes.cli.options import AS_JSON
 from hermes.cli.outfile import STDOUT, writing
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
-from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.cli.times import MOMENT_FORMS, moment_said
 from hermes.config import Config
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.interop.exporting import Form, Lines, write_out
+from hermes.phrases import counted
 from hermes.state.naming import find_session
 from hermes.state.operations import chunks, fetch_sessions, read
 from hermes.state.outgoing import Chosen, choose

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from hermes.cli.terminal import counted, heading, highlight, pad, printable, width_of
-from hermes.state.checkup import Finding, Status, sized
+from hermes.cli.terminal import heading, highlight, pad, printable, width_of
+from hermes.phrases import counted, sized
+from hermes.state.checkup import Finding, Status
 
 TITLES = {
     "program": "Program",

@@ -17,11 +17,12 @@ from hermes.cli.failures import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, open_for_reading, read_config
-from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.config import Config
 from hermes.errors import HermesError, NotFound
 from hermes.interop.importing import Importer, Tally, Wishes
 from hermes.interop.recognition import Found, Identity, find, identity_of
+from hermes.phrases import counted
 from hermes.state.arrivals import OnConflict, Outcome
 from hermes.state.backlog import index_backlog
 from hermes.state.provider import SessionDBProvider, open_session_db

@@ -13,9 +13,10 @@ import click
 
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
-from hermes.cli.terminal import counted, printable, talk, terminal_width, write, write_json
+from hermes.cli.terminal import printable, talk, terminal_width, write, write_json
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
 from hermes.home import write_private_atomic
+from hermes.phrases import counted
 from hermes.state.aggregates import Sums
 from hermes.state.insights import Insights, assemble, look_back
 from hermes.state.period import MOST_DAYS, last_days

@@ -13,8 +13,9 @@ import click
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
 from hermes.cli.table import Column, lay_out
-from hermes.cli.terminal import counted, heading, talk, terminal_width, write, write_json
+from hermes.cli.terminal import heading, talk, terminal_width, write, write_json
 from hermes.cli.times import MOMENT_FORMS, ago, moment_said
+from hermes.phrases import counted
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider

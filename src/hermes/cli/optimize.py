@@ -7,7 +7,8 @@ import click
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config
-from hermes.cli.terminal import megabytes, talk, write, write_json
+from hermes.cli.terminal import talk, write, write_json
+from hermes.phrases import megabytes
 from hermes.state.sqlite.files import LOG, beside, bytes_of
 
 SCHEMA = "hermes.optimized/1"

@@ -13,8 +13,9 @@ from hermes.cli.options import AS_JSON, SECURE
 from hermes.cli.progress import progress
 from hermes.cli.receipt import item_of, lines_of
 from hermes.cli.store import open_for_change, open_for_reading, read_config, sessions_dir
-from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.cli.times import ago
+from hermes.phrases import counted
 from hermes.state.receipt import Outlook, Receipt
 
 SCHEMA = "hermes.pruned/1"

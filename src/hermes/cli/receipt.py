@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from hermes.cli.terminal import counted
+from hermes.phrases import counted
 from hermes.state.receipt import Receipt
 
 

@@ -13,8 +13,9 @@ from hermes.cli.failures import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import read_config
-from hermes.cli.terminal import counted, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.cli.verify import sqlite_file
+from hermes.phrases import counted
 from hermes.state.sqlite.rescue.repair import Condition, Outcome
 from hermes.state.sqlite.rescue.repair import check as check_file
 from hermes.state.sqlite.rescue.repair import repair as repair_file

@@ -14,10 +14,11 @@ from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import read_config
 from hermes.cli.table import Column, lay_out
-from hermes.cli.terminal import counted, heading, megabytes, printable, talk, terminal_width, write, write_json
+from hermes.cli.terminal import heading, printable, talk, terminal_width, write, write_json
 from hermes.cli.times import ago
 from hermes.cli.verify import item_of, sqlite_file
 from hermes.home import get_hermes_home
+from hermes.phrases import counted, megabytes
 from hermes.state.spool import Spool
 from hermes.state.sqlite.files import beside, real_file
 from hermes.state.sqlite.upkeep.copies import Copy, copies_of

@@ -12,9 +12,10 @@ import click
 from hermes.cli.hits import page_of
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
-from hermes.cli.terminal import counted, talk, terminal_width, write, write_json
+from hermes.cli.terminal import talk, terminal_width, write, write_json
 from hermes.cli.times import MOMENT_FORMS, moment_said
 from hermes.errors import InvalidValue, UnknownSession
+from hermes.phrases import counted
 from hermes.state.results import SearchResults
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import click
 from hermes.cli.named import SESSION, Named, named_session
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import read_config
-from hermes.cli.terminal import ELLIPSIS, counted, heading, printable, printable_lines, talk, write, write_json
+from hermes.cli.terminal import ELLIPSIS, heading, printable, printable_lines, talk, write, write_json
 from hermes.cli.times import ago
+from hermes.phrases import counted
 from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:

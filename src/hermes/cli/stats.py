@@ -9,7 +9,8 @@ import click
 
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
-from hermes.cli.terminal import counted, megabytes, printable, talk, write, write_json
+from hermes.cli.terminal import printable, talk, write, write_json
+from hermes.phrases import counted, megabytes
 from hermes.state.sqlite.files import LOG, beside, bytes_of
 
 if TYPE_CHECKING:

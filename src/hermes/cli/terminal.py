@@ -63,16 +63,6 @@ def highlight(text: str) -> str:
     return click.style(text, fg="red", bold=True) if _has_style() else text
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 session`, `2 sessions`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def megabytes(size_bytes: int) -> str:
-    """`1.5 MB`."""
-    return f"{size_bytes / (1024 * 1024):.1f} MB"
-
-
 def terminal_width() -> int:
     """The columns of the terminal; `COLUMNS` overrides it, and a pipe has `WIDTH_WHEN_PIPED`."""
     declared = os.environ.get("COLUMNS", "")

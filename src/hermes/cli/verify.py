@@ -12,10 +12,11 @@ from hermes.cli.failures import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, read_config
-from hermes.cli.terminal import counted, megabytes, printable, write, write_json
+from hermes.cli.terminal import printable, write, write_json
 from hermes.cli.times import ago
 from hermes.config import Config
 from hermes.errors import ConfigError, NotFound, StoreUnavailable
+from hermes.phrases import counted, megabytes
 from hermes.state.sqlite.files import bytes_of, real_file
 from hermes.state.sqlite.upkeep.verify import Depth, Finding, Verdict
 from hermes.state.sqlite.upkeep.verify import verify as verify_file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -92,25 +92,3 @@ def worst(findings: list[Finding]) -> Status:
     """The worst status of all."""
     order = list(Status)
     return max((each.status for each in findings), key=order.index, default=Status.OK)
-
-
-def sized(size_bytes: int) -> str:
-    """`812 bytes`, `1.5 MB`, `66.0 GB`."""
-    if size_bytes < 1024:
-        return f"{size_bytes} bytes"
-    size, units = size_bytes / 1024, ["KB", "MB", "GB", "TB"]
-    while size >= 1024 and len(units) > 1:
-        size /= 1024
-        del units[0]
-    return f"{size:.1f} {units[0]}"
-
-
-def several(count: int, noun: str) -> str:
-    """`1 message`, `2 messages`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def some(names: Sequence[str], most: int = 3) -> str:
-    """`a, b, c and 4 more`."""
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from hermes.cli.terminal import counted, printable
+from hermes.cli.terminal import printable
+from hermes.phrases import counted
 
 if TYPE_CHECKING:
     from hermes.agent.conversation import Conversation

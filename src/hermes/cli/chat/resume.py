@@ -6,8 +6,9 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes.cli.chat.style import bold
-from hermes.cli.terminal import counted, printable, terminal_width
+from hermes.cli.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
+from hermes.phrases import counted
 from hermes.state.naming import find_session
 
 if TYPE_CHECKING:

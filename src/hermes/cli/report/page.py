@@ -24,7 +24,7 @@ from hermes.cli.report.words import (
     tokens_of,
     value_of,
 )
-from hermes.cli.terminal import counted
+from hermes.phrases import counted
 from hermes.state.activity import HOURS, WEEKDAYS
 from hermes.state.insights import Insights
 from hermes.state.tally import Tally

@@ -22,8 +22,9 @@ from hermes.cli.report.words import (
     value_of,
 )
 from hermes.cli.table import GAP, LEAST_WIDTH, Column, lay_out
-from hermes.cli.terminal import counted, heading, pad, printable, width_of
+from hermes.cli.terminal import heading, pad, printable, width_of
 from hermes.cli.times import ago
+from hermes.phrases import counted
 from hermes.state.activity import HOURS, WEEKDAYS
 from hermes.state.insights import Insights
 from hermes.state.tally import Tally

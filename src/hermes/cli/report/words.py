@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hermes.cli.report.figures import duration, money, number
-from hermes.cli.terminal import counted
+from hermes.phrases import counted
 from hermes.state.aggregates import Notable
 from hermes.state.insights import Insights
 from hermes.state.tally import Tally

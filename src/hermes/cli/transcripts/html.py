@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from html import escape
 from urllib.parse import quote
 
-from hermes.cli.terminal import counted, printable
+from hermes.cli.terminal import printable
 from hermes.cli.transcripts.blocks import Block, Kind, blocks_of, facts_of, speaker_of, title_of, when
+from hermes.phrases import counted
 from hermes.state.outgoing import Outgoing
 from hermes.state.rows import Row
 

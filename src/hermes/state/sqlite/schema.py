@@ -156,7 +156,17 @@ def read_only_hint(path: Path) -> str:
     """What a person can do who wants to write to a file that is only read."""
     if inspect(path).standing is not Standing.UPSTREAM:
         return "open it without read_only"
-    return f"to go on with its sessions here, import them: SessionDB().import_database({str(path)!r})"
+    return bring_over(path)
+
+
+def bring_over(path: Path) -> str:
+    """What a person does to go on with the sessions of another program's file."""
+    import shlex
+
+    return (
+        "it is that program's; to go on with its sessions, have a file of your own (sessiondb.path in config.yaml, or"
+        f" another HERMES_HOME), then: hermes sessions import {shlex.quote(str(path))}"
+    )
 
 
 def _prepare_place(path: Path) -> None:

@@ -13,10 +13,11 @@ from hermes.cli.chat.sitting import Sitting
 from hermes.cli.hits import page_of
 from hermes.cli.listing import HIDDEN_SOURCES, UNTITLED
 from hermes.cli.table import Column, lay_out
-from hermes.cli.terminal import counted, printable, terminal_width
+from hermes.cli.terminal import printable, terminal_width
 from hermes.cli.times import ago
 from hermes.errors import HermesError, InvalidTitle, InvalidValue, TitleTaken
 from hermes.home import ensure_private_dir, write_private_atomic
+from hermes.phrases import counted
 from hermes.state.naming import find_session
 from hermes.state.rows import Row
 

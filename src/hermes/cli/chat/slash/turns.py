@@ -8,8 +8,8 @@ from itertools import groupby
 
 from hermes.cli.chat.recap import shortened, text_of, without_reasoning
 from hermes.cli.chat.sitting import Sitting
-from hermes.cli.terminal import counted
 from hermes.errors import InvalidValue, NotFound
+from hermes.phrases import counted
 from hermes.state.rows import Row, count_tool_calls, one_line
 
 MAX_SHOWN = 400

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from math import isclose
 
-from hermes.state.checkup import Outcome, note, ok, several, warning
+from hermes.phrases import counted
+from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.engine import OutOfTime, Values
 from hermes.state.rows import decode_content, decode_text, preview_of
 from hermes.state.sqlite.brokentext import decoded
@@ -48,7 +49,7 @@ def changed_elsewhere(_: Subject, view: View) -> Outcome:
     )
     if waiting:
         return note(
-            f"another program has changed {several(waiting, 'session')}, to be counted anew",
+            f"another program has changed {counted(waiting, 'session')}, to be counted anew",
             SEE_TO_IT,
             sessions=waiting,
         )
@@ -86,10 +87,10 @@ def _compared(
     seen = {"sessions": total, "sessions_checked": checked, "drifted": drifted, "wrong": dict(wrong)}
     if drifted:
         names = ", ".join(f"{name} ({count})" for name, count in wrong.most_common())
-        return warning(f"{what} of {several(drifted, 'session')} are not right: {names}", remedy, **seen)
+        return warning(f"{what} of {counted(drifted, 'session')} are not right: {names}", remedy, **seen)
     if not is_complete:
-        return note(f"{what} are right for the {checked} newest of {several(total, 'session')}", LOOK_DEEPER, **seen)
-    return ok(f"{what} of {several(total, 'session')} are right", **seen)
+        return note(f"{what} are right for the {checked} newest of {counted(total, 'session')}", LOOK_DEEPER, **seen)
+    return ok(f"{what} of {counted(total, 'session')} are right", **seen)
 
 
 def _message_drift(row: Values) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import stat
-import sys
 from pathlib import Path
 
 from hermes.state.checkup import Outcome, error, note, ok, warning
@@ -104,15 +103,8 @@ def _belonging(inspection: Inspection, path: Path, unknown: list[str]) -> Outcom
         case Standing.UPSTREAM:
             return warning(
                 f"{version} of another program: it is only read, and nothing can be stored",
-                "keep it for that program and have a file of your own (sessiondb.path, or HERMES_HOME), "
-                f"then bring its sessions over: {import_command(path)}",
+                schema.bring_over(path),
             )
-
-
-def import_command(path: Path) -> str:
-    """What brings the sessions of another file into the configured one."""
-    code = f"from hermes.state.provider import open_session_db as o; print(o().import_database({str(path)!r}))"
-    return _command(sys.executable, "-c", code)
 
 
 def is_ours(subject: Subject, view: View) -> bool:
@@ -125,7 +117,7 @@ def put_right(subject: Subject, view: View) -> str:
     """What puts right what contradicts the messages; a repair looks for that in files that are up to date."""
     standing = schema.inspect_view(view, subject.path).standing
     if standing is Standing.UPSTREAM:
-        return f"repair it with its own program, or bring over what can be read: {import_command(subject.path)}"
+        return f"repair it with its own program; {schema.bring_over(subject.path)}"
     first = "" if standing is Standing.CURRENT else "`hermes sessions optimize --no-vacuum`, then "
     return f"{first}`hermes sessions repair` puts it right, and keeps the file as it is now"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import apsw
 
-from hermes.state.checkup import Outcome, error, note, ok, several, warning
+from hermes.phrases import counted
+from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
 from hermes.state.rows import MAX_INTEGER
 from hermes.state.sqlite import fulltext
@@ -34,12 +35,12 @@ def progress(_: Subject, view: View) -> Outcome:
     }
     if waiting + changed > BACKLOG:
         return note(
-            f"{several(waiting + changed, 'message')} wait to be indexed; searches read them meanwhile, slowly",
+            f"{counted(waiting + changed, 'message')} wait to be indexed; searches read them meanwhile, slowly",
             "nothing to do by hand: a program that has it open for writing does it in the background",
             **seen,
         )
     if waiting + changed:
-        return ok(f"up to date but for {several(waiting + changed, 'message')}, which searches read themselves", **seen)
+        return ok(f"up to date but for {counted(waiting + changed, 'message')}, which searches read themselves", **seen)
     return ok("up to date", **seen)
 
 
@@ -66,7 +67,7 @@ def parity(subject: Subject, view: View) -> Outcome:
     seen |= {"lacking": lacking, "surplus": surplus}
     if lacking:
         return error(
-            f"{several(lacking, 'message')} missing from the search index, and so not found",
+            f"{counted(lacking, 'message')} missing from the search index, and so not found",
             put_right(subject, view),
             **seen,
         )

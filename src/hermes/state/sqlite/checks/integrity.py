@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import apsw
 
-from hermes.state.checkup import Outcome, error, note, ok, several, warning
+from hermes.phrases import counted
+from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.checks import file
@@ -36,7 +37,7 @@ def integrity(subject: Subject, view: View) -> Outcome:
     except OutOfTime:
         if not flaws:
             return note(
-                f"nothing wrong in {done} of {several(len(tables), 'table')}, all that {READING_S:g} s were enough for",
+                f"nothing wrong in {done} of {counted(len(tables), 'table')}, all that {READING_S:g} s were enough for",
                 LOOK_DEEPER,
                 tables=len(tables),
                 tables_checked=done,
@@ -45,7 +46,7 @@ def integrity(subject: Subject, view: View) -> Outcome:
     if flaws:
         return _damaged(subject, view, flaws)
     return ok(
-        f"nothing wrong in {several(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
+        f"nothing wrong in {counted(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
     )
 
 

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.state.checkup import Outcome, note, ok, several, sized, some, warning
+from hermes.phrases import counted, sized, some
+from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.spool import Spool
 from hermes.state.sqlite.checks.subject import Subject
 from hermes.state.sqlite.files import beside, bytes_of
@@ -41,7 +42,7 @@ def spool(subject: Subject) -> Outcome:
     seen = {"path": str(waiting.path), "messages": count, "bytes": bytes_of(waiting.path), "unreadable_bytes": aside}
     if count:
         return warning(
-            f"{several(count, 'message')} in {waiting.path} could not be stored yet",
+            f"{counted(count, 'message')} in {waiting.path} could not be stored yet",
             "put right what is wrong with the file; the next program that opens it for writing stores them, "
             "such as `hermes sessions optimize`",
             **seen,
@@ -86,9 +87,9 @@ def backups(subject: Subject) -> Outcome:
         )
     newest = max(file.stat().st_mtime for file in files)
     days = max(0, int((subject.now - newest) // 86_400))
-    age = f"{several(days, 'day')} ago" if days else "less than a day ago"
+    age = f"{counted(days, 'day')} ago" if days else "less than a day ago"
     return ok(
-        f"{several(len(files), 'backup')} with {sized(int(str(seen['bytes'])))}, the newest made {age}",
+        f"{counted(len(files), 'backup')} with {sized(int(str(seen['bytes'])))}, the newest made {age}",
         **seen,
         newest=newest,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from hermes.state.checkup import Outcome, note, ok, several, some, warning
+from hermes.phrases import counted, some
+from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.engine import OutOfTime
 from hermes.state.sqlite.checks.file import put_right
 from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
@@ -48,7 +49,7 @@ def messages(subject: Subject, view: View) -> Outcome:
     if missing:
         return warning(f"messages of sessions that do not exist: {some(missing)}", put_right(subject, view), **seen)
     if not is_complete:
-        return note(f"no orphan among the messages of {several(checked, 'session')}", LOOK_DEEPER, **seen)
+        return note(f"no orphan among the messages of {counted(checked, 'session')}", LOOK_DEEPER, **seen)
     return ok("every message belongs to a session", **seen)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from hermes.state.checkup import Outcome, error, note, ok, sized, warning
+from hermes.phrases import sized
+from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
 from hermes.state.sqlite.checks import use
 from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hermes.state.checkup import Outcome, Status, error, not_checked, note, ok, several, warning
+from hermes.phrases import counted
+from hermes.state.checkup import Outcome, Status, error, not_checked, note, ok, warning
 from hermes.state.sqlite.checks.subject import Subject
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, SHARED_MEMORY, beside
@@ -118,10 +119,10 @@ def leases(subject: Subject, view: View) -> Outcome:
     rows = view.rows("SELECT session_id, holder, expires_at FROM compression_locks ORDER BY session_id")
     held = [row for row in rows if row[2] >= subject.now]
     expired = len(rows) - len(held)
-    said = f"{several(len(held), 'session')} being compressed" if held else "no session is being compressed"
+    said = f"{counted(len(held), 'session')} being compressed" if held else "no session is being compressed"
     return Outcome(
         Status.NOTE if expired else Status.OK,
-        f"{said}; {several(expired, 'right')} to compress ran out" if expired else said,
+        f"{said}; {counted(expired, 'right')} to compress ran out" if expired else said,
         "nothing to do by hand: whoever wants to compress takes it over" if expired else "",
         {
             "held": [{"session_id": name, "holder": holder, "expires_at": until} for name, holder, until in held],

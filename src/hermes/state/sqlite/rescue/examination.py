@@ -63,8 +63,7 @@ def refuse_others(wreck: Wreck, database: Path) -> None:
     if version > schema.SCHEMA_VERSION and not names & OURS:
         raise NotADatabase(
             f"{database} has schema {version} of another program and is never altered",
-            hint="repair it with that program; to go on with its sessions here, import them:"
-            f" SessionDB().import_database({str(database)!r})",
+            hint=f"repair it with that program; {schema.bring_over(database)}",
         )
     notes = {row[0]: str(row[1]) for row in wreck.peek("state_meta")}
     needed = [notes.get(key, "") for key in ("min_reader", "min_writer")]

@@ -173,7 +173,7 @@ class _Examination:
                 Kind.FOREIGN,
                 "foreign",
                 f"it has schema {inspection.version} of another program",
-                f"to go on with its sessions here, import them: SessionDB().import_database({str(self._path)!r})",
+                schema.bring_over(self._path),
             )
         elif max(inspection.min_reader, inspection.min_writer) > FORMAT:
             self._add(Kind.FOREIGN, "too_new", "it was written by a newer version of Hermes", "update Hermes")
