@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wcwidth import wcswidth
 
 from hermes.cli.chat.recap import MAX_WIDTH, Entry, panel_of, recap_of, shortened, tool_note, without_reasoning
-from hermes.cli.chat.wrapping import wrapped
+from hermes.cli.wrapping import wrapped
 from hermes.config import DisplayConfig
 
 LIMITS = DisplayConfig()

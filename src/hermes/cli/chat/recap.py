@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.cli.chat.style import GOLD, GREEN, coloured, dim
-from hermes.cli.chat.wrapping import wrapped
 from hermes.cli.terminal import clip, graphemes, pad, width_of
+from hermes.cli.wrapping import wrapped
 from hermes.config import DisplayConfig
 from hermes.phrases import counted
 from hermes.state.rows import Row, count_tool_calls, tool_names

@@ -11,7 +11,8 @@ from hermes.agent.tools.results import ToolResult
 from hermes.cli.chat.output import write_answer, write_talk
 from hermes.cli.chat.spinner import Spinner
 from hermes.cli.chat.style import GREEN, coloured, dim, is_terminal
-from hermes.cli.terminal import clip, printable, terminal_width
+from hermes.cli.flow import Flow
+from hermes.cli.terminal import clip, printable, terminal_width, width_of
 from hermes.errors import HermesError
 
 ANSWER = "◆ "
@@ -30,6 +31,7 @@ class Screen(Listener):
         self._spinner = Spinner()
         self._is_in_answer = False
         self._is_line_open = False
+        self._flow = Flow(terminal_width())
 
     def begin(self) -> None:
         """A turn begins, and nothing is heard yet."""
@@ -49,7 +51,7 @@ class Screen(Listener):
             write_answer(f"{self._safe(answer)}\n")
 
     def text(self, piece: str) -> None:
-        """Write the next piece of the answer as it is, but for what would act on the terminal."""
+        """Write the next piece of the answer; on a terminal nothing in it acts, and lines are broken between words."""
         piece = self._safe(piece)
         if not self._is_in_answer:
             piece = piece.lstrip("\n")
@@ -58,9 +60,11 @@ class Screen(Listener):
         self._spinner.hide()
         if not self._is_in_answer and self._is_conversation:
             write_answer(coloured(ANSWER, GREEN, sys.stdout))
+        if not self._is_in_answer:
+            self._flow = Flow(terminal_width(), column=width_of(ANSWER) if self._is_conversation else 0)
         self._is_in_answer = True
         self._is_line_open = not piece.endswith("\n")
-        write_answer(piece)
+        write_answer(piece if self._is_plain else self._flow.add(piece))
 
     def tool_started(self, call: ToolCall) -> None:
         """Name the tool and what it is given, on one line."""
@@ -124,7 +128,7 @@ class Screen(Listener):
 
     def _close_line(self) -> None:
         if self._is_line_open:
-            write_answer("\n")
+            write_answer("\n" if self._is_plain else self._flow.add("\n"))
             self._is_line_open = False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hermes.cli.chat.wrapping import wrapped
 from hermes.cli.report.figures import money, number, percent
 from hermes.cli.report.series import LEVELS, PLAIN_LEVELS, length_of, spark, stretches
 from hermes.cli.report.words import (
@@ -24,6 +23,7 @@ from hermes.cli.report.words import (
 from hermes.cli.table import GAP, LEAST_WIDTH, Column, lay_out
 from hermes.cli.terminal import heading, pad, printable, width_of
 from hermes.cli.times import ago
+from hermes.cli.wrapping import wrapped
 from hermes.phrases import counted
 from hermes.state.activity import HOURS, WEEKDAYS
 from hermes.state.insights import Insights
