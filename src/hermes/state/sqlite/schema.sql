@@ -175,7 +175,8 @@ CREATE INDEX IF NOT EXISTS idx_sessions_continued ON sessions(last_active DESC, 
     WHERE chain_active > last_active;
 CREATE INDEX IF NOT EXISTS idx_sessions_empty ON sessions(message_count, ended_at) WHERE message_count = 0;
 
-CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp);
+-- Insights count messages by hour and role, and find all of that here.
+CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp, role, active);
 CREATE INDEX IF NOT EXISTS idx_messages_order ON messages(session_id, id);
 -- A uid that this store made up begins with a tilde and repeats nothing, so only those of callers are looked up.
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid) WHERE uid NOT GLOB '~*';
