@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bench import startup
+from bench.commands import measure_commands
 from bench.job import Job, Result
 from bench.processes import Processes
 from bench.rounds import Rounds
@@ -158,6 +159,34 @@ class Suite:
         row.bar, row.met = "<= 120 ms", at_most(row.values.get(OURS), 120.0)
         return [row]
 
+    def commands(self) -> list[Row]:
+        """What people do at a terminal, on a large home."""
+        scale = self.scale
+        sessions, messages = scale.list_sessions, scale.list_messages
+        rounds = self._rounds(
+            "commands",
+            lambda _: measure_commands(self.processes, sessions, messages, scale.starts),
+            (OURS,),
+            count=1,
+        )
+        large = f"{sessions:,} sessions, {messages:,} messages"
+        rows = []
+        for key, label, limit in (
+            ("hi", f"`hermes -Q -q hi`, {large}", 350.0),
+            ("list", "  `hermes sessions list`", 120.0),
+            ("search", "  `hermes sessions search docker`", None),
+            ("insights", "  `hermes insights`", 300.0),
+        ):
+            row = row_of("commands", label, Unit.MS, rounds, key)
+            if limit is not None:
+                row.bar, row.met = f"<= {limit:.0f} ms", at_most(row.values.get(OURS), limit)
+            rows.append(row)
+        for key, least in (("export", 50_000.0), ("import", 8_000.0)):
+            row = row_of("commands", f"  `hermes sessions {key}` of all, messages", Unit.RATE, rounds, key)
+            row.bar, row.met = f">= {least:,.0f}/s", at_least(row.values.get(OURS), least)
+            rows.append(row)
+        return rows
+
     def _runner(self, job: Job) -> Measure:
         return lambda store: self.processes.run(store, job)
 
@@ -215,4 +244,5 @@ WORKLOADS: dict[str, Callable[[Suite], list[Row]]] = {
     "size": Suite.size,
     "import": Suite.imports,
     "command": Suite.command,
+    "commands": Suite.commands,
 }
