@@ -72,4 +72,9 @@ def _checked_path(db_path: str | os.PathLike[str] | None) -> Path:
         raise InvalidValue(f"db_path must be a path: {text!r}")
     if text.startswith((":", "file:")):
         raise InvalidValue(f"{text!r} is not a path of a file", hint="use a file in a temporary directory")
-    return Path(text).expanduser().absolute()
+    path = Path(text).expanduser().absolute()
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InvalidValue(f"{ascii(str(path))} is not UTF-8, as SQLite wants it", hint="rename it") from None
+    return path
