@@ -31,6 +31,7 @@ class PostgreSQLConfig:
     synchronous_commit: bool = True
     statement_timeout_s: float | None = setting(None, above=0)
     lock_timeout_s: float | None = setting(None, above=0)
+    stemming: Literal["english"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

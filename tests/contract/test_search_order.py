@@ -51,7 +51,7 @@ class Corpus(NamedTuple):
         return self.moments[message_id], message_id
 
 
-@pytest.fixture(scope="module", params=[300, 2_700])
+@pytest.fixture(scope="module", params=[300, 1_200])
 def corpus(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Corpus]:

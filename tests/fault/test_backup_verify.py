@@ -209,7 +209,7 @@ class TestWhatIsNotOurs:
         path.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         (finding,) = verify(path).findings
         assert (finding.kind, finding.code) == (Kind.FOREIGN, "foreign")
-        assert "import_database" in finding.hint
+        assert "hermes sessions import" in finding.hint
 
     def test_a_newer_version_of_this_program(self, store: Path) -> None:
         change(store, "UPDATE state_meta SET value = '99' WHERE key = 'min_reader'")

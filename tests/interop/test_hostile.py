@@ -103,6 +103,8 @@ def changed(talk: list[Entry], changes: list[tuple[int, Any, bool]]) -> list[Ent
     talk = copy.deepcopy(talk)
     for number, value, is_gone in changes:
         ways = list(places(talk))
+        if not ways:
+            break
         *way, last = ways[number % len(ways)]
         holder: Any = talk
         for key in way:

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from hermes.config import SessionDBConfig
 from hermes.errors import StoreUnavailable
@@ -28,12 +29,16 @@ COMMIT = b"\0COMMIT\0"
 """The statement, and not a word that begins like it."""
 
 
-def terminate_all(connection: psycopg.Connection[Any]) -> None:
-    """Have the server hang up on everybody else."""
-    connection.execute(
-        """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE application_name = 'hermes' AND pid <> pg_backend_pid()"""
-    )
+def terminate_all(connection: psycopg.Connection[Any], name: str) -> None:
+    """Have the server hang up on everybody of that name; other tests use it too."""
+    connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", [name])
+
+
+@pytest.fixture
+def store(dsn: str, settings: SessionDBConfig, schema: str) -> Iterator[PostgreSQLSessionDBProvider]:
+    """An empty store whose connections have the name of its schema."""
+    with PostgreSQLSessionDBProvider(make_conninfo(dsn, application_name=schema), settings=settings) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -55,18 +60,18 @@ def far(line: Middleman, settings: SessionDBConfig) -> Iterator[PostgreSQLSessio
 
 
 def test_connections_that_died_while_nobody_used_them_are_replaced(
-    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any]
+    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
     store.create_session("s", "cli")
     for turn in range(3):
-        terminate_all(connection)
+        terminate_all(connection, schema)
         store.append_message("s", "user", f"turn {turn}")
-        terminate_all(connection)
+        terminate_all(connection, schema)
         assert len(store.get_messages("s")) == turn + 1
 
 
 def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
-    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any]
+    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
     store.create_session("s", "cli")
     attempts: list[int] = []
@@ -74,7 +79,7 @@ def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
     def work(tx: Any) -> None:
         attempts.append(tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = 's'"))
         if len(attempts) == 1:
-            terminate_all(connection)
+            terminate_all(connection, schema)
         tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = 's'")
 
     store._engine.write(work)

@@ -35,7 +35,9 @@ def find() -> Path:
 
 
 def prepare(programs: Path, place: Path) -> None:
-    """Make an empty cluster; raises OSError if that fails."""
+    """Make an empty cluster unless there is one; raises OSError if that fails."""
+    if (place / "data" / "PG_VERSION").exists():
+        return
     done = subprocess.run(
         [
             *(str(programs / "initdb"), "-D", str(place / "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8"),

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support import postgres
+from tests.support import mysql, postgres
 from tests.support.privileges import unprivileged
 from tests.support.waiting import LIMIT_S, wait_until
 
@@ -56,6 +56,8 @@ class Kind:
     """What starts it, with settings that differ from those for tests."""
     is_up: Callable[[Path, Path], bool]
     dsn: Callable[[Path], str]
+    stop_signal: signal.Signals = signal.SIGINT
+    """Stops it at once but in good order."""
 
 
 KINDS = {
@@ -68,7 +70,18 @@ KINDS = {
         postgres.command,
         postgres.is_up,
         postgres.dsn,
-    )
+    ),
+    "mysql": Kind(
+        "mysql",
+        "MariaDB",
+        "HERMES_TEST_MYSQL_DSN",
+        mysql.find,
+        mysql.prepare,
+        mysql.command,
+        mysql.is_up,
+        mysql.dsn,
+        signal.SIGTERM,
+    ),
 }
 
 
@@ -176,7 +189,7 @@ class Server:
         if process.poll() is not None:
             raise NoServer(f"it does not start: {(self.place / 'log').read_text(errors='replace')[-500:]}")
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+    def stop(self, how: signal.Signals | None = None) -> None:
         """Stop it: at once but in good order, or with SIGKILL as a power cut does."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
@@ -185,7 +198,7 @@ class Server:
             postgres.kill_all(process.pid)
             process.wait()
             return
-        process.send_signal(how)
+        process.send_signal(how or self._kind.stop_signal)
         try:
             process.wait(timeout=15)
         except subprocess.TimeoutExpired:

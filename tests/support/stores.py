@@ -14,12 +14,18 @@ from hermes.config import SessionDBConfig
 from hermes.state.provider import SessionDBProvider
 from hermes.state.server.follower import Follower
 from hermes_state import SessionDB
+from tests.support.mysql import in_database
 from tests.support.servers import dsn_of
 
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
+    from hermes.state.mysql.engine import MySQLEngine
     from hermes.state.postgres.engine import PostgresEngine
+
+
+_numbers = count()
+"""Two makers of stores in one process must not get to each other's."""
 
 
 class Opener(Protocol):
@@ -82,7 +88,7 @@ class PostgresStores:
         self._pool: ConnectionPool[Any] = ConnectionPool(
             dsn_of("postgresql"), kwargs={"autocommit": True}, min_size=1, max_size=24, open=True
         )
-        self._names = (f"test_{os.getpid()}_{number}" for number in count())
+        self._names = (f"test_{os.getpid()}_{number}" for number in _numbers)
         self._free: list[str] = []
         self._used: dict[tuple[Path, str], str] = {}
 
@@ -122,10 +128,92 @@ class PostgresStores:
         self._pool.close()
 
 
-def _engine_of(store: SessionDBProvider) -> PostgresEngine:
+class MySQLStores:
+    """Stores in databases of one server. A database is emptied and used again: making one takes longer."""
+
+    def __init__(self, directory: Path) -> None:
+        import pymysql  # type: ignore[import-untyped]
+        from pymysql.constants import CLIENT  # type: ignore[import-untyped]
+
+        from hermes.state.mysql.address import Address
+
+        self._dsn = dsn_of("mysql")
+        address = Address.of(self._dsn)
+        self._connection = pymysql.connect(
+            host=address.host,
+            port=address.port,
+            unix_socket=address.unix_socket,
+            user=address.user,
+            password=address.password,
+            autocommit=True,
+            client_flag=CLIENT.MULTI_STATEMENTS,
+        )
+        self._names = (f"hermes_test_{os.getpid()}_{number}" for number in _numbers)
+        self._free: list[str] = []
+        self._used: dict[tuple[Path, str], str] = {}
+
+    def open(self, directory: Path, name: str, clock: Clock, *, read_only: bool) -> SessionDBProvider:
+        """A store in a database of its own."""
+        from hermes.state.mysql.provider import MySQLSessionDBProvider
+
+        database = self._used.get((directory, name))
+        if database is None:
+            if self._free and not read_only:
+                database = self._free.pop()
+            else:
+                database = next(self._names)
+                self._run(f"CREATE DATABASE {database}")
+            self._used[directory, name] = database
+        settings = SessionDBConfig(provider="mysql", pool_max_size=24)
+        store = MySQLSessionDBProvider(
+            in_database(self._dsn, database), settings=settings, read_only=read_only, clock=clock
+        )
+        engine = _engine_of(store)
+        engine._follower = _AtOnce(engine._follow, "hermes-index")
+        return store
+
+    def discard(self, store: SessionDBProvider) -> None:
+        """Close a store without bringing its index up to date."""
+        _engine_of(store)._newest = 0
+        store.close()
+
+    def release(self, directory: Path) -> None:
+        """Empty the databases of a test."""
+        for key in [key for key in self._used if key[0] == directory]:
+            database = self._used.pop(key)
+            self._run(f"USE {database}")
+            if self._run("SHOW TABLES LIKE 'hermes_ledger'"):
+                self._empty()
+            self._free.append(database)
+
+    def close(self) -> None:
+        """Drop every database."""
+        for database in (*self._free, *self._used.values()):
+            self._run(f"DROP DATABASE IF EXISTS {database}")
+        self._connection.close()
+
+    def _empty(self) -> None:
+        """Delete what there is; most tests use few tables."""
+        with self._connection.cursor() as cursor:
+            cursor.execute(" UNION ALL ".join(f"(SELECT '{table}' FROM {table} LIMIT 1)" for table in _MYSQL_TABLES))
+            full = [table for (table,) in cursor.fetchall()]
+            # What is deleted is noted in a table that is emptied last.
+            full += ["deleted_messages"] if "messages" in full else []
+            emptied = [f"DELETE FROM {table}" for table in full]
+            again = ["ALTER TABLE messages AUTO_INCREMENT = 1"] if "messages" in full else []
+            cursor.execute("; ".join(["SET foreign_key_checks = 0", "BEGIN", *emptied, _MYSQL_MARKS, "COMMIT", *again]))
+            while cursor.nextset():
+                pass
+
+    def _run(self, sql: str) -> int:
+        with self._connection.cursor() as cursor:
+            return int(cursor.execute(sql))
+
+
+def _engine_of(store: SessionDBProvider) -> PostgresEngine | MySQLEngine:
     engine = store._engine
-    assert engine.name == "postgresql"
-    return cast("PostgresEngine", engine)
+    assert engine.name in ("postgresql", "mysql")
+    return cast("PostgresEngine | MySQLEngine", engine)
 
 
 class _AtOnce(Follower):
@@ -151,4 +239,17 @@ _EMPTY = f"""
 """Takes a tenth of the time of TRUNCATE, as long as there is not much to delete."""
 
 
-ENGINES: dict[str, Callable[[Path], Stores]] = {"sqlite": SqliteStores, "postgresql": PostgresStores}
+_MYSQL_TABLES = (
+    *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events", "messages", "sessions"),
+    *("word_places", "message_words", "known_words", "message_times", "stale_index", "deleted_messages"),
+)
+_MYSQL_MARKS = """
+    DELETE FROM state_meta WHERE `key` NOT IN ('min_reader', 'min_writer', 'index_epoch');
+    UPDATE state_meta SET value = 0 WHERE `key` = 'index_epoch'"""
+
+
+ENGINES: dict[str, Callable[[Path], Stores]] = {
+    "sqlite": SqliteStores,
+    "postgresql": PostgresStores,
+    "mysql": MySQLStores,
+}

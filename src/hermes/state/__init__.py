@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 _HOMES = {
+    "AsyncSessionDB": "hermes.state.asynchronous",
     "SessionDBProvider": "hermes.state.provider",
     "open_session_db": "hermes.state.provider",
     "SQLiteSessionDBProvider": "hermes.state.sqlite.provider",
     "PostgreSQLSessionDBProvider": "hermes.state.postgres.provider",
+    "MySQLSessionDBProvider": "hermes.state.mysql.provider",
 }
 
-__all__ = ["PostgreSQLSessionDBProvider", "SQLiteSessionDBProvider", "SessionDBProvider", "open_session_db"]
+__all__ = [
+    "AsyncSessionDB",
+    "MySQLSessionDBProvider",
+    "PostgreSQLSessionDBProvider",
+    "SQLiteSessionDBProvider",
+    "SessionDBProvider",
+    "open_session_db",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,12 @@ class Dialect(Protocol):
     for_update: str
     """Ends a SELECT of rows that this transaction is going to change."""
 
+    can_follow: bool
+    """Whether a subquery finds its place in an index also where a row of the query around it tells it."""
+
+    number_beyond: str
+    """A query by which the messages after `:last` are numbered beyond it; empty where inserting that one does so."""
+
     def insert_or_ignore(self, table: str, columns: Columns) -> str:
         """An INSERT of one row that does nothing when a unique key is taken."""
         ...
@@ -77,6 +83,13 @@ class Transaction(Reading, Protocol):
 
     def send(self, sql: str, /, **values: Any) -> None:
         """Execute one statement whose outcome nobody needs to know; it may go out together with the next one."""
+        ...
+
+    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query that locks it, and then numbers for so many messages that are going to be added.
+
+        An engine that numbers messages only as they are inserted answers none.
+        """
         ...
 
     def insert(self, sql: str, /, **values: Any) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Any
 
 from hermes.query import analyze
 from hermes.query.match import Document, matches
-from hermes.query.parse import Query, parse
+from hermes.query.parse import Query
 from hermes.query.rank import Candidate, ranked
 from hermes.query.snippet import snippet
 from hermes.query.tree import Leaf, Node, Part, Words, has_choice, leaves, replaced, wanted
@@ -31,6 +32,8 @@ READ_WINDOW = 100
 FEW = 1_000
 """As many matches are sorted by time without further thought."""
 CONTEXT_CHARACTERS = 200
+SOME_HITS = 100
+"""Of how many hits the neighbours are looked up together."""
 LONG_TEXT = 65_536
 """Longer texts are not checked once more before they are given out; that would take longer than finding them."""
 
@@ -45,9 +48,8 @@ class Page:
     budget_s: float | None
 
 
-def find(engine: Engine, query: str, scope: Scope, page: Page) -> SearchResults:
+def find(engine: Engine, asked: Query, scope: Scope, page: Page) -> SearchResults:
     """The matches of a query as they are given out."""
-    asked = parse(query)
     if asked.tree is None or page.limit == 0 or scope.is_empty:
         return SearchResults(repairs=asked.repairs)
     unwell: list[int] = []
@@ -217,17 +219,9 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
     """Give every hit its neighbours in the session, shortened, in one query for all."""
     visible = "" if scope.include_inactive else "AND {0}.active = 1"
     around: dict[int, list[int]] = {}
-    for some in chunks([hit["id"] for hit in hits]):
-        listed, values = placeholders("id", some)
-        for message_id, before, after in tx.rows(
-            f"""SELECT m.id,
-                       (SELECT MAX(b.id) FROM messages b
-                        WHERE b.session_id = m.session_id AND b.id < m.id {visible.format("b")}),
-                       (SELECT MIN(a.id) FROM messages a
-                        WHERE a.session_id = m.session_id AND a.id > m.id {visible.format("a")})
-                FROM messages m WHERE m.id IN ({listed})""",
-            **values,
-        ):
+    for group in chunks(hits, SOME_HITS):
+        sql, values = (_followed if tx.dialect.can_follow else _named_one_by_one)(group, visible)
+        for message_id, before, after in tx.rows(sql, **values):
             around[message_id] = [each for each in (before, message_id, after) if each is not None]
     heads: dict[int, Row] = {}
     for some in chunks(list(dict.fromkeys(each for ids in around.values() for each in ids))):
@@ -244,3 +238,30 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
             }
     for hit in hits:
         hit["context"] = [dict(heads[each]) for each in around[hit["id"]]]
+
+
+def _followed(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
+    """A query for the neighbours of hits."""
+    listed, values = placeholders("id", [hit["id"] for hit in hits])
+    sql = f"""SELECT m.id,
+                     (SELECT MAX(b.id) FROM messages b
+                      WHERE b.session_id = m.session_id AND b.id < m.id {visible.format("b")}),
+                     (SELECT MIN(a.id) FROM messages a
+                      WHERE a.session_id = m.session_id AND a.id > m.id {visible.format("a")})
+              FROM messages m WHERE m.id IN ({listed})"""
+    return sql, values
+
+
+def _named_one_by_one(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
+    """The same, as a query in which every place is named."""
+    _, values = placeholders("id", [hit["id"] for hit in hits])
+    _, sessions = placeholders("session", [hit["session_id"] for hit in hits])
+    sql = " UNION ALL ".join(
+        f"""SELECT :id{i},
+                   (SELECT b.id FROM messages b WHERE b.session_id = :session{i} AND b.id < :id{i} {visible.format("b")}
+                    ORDER BY b.id DESC LIMIT 1),
+                   (SELECT a.id FROM messages a WHERE a.session_id = :session{i} AND a.id > :id{i} {visible.format("a")}
+                    ORDER BY a.id LIMIT 1)"""
+        for i in range(len(hits))
+    )
+    return sql, {**values, **sessions}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -226,15 +226,16 @@ class Messages(Operations):
 
 def add_messages(tx: Transaction, session_id: str, messages: list[Draft]) -> list[int]:
     """Insert messages and keep their session's counters, activity and preview in step."""
-    session = tx.row(
+    session, numbers = tx.hold(
         f"""SELECT message_count, last_active, chain_active, chain_root
             FROM sessions WHERE id = :id {tx.dialect.for_update}""",
+        len(messages),
         id=session_id,
     )
     if session is None:
         raise unknown_session(session_id)
     is_first = session[0] == 0 and not has_messages(tx, session_id)
-    ids, added = _insert_new(tx, session_id, messages)
+    ids, added = _insert_new(tx, session_id, messages, iter(numbers))
     if added:
         _note_added(tx, session_id, session, added, is_first=is_first)
         tx.added_message(max(ids))
@@ -274,7 +275,9 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
         tx.run("DELETE FROM session_tools WHERE session_id = :id AND calls <= 0", id=session_id)
 
 
-def _insert_new(tx: Transaction, session_id: str, messages: list[Draft]) -> tuple[list[int], list[Draft]]:
+def _insert_new(
+    tx: Transaction, session_id: str, messages: list[Draft], numbers: Iterator[int]
+) -> tuple[list[int], list[Draft]]:
     ids, added = [], []
     known = _made_up_uids(tx, session_id, messages)
     for message in messages:
@@ -282,11 +285,19 @@ def _insert_new(tx: Transaction, session_id: str, messages: list[Draft]) -> tupl
         may_be_there = message.is_repeatable or tx.is_repeat
         stored = (known.get(uid) or _find_given(tx, session_id, uid)) if may_be_there else None
         if stored is None:
-            stored = tx.insert(_insert_sql(tuple(message.values)), session_id=session_id, **message.values)
+            stored = _insert(tx, session_id, message.values, next(numbers, None))
             known[uid] = stored
             added.append(message)
         ids.append(stored)
     return ids, added
+
+
+def _insert(tx: Transaction, session_id: str, values: Row, number: int | None) -> int:
+    """Insert a message under a number that was given out for it, or under the next one, and answer the number."""
+    if number is None:
+        return tx.insert(_insert_sql(tuple(values)), session_id=session_id, **values)
+    tx.send(_insert_sql(("id", *values)), id=number, session_id=session_id, **values)
+    return number
 
 
 def _made_up_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> dict[str, int]:

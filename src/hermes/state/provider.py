@@ -144,6 +144,15 @@ def open_session_db(config: Config | None = None, *, read_only: bool = False) ->
                 hint="set it to an address such as postgresql://user:${DB_PASSWORD}@host/database",
             )
         return PostgreSQLSessionDBProvider(settings=settings, read_only=read_only)
+    if settings.provider == "mysql":
+        from hermes.state.mysql.provider import MySQLSessionDBProvider
+
+        if settings.dsn is None:
+            raise ConfigError(
+                "sessiondb.provider is mysql, but there is no sessiondb.dsn",
+                hint="set it to an address such as mysql://user:${DB_PASSWORD}@host/database",
+            )
+        return MySQLSessionDBProvider(settings=settings, read_only=read_only)
     return _open_registered(settings, read_only=read_only)
 
 
@@ -153,7 +162,7 @@ def _open_registered(settings: SessionDBConfig, *, read_only: bool) -> SessionDB
 
     registered = entry_points(group=ENTRY_POINTS)
     if settings.provider not in registered.names:
-        known = ", ".join(["sqlite", "postgresql", *sorted(registered.names)])
+        known = ", ".join(["sqlite", "postgresql", "mysql", *sorted(registered.names)])
         # Somebody may have written a DSN there, with a password in it.
         named = f" {settings.provider}" if settings.provider.isidentifier() else ""
         raise ConfigError(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.state.operations import Operations
 from hermes.state.results import SearchResults
 from hermes.state.rows import count, flag, optional_number, optional_text
+
+if TYPE_CHECKING:
+    from hermes.query.parse import Query
+    from hermes.state.finding import Page
+    from hermes.state.scope import Scope
 
 
 class Search(Operations):
@@ -36,7 +41,8 @@ class Search(Operations):
         `sort` is relevance, `newest` or `oldest`. After `budget_s` seconds the search stops and says so.
         """
         # What a query is, only those who search need to load.
-        from hermes.state.finding import Page, find
+        from hermes.query.parse import parse
+        from hermes.state.finding import Page
         from hermes.state.scope import Scope, moment, names
 
         scope = Scope(
@@ -56,7 +62,12 @@ class Search(Operations):
             order=_order(sort),
             budget_s=optional_number(budget_s, "budget_s"),
         )
-        return find(self._engine, optional_text(query, "query") or "", scope, page)
+        return self._find(parse(optional_text(query, "query") or ""), scope, page)
+
+    def _find(self, asked: Query, scope: Scope, page: Page) -> SearchResults:
+        from hermes.state.finding import find
+
+        return find(self._engine, asked, scope, page)
 
     @staticmethod
     def _sanitize_fts5_query(query: str) -> str:

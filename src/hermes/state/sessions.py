@@ -144,7 +144,7 @@ def new_session(session_id: str, source: str, started_at: float, **fields: Any) 
     for name in ("model", "system_prompt", "cwd"):
         optional_text(fields.get(name), name)
     for name in ("user_id", "owner"):
-        optional_identifier(fields.get(name) or None, name)
+        optional_identifier(optional_text(fields.get(name), name) or None, name)
     kind = parse_kind(fields.get("child_kind"))
     config = _config_text(fields.get("model_config"))
     return {

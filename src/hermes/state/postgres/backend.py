@@ -44,6 +44,8 @@ class PostgresBackend:
         with self._translated(), self.lender.first() as connection:
             self.server = server.learn(connection, settings, self.where)
             self.status = schema.ensure(connection, settings.schema, self.where, read_only=read_only)
+            if settings.postgresql.stemming is not None and not read_only:
+                schema.add_stems(connection, settings.schema)
         self._may_prepare = not self.server.is_behind_pooler
 
     @property

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 READ_TIMEOUT_S = 30.0
 """How long a read waits for a connection."""
 CLOSE_BATCHES = 16
-MANY, PAUSE_S = 1_000, 0.05
-"""The index follows when no message has come for a while, or when so many wait that searches would be slowed down."""
+MANY, PAUSE_S = 4_096, 0.05
+"""The index follows when no message has come for a while, when so many wait, or when a search had to read too many."""
 
 
 class PostgresEngine(ServerEngine[PostgresSession]):
@@ -44,6 +44,8 @@ class PostgresEngine(ServerEngine[PostgresSession]):
         self._newest = self._indexed_upto = 0
         """The newest message of this process, and up to where the index was when this process last looked."""
         self._damaged_epoch: int | None = None
+        self._is_searched = False
+        """Whether somebody looks for messages while they come, and would have to read those that wait."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -75,6 +77,7 @@ class PostgresEngine(ServerEngine[PostgresSession]):
         """Have an index that was found damaged rebuilt in the background, unless that has been done since."""
         if not self.read_only:
             self._damaged_epoch = None if epoch == CATCH_UP else epoch
+            self._is_searched = True
             self._follower.wake()
 
     def catch_up(self) -> None:
@@ -113,9 +116,10 @@ class PostgresEngine(ServerEngine[PostgresSession]):
     def _follow_in_a_pause(self) -> bool:
         """Let a burst of messages pass, so that it is not slowed down; but not for long."""
         seen = 0
-        while seen < self._newest < self._indexed_upto + MANY:
+        while seen < self._newest < self._indexed_upto + MANY and not self._is_searched:
             seen = self._newest
             time.sleep(PAUSE_S)
+        self._is_searched = False
         return self._follow()
 
     def _follow(self) -> bool:

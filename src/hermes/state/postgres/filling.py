@@ -36,10 +36,12 @@ _LOCK = """SELECT pg_try_advisory_xact_lock(
 _MESSAGE = """SELECT m.id, m.timestamp, m.uid, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name,
                      m.tool_calls
               FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
-_WRITERS = """SELECT virtualtransaction FROM pg_locks
-              WHERE locktype = 'relation' AND relation = CAST('messages' AS regclass) AND mode = 'RowExclusiveLock'
+# Whoever is going to add messages has locked a session before an id was given out.
+_WRITERS = """SELECT DISTINCT virtualtransaction FROM pg_locks
+              WHERE locktype = 'relation' AND pid <> pg_backend_pid()
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                AND pid <> pg_backend_pid()"""
+                AND (relation = CAST('messages' AS regclass) AND mode = 'RowExclusiveLock'
+                     OR relation = CAST('sessions' AS regclass) AND mode = 'RowShareLock')"""
 _TIDY = """SELECT gin_clean_pending_list(CAST(oid AS regclass)) FROM pg_class
            WHERE oid = CAST('idx_message_words' AS regclass) AND pg_has_role(relowner, 'USAGE')"""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -25,6 +26,9 @@ CLOSE_S = 10.0
 SHORTEST_WAIT_S = 0.05
 RECONNECT_S = 1.0
 """How long a pool tries to connect, and how long it is waited for, before it is asked to begin anew."""
+
+# What it has to say is told by our errors, or by nobody if all ends well; whoever keeps a log still gets it.
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 _inherited: list[Pool] = []
 """Pools of the process that this one was forked from: not even letting go of them is safe here."""

@@ -12,7 +12,11 @@ from hermes.state.provider import SessionDBProvider
 if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
+    from hermes.query.parse import Query
+    from hermes.state.finding import Page
     from hermes.state.postgres.engine import PostgresEngine
+    from hermes.state.results import SearchResults
+    from hermes.state.scope import Scope
 
 SETTINGS = SessionDBConfig(provider="postgresql")
 
@@ -37,6 +41,13 @@ class PostgreSQLSessionDBProvider(SessionDBProvider):
         self._read_only = read_only
         if dsn is not None or pool is not None or settings.dsn is not None:
             self.initialize(dsn, pool)
+
+    def _find(self, asked: Query, scope: Scope, page: Page) -> SearchResults:
+        if self._settings.postgresql.stemming is None:
+            return super()._find(asked, scope, page)
+        from hermes.state.postgres.stemming import find_forms
+
+        return find_forms(self._engine, asked, scope, page)
 
     def _open(self, dsn: str | None, pool: Any) -> PostgresEngine:
         try:

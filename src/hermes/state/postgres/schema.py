@@ -27,7 +27,7 @@ ADDITIONS = {"0001_store": "schema.sql"}
 LEDGER = {"0001_store": "52b9ab48"}
 """The checksum of each addition."""
 
-TRIGRAMS = "idx_known_words_parts"
+TRIGRAMS, STEMS = "idx_known_words_parts", "idx_known_words_stems"
 LOCK_TIMEOUT_S = 120
 _LOCK = 0x4845524D4553
 """One at a time makes tables in a database: two would run into each other even in different schemas."""
@@ -94,9 +94,7 @@ def ensure(connection: Connection, schema: str | None, where: str, *, read_only:
     status = inspect(connection, schema)
     status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
     if read_only and status.standing is Standing.FRESH:
-        raise StoreUnavailable(
-            f"there is no session store in {where} yet", hint="it is made when it is first opened for writing"
-        )
+        raise StoreUnavailable(f"there is no session store in {where} yet", hint="make it with: hermes sessiondb init")
     if read_only or status.standing not in (Standing.FRESH, Standing.BEHIND):
         return status
     return bring_up(connection, schema)
@@ -105,8 +103,7 @@ def ensure(connection: Connection, schema: str | None, where: str, *, read_only:
 def bring_up(connection: Connection, schema: str | None) -> Status:
     """Make what is missing in one transaction, one process at a time; a crash in the middle changes nothing."""
     with connection.transaction():
-        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'".encode())
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        _lock(connection)
         if schema is not None:
             # To ask for a schema that is there would need the right to make one.
             if not _rows(connection, "SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]):
@@ -119,6 +116,29 @@ def bring_up(connection: Connection, schema: str | None) -> Status:
             _record(connection, name)
         _add_trigrams(connection)
         return inspect(connection, schema)
+
+
+def add_stems(connection: Connection, schema: str | None) -> None:
+    """Index words by their English stems, one process at a time; who may not make an index looks at all words."""
+    within = sql.SQL("") if schema is None else sql.SQL("{}.").format(sql.Identifier(schema))
+    named = sql.SQL("{}{}").format(within, sql.Identifier(STEMS)).as_string(connection)
+    if _rows(connection, "SELECT 1 WHERE to_regclass(%s) IS NOT NULL", [named]):
+        return
+    try:
+        with connection.transaction():
+            _lock(connection)
+            connection.execute(
+                sql.SQL("CREATE INDEX IF NOT EXISTS {} ON {}known_words (({}))").format(
+                    sql.Identifier(STEMS), within, sql.SQL("(ts_lexize('english_stem', word))[1]")
+                )
+            )
+    except _UNAVAILABLE as exc:
+        inform(__name__, "forms of words are looked for without an index, because it cannot be made: %s", exc)
+
+
+def _lock(connection: Connection) -> None:
+    connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S}s'".encode())
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
 
 
 def _record(connection: Connection, name: str) -> None:

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 MANY = 200
 """How many statements go out together where there are many."""
+MUCH = 1 << 20
+"""With so many bytes they go out before they are that many."""
 
 _COMMIT, _ROLL_BACK = Request(text_of("COMMIT")), Request(text_of("ROLLBACK"))
 _BEGIN = Request(text_of("BEGIN ISOLATION LEVEL READ COMMITTED"))
 _BEGIN_READING = Request(text_of("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
 _NUMBER = Request(text_of("SELECT CAST(pg_current_xact_id_if_assigned() AS text)"))
+# What stands outside of the brackets is worked out when the row is locked.
+_HELD = "SELECT CAST(pg_current_xact_id() AS text), nextval('messages_id_seq'), held.* FROM ({}) AS held"
+_SEVERAL = "LEFT JOIN generate_series(1, CAST(:count AS bigint)) AS number ON true"
 _MARK, _BACK_TO_MARK = Request(text_of("SAVEPOINT probe")), Request(text_of("ROLLBACK TO SAVEPOINT probe"))
 # The server takes large estimates for a reason to compile a query, which takes longer than any of ours.
 _LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
@@ -33,6 +38,9 @@ class PostgresDialect(OnConflict):
     # Keys never change, so those who only refer to a row need not wait for those who change it.
     for_update = "FOR NO KEY UPDATE"
     given_uid = "AND uid NOT LIKE '~%'"
+    can_follow = True
+    number_beyond = """SELECT setval('messages_id_seq', :last)
+                       WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
@@ -55,6 +63,7 @@ class PostgresSession:
         """What every transaction begins with."""
         self._waiting: list[Request] = []
         """What goes out together with the next statement."""
+        self._waiting_bytes = 0
         self._is_begun = False
         self._token: str | None = None
         self._timeout_s: float | None = None
@@ -63,6 +72,7 @@ class PostgresSession:
         """Start a transaction, together with its first statement."""
         self._is_begun = False
         self._waiting = [_BEGIN_READING if read_only else _BEGIN, *self._opening]
+        self._waiting_bytes = 0
         self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
 
     def commit(self) -> None:
@@ -72,6 +82,8 @@ class PostgresSession:
         try:
             result = self._send([_COMMIT])[-1]
         except (Lost, Overdue) as exc:
+            if self.wire.is_sound and self.wire.has_failed:
+                raise  # a statement before it was called off
             self.wire.is_sound = False
             raise Unsettled(self._token, str(exc)) from None
         if result.command_status != b"COMMIT":
@@ -119,11 +131,25 @@ class PostgresSession:
         return self._change(sql, values).command_tuples or 0
 
     def send(self, sql: str, /, **values: Any) -> None:
-        """Execute one statement together with the next one, or with the commit."""
+        """Execute one statement together with the next ones, or with the commit."""
         if self._token is None:
             self.run(sql, **values)
-        else:
-            self._waiting.append(request(sql, values))
+            return
+        waiting = request(sql, values)
+        self._waiting.append(waiting)
+        self._waiting_bytes += sum([len(each) for each in waiting.parameters if each])
+        if len(self._waiting) >= MANY or self._waiting_bytes >= MUCH:
+            self._send([])
+
+    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query that locks it, and numbers for messages: only now is it sure whose turn it is."""
+        held = _HELD.format(sql)
+        rows = self.rows(held, **values) if count == 1 else self.rows(f"{held} {_SEVERAL}", count=count, **values)
+        if not rows:
+            return None, ()
+        if self._token is None:
+            self._token = self._token_of(rows[0][0])
+        return rows[0][2:], [row[1] for row in rows[:count]]
 
     def insert(self, sql: str, /, **values: Any) -> int:
         """Execute one INSERT and answer the integer key of the new row."""
@@ -160,5 +186,5 @@ class PostgresSession:
 
     def _send(self, requests: list[Request]) -> list[PGresult]:
         self._is_begun = True
-        together, self._waiting = [*self._waiting, *requests], []
+        together, self._waiting, self._waiting_bytes = [*self._waiting, *requests], [], 0
         return self.wire.ask(together, self._timeout_s)

@@ -40,7 +40,7 @@ CANCEL_S = 5.0
 
 _END = int(pq.ExecStatus.PIPELINE_SYNC)
 _FAILED, _SKIPPED = int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_ABORTED)
-_IDLE = int(pq.TransactionStatus.IDLE)
+_IDLE, _IN_ERROR = int(pq.TransactionStatus.IDLE), int(pq.TransactionStatus.INERROR)
 _MARK = MARK.encode()
 
 
@@ -168,6 +168,11 @@ class Wire:
     def is_in_transaction(self) -> bool:
         """Whether a transaction is open, perhaps a failed one."""
         return self._pgconn.transaction_status != _IDLE
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a transaction is open in which a statement failed, so that it can only be undone."""
+        return self._pgconn.transaction_status == _IN_ERROR
 
     def enter(self) -> None:
         """Have the connection for statements of ours alone."""

@@ -24,6 +24,8 @@ class SqliteDialect(OnConflict):
 
     for_update = ""
     given_uid = "AND uid NOT GLOB '~*'"
+    can_follow = True
+    number_beyond = ""
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
@@ -86,6 +88,10 @@ class View:
     def send(self, sql: str, /, **values: Any) -> None:
         """Execute one statement whose outcome nobody needs to know."""
         self._execute(sql, bind(values)).fetchall()
+
+    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query; a file has one writer, and numbers rows as they are inserted."""
+        return self.row(sql, **values), ()
 
     def insert(self, sql: str, /, **values: Any) -> int:
         """Execute one INSERT and answer the integer key of the new row."""

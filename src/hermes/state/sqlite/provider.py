@@ -76,5 +76,5 @@ def _checked_path(db_path: str | os.PathLike[str] | None) -> Path:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"{ascii(str(path))} is not UTF-8, as SQLite wants it", hint="rename it") from None
+        raise InvalidValue(f"{str(path)!a} is not UTF-8, as SQLite wants it", hint="rename it") from None
     return path

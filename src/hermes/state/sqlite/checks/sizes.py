@@ -9,7 +9,7 @@ from hermes.phrases import sized
 from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
 from hermes.state.sqlite.checks import use
-from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
+from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject, Watch
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, beside, bytes_of
 from hermes.state.sqlite.place import free_bytes
@@ -29,16 +29,25 @@ PARTS = ("messages", "words", "trigrams", "indexes", "other", "free")
 
 def database(subject: Subject, view: View) -> Outcome:
     """How large the file is, and what of."""
-    page_bytes, pages, free = _pages(view)
+    page_bytes, pages, _ = _pages(view)
     whole = page_bytes * pages
+    parts = parts_of(view, subject.watch, MEASURING_S)
+    if parts is None:
+        return note(f"{sized(whole)}; what takes how much of it was not measured", LOOK_DEEPER, bytes=whole, parts=None)
+    return ok(sized(whole), bytes=whole, parts=parts)
+
+
+def parts_of(view: View, watch: Watch, budget_s: float) -> dict[str, int] | None:
+    """How many bytes of the file each of `PARTS` takes; None if there was not the time to look at every page."""
+    page_bytes, _, free = _pages(view)
     parts = dict.fromkeys(PARTS, 0) | {"free": page_bytes * free}
     try:
-        with subject.watch.limit(view, MEASURING_S):
+        with watch.limit(view, budget_s):
             for name, size in view.rows("SELECT name, SUM(pgsize) FROM dbstat GROUP BY name"):
                 parts[_part(name)] += size
     except OutOfTime:
-        return note(f"{sized(whole)}; what takes how much of it was not measured", LOOK_DEEPER, bytes=whole, parts=None)
-    return ok(sized(whole), bytes=whole, parts=parts)
+        return None
+    return parts
 
 
 def free_pages(_: Subject, view: View) -> Outcome:

@@ -1,0 +1,86 @@
+"""The errors of MySQL and MariaDB as ours: told apart by number, never by their English text."""
+
+from __future__ import annotations
+
+from hermes import errors
+from hermes.state.server.faults import Fault, Lost, Refused, Verdict
+
+OUT_OF_TIME = ("1969", "3024")
+"""A query was called off because it took too long: MariaDB, MySQL."""
+DAMAGED = ("126", "127", "145", "1034", "1194", "1195", "1712", "1877")
+"""A table or an index that contradicts itself."""
+MISSING = ("1054", "1146", "1932")
+"""A table or a column that is not there."""
+GONE = ("1053", "1079", "1927", "3169", "4031")
+"""The server ends a connection and says so."""
+TOO_LONG = "1406"
+PACKET = "1153"
+NO_TRIGGERS = "1419"
+
+_SOON = ("1020", "1205", "1213", "3572")
+_LOOK_AGAIN = ("1062", "1451", "1452", "1761")
+_FULL = ("3", "28", "1021", "1114")
+_DENIED = ("1142", "1143", "1227", "1290", "1370", "1410", "1792", "1836", NO_TRIGGERS)
+_UNREACHABLE = ("1040", "1043", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698", *GONE)
+_INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
+
+_BY_CODE: dict[str, type[errors.HermesError]] = {
+    **dict.fromkeys((*_SOON, *OUT_OF_TIME, "1317"), errors.StoreBusy),
+    **dict.fromkeys(_LOOK_AGAIN, errors.Conflict),
+    **dict.fromkeys(_FULL, errors.StoreFull),
+    **dict.fromkeys(_DENIED, errors.StoreReadOnly),
+    **dict.fromkeys(_UNREACHABLE, errors.StoreUnavailable),
+    **dict.fromkeys(_INVALID, errors.InvalidValue),
+    **dict.fromkeys(DAMAGED, errors.StoreCorrupt),
+}
+_SENTENCES: dict[type[errors.HermesError], str] = {
+    errors.StoreBusy: "others were in the way in {where} for too long",
+    errors.StoreFull: "there is no room left for {where}",
+    errors.StoreReadOnly: "{where} cannot be written",
+    errors.StoreCorrupt: "{where} is damaged",
+    errors.StoreUnavailable: "{where} cannot be reached",
+    errors.InvalidValue: "a value cannot be stored",
+    errors.Conflict: "the change contradicts what is stored",
+}
+_HINTS: dict[str, str] = {
+    "1040": "lower sessiondb.pool_max_size, or raise max_connections of the server",
+    "1203": "lower sessiondb.pool_max_size, or let this user have more connections",
+    "1044": "let an administrator grant this user the rights to the database",
+    "1045": "check the user and the password in sessiondb.dsn",
+    "1698": "check the user and the password in sessiondb.dsn",
+    "1049": "create the database, or name another one in sessiondb.dsn",
+    "1290": "this server is only read; name the one that can be written in sessiondb.dsn",
+    "1836": "this server is only read; name the one that can be written in sessiondb.dsn",
+    NO_TRIGGERS: "set log_bin_trust_function_creators to 1 on the server, or let an administrator make the tables",
+    TOO_LONG: "names of sessions, sources, owners and titles have at most 700 characters here",
+    PACKET: "make it shorter, or raise max_allowed_packet of the server",
+    **dict.fromkeys(_FULL, "nothing was written; free some space on the server's disk and try again"),
+    **dict.fromkeys(DAMAGED, "look into the server's log, and restore a backup"),
+    **dict.fromkeys(MISSING, "the tables are not as they should be; has somebody changed them?"),
+}
+
+
+def verdict(fault: Fault) -> Verdict:
+    """Whether work that failed like this may be done again."""
+    if isinstance(fault, Lost):
+        return Verdict.ELSEWHERE
+    if not isinstance(fault, Refused):
+        return Verdict.NEVER
+    if fault.code in _SOON:
+        return Verdict.SOON
+    if fault.code in _LOOK_AGAIN:
+        return Verdict.LOOK_AGAIN
+    return Verdict.NEVER
+
+
+def translate(fault: Fault, where: str) -> errors.HermesError:
+    """The error of our tree that says what a failure means for the caller."""
+    if not isinstance(fault, Refused):
+        return errors.StoreUnavailable(
+            f"the connection to {where} broke: {fault}", hint="check that the server is up, and try again"
+        )
+    hint = _HINTS.get(fault.code)
+    kind = _BY_CODE.get(fault.code)
+    if kind is None:
+        return errors.StoreError(f"the server failed in {where}: {fault} ({fault.code})", hint=hint)
+    return kind(f"{_SENTENCES[kind].format(where=where)}: {fault}", hint=hint)

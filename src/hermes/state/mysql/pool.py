@@ -1,0 +1,219 @@
+"""The connections of a process to one database: as many as are needed at once, up to a limit."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+
+import pymysql  # type: ignore[import-untyped]
+
+from hermes.config import SessionDBConfig
+from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
+from hermes.state.mysql import faults
+from hermes.state.mysql.address import Address
+from hermes.state.mysql.server import SMALLEST_PACKET, Server
+from hermes.state.mysql.wire import FLAGS, Wire
+from hermes.state.server.faults import Fault, Lost, Refused
+
+IDLE_S = 1.0
+"""A connection that nobody used for so long is looked at before it is lent again."""
+SHORTEST_WAIT_S = 0.05
+SILENCE_S = 60.0
+"""How long the server may say nothing, at least, before it is given up."""
+SETTINGS = SessionDBConfig(provider="mysql")
+
+_inherited: list[Wire] = []
+"""Connections of the process that this one was forked from: not even letting go of them is safe here."""
+
+
+class Pool:
+    """Lends connections, each to one borrower at a time; several stores may share one."""
+
+    def __init__(self, dsn: str, settings: SessionDBConfig = SETTINGS) -> None:
+        self._address = Address.of(dsn, settings.schema)
+        self._settings = settings
+        self._server: Server | None = None
+        self._is_closed = False
+        self._idle: list[Wire] = []
+        self._start_over()
+
+    @property
+    def where(self) -> str:
+        """The database, as it may be shown."""
+        return self._address.shown
+
+    @property
+    def max_size(self) -> int:
+        """How many connections there may be at once."""
+        return self._settings.pool_max_size
+
+    @property
+    def server(self) -> Server:
+        """The server, as it introduced itself when a connection was last opened."""
+        if self._server is None:
+            self.give_back(self.take(self._settings.pool_timeout_s))
+        assert self._server is not None
+        return self._server
+
+    def take(self, timeout_s: float) -> Wire:
+        """A connection that nobody else uses."""
+        if self._process != os.getpid():
+            _inherited.extend(self._idle)
+            self._start_over()
+        wire = self._reserve(time.monotonic() + max(SHORTEST_WAIT_S, min(timeout_s, self._settings.pool_timeout_s)))
+        try:
+            while wire is not None and time.monotonic() - wire.used_at > IDLE_S and not wire.is_alive():
+                wire.close()
+                wire = self._next_idle()
+            return wire or self._connect(self._silence_s)
+        except BaseException:
+            self._release()
+            raise
+
+    def give_back(self, wire: Wire) -> None:
+        """Take a connection back; one that is not sound is closed."""
+        if self._process != os.getpid():
+            _inherited.append(wire)
+            return
+        is_kept = wire.is_sound and not wire.is_in_transaction and not self._is_closed
+        if is_kept:
+            wire.used_at = time.monotonic()
+        else:
+            wire.close()
+        self._release(wire if is_kept else None)
+
+    def connect(self) -> Wire:
+        """A connection beside the pool, for work of which nobody knows how long it takes; the caller closes it."""
+        return self._connect(None)
+
+    def stats(self) -> dict[str, int]:
+        """How many connections there are, and how many are free or waited for."""
+        with self._changed:
+            return {"connections": self._lent + len(self._idle), "free": len(self._idle), "waiting": self._waiting}
+
+    def close(self) -> None:
+        """Close every connection; those that are lent when they come back."""
+        self._is_closed = True
+        if self._process != os.getpid():
+            return
+        with self._changed:
+            idle, self._idle = self._idle, []
+            self._changed.notify_all()
+        for wire in idle:
+            wire.close()
+
+    def _start_over(self) -> None:
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._idle = []
+        self._lent = self._waiting = 0
+
+    @property
+    def _silence_s(self) -> float:
+        return max(SILENCE_S, 2 * self._settings.write_timeout_s)
+
+    def _reserve(self, deadline: float) -> Wire | None:
+        """Wait for a turn; answers a connection that is free, or None where one is to be opened."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                while not self._is_closed and self._lent >= self.max_size:
+                    if not self._changed.wait(deadline - time.monotonic()):
+                        raise self._lack()
+                if self._is_closed:
+                    raise StoreClosed
+                self._lent += 1
+                # The one that was used last: it is the least likely to have died.
+                return self._idle.pop() if self._idle else None
+            finally:
+                self._waiting -= 1
+
+    def _next_idle(self) -> Wire | None:
+        with self._changed:
+            return self._idle.pop() if self._idle else None
+
+    def _release(self, wire: Wire | None = None) -> None:
+        with self._changed:
+            self._lent -= 1
+            if wire is not None:
+                self._idle.append(wire)
+            self._changed.notify()
+
+    def _lack(self) -> HermesError:
+        return StoreBusy(
+            f"none of up to {self.max_size} connections to {self.where} was to be had in time",
+            hint="try again, or raise sessiondb.pool_max_size",
+        )
+
+    def _connect(self, silence_s: float | None) -> Wire:
+        address = self._address
+        try:
+            connection = pymysql.connect(
+                host=address.host,
+                port=address.port,
+                unix_socket=address.unix_socket,
+                user=address.user,
+                password=address.password,
+                database=address.database,
+                charset="utf8mb4",
+                autocommit=True,
+                client_flag=FLAGS,
+                connect_timeout=max(1, round(self._settings.connect_timeout_s)),
+                read_timeout=silence_s,
+                write_timeout=silence_s,
+                program_name="hermes",
+                defer_connect=True,
+                **self._secrecy(),
+            )
+            self._dial(connection)
+        except pymysql.Error as exc:
+            raise self._failure(exc) from None
+        except (OSError, ValueError) as exc:
+            raise StoreUnavailable(
+                f"{self.where} cannot be reached: {address.mask(str(exc))}", hint="check sessiondb.dsn"
+            ) from None
+        try:
+            return self._prepared(connection)
+        except BaseException:
+            connection._force_close()
+            raise
+
+    def _prepared(self, connection: pymysql.Connection) -> Wire:
+        server = self._server = Server.of(connection.get_server_info(), self.where)
+        wire = Wire(connection, server.opening(self._settings.write_timeout_s))
+        if wire.most_bytes < SMALLEST_PACKET - SMALLEST_PACKET // 16:
+            raise StoreUnavailable(
+                f"{self.where} takes packets of only {wire.most_bytes} bytes",
+                hint="raise max_allowed_packet of the server to 4 MB or more",
+            )
+        return wire
+
+    def _dial(self, connection: pymysql.Connection) -> None:
+        if not self._address.unix_socket:
+            connection.connect()
+            return
+        # The driver forgets to close a socket that leads nowhere.
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.settimeout(self._settings.connect_timeout_s)
+            line.connect(self._address.unix_socket)
+        except OSError as exc:
+            line.close()
+            raise Lost(str(exc)) from None
+        connection._secure = True
+        connection.connect(line)
+
+    def _secrecy(self) -> dict[str, str | bool]:
+        """How the connection is kept secret; on a socket of this machine nobody listens."""
+        options = self._address.options
+        return {"ssl_disabled": True} if self._address.unix_socket and not options else options
+
+    def _failure(self, exc: pymysql.Error) -> Exception:
+        """Why no connection could be opened."""
+        number = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
+        reason = self._address.mask(str(exc.args[1] if len(exc.args) > 1 else exc))
+        fault: Fault = Refused(str(number), reason)
+        is_down = number == 0 or 2_000 <= number < 3_000 or str(number) in faults.GONE
+        return Lost(reason) if is_down else faults.translate(fault, self.where)

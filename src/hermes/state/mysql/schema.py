@@ -1,0 +1,142 @@
+"""The tables of a store on MySQL or MariaDB: whose they are, and how they are made and brought to the present.
+
+These servers commit each change of a table by itself. So every statement can be repeated, and that an addition was made
+is noted last: what a crash left in the middle, the next start completes.
+"""
+
+from __future__ import annotations
+
+import time
+from binascii import crc32
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hermes.errors import StoreBusy, StoreUnavailable
+from hermes.state.mysql.wire import Wire, text_of
+from hermes.state.server.ledger import FORMAT, Ledger, Standing
+
+SCHEMA_VERSION = 11
+ADDITIONS = {"0001_store": "schema.sql"}
+"""The files that make a store, in their order. A file that was ever part of a release is never changed again."""
+LEDGER = {"0001_store": "26acc168"}
+"""The checksum of each addition."""
+LOCK_TIMEOUT_S = 120
+COLLATION = "$collation"
+"""Stands in the files for what the server calls the order of characters."""
+
+_LOCK = "CONCAT('hermes ', SHA1(DATABASE()))"
+"""One at a time makes tables in a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is of a store."""
+
+    standing: Standing
+    ledger: Ledger
+    version: int
+
+    @property
+    def pending(self) -> list[str]:
+        """The additions that are missing."""
+        return self.ledger.pending(LEDGER)
+
+
+@cache
+def script(name: str) -> str:
+    """The statements of an addition."""
+    return Path(__file__).with_name(ADDITIONS[name]).read_text(encoding="utf-8")
+
+
+def statements(name: str, collation: str) -> Iterator[str]:
+    """The statements of an addition one by one; between two of them is an empty line."""
+    for each in script(name).replace(COLLATION, collation).split(";\n\n"):
+        if (said := each.strip().removesuffix(";")) and not all(line.startswith("--") for line in said.splitlines()):
+            yield said
+
+
+def checksum(script: str) -> str:
+    """A checksum of an addition; not to keep a secret but to notice a change."""
+    return f"{crc32(script.encode()):08x}"
+
+
+def inspect(wire: Wire) -> Status:
+    """Look at a store without changing anything."""
+    there = wire.run(
+        """SELECT table_name FROM information_schema.tables
+           WHERE table_schema = DATABASE() AND table_name IN ('hermes_ledger', 'state_meta', 'schema_version')"""
+    ).rows
+    if not any(row[0] == "hermes_ledger" for row in there):
+        return Status(Standing.FRESH, Ledger(None), 0)
+    if len(there) < 3:
+        # Somebody is making it, or has died of it.
+        return Status(Standing.BEHIND, Ledger({}), 0)
+    applied: dict[str, str] = {}
+    noted: dict[str, str] = {}
+    for kind, name, value in wire.run(
+        """SELECT 'ledger', name, checksum FROM hermes_ledger
+           UNION ALL SELECT 'note', "key", value FROM state_meta WHERE "key" IN ('min_reader', 'min_writer')
+           UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS CHAR) FROM schema_version"""
+    ).rows:
+        (applied if kind == "ledger" else noted)[name] = value
+    ledger = Ledger(applied, int(noted.get("min_reader") or 0), int(noted.get("min_writer") or 0))
+    return Status(ledger.standing(LEDGER), ledger, int(noted.get("version") or 0))
+
+
+def ensure(wire: Wire, collation: str, where: str, *, read_only: bool) -> Status:
+    """Make or complete the tables, unless they are as they should be or must not be touched."""
+    status = inspect(wire)
+    status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
+    if read_only and not status.ledger.applied:
+        raise StoreUnavailable(
+            f"there is no session store in {where} yet", hint="it is made when it is first opened for writing"
+        )
+    if read_only or status.standing not in (Standing.FRESH, Standing.BEHIND):
+        return status
+    return bring_up(wire, collation, where)
+
+
+def bring_up(wire: Wire, collation: str, where: str) -> Status:
+    """Make what is missing, one process at a time."""
+    with _alone(wire, where):
+        # Whoever had the lock before may have done it already.
+        ledger = inspect(wire).ledger
+        for name in ledger.pending(LEDGER) if ledger.standing(LEDGER) is not Standing.NEWER else ():
+            for statement in statements(name, collation):
+                wire.run(statement)
+            _record(wire, name)
+        return inspect(wire)
+
+
+@contextmanager
+def _alone(wire: Wire, where: str) -> Iterator[None]:
+    """Keep others from making tables meanwhile."""
+    if wire.run(f"SELECT GET_LOCK({_LOCK}, {LOCK_TIMEOUT_S})").rows[0][0] != 1:
+        raise StoreBusy(f"another process has been making the tables in {where} for {LOCK_TIMEOUT_S} s")
+    try:
+        yield
+    finally:
+        if wire.is_sound:
+            wire.run(f"SELECT RELEASE_LOCK({_LOCK})")
+
+
+def notes() -> list[str]:
+    """The statements that note in a store what it is."""
+    keys = {"indexed_upto": 0, "index_epoch": 0, "words_epoch": 0, "min_reader": FORMAT, "min_writer": FORMAT}
+    return [
+        "DELETE FROM schema_version",
+        f"INSERT INTO schema_version (version) VALUES ({SCHEMA_VERSION})",
+        *(f"INSERT IGNORE INTO state_meta (`key`, value) VALUES ('{key}', '{value}')" for key, value in keys.items()),
+    ]
+
+
+def _record(wire: Wire, name: str) -> None:
+    """Note in the store what it has now."""
+    added = text_of(
+        "INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :at)",
+        {"name": name, "checksum": LEDGER[name], "at": time.time()},
+    )
+    wire.ask(["START TRANSACTION", *notes(), added, "COMMIT"])

@@ -1,0 +1,170 @@
+"""A connection while one thread has it: the statements of one transaction, and the phrases of MySQL and MariaDB."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.mysql.entry import Blob
+from hermes.state.mysql.server import Server
+from hermes.state.mysql.wire import Answer, Wire, literal, text_of
+from hermes.state.operations import chunks
+from hermes.state.rows import encode_text
+from hermes.state.server.faults import Fault, Lost, Unsettled
+
+MANY = 100
+"""How many statements go out together where there are many."""
+
+MANY_ROWS = 500
+"""How many rows one statement inserts."""
+
+_BEGIN = ("START TRANSACTION",)
+_BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
+_LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
+"""The character behind which none comes."""
+
+
+class MySQLDialect:
+    """The phrases of MySQL and MariaDB."""
+
+    for_update = "FOR UPDATE"
+    can_follow = False
+    number_beyond = ""
+    # Uids that callers gave have an index by their hash: together with the session's id they may be too long for one.
+    given_uid = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"
+
+    def insert_or_ignore(self, table: str, columns: Columns) -> str:
+        """An INSERT of one row that does nothing when a unique key is taken."""
+        # IGNORE would also let values be cut.
+        return f"{_insert(table, columns)} ON DUPLICATE KEY UPDATE {columns[0]} = {table}.{columns[0]}"
+
+    def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
+        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        changes = [f'"{column}" = VALUES("{column}")' for column in columns]
+        changes += [f'"{column}" = {table}."{column}" + VALUES("{column}")' for column in add]
+        return f"{_insert(table, [*key, *columns, *add])} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive prefix condition that walks the column's index."""
+        return f"({column} >= :{parameter} AND {column} < CONCAT(:{parameter}, {_LAST}))"
+
+
+def _insert(table: str, columns: Columns) -> str:
+    named = ", ".join(f'"{column}"' for column in columns)
+    return f"INSERT INTO {table} ({named}) VALUES ({', '.join(f':{column}' for column in columns)})"
+
+
+DIALECT: Dialect = MySQLDialect()
+
+
+class MySQLSession:
+    """Runs the statements of one transaction after the other on a connection."""
+
+    dialect = DIALECT
+
+    def __init__(self, wire: Wire, server: Server) -> None:
+        self.wire = wire
+        self.newest_message = 0
+        self.is_repeat = False
+        self._server = server
+        self._waiting: list[str] = []
+        """What goes out together with the next statement."""
+        self._is_begun = False
+        self._has_changed = False
+
+    def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
+        """Start a transaction, together with its first statement; how long it waits is set for the connection."""
+        self._waiting = [*(_BEGIN_READING if read_only else _BEGIN)]
+        self._is_begun = self._has_changed = False
+        self.newest_message, self.is_repeat = 0, is_repeat
+
+    def commit(self) -> None:
+        """Keep what was done; if the connection breaks meanwhile, nobody can be asked whether it was."""
+        if not self._is_begun:
+            return
+        try:
+            self._send(["COMMIT"])
+        except Lost as exc:
+            raise Unsettled("" if self._has_changed else None, str(exc)) from None
+
+    def roll_back(self) -> None:
+        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        self._waiting = []
+        if self.wire.is_sound and self.wire.is_in_transaction:
+            with contextlib.suppress(Fault):
+                self.wire.run("ROLLBACK")
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        return self._ask(sql, values).rows
+
+    def row(self, sql: str, /, **values: Any) -> Values | None:
+        """The first row of a query."""
+        rows = self.rows(sql, **values)
+        return rows[0] if rows else None
+
+    def value(self, sql: str, /, **values: Any) -> Any:
+        """The first column of the first row, or None."""
+        rows = self.rows(sql, **values)
+        return rows[0][0] if rows else None
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        answer = self._ask(sql, values)
+        return answer.columns, answer.rows
+
+    def probe(self, timeout_s: float, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query that may fail, or be called off by the server, without harm to the transaction."""
+        return self._send([self._server.limited(text_of(sql, values).strip(), timeout_s)])[-1].rows
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        self._has_changed = True
+        return self._ask(sql, values).changed
+
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement together with the next ones, or with the commit."""
+        self._has_changed = True
+        self._waiting.append(text_of(sql, values))
+        if len(self._waiting) > MANY:
+            self._send([])
+
+    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query that locks it; messages are numbered as they are inserted."""
+        return self.row(sql, **values), ()
+
+    def insert(self, sql: str, /, **values: Any) -> int:
+        """Execute one INSERT and answer the integer key of the new row."""
+        self._has_changed = True
+        return self._ask(sql, values).key
+
+    def added_message(self, message_id: int, /) -> None:
+        """Hear of a new message, so that the search index can follow."""
+        self.newest_message = max(self.newest_message, message_id)
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        self._has_changed = True
+        for some in chunks(many, MANY):
+            self._send([text_of(sql, values) for values in some])
+
+    def insert_many(self, start: str, rows: Sequence[tuple[int | str | Blob, ...]], end: str = "") -> None:
+        """Insert many rows with few statements: what comes before VALUES and after, and the values."""
+        self._has_changed = True
+        for some in chunks(rows, MANY_ROWS):
+            listed = ", ".join(f"({', '.join(map(_stored, row))})" for row in some)
+            self._send([f"{start} VALUES {listed} {end}"])
+
+    def _ask(self, sql: str, values: dict[str, Any]) -> Answer:
+        return self._send([text_of(sql, values)])[-1]
+
+    def _send(self, statements: list[str]) -> list[Answer]:
+        self._is_begun = True
+        together, self._waiting = [*self._waiting, *statements], []
+        return self.wire.ask(together)
+
+
+def _stored(value: int | str | Blob) -> str:
+    return literal(encode_text(value) if isinstance(value, str) else value)

@@ -1,0 +1,180 @@
+"""Statements on their way to the server and back, several in one round trip where that is possible."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pymysql  # type: ignore[import-untyped]
+from pymysql.constants import CLIENT, FIELD_TYPE, SERVER_STATUS  # type: ignore[import-untyped]
+from pymysql.converters import conversions  # type: ignore[import-untyped]
+from pymysql.cursors import Cursor  # type: ignore[import-untyped]
+
+from hermes.state.binding import bind
+from hermes.state.engine import Columns, Values
+from hermes.state.mysql import faults
+from hermes.state.mysql.entry import Blob
+from hermes.state.server.faults import Fault, Lost, Refused
+from hermes.state.server.statements import Statement, parse
+
+FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
+"""An UPDATE answers how many rows it met, also where they were so already; several statements may go out together."""
+MOST_TOGETHER = 262_144
+"""Longer statements go out one by one."""
+PACKET_HEADER = 1_024
+"""What a statement needs in a packet beside its text."""
+CLIENT_ERRORS = range(2_000, 3_000)
+"""Numbers of errors that the driver found, not the server."""
+
+_parsed = lru_cache(maxsize=1_024)(parse)
+
+
+class Answer(NamedTuple):
+    """What the server said to a statement."""
+
+    rows: list[Values]
+    columns: Columns
+    changed: int
+    """How many rows were changed, or met by what would have changed them."""
+    key: int
+    """The integer key that was given to a new row."""
+
+
+def _number(text: str) -> int | float:
+    """Sums of whole numbers are whole numbers."""
+    return float(text) if "." in text else int(text)
+
+
+DECODERS = {**conversions, FIELD_TYPE.DECIMAL: _number, FIELD_TYPE.NEWDECIMAL: _number}
+
+
+def text_of(sql: str, values: Mapping[str, Any]) -> str:
+    """A statement with its values in their places; whoever sends it has had backslashes declared to be plain text."""
+    statement: Statement = _parsed(sql)
+    if not statement.names:
+        return statement.pieces[0]
+    bound = bind({name: values[name] for name in statement.names if type(values[name]) is not Blob})
+    parts = [statement.pieces[0]]
+    for name, before, after in zip(statement.names, statement.pieces[:-1], statement.pieces[1:], strict=True):
+        value = bound.get(name, values[name])
+        # The server takes text for 0 where it is compared with a number; a number in quotes is what its column is.
+        is_quoted = type(value) is int and before.rstrip().endswith(("=", "<", ">"))
+        parts += (f"'{value}'" if is_quoted else literal(value), after)
+    return "".join(parts)
+
+
+def literal(value: Any) -> str:
+    """A bound value as it stands in a statement."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, Blob):
+        return f"x'{value.hex()}'"
+    if isinstance(value, float):
+        # Without an exponent the server would take it for a decimal number.
+        said = repr(value)
+        return said if "e" in said else f"{said}e0"
+    return str(int(value))
+
+
+class Wire:
+    """One connection to the server, prepared for statements of ours."""
+
+    def __init__(self, connection: pymysql.Connection, opening: Sequence[str]) -> None:
+        self.connection = connection
+        self.is_sound = True
+        """Whether every statement that was sent has been answered."""
+        self.used_at = 0.0
+        """When it was last given back."""
+        self.most_bytes = 0
+        """How long a statement may be."""
+        self._may_join = bool(connection.client_flag & CLIENT.MULTI_STATEMENTS)
+        connection.decoders = {kind: each for kind, each in DECODERS.items() if isinstance(kind, int)}
+        for statement in opening:
+            self.run(statement)
+        if not connection.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:
+            raise Refused("1231", "the server does not take sql_mode as it is set")
+        self.most_bytes = int(self.run("SELECT @@max_allowed_packet").rows[0][0]) - PACKET_HEADER
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self.connection.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS)
+
+    def run(self, statement: str) -> Answer:
+        """Execute one statement."""
+        return self.ask([statement])[0]
+
+    def ask(self, statements: Sequence[str]) -> list[Answer]:
+        """Execute statements one after the other and answer each; if one fails, those after it are not executed."""
+        answers: list[Answer] = []
+        for some in self._parcels(statements):
+            answers += self._exchange(some)
+        return answers
+
+    def is_alive(self) -> bool:
+        """Whether the server still knows this connection."""
+        try:
+            self.connection.ping(reconnect=False)
+        except (pymysql.Error, OSError):
+            return False
+        return True
+
+    def close(self) -> None:
+        """Let go of the connection without a word: it may be in any state."""
+        self.is_sound = False
+        self.connection._force_close()
+
+    def _parcels(self, statements: Sequence[str]) -> list[list[str]]:
+        """The statements as they go out together."""
+        if not self._may_join or len(statements) == 1:
+            return [[each] for each in statements]
+        parcels: list[list[str]] = [[]]
+        size = 0
+        for each in statements:
+            size += len(each)
+            if size > MOST_TOGETHER and parcels[-1]:
+                parcels.append([])
+                size = len(each)
+            parcels[-1].append(each)
+        return parcels
+
+    def _exchange(self, statements: Sequence[str]) -> list[Answer]:
+        said = "; ".join(statements).encode()
+        if 0 < self.most_bytes < len(said):
+            raise Refused(
+                faults.PACKET, f"it is longer than max_allowed_packet of the server ({self.most_bytes} bytes)"
+            )
+        self.is_sound = False
+        try:
+            cursor = self.connection.cursor(Cursor)
+            cursor.execute(said)
+            answers = [_answer(cursor)]
+            while cursor.nextset():
+                answers.append(_answer(cursor))
+        except pymysql.Error as exc:
+            fault = _fault(exc)
+            self.is_sound = isinstance(fault, Refused)
+            raise fault from None
+        except (OSError, struct.error, IndexError) as exc:
+            # The driver does not translate everything that a line can do that breaks in the middle of an answer.
+            raise Lost(str(exc)) from None
+        self.is_sound = True
+        return answers
+
+
+def _answer(cursor: Cursor) -> Answer:
+    described = cursor.description
+    columns = [each[0] for each in described] if described else []
+    return Answer(list(cursor.fetchall()) if described else [], columns, cursor.rowcount, cursor.lastrowid or 0)
+
+
+def _fault(exc: pymysql.Error) -> Fault:
+    number = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
+    message = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
+    if number == 0 or number in CLIENT_ERRORS or str(number) in faults.GONE:
+        return Lost(message)
+    return Refused(str(number), message)

@@ -1,0 +1,190 @@
+"""Putting what was read into the target: each in the transaction that the caller is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+from hermes.state.bookings import COLUMNS as BOOKING
+from hermes.state.engine import Reading, Transaction, Values
+from hermes.state.operations import chunks, placeholders
+from hermes.state.rows import Row
+from hermes.state.sessions import tick
+from hermes.state.titles import free_title
+from hermes.state.transfer.cargo import Cargo, are_variants
+from hermes.state.transfer.form import MESSAGE, SESSION, Message
+
+_EMPTY_BY_DEFAULT = frozenset(MESSAGE) - {"id", "session_id", "role", "timestamp", "active", "observed"}
+_BELONGINGS = ("usage_events", "rewinds", "session_tools", "pending_links")
+
+
+def known_sessions(tx: Reading, session_ids: Iterable[str]) -> set[str]:
+    """Those of the sessions that are here."""
+    found: set[str] = set()
+    for some in chunks(list(dict.fromkeys(session_ids))):
+        listed, values = placeholders("id", some)
+        found.update(row[0] for row in tx.rows(f"SELECT id FROM sessions WHERE id IN ({listed})", **values))
+    return found
+
+
+def newest_message(tx: Reading) -> int:
+    """The highest id of a message here."""
+    return int(tx.value("SELECT MAX(id) FROM messages") or 0)
+
+
+def add_sessions(tx: Transaction, cargos: Sequence[Cargo]) -> None:
+    """Insert sessions that are not here, with all but their messages; parents come before their children."""
+    if not cargos:
+        return
+    here = known_sessions(tx, [each.row["parent_session_id"] for each in cargos if each.row["parent_session_id"]])
+    taken = _taken_titles(tx, cargos)
+    rows: list[Row] = []
+    for each in cargos:
+        row = dict(each.row)
+        if row["parent_session_id"] not in here:
+            row["parent_session_id"] = None
+        if row["title"] in taken:
+            tx.run_many(_insert("sessions", SESSION), rows)
+            rows = []
+            row["title"] = free_title(tx, row["title"])
+        if row["title"] is not None:
+            taken.add(row["title"])
+        here.add(each.id)
+        rows.append(row)
+    tx.run_many(_insert("sessions", SESSION), rows)
+    _add_belongings(tx, cargos, None)
+
+
+def change_session(tx: Transaction, cargo: Cargo, ids: Mapping[str, int]) -> None:
+    """Make a session that is here what it is in the origin, all but its messages; `ids` are theirs here, by uid."""
+    row = dict(cargo.row)
+    if row["parent_session_id"] and not known_sessions(tx, [row["parent_session_id"]]):
+        row["parent_session_id"] = None
+    row["title"] = _title_for(tx, cargo)
+    changes = ", ".join(f"{name} = :{name}" for name in SESSION if name != "id")
+    tx.run(f"UPDATE sessions SET {changes} WHERE id = :id", **row)
+    for table in _BELONGINGS:
+        tx.run(f"DELETE FROM {table} WHERE session_id = :id", id=cargo.id)
+    _add_belongings(tx, [cargo], ids)
+
+
+def add_messages(tx: Transaction, messages: Sequence[Message]) -> None:
+    """Insert messages under the ids that they have; those that come later are numbered beyond them."""
+    if not messages:
+        return
+    _insert_messages(tx, [each.values for each in messages])
+    if tx.dialect.number_beyond:
+        tx.value(tx.dialect.number_beyond, last=max(each.id for each in messages))
+
+
+def add_renumbered(tx: Transaction, session_id: str, messages: Sequence[Message]) -> dict[str, int]:
+    """Insert messages of a session under new ids, in their order, and answer those by uid."""
+    if not messages:
+        return {}
+    lock = f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}"
+    _, numbers = tx.hold(lock, len(messages), id=session_id)
+    if numbers:
+        _insert_messages(tx, [(number, *each.said) for each, number in zip(messages, numbers, strict=True)])
+        return {each.uid: number for each, number in zip(messages, numbers, strict=True)}
+    sql = _insert("messages", MESSAGE[1:])
+    return {each.uid: tx.insert(sql, **dict(zip(MESSAGE[1:], each.said, strict=True))) for each in messages}
+
+
+def remove_messages(tx: Transaction, session_id: str, message_ids: Sequence[int]) -> None:
+    """Delete messages of a session that are in the origin no more; its counters are left to the caller."""
+    # The counter first: rows that vanish from a session that still counts them are taken for another program's work.
+    tx.run("UPDATE sessions SET message_count = 0 WHERE id = :id", id=session_id)
+    for some in chunks(message_ids):
+        listed, values = placeholders("id", some)
+        tx.run(f"DELETE FROM messages WHERE id IN ({listed})", **values)
+
+
+def count_anew(tx: Transaction, cargo: Cargo) -> None:
+    """Count a session in which more was said here than in the origin."""
+    count, newest = tx.rows("SELECT SUM(active), MAX(timestamp) FROM messages WHERE session_id = :id", id=cargo.id)[0]
+    active = max(newest, cargo.row["chain_active"])
+    tx.run(
+        """UPDATE sessions SET message_count = :count, last_active = :newest, chain_active = :active,
+           active_tick = :tick WHERE id = :id""",
+        id=cargo.id,
+        count=int(count),
+        newest=newest,
+        active=active,
+        tick=tick(active),
+    )
+
+
+def _insert_messages(tx: Transaction, rows: Sequence[Values]) -> None:
+    """Insert rows in the order of `MESSAGE`; half of the columns are empty in nearly all, and need not be sent."""
+    columns, sent = [], []
+    for name, values in zip(MESSAGE, zip(*rows, strict=True), strict=True):
+        if name not in _EMPTY_BY_DEFAULT or any(value is not None for value in values):
+            columns.append(name)
+            sent.append(values)
+    tx.run_many(
+        _insert("messages", tuple(columns)),
+        [dict(zip(columns, row, strict=True)) for row in zip(*sent, strict=True)],
+    )
+
+
+def _add_belongings(tx: Transaction, cargos: Sequence[Cargo], ids: Mapping[str, int] | None) -> None:
+    """Insert what hangs on sessions; rewinds name their messages by the ids in `ids`, or by those in the origin."""
+    _add_many(
+        tx,
+        "usage_events",
+        ("session_id", *BOOKING),
+        [(cargo.id, *each) for cargo in cargos for each in cargo.usage],
+    )
+    _add_many(
+        tx,
+        "rewinds",
+        ("session_id", "action", "target_message_id", "message_count", "at"),
+        [
+            (cargo.id, each.action, each.target_in(ids), each.message_count, each.at)
+            for cargo in cargos
+            for each in cargo.rewinds
+        ],
+    )
+    _add_many(
+        tx,
+        "session_tools",
+        ("session_id", "tool_name", "calls"),
+        [(cargo.id, *each) for cargo in cargos for each in cargo.tools],
+    )
+    _add_many(
+        tx,
+        "pending_links",
+        ("session_id", "parent_session_id", "child_kind"),
+        [(cargo.id, *cargo.awaited) for cargo in cargos if cargo.awaited is not None],
+    )
+
+
+def _add_many(tx: Transaction, table: str, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
+    if rows:
+        tx.run_many(_insert(table, columns), [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _title_for(tx: Reading, cargo: Cargo) -> str | None:
+    """The title of a session that is here, or one with a number if somebody else has that."""
+    title: str | None = cargo.row["title"]
+    if title is None:
+        return None
+    others = "SELECT 1 FROM sessions WHERE title = :title AND id <> :id"
+    if tx.value(others, title=title, id=cargo.id) is None:
+        return title
+    mine: str | None = tx.value("SELECT title FROM sessions WHERE id = :id", id=cargo.id)
+    return mine if are_variants(mine, title) else free_title(tx, title)
+
+
+def _taken_titles(tx: Reading, cargos: Sequence[Cargo]) -> set[str]:
+    titles = [each.row["title"] for each in cargos if each.row["title"] is not None]
+    found: set[str] = set()
+    for some in chunks(titles):
+        listed, values = placeholders("title", some)
+        found.update(row[0] for row in tx.rows(f"SELECT title FROM sessions WHERE title IN ({listed})", **values))
+    return found
+
+
+@cache
+def _insert(table: str, columns: tuple[str, ...]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"

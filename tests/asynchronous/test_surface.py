@@ -1,0 +1,125 @@
+"""The asynchronous store keeps in step with the store."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hermes.state
+import hermes_state
+from hermes.errors import HermesError
+from hermes.state.asynchronous import AsyncSessionDB, Operation
+from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
+from tests.support.calls import READS, WRITES, Call, fill
+
+PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "read_only", "sanitize_title"}
+
+
+class Recorder:
+    """Stands for a store: notes which method is called with what."""
+
+    def __init__(self) -> None:
+        self.called: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def note(*args: Any, **kwargs: Any) -> Any:
+            self.called = (name, args, kwargs)
+            return {"ok": True}
+
+        return note
+
+
+def asked(call: Call, sample: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """What a call asks of a store."""
+    recorder = Recorder()
+    call(recorder, sample)  # type: ignore[arg-type]
+    return recorder.called
+
+
+def public(kind: type[object]) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def operations() -> dict[str, Operation[..., Any]]:
+    found = {name: inspect.getattr_static(AsyncSessionDB, name) for name in public(AsyncSessionDB)}
+    return {name: each for name, each in found.items() if isinstance(each, Operation)}
+
+
+def test_it_has_every_name_of_a_store() -> None:
+    assert public(AsyncSessionDB) - {"open"} == public(SessionDBProvider)
+
+
+def test_what_is_awaited_is_what_reaches_the_database() -> None:
+    assert {*operations(), *PLAIN, "close", "iter_export"} == public(SessionDBProvider)
+
+
+def test_writes_are_known_as_writes() -> None:
+    writes = {name for name, each in operations().items() if each.is_write}
+    assert writes == {*WRITES, "initialize"}
+
+
+@pytest.mark.parametrize("name", sorted(operations()))
+def test_an_operation_has_the_words_and_the_parameters_of_the_stores(name: str, tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as store:
+        mine, theirs = getattr(AsyncSessionDB(store), name), getattr(SessionDBProvider, name)
+        assert mine.__doc__ == theirs.__doc__
+        assert inspect.signature(mine) == inspect.signature(theirs)
+        assert asyncio.iscoroutinefunction(mine)
+
+
+def test_every_operation_answers_what_the_store_answers(tmp_path: Path) -> None:
+    sample_of: dict[str, Any] = {}
+    for name in ("plain", "awaited"):
+        with SessionDB(tmp_path / f"{name}.db") as store, SessionDB(tmp_path / f"{name}-other.db") as other:
+            sample_of[name] = fill(store, other, tmp_path / f"{name}-other.db")
+
+    async def answers() -> dict[str, Any]:
+        async with AsyncSessionDB(SessionDB(tmp_path / "awaited.db")) as db:
+            found = {}
+            for name, call in {**READS, **WRITES}.items():
+                if name in ("health", "iter_export"):
+                    continue
+                method, args, kwargs = asked(call, sample_of["awaited"])
+                operation: Callable[..., Coroutine[Any, Any, Any]] = getattr(db, method)
+                try:
+                    found[name] = shape(await operation(*args, **kwargs))
+                except HermesError as exc:
+                    found[name] = exc.code
+            return found
+
+    with SessionDB(tmp_path / "plain.db") as store:
+        expected = {
+            name: outcome(call, store, sample_of["plain"])
+            for name, call in {**READS, **WRITES}.items()
+            if name not in ("health", "iter_export")
+        }
+    assert asyncio.run(answers()) == expected
+
+
+def outcome(call: Call, store: SessionDB, sample: Any) -> Any:
+    try:
+        return shape(call(store, sample))
+    except HermesError as exc:
+        return exc.code
+
+
+def shape(value: Any) -> Any:
+    """What of an answer does not depend on the moment."""
+    if isinstance(value, dict):
+        return {name: shape(each) for name, each in value.items() if name not in VOLATILE}
+    if isinstance(value, list | tuple):
+        return [shape(each) for each in value]
+    return value if isinstance(value, str | int | type(None)) else type(value).__name__
+
+
+VOLATILE = {"active_tick", "uid", "timestamp", "at", "cursor", "session_id", "id"}
+
+
+def test_it_is_found_where_stores_are_found() -> None:
+    assert hermes.state.AsyncSessionDB is hermes_state.AsyncSessionDB is AsyncSessionDB

@@ -1,0 +1,282 @@
+"""The index follows the messages: nothing is missed, nothing that is gone is kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import cast
+
+import pymysql  # type: ignore[import-untyped]
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.query.tree import Words
+from hermes.state.engine import Found
+from hermes.state.mysql import entry as entries
+from hermes.state.mysql import filling
+from hermes.state.mysql.engine import MySQLEngine
+from hermes.state.mysql.filling import BATCH
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.scope import Scope
+from tests.mysql.conftest import plain, rows_of
+from tests.support.conversations import at_once, ids, say, start
+from tests.support.waiting import LIMIT_S, wait_until
+
+INDEX = ("word_places", "message_words", "stale_index", "deleted_messages")
+
+
+def engine_of(store: MySQLSessionDBProvider) -> MySQLEngine:
+    """The engine under a store."""
+    return cast(MySQLEngine, store._engine)
+
+
+def catch_up(store: MySQLSessionDBProvider) -> None:
+    """Bring the index up to date."""
+    engine_of(store).catch_up()
+
+
+def mark_of(connection: pymysql.Connection) -> int:
+    """Up to where the index is filled."""
+    return int(rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'indexed_upto'")[0][0])
+
+
+@pytest.fixture
+def other(store: MySQLSessionDBProvider, dsn: str) -> Iterator[pymysql.Connection]:
+    """Another program in a transaction of its own, such as a store's."""
+    start(store, "theirs")
+    with plain(dsn) as opened:
+        rows_of(opened, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        opened.begin()
+        yield opened
+        opened.rollback()
+
+
+def insert(connection: pymysql.Connection, content: str, session: str = "theirs", uid: str | None = "given") -> int:
+    """Add a message as another program does, and answer its id."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO messages (session_id, role, content, timestamp, uid) VALUES (%s, 'user', %s, 1, %s)",
+            [session, content, uid],
+        )
+        return int(cursor.lastrowid)
+
+
+class TestFilling:
+    def test_goes_on_over_several_batches(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+        start(store, "s")
+        said = say(store, "s", *(f"number{n} docker" for n in range(2 * BATCH + 5)))
+        catch_up(store)
+        assert mark_of(connection) == said[-1]
+        assert ids(store.search_messages("number700")) == [said[700]]
+        assert len(store.search_messages("docker", limit=5_000, budget_s=LIMIT_S)) == len(said)
+
+    def test_does_not_pass_over_a_message_that_is_committed_later(
+        self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s")
+        late = insert(other, "docker late")
+        early = say(store, "s", "docker early")
+        assert late < early[0]
+        catch_up(store)
+        assert mark_of(connection) == early[0]
+        assert ids(store.search_messages("docker")) == early
+        other.commit()
+        assert sorted(ids(store.search_messages("docker"))) == [late, *early]
+        catch_up(store)
+        assert rows_of(connection, "SELECT * FROM stale_index") == []
+        assert sorted(ids(store.search_messages("docker"))) == [late, *early]
+
+    def test_does_not_wait_for_what_is_never_committed(
+        self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s")
+        insert(other, "docker never")
+        said = say(store, "s", "docker")
+        catch_up(store)
+        other.rollback()
+        catch_up(store)
+        assert rows_of(connection, "SELECT * FROM stale_index") == []
+        assert ids(store.search_messages("docker")) == said
+
+    def test_waits_for_no_program_that_holds_more_than_it_needs(
+        self, store: MySQLSessionDBProvider, dsn: str, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s", "theirs")
+        with plain(dsn) as careful:
+            careful.begin()
+            late = insert(careful, "docker late")
+            early = say(store, "s", "docker early")
+            catch_up(store)
+            assert ids(store.search_messages("docker")) == early
+            careful.commit()
+        catch_up(store)
+        assert mark_of(connection) == early[0]
+        assert sorted(ids(store.search_messages("docker"))) == [late, *early]
+
+    def test_while_many_write_misses_nothing(self, store: MySQLSessionDBProvider, dsn: str) -> None:
+        start(store, *(f"s{n}" for n in range(4)))
+        is_over = threading.Event()
+
+        def fill() -> None:
+            while not is_over.is_set():
+                engine_of(store)._fill()
+
+        filling_up = [threading.Thread(target=fill) for _ in range(2)]
+        for thread in filling_up:
+            thread.start()
+        try:
+            made = at_once(4, lambda n: [store.append_message(f"s{n}", "user", f"docker {n}") for _ in range(60)])
+        finally:
+            is_over.set()
+            for thread in filling_up:
+                thread.join(timeout=LIMIT_S)
+        catch_up(store)
+        wanted = sorted(each for some in made for each in some)
+        assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == wanted
+
+    def test_happens_by_itself(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+        start(store, "s")
+        said = say(store, "s", *(f"word{n}" for n in range(filling.DUE + 10)))
+        wait_until(lambda: mark_of(connection) >= said[filling.DUE - 1], "the index to follow")
+
+
+class TestChanges:
+    def test_by_plain_sql_are_seen_at_once_and_indexed_later(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s")
+        (said,) = say(store, "s", "docker")
+        catch_up(store)
+        rows_of(connection, "UPDATE messages SET content = 'podman' WHERE id = %s", said)
+        for _ in range(2):
+            assert ids(store.search_messages("docker")) == []
+            assert ids(store.search_messages("podman")) == [said]
+            catch_up(store)
+        assert rows_of(connection, "SELECT * FROM stale_index") == []
+
+    def test_of_a_sessions_owner_are_seen_at_once(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s", owner="one")
+        (said,) = say(store, "s", "docker")
+        catch_up(store)
+        rows_of(connection, "UPDATE sessions SET owner = 'two' WHERE id = 's'")
+        for _ in range(2):
+            assert ids(store.search_messages("docker", owner="one")) == []
+            assert ids(store.search_messages("docker", owner="two")) == [said]
+            catch_up(store)
+
+    def test_of_what_is_not_said_leave_the_index_alone(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s")
+        (said,) = say(store, "s", "docker")
+        catch_up(store)
+        store.rewind_to_message("s", said)
+        store.set_session_title("s", "A title")
+        assert rows_of(connection, "SELECT * FROM stale_index") == []
+
+    def test_a_message_of_another_program_is_found_and_adopted(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "theirs")
+        said = insert(connection, "docker", uid=None)
+        shown = store.get_messages("theirs")[0]["uid"]
+        assert ids(store.search_messages("docker")) == [said]
+        catch_up(store)
+        assert ids(store.search_messages("docker")) == [said]
+        assert rows_of(connection, "SELECT uid FROM messages") == [(shown,)]
+
+
+class TestDeletion:
+    def test_leaves_no_word_behind_that_nobody_else_said(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s", "t")
+        say(store, "s", "common secretword")
+        kept = say(store, "t", "common plain")
+        catch_up(store)
+        store.delete_session("s")
+        assert ids(store.search_messages("common")) == kept
+        catch_up(store)
+        words = {word for (word,) in rows_of(connection, "SELECT word FROM known_words")}
+        assert {"common", "plain"} <= words
+        assert not {"secretword", "¦is"} & words
+        assert ids(store.search_messages("common")) == kept
+
+    def test_of_everything_empties_the_index(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
+        start(store, "s")
+        say(store, "s", *(f"docker {n}" for n in range(300)))
+        catch_up(store)
+        store.delete_session("s")
+        catch_up(store)
+        assert [rows_of(connection, f"SELECT COUNT(*) FROM {table}") for table in INDEX] == [[(0,)]] * len(INDEX)
+
+
+class TestTexts:
+    def test_whose_words_are_very_long_are_found_by_any_part(self, store: MySQLSessionDBProvider) -> None:
+        start(store, "s")
+        said = say(store, "s", "x" * 600 + "needle" + "y" * 600, "docker", "needlework")
+        catch_up(store)
+        assert sorted(ids(store.search_messages("*needle*"))) == [said[0], said[2]]
+        assert ids(store.search_messages("docker -*needle*")) == [said[1]]
+        assert ids(store.search_messages("x" * 600 + "needle" + "y" * 600)) == [said[0]]
+        assert ids(store.search_messages("x" * 600 + "needle" + "z" * 600)) == []
+
+    def test_that_are_very_long_are_found_by_phrases_at_their_end(
+        self, store: MySQLSessionDBProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(entries, "MAX_PLACES", 50)
+        start(store, "s")
+        said = say(store, "s", "filler " * 60 + "red docker", "docker red", "red docker")
+        catch_up(store)
+        assert sorted(ids(store.search_messages('"red docker"'))) == [said[0], said[2]]
+        assert sorted(ids(store.search_messages('red docker -"red docker"'))) == [said[1]]
+
+    def test_phrases_are_told_without_a_look_at_the_text(self, store: MySQLSessionDBProvider) -> None:
+        start(store, "s")
+        said = say(store, "s", "red docker", "docker red")
+        catch_up(store)
+        phrase = Words(("red", "docker"), "red docker")
+        found = store._engine.read(
+            lambda tx: list(
+                store._engine.index.candidates(tx, phrase, Scope(), 1, 99, 9, deadline=time.monotonic() + LIMIT_S)
+            )
+        )
+        assert found == [Found(said[:1], 1, is_certain=True, is_scoped=True)]
+
+
+class TestDamage:
+    @pytest.mark.parametrize("table", ["word_places", "known_words"])
+    def test_of_the_index_leaves_messages_findable_and_is_healed(
+        self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection, table: str
+    ) -> None:
+        with MySQLSessionDBProvider(dsn, settings=settings) as store:
+            start(store, "s")
+            said = say(store, "s", "docker")
+            catch_up(store)
+            rows_of(connection, f"ALTER TABLE {table} RENAME TO elsewhere")
+            results = store.search_messages("docker")
+            assert (ids(results), results.degraded) == (said, True)
+            engine_of(store)._follower.close()
+            rows_of(connection, f"ALTER TABLE elsewhere RENAME TO {table}")
+            engine_of(store).heal_index(0)
+            engine_of(store)._follow()
+            results = store.search_messages("docker")
+            assert (ids(results), results.degraded) == (said, False)
+            assert rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'index_epoch'") == [("1",)]
+
+
+def test_upkeep_can_be_done_while_the_store_is_used(store: MySQLSessionDBProvider) -> None:
+    start(store, "s")
+    said = say(store, "s", "docker")
+    told: list[str] = []
+    keeper = store._engine.keeper
+    assert keeper.merge_index() == 2
+    keeper.compact(lambda what, *_: told.append(what))
+    keeper.erase()
+    assert told
+    assert ids(store.search_messages("docker")) == said

@@ -1,0 +1,237 @@
+"""Servers crash, lines break and connections run out: what was acknowledged is there, once, and the store goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+from hermes.config import SessionDBConfig
+from hermes.errors import NotFound, StoreUnavailable
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes_state import SessionDB
+from tests.postgres.flakyline import FlakyLine, flaky_line
+from tests.support.calls import READS, WRITES, fill
+from tests.support.conversations import at_once, contents, session_of, start
+from tests.support.pgbouncer import PgBouncer
+from tests.support.servers import Server
+from tests.support.waiting import LIMIT_S, wait_until
+from tests.upgrade.checks import environment
+
+TALKERS, CRASHES = 3, 2
+LINES = 3
+SAID = 40
+PATIENT = SessionDBConfig(provider="postgresql", write_timeout_s=2 * LIMIT_S, pool_timeout_s=2 * LIMIT_S)
+
+
+def socket_of(dsn: str) -> str:
+    """The socket on which a server listens."""
+    with psycopg.connect(dsn) as connection:
+        return f"{connection.info.host}/.s.PGSQL.{connection.info.port}"
+
+
+class Talker:
+    """A process that talks, and what it said that was acknowledged."""
+
+    def __init__(self, dsn: str, session_id: str, home: Path) -> None:
+        self.session_id = session_id
+        self.told: list[int] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.postgres.talker", dsn, session_id],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment(), "HERMES_HOME": str(home)},
+        )
+        self._hearing = threading.Thread(target=self._hear)
+        self._hearing.start()
+
+    def end(self) -> str:
+        """Let it come to an end; answers what it complained about."""
+        with self.process:
+            assert self.process.stdin is not None
+            assert self.process.stderr is not None
+            self.process.stdin.close()
+            self._hearing.join(2 * LIMIT_S)
+            return self.process.stderr.read()
+
+    def kill(self) -> None:
+        """End it without a word."""
+        with self.process:
+            self.process.kill()
+            self._hearing.join(LIMIT_S)
+
+    def _hear(self) -> None:
+        assert self.process.stdout is not None
+        self.told += map(int, self.process.stdout)
+
+
+class TestCrash:
+    """The server dies while several processes write, again and again."""
+
+    @pytest.fixture
+    def talkers(self, private: Server, tmp_path: Path) -> Iterator[list[Talker]]:
+        PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT).close()
+        talking = [Talker(private.dsn, f"talker {number}", tmp_path) for number in range(TALKERS)]
+        yield talking
+        for each in talking:
+            if each.process.poll() is None:
+                each.kill()
+
+    def test_loses_and_doubles_nothing(self, private: Server, talkers: list[Talker]) -> None:
+        for _ in range(CRASHES):
+            before = [len(each.told) for each in talkers]
+            wait_until(
+                lambda: all(len(each.told) > was + 10 for each, was in zip(talkers, before, strict=True)),  # noqa: B023 - waited for at once
+                "every process to talk",
+                2 * LIMIT_S,
+            )
+            private.stop(signal.SIGQUIT)
+            private.start()
+        killed, *ended = talkers
+        killed.kill()
+        assert [each.end() for each in ended] == [""] * len(ended)
+        with PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT) as store:
+            stored = {each: [int(said) for said in contents(store.get_messages(each.session_id))] for each in talkers}
+            for each, numbers in stored.items():
+                assert numbers == list(range(len(numbers)))
+                assert session_of(store, each.session_id)["message_count"] == len(numbers)
+        assert [stored[each] for each in ended] == [each.told for each in ended]
+        # What was on its way when its process was killed may be there or not.
+        assert len(killed.told) <= len(stored[killed]) <= len(killed.told) + 1
+
+
+@pytest.mark.parametrize("seed", range(LINES))
+class TestLineThatBreaks:
+    """The line breaks after any number of bytes in either direction, also between a commit and its answer."""
+
+    @pytest.fixture
+    def line(self, private: Server, seed: int) -> Iterator[FlakyLine]:
+        with (
+            tempfile.TemporaryDirectory(prefix="hermes-") as place,
+            flaky_line(Path(place), socket_of(private.dsn), seed, longest=6_000) as between,
+        ):
+            yield between
+
+    def test_loses_and_doubles_nothing(self, private: Server, line: FlakyLine, seed: int) -> None:
+        session_id, settings = f"line {seed}", replace(PATIENT, schema="lines")
+        with PostgreSQLSessionDBProvider(private.dsn, settings=settings) as store:
+            start(store, session_id)
+        counted = unknown = 0
+        line.is_flaky = False
+        with PostgreSQLSessionDBProvider(line.dsn, settings=settings) as store:
+            line.is_flaky = True
+            for number in range(SAID):
+                store.append_message(session_id, "user", f"{number}", uid=f"{number}" if number % 2 else None)
+                try:
+                    store.update_token_counts(session_id, input_tokens=1)
+                    counted += 1
+                except StoreUnavailable as exc:
+                    assert "cannot be told" in exc.message  # noqa: PT017 - only one reason is good enough
+                    unknown += 1
+            line.is_flaky = False
+            assert contents(store.get_messages(session_id)) == [f"{number}" for number in range(SAID)]
+            assert counted <= session_of(store, session_id)["input_tokens"] <= counted + unknown
+        assert line.cuts > 5
+
+
+class TestConnectionsRunOut:
+    """A server that takes no more connections."""
+
+    @pytest.fixture
+    def few(self, dsn: str, connection: psycopg.Connection[Any], schema: str) -> Iterator[str]:
+        """A user who may have two connections."""
+        connection.execute("DROP ROLE IF EXISTS hermes_few")
+        connection.execute("CREATE ROLE hermes_few LOGIN CONNECTION LIMIT 2")
+        connection.execute(f"CREATE SCHEMA {schema} AUTHORIZATION hermes_few".encode())
+        yield make_conninfo(dsn, user="hermes_few")
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+        connection.execute("DROP ROLE hermes_few")
+
+    def test_is_told_when_a_store_is_opened(self, few: str, settings: SessionDBConfig) -> None:
+        with psycopg.connect(few), psycopg.connect(few), pytest.raises(StoreUnavailable, match="too many connections"):
+            PostgreSQLSessionDBProvider(few, settings=settings)
+
+    def test_makes_threads_share_those_that_there_are(self, few: str, settings: SessionDBConfig) -> None:
+        own = replace(settings, pool_max_size=6, pool_timeout_s=LIMIT_S)
+        with PostgreSQLSessionDBProvider(few, settings=own) as store:
+            start(store, "s")
+            at_once(6, lambda number: [store.append_message("s", "user", f"{number}") for _ in range(10)])
+            assert store.message_count("s") == 60
+
+
+class TestPgBouncer:
+    """The real one, in transaction mode."""
+
+    @pytest.fixture
+    def pooler(self, dsn: str) -> Iterator[PgBouncer]:
+        with tempfile.TemporaryDirectory(prefix="hermes-") as place:
+            try:
+                made = PgBouncer(str(Path(socket_of(dsn)).parent), Path(place))
+            except OSError as exc:
+                pytest.skip(str(exc))
+            made.start()
+            yield made
+            made.stop()
+
+    @pytest.fixture
+    def store(self, pooler: PgBouncer, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
+        with PostgreSQLSessionDBProvider(pooler.dsn, settings=replace(settings, write_timeout_s=LIMIT_S)) as opened:
+            yield opened
+
+    def test_is_noticed_and_every_operation_works(self, store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
+        assert store.health()["is_behind_pooler"] is True
+        with SessionDB(tmp_path / "other.db") as other:
+            sample = fill(store, other, tmp_path / "other.db")
+        for call in (*READS.values(), *WRITES.values()):
+            for _ in range(2):
+                with suppress(NotFound):  # some of them delete what others change
+                    call(store, sample)
+
+    def test_that_is_killed_and_comes_back_loses_and_doubles_nothing(
+        self, store: PostgreSQLSessionDBProvider, pooler: PgBouncer
+    ) -> None:
+        start(store, *(f"s{number}" for number in range(4)))
+        told: list[list[str]] = [[] for _ in range(4)]
+        is_over = threading.Event()
+
+        def talk(number: int) -> None:
+            while not is_over.is_set():
+                text = f"{len(told[number])}"
+                store.append_message(f"s{number}", "user", text)
+                told[number].append(text)
+
+        def kill(_: int) -> None:
+            try:
+                for _ in range(2):
+                    before = min(map(len, told))
+                    wait_until(lambda: min(map(len, told)) > before + 5, "everybody to talk")  # noqa: B023 - waited for at once
+                    pooler.stop()
+                    pooler.start()
+            finally:
+                is_over.set()
+
+        at_once(5, lambda number: talk(number) if number < 4 else kill(number))
+        assert [contents(store.get_messages(f"s{number}")) for number in range(4)] == told
+
+
+def test_a_process_that_is_killed_in_the_middle_holds_nobody_up(private: Server, tmp_path: Path) -> None:
+    PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT).close()
+    talker = Talker(private.dsn, "killed", tmp_path)
+    wait_until(lambda: len(talker.told) > 5, "it to talk", 2 * LIMIT_S)
+    talker.kill()
+    with PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT) as store:
+        store.append_message("killed", "user", "after")
+        assert contents(store.get_messages("killed"))[-1] == "after"

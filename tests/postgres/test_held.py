@@ -1,0 +1,178 @@
+"""Messages get their numbers before they are sent: their order, their errors and the index are as if they did not."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes.config import PostgreSQLConfig, SessionDBConfig
+from hermes.errors import HermesError, StoreBusy
+from hermes.state.drafts import draft
+from hermes.state.engine import Transaction
+from hermes.state.messages import add_messages
+from hermes.state.postgres.engine import PostgresEngine
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.postgres.session import MANY, MUCH
+from tests.support.conversations import contents, ids, say, session_of, start
+from tests.support.waiting import LIMIT_S
+
+HOLD = "SELECT message_count FROM sessions WHERE id = :id FOR NO KEY UPDATE"
+
+
+@pytest.fixture
+def told(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
+    """A store in whose session `s` two messages were said."""
+    start(store, "s")
+    say(store, "s", "one", "two")
+    return store
+
+
+@pytest.fixture
+def blocked(told: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+    """Another program that lets nobody add messages."""
+    with psycopg.connect(dsn) as other:
+        other.execute(f"LOCK TABLE {schema}.messages IN SHARE MODE".encode())
+        yield other
+        other.rollback()
+
+
+class TestNumbers:
+    def test_are_given_out_when_it_is_sure_whose_turn_it_is(self, told: PostgreSQLSessionDBProvider) -> None:
+        has_turn, may_end = threading.Event(), threading.Event()
+        first: list[int] = []
+
+        def slow(tx: Transaction) -> None:
+            first.extend(add_messages(tx, "s", [draft({"role": "user", "content": "three"}, time.time())]))
+            has_turn.set()
+            assert may_end.wait(LIMIT_S)
+
+        holding = threading.Thread(target=told._engine.write, args=(slow,))
+        holding.start()
+        assert has_turn.wait(LIMIT_S)
+        releasing = threading.Timer(0.2, may_end.set)
+        releasing.start()
+        second = told.append_message("s", "user", "four")
+        holding.join(LIMIT_S)
+        assert first[0] < second
+        assert contents(told.get_messages("s")) == ["one", "two", "three", "four"]
+
+    def test_are_one_for_each_message(self, told: PostgreSQLSessionDBProvider) -> None:
+        held = told._engine.write(lambda tx: [tx.hold(HOLD, count, id="s") for count in (1, 3, 0)])
+        assert [row for row, _ in held] == [(2,)] * 3
+        assert [len(numbers) for _, numbers in held] == [1, 3, 0]
+        given = [number for _, numbers in held for number in numbers]
+        assert given == sorted(set(given))
+
+    def test_are_none_for_a_session_that_is_not_there(self, told: PostgreSQLSessionDBProvider) -> None:
+        assert told._engine.write(lambda tx: [tx.hold(HOLD, count, id="t") for count in (1, 2)]) == [(None, ())] * 2
+
+    @pytest.mark.parametrize("count", [1, MANY - 1, MANY, 2 * MANY + 1])
+    def test_belong_to_their_messages_however_many_there_are(
+        self, told: PostgreSQLSessionDBProvider, count: int
+    ) -> None:
+        made = told.append_messages("s", [{"role": "user", "content": f"{number}"} for number in range(count)])
+        stored = told.get_messages("s")[2:]
+        assert ids(stored) == made
+        assert contents(stored) == [f"{number}" for number in range(count)]
+
+    def test_belong_to_their_messages_however_long_those_are(self, told: PostgreSQLSessionDBProvider) -> None:
+        texts = ["x" * (MUCH // 2), "y" * (2 * MUCH), "z"]
+        made = told.append_messages("s", [{"role": "user", "content": text} for text in texts])
+        assert [(each["id"], each["content"]) for each in told.get_messages("s")[2:]] == list(
+            zip(made, texts, strict=True)
+        )
+
+    def test_of_messages_that_are_there_are_not_used(self, told: PostgreSQLSessionDBProvider) -> None:
+        first = told.append_message("s", "user", "three", uid="u")
+        again = [{"role": "user", "content": text, "uid": uid} for text, uid in (("x", "u"), ("y", "v"), ("z", "v"))]
+        made = told.append_messages("s", again)
+        assert made[0] == first
+        assert made[1] == made[2] > first
+        assert contents(told.get_messages("s")) == ["one", "two", "three", "y"]
+        assert session_of(told, "s")["message_count"] == 4
+
+
+class TestWhatWaitsForTheCommit:
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "INSERT INTO messages (id, session_id, role, timestamp) SELECT MIN(id), 's', 'user', 1.0 FROM messages",
+            "INSERT INTO messages (session_id, role, timestamp) VALUES ('s', NULL, 1.0)",
+            "INSERT INTO messages (session_id, role, timestamp) VALUES ('nowhere', 'user', 1.0)",
+            "UPDATE sessions SET message_count = CAST('nine' AS bigint)",
+            "UPDATE nonsense SET a = 1",
+        ],
+    )
+    def test_fails_as_it_would_at_once_and_undoes_all(self, told: PostgreSQLSessionDBProvider, sql: str) -> None:
+        def told_of(name: str) -> tuple[type[HermesError], str]:
+            def work(tx: Transaction) -> None:
+                tx.hold(HOLD, 1, id="s")
+                tx.send("UPDATE sessions SET message_count = 77 WHERE id = 's'")
+                getattr(tx, name)(sql)
+
+            with pytest.raises(HermesError) as caught:
+                told._engine.write(work)
+            return type(caught.value), caught.value.message
+
+        assert told_of("send") == told_of("run")
+        assert session_of(told, "s")["message_count"] == 2
+        say(told, "s", "three")
+        assert contents(told.get_messages("s")) == ["one", "two", "three"]
+
+    def test_waits_no_longer_than_a_write_may(
+        self, blocked: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig
+    ) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=replace(settings, write_timeout_s=0.3)) as hasty:
+            with pytest.raises(StoreBusy) as caught:
+                hasty.append_message("s", "user", "three")
+            assert caught.value.retryable
+            blocked.rollback()
+            assert contents(hasty.get_messages("s")) == ["one", "two"]
+            hasty.append_message("s", "user", "three")
+            assert contents(hasty.get_messages("s")) == ["one", "two", "three"]
+
+    @pytest.mark.parametrize("limit", [PostgreSQLConfig(statement_timeout_s=0.1), PostgreSQLConfig(lock_timeout_s=0.1)])
+    def test_waits_no_longer_than_the_server_lets_it(
+        self, blocked: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig, limit: PostgreSQLConfig
+    ) -> None:
+        own = replace(settings, write_timeout_s=0.5, postgresql=limit)
+        with PostgreSQLSessionDBProvider(dsn, settings=own) as hasty, pytest.raises(StoreBusy):
+            hasty.append_message("s", "user", "three")
+
+
+def test_the_index_waits_for_a_number_that_was_given_out(
+    told: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
+) -> None:
+    start(told, "t")
+    engine = told._engine
+    assert isinstance(engine, PostgresEngine)
+    has_number, may_end = threading.Event(), threading.Event()
+
+    def slow(tx: Transaction) -> None:
+        add_messages(tx, "t", [draft({"role": "user", "content": "lantern"}, time.time())])
+        has_number.set()
+        assert may_end.wait(LIMIT_S)
+
+    def mark() -> tuple[Any, ...] | None:
+        query = f"SELECT value FROM {schema}.state_meta WHERE key = 'indexed_upto'"
+        return connection.execute(query.encode()).fetchone()
+
+    holding = threading.Thread(target=engine.write, args=(slow,))
+    holding.start()
+    try:
+        assert has_number.wait(LIMIT_S)
+        (last,) = say(told, "s", "three")
+        engine.catch_up()
+        assert mark() == ("0",)
+    finally:
+        may_end.set()
+        holding.join(LIMIT_S)
+    engine.catch_up()
+    assert mark() == (str(last),)
+    assert ids(told.search_messages("lantern")) == [last - 1]

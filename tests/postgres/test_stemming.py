@@ -1,0 +1,133 @@
+"""Forms of English words: found after the word itself, and only where somebody wants that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes.config import PostgreSQLConfig, SessionDBConfig
+from hermes.query.tree import And, Not, Or, Part, Words
+from hermes.state.postgres import schema as tables
+from hermes.state.postgres.engine import PostgresEngine
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.postgres.stemming import widened
+from tests.support.conversations import ids, say, start
+
+SAID = (
+    "the deployment failed",
+    "deployed at noon",
+    "she deploys it every day",
+    "deploy it again",
+    "nothing of that kind",
+    "a universe of words",
+)
+
+
+@pytest.fixture
+def english(settings: SessionDBConfig) -> SessionDBConfig:
+    return replace(settings, postgresql=PostgreSQLConfig(stemming="english"))
+
+
+@pytest.fixture
+def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
+    """A store in which forms are looked for, with the words of `SAID` in its index."""
+    with PostgreSQLSessionDBProvider(dsn, settings=english) as opened:
+        start(opened, "s")
+        say(opened, "s", *SAID)
+        engine = opened._engine
+        assert isinstance(engine, PostgresEngine)
+        engine.catch_up()
+        yield opened
+
+
+def said(results: list[dict[str, Any]], store: PostgreSQLSessionDBProvider) -> list[str]:
+    """What the found messages say, in the order in which they were found."""
+    contents = {message["id"]: message["content"] for message in store.get_messages("s")}
+    return [contents[each] for each in ids(results)]
+
+
+def test_the_word_itself_comes_first(stemming: PostgreSQLSessionDBProvider) -> None:
+    found = said(stemming.search_messages("deploys"), stemming)
+    assert found[0] == SAID[2]
+    assert sorted(found) == sorted(SAID[:4])
+
+
+def test_a_word_that_nobody_said_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider) -> None:
+    results = stemming.search_messages("deploying")
+    assert sorted(said(results, stemming)) == sorted(SAID[:4])
+    assert results.repairs == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("deploying noon", SAID[1:2]),
+        ("deploys NOT deploys", (SAID[0], SAID[1], SAID[3])),
+        ("deploying NOT noon", (SAID[0], SAID[2], SAID[3])),
+        ('"deployed at"', SAID[1:2]),
+        ('"deploys at"', ()),
+        ("deplo*", SAID[:4]),
+        ("kinds OR noons", (SAID[1], SAID[4])),
+        ("the", SAID[:1]),
+    ],
+)
+def test_forms_are_part_of_the_query(
+    stemming: PostgreSQLSessionDBProvider, query: str, expected: tuple[str, ...]
+) -> None:
+    assert sorted(said(stemming.search_messages(query), stemming)) == sorted(expected)
+
+
+def test_pages_go_on_where_the_last_one_ended(stemming: PostgreSQLSessionDBProvider) -> None:
+    whole = ids(stemming.search_messages("deploys"))
+    pages = [stemming.search_messages("deploys", limit=1, offset=number) for number in range(6)]
+    assert [each for page in pages for each in ids(page)] == whole
+    assert ids(stemming.search_messages("deploys", limit=2, offset=2)) == whole[2:4]
+
+
+def test_by_time_all_forms_are_alike(stemming: PostgreSQLSessionDBProvider) -> None:
+    found = ids(stemming.search_messages("deploys", sort="oldest"))
+    assert found == sorted(found)
+    assert len(found) == 4
+
+
+def test_what_is_found_is_marked_in_the_snippet(stemming: PostgreSQLSessionDBProvider) -> None:
+    (hit,) = stemming.search_messages("universes")
+    assert "universe" in hit["snippet"]
+    assert hit["snippet"] != SAID[5]
+
+
+def test_without_the_setting_a_word_is_itself_alone(
+    stemming: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
+) -> None:
+    with PostgreSQLSessionDBProvider(dsn, settings=settings) as plain:
+        assert said(plain.search_messages("deploys"), plain) == [SAID[2]]
+
+
+def test_stems_are_looked_up_in_an_index(
+    stemming: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
+) -> None:
+    named = connection.execute("SELECT to_regclass(%s)", [f"{schema}.{tables.STEMS}"]).fetchone()
+    assert named != (None,)
+
+
+def test_a_store_that_was_made_without_gets_the_index_once(
+    store: PostgreSQLSessionDBProvider, dsn: str, english: SessionDBConfig, connection: psycopg.Connection[Any]
+) -> None:
+    count = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND indexname = %s"
+    assert connection.execute(count, [english.schema, tables.STEMS]).fetchone() == (0,)
+    for _ in range(2):
+        PostgreSQLSessionDBProvider(dsn, settings=english).close()
+    assert connection.execute(count, [english.schema, tables.STEMS]).fetchone() == (1,)
+
+
+def test_only_single_words_that_are_wanted_have_forms() -> None:
+    word, phrase, beginning = Words(("runs",), "runs"), Words(("a", "b"), "a b"), Words(("run",), "run", prefix=True)
+    tree = And((word, phrase, beginning, Part("run"), Not(word)))
+    assert widened(tree, lambda _: ["run", "runs"]) == And(
+        (Or((word, Words(("run",), "run"))), phrase, beginning, Part("run"), Not(word))
+    )
+    assert widened(word, lambda _: []) == word

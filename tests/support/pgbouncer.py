@@ -1,0 +1,97 @@
+"""PgBouncer for tests, in front of a PostgreSQL server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.support.privileges import unprivileged
+from tests.support.waiting import wait_until
+
+PACKAGES = ("pgbouncer", "libevent-2.1-7", "libc-ares2")
+"""Debian's packages with the program and what it needs."""
+DOWNLOAD_S = 60
+CACHE = Path("/var/cache/hermes-tests/pgbouncer")
+
+_SETTINGS = """
+[databases]
+postgres = host={server} port=5432 dbname=postgres user=postgres
+[pgbouncer]
+listen_addr =
+unix_socket_dir = {place}
+listen_port = 5432
+auth_type = any
+pool_mode = transaction
+default_pool_size = 3
+max_client_conn = 100
+server_reset_query =
+"""
+
+
+class PgBouncer:
+    """A pooler in transaction mode that may be stopped and started."""
+
+    def __init__(self, server: str, place: Path) -> None:
+        self.dsn = f"postgresql://postgres@/postgres?host={place}"
+        self._place = place
+        self._program = find()
+        self._process: subprocess.Popen[bytes] | None = None
+        (place / "settings.ini").write_text(_SETTINGS.format(server=server, place=place))
+        place.chmod(0o777)
+
+    def start(self) -> None:
+        """Start it, and wait until it listens."""
+        libraries = ":".join(str(each) for each in CACHE.glob("usr/lib/*-linux-gnu"))
+        self._process = subprocess.Popen(
+            [str(self._program), "-q", str(self._place / "settings.ini")],
+            env={"PATH": "/usr/bin:/bin", "LD_LIBRARY_PATH": libraries},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **unprivileged(),
+        )
+        wait_until((self._place / ".s.PGSQL.5432").exists, "PgBouncer to start")
+
+    def stop(self) -> None:
+        """Kill it, and with it every connection."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+        (self._place / ".s.PGSQL.5432").unlink(missing_ok=True)
+
+
+def find() -> Path:
+    """The program, downloaded if need be; raises OSError if it cannot be had."""
+    installed = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if installed is not None:
+        return Path(installed)
+    downloaded = CACHE / "usr" / "sbin" / "pgbouncer"
+    if not downloaded.exists():
+        _download()
+    return downloaded
+
+
+def _download() -> None:
+    """Take the program out of Debian's packages, which are not installed: that would start a service."""
+    if os.geteuid() or shutil.which("apt-get") is None:
+        raise OSError("PgBouncer is not installed")
+    CACHE.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE.parent) as name:
+        unpacked = Path(name) / "unpacked"
+        try:
+            _run(["apt-get", "download", *PACKAGES], name)
+            for package in Path(name).glob("*.deb"):
+                _run(["dpkg", "-x", str(package), str(unpacked)], name)
+        except (subprocess.SubprocessError, OSError) as exc:
+            raise OSError(f"PgBouncer is not installed, and cannot be downloaded: {exc}") from None
+        unpacked.chmod(0o755)
+        shutil.rmtree(CACHE, ignore_errors=True)
+        unpacked.rename(CACHE)
+
+
+def _run(command: list[str], place: str) -> None:
+    subprocess.run(command, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=DOWNLOAD_S)

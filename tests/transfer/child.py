@@ -1,0 +1,65 @@
+"""What another process does in these tests: `python -m tests.transfer.child WHAT ...`, told and telling in lines."""
+
+from __future__ import annotations
+
+import select
+import sys
+
+from hermes.config import Config
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.transfer import reading
+from hermes.state.transfer.migration import Migration
+from hermes.state.transfer.place import named
+from hermes_state import SessionDB
+from tests.fault.processes import Child
+
+PAGE = 40
+
+
+class Other(Child):
+    """A process that does one of the things below."""
+
+    module = "tests.transfer.child"
+
+
+def migrate(path: str, address: str) -> None:
+    """Carry a file to an address, in small steps; one line for each."""
+    reading.PAGE_MESSAGES, reading.PAGE_SESSIONS = PAGE, 5
+    with SessionDB(path, read_only=True) as origin, open_at(address) as target:
+        migration = Migration(origin, target, lambda *told: say(f"{told[1]}"))
+        migration.begin(resume=True)
+        migration.carry()
+        migration.finish()
+    say("done")
+
+
+def write(path: str) -> None:
+    """Add messages to the sessions of a file and begin new ones, until a line is said."""
+    count = 0
+    with SessionDB(path) as store:
+        known = [row["id"] for row in store.search_sessions(limit=3)]
+        say("begun")
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            count += 1
+            if count % 10 == 0:
+                known.append(store.create_session(f"live-{count}", "cli"))
+            store.append_message(known[count % len(known)], "user", f"live {count}", uid=f"live-{count}")
+    say(f"{count}")
+
+
+def open_at(address: str) -> SessionDBProvider:
+    """A store by its path or DSN."""
+    return open_session_db(named(address, Config()))
+
+
+def say(line: str) -> None:
+    """Tell the parent something."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "migrate":
+        migrate(sys.argv[2], sys.argv[3])
+    else:
+        write(sys.argv[2])

@@ -1,0 +1,132 @@
+"""The one form of rows: what has it keeps it, and what it means stays what it meant."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.state.rows import MARK, OLD_MARK, decode_content, encode_content, encode_text, message_row
+from hermes.state.transfer.cargo import are_variants, parents_first
+from hermes.state.transfer.form import MESSAGE, SESSION, booking_form, message_form, session_form, tools_of
+
+stored: st.SearchStrategy[Any] = (
+    st.none()
+    | st.text()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats()
+    | st.binary()
+    | st.text().map(encode_text)
+    | st.lists(st.text()).map(encode_content)
+    | st.text().map(lambda text: OLD_MARK + text)
+    | st.text().map(lambda text: MARK + text)
+)
+
+
+def message(**values: Any) -> tuple[Any, ...]:
+    given = {"id": 7, "session_id": "s", "role": "user", "timestamp": 1.5, "active": 1, "observed": 0, **values}
+    return tuple(given.get(name) for name in MESSAGE)
+
+
+@given(st.dictionaries(st.sampled_from([name for name in MESSAGE if name != "id"]), stored))
+def test_a_message_that_has_it_keeps_it(values: dict[str, Any]) -> None:
+    once = message_form(message(**values))
+    assert message_form(once.values) == once
+
+
+@given(st.dictionaries(st.sampled_from(SESSION), stored))
+def test_a_session_that_has_it_keeps_it(values: dict[str, Any]) -> None:
+    once = session_form({**dict.fromkeys(SESSION), "id": "s", **values})
+    assert session_form(once) == once
+
+
+@given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers()))
+def test_content_means_what_it_meant(content: Any) -> None:
+    row = message(uid="u", content=encode_text(content) if isinstance(content, str) else encode_content(content))
+    formed = dict(zip(MESSAGE, message_form(row).values, strict=True))
+    assert decode_content(formed["content"]) == content
+
+
+@given(st.text())
+def test_text_of_a_file_that_nobody_encoded_is_encoded(text: str) -> None:
+    if text.startswith((MARK, OLD_MARK)):
+        return
+    formed = message_form(message(uid="u", content=text)).values
+    assert message_row(MESSAGE, formed)["content"] == text
+    assert "\0" not in formed[MESSAGE.index("content")]
+
+
+def test_structured_content_of_older_files_takes_todays_form() -> None:
+    formed = message_form(message(uid="u", content='\0json:[{"type": "text", "text": "x"}]')).values
+    assert formed[MESSAGE.index("content")] == MARK + '[{"type": "text", "text": "x"}]'
+
+
+def test_a_message_without_a_uid_gets_the_one_that_it_is_shown_with() -> None:
+    row = message(content="hi")
+    assert message_form(row).uid == message_row(MESSAGE, row)["uid"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "expected"),
+    [
+        ("timestamp", "12.5", 12.5),
+        ("timestamp", "yesterday", 0.0),
+        ("timestamp", float("inf"), 0.0),
+        ("token_count", "3", 3),
+        ("token_count", "many", None),
+        ("token_count", 2.0, 2),
+        ("active", None, 1),
+        ("role", None, "unknown"),
+        ("tool_name", 7, "7"),
+        ("content", b"\xff\x00", MARK + '"\\ufffd\\u0000"'),
+    ],
+)
+def test_values_of_another_kind_are_made_what_they_must_be(column: str, value: Any, expected: Any) -> None:
+    formed = message_form(message(uid="u", **{column: value})).values
+    assert formed[MESSAGE.index(column)] == expected
+
+
+def test_a_session_of_an_old_file_gets_what_it_lacks() -> None:
+    formed = session_form({**dict.fromkeys(SESSION), "id": "s", "started_at": 5, "child_kind": "?"})
+    assert (formed["last_active"], formed["chain_active"], formed["active_tick"]) == (5.0, 5.0, 500)
+    assert (formed["source"], formed["listed"], formed["message_count"], formed["child_kind"]) == (
+        "unknown",
+        1,
+        0,
+        None,
+    )
+
+
+def test_a_booking_counts_nothing_as_none() -> None:
+    assert booking_form([1, "delta", None, None, *[None] * 6, None, 0.5])[4:] == (0, 0, 0, 0, 0, 0, None, 0.5)
+
+
+def test_calls_that_cannot_be_read_are_calls_of_no_tool() -> None:
+    assert tools_of(['[{"function": {"name": "a"}}, {"name": "b"}]', "[{", None, '"x"']) == {"a": 1, "b": 1}
+
+
+class TestOrder:
+    def test_parents_come_first(self) -> None:
+        assert parents_first({"a": "c", "b": None, "c": "b"}) == ["b", "c", "a"]
+
+    def test_a_family_in_a_circle_is_gone_through_once(self) -> None:
+        assert sorted(parents_first({"a": "b", "b": "a", "c": "c"})) == ["a", "b", "c"]
+
+    def test_a_parent_that_is_not_there_is_none(self) -> None:
+        assert parents_first({"a": "gone"}) == ["a"]
+
+    def test_a_long_line_is_no_trouble(self) -> None:
+        line = {str(number): str(number + 1) for number in range(20_000)}
+        assert parents_first(line)[:2] == ["19999", "19998"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [("A", "A #2", True), ("A #3", "A", True), ("A", "B #2", False), (None, "A", False), (None, None, False)],
+)
+def test_titles_that_differ_only_in_their_numbers_are_variants(
+    one: str | None, other: str | None, expected: bool
+) -> None:
+    assert are_variants(one, other) is expected

@@ -1,0 +1,295 @@
+"""Everything is carried, to a store of every engine and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import Conflict
+from hermes.state.backlog import index_backlog
+from hermes.state.operations import read
+from hermes.state.provider import SessionDBProvider
+from hermes.state.transfer import reading
+from hermes.state.transfer.migration import Migration
+from hermes.state.transfer.standing import count
+from hermes_state import SessionDB
+from tests.support.clock import FakeClock
+from tests.support.conversations import contents, ids, session_of
+from tests.transfer.contents import answers, carry, differences, fill, talk
+from tests.upgrade.checks import digest
+
+
+class TestAnEmptyTarget:
+    def test_answers_afterwards_what_the_origin_answers(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
+        carry(origin, target)
+        assert answers(target) == answers(origin)
+
+    def test_has_the_same_hashes(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        assert differences(origin, target) == []
+
+    def test_numbers_its_own_messages_beyond(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        newest = max(message["id"] for each in origin.export_all() for message in each["messages"])
+        assert target.append_message("alone", "user", "from now on here") > newest
+
+    def test_finds_the_same(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        for query in ("words", "中文", "turn", "*lain*", '"went on"', "Ünïcödé"):
+            assert ids(target.search_messages(query, limit=50)) == ids(origin.search_messages(query, limit=50)), query
+
+    def test_finds_the_same_once_all_is_indexed(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        assert index_backlog(target) == 0
+        assert count(target).waiting == 0
+        assert ids(target.search_messages("turn", limit=50)) == ids(origin.search_messages("turn", limit=50))
+
+    def test_gets_no_locks(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        assert target.get_compression_lock_holder("alone") is None
+
+    def test_gets_no_marks_of_the_origins_index(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        assert read(target, lambda tx: target._engine.index.coverage(tx, 0).upto) == 0
+
+    def test_can_be_carried_back(self, origin: SessionDBProvider, target: SessionDBProvider, tmp_path: Path) -> None:
+        carry(origin, target)
+        with SessionDB(tmp_path / "back.db") as back:
+            carry(target, back)
+            assert answers(back) == answers(origin)
+            assert differences(target, back) == []
+
+    def test_is_filled_page_by_page(
+        self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 3)
+        monkeypatch.setattr(reading, "PAGE_SESSIONS", 2)
+        monkeypatch.setattr(reading, "PAGE_BYTES", 1_000)
+        carry(origin, target)
+        assert answers(target) == answers(origin)
+        assert differences(origin, target) == []
+
+
+class TestTheOrigin:
+    def test_is_not_changed_by_a_byte(self, source: Path, target: SessionDBProvider) -> None:
+        before = digest(source)
+        with SessionDB(source, read_only=True) as origin:
+            carry(origin, target)
+        assert digest(source) == before
+
+    def test_may_have_nothing(self, target: SessionDBProvider, tmp_path: Path) -> None:
+        with SessionDB(tmp_path / "nothing.db") as nothing:
+            assert carry(nothing, target).journal.sessions == 0
+
+
+class TestAgain:
+    def test_adds_nothing(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        before = answers(target)
+        journal = carry(origin, target).journal
+        assert (journal.sessions, journal.messages) == (0, 0)
+        assert answers(target) == before
+
+    def test_adds_what_is_new_and_leaves_what_was_done_here(
+        self, source: Path, target: SessionDBProvider, clock: FakeClock
+    ) -> None:
+        with SessionDB(source, clock=clock) as origin:
+            carry(origin, target)
+            target.append_message("alone", "user", "said here")
+            target.set_session_title("alone", "Named here")
+            origin.append_message("alone", "user", "said there", uid="there-1")
+            origin.create_session("later", "cli")
+            origin.append_message("later", "user", "new there")
+            journal = carry(origin, target).journal
+        assert (journal.sessions, journal.messages) == (2, 2)
+        assert contents(target.get_messages("alone"))[-2:] == ["said here", "said there"]
+        assert session_of(target, "alone")["title"] == "Named here"
+        assert contents(target.get_messages("later")) == ["new there"]
+
+    def test_names_no_session_that_has_more_here_as_a_mismatch(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
+        carry(origin, target)
+        target.append_message("alone", "user", "said here")
+        (difference,) = differences(origin, target)
+        assert (difference.session_id, difference.is_ahead) == ("alone", True)
+
+
+class TestATargetThatIsSomebodys:
+    def test_keeps_what_it_has_and_gets_the_rest(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        talk(target, sessions=2, messages=3)
+        target.create_session("mine", "cli")
+        target.set_session_title("mine", "One alone")
+        before = target.export_session("talk-000")
+        carry(origin, target)
+        assert target.export_session("talk-000") == before
+        assert session_of(target, "alone")["title"] == "One alone #2"
+        assert differences(origin, target) == []
+
+    def test_gets_all_but_the_numbers(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        target.create_session("mine", "cli")
+        target.append_message("mine", "user", "x")
+        carry(origin, target)
+        target.delete_session("mine")
+        assert answers(target, with_ids=False) == answers(origin, with_ids=False)
+
+    def test_that_has_half_of_a_session_gets_the_other_half(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
+        half = origin.export_session("rewound", include_inactive=True)
+        assert half is not None
+        target.import_session({**half, "messages": half["messages"][:4]})
+        carry(origin, target)
+        said = [each["uid"] for each in half["messages"]]
+        found = target.export_session("rewound", include_inactive=True)
+        assert found is not None
+        assert sorted(each["uid"] for each in found["messages"]) == sorted(said)
+
+
+class TestUnfinished:
+    def test_is_not_begun_again_without_a_word(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        Migration(origin, target).begin(resume=False)
+        with pytest.raises(Conflict, match="not finished") as raised:
+            Migration(origin, target).begin(resume=False)
+        assert "--resume" in raised.value.hint
+
+    def test_is_left_to_whoever_took_it_over(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        first = Migration(origin, target)
+        first.begin(resume=False)
+        carry(origin, target, resume=True)
+        with pytest.raises(Conflict, match="taken this migration over"):
+            first.finish()
+        assert answers(target) == answers(origin)
+
+    def test_goes_on_where_it_stood(
+        self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        stop_after(origin, target, 3)
+        journal = carry(origin, target, resume=True).journal
+        assert journal.messages == count(origin).messages
+        assert journal.mode == "copy"
+        assert answers(target) == answers(origin)
+
+
+class TestMeanwhile:
+    def test_what_is_written_in_the_origin_is_caught_up(
+        self, source: Path, target: SessionDBProvider, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        with SessionDB(source, clock=clock) as origin:
+            heard = []
+
+            def change(*progress: object) -> None:
+                heard.append(progress)
+                if len(heard) == 3:
+                    said = origin.append_message("alone", "user", "later")
+                    origin.create_session("new", "cli")
+                    origin.append_message("new", "user", "all of it is new")
+                    origin.rewind_to_message("alone", said)
+                    origin.set_session_title("b-child", "Named meanwhile")
+                    origin.update_token_counts("rewound", input_tokens=5)
+                    origin.replace_messages("z-parent", [{"role": "user", "content": "instead"}])
+
+            migration = Migration(origin, target, change)
+            migration.begin(resume=False)
+            assert migration.carry() == []
+            assert answers(target) == answers(origin)
+            assert differences(origin, target) == []
+
+    def test_what_changes_all_the_time_is_named(
+        self, source: Path, target: SessionDBProvider, clock: FakeClock
+    ) -> None:
+        with SessionDB(source, clock=clock) as origin:
+
+            def change(*_: object) -> None:
+                origin.append_message("alone", "user", "and on")
+
+            migration = Migration(origin, target, change)
+            migration.begin(resume=False)
+            assert migration.carry() == ["alone"]
+            carry(origin, target, resume=True)
+            assert answers(target) == answers(origin)
+
+    def test_what_is_said_in_the_target_stays(
+        self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        heard = []
+
+        def change(*progress: object) -> None:
+            heard.append(progress)
+            if len(heard) == 3:
+                target.create_session("mine", "cli")
+                target.append_message("mine", "user", "typed too early")
+                target.append_message("alone", "user", "typed here")
+
+        migration = Migration(origin, target, change)
+        migration.begin(resume=False)
+        assert migration.carry() == []
+        assert contents(target.get_messages("mine")) == ["typed too early"]
+        assert "typed here" in contents(target.get_messages("alone"))
+        assert session_of(target, "alone")["message_count"] == target.message_count("alone")
+        assert [(each.session_id, each.is_ahead) for each in differences(origin, target)] == [("alone", True)]
+
+
+class TestMismatches:
+    @pytest.mark.parametrize(
+        ("change", "what"),
+        [
+            ("UPDATE messages SET content = 'other' WHERE session_id = 'b-child'", "says otherwise in 1 message"),
+            ("DELETE FROM messages WHERE session_id = 'b-child'", "lacks 1 message"),
+            ("UPDATE sessions SET model = 'other' WHERE id = 'b-child'", "model"),
+            ("UPDATE messages SET active = 0 WHERE session_id = 'b-child'", "says otherwise"),
+            ("DELETE FROM usage_events WHERE session_id = 'alone'", "usage"),
+            ("DELETE FROM rewinds WHERE session_id = 'rewound'", "rewinds"),
+            ("DELETE FROM session_tools WHERE session_id = 'alone'", "tools"),
+        ],
+    )
+    def test_are_found_and_named(
+        self, origin: SessionDBProvider, target: SessionDBProvider, change: str, what: str
+    ) -> None:
+        carry(origin, target)
+        target._engine.write(lambda tx: tx.run(change))
+        (difference,) = differences(origin, target)
+        assert difference.session_id in ("b-child", "alone", "rewound")
+        assert what in difference.what
+        assert not difference.is_ahead
+
+    def test_a_session_that_is_not_there_is_one(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+        carry(origin, target)
+        target.delete_session("empty")
+        (difference,) = differences(origin, target)
+        assert (difference.session_id, difference.what) == ("empty", "is not there")
+
+
+def stop_after(origin: SessionDBProvider, target: SessionDBProvider, steps: int) -> None:
+    """Begin a migration that ends in the middle."""
+
+    class Stop(Exception):
+        pass
+
+    heard = []
+
+    def stop(*progress: object) -> None:
+        heard.append(progress)
+        if len(heard) == steps:
+            raise Stop
+
+    migration = Migration(origin, target, stop)
+    migration.begin(resume=False)
+    with pytest.raises(Stop):
+        migration.carry()
+
+
+def test_many_sessions_with_mixed_messages_keep_their_ids(
+    target: SessionDBProvider, tmp_path: Path, clock: FakeClock
+) -> None:
+    with SessionDB(tmp_path / "many.db", clock=clock) as origin:
+        talk(origin, sessions=25, messages=8)
+        fill(origin, clock)
+        carry(origin, target)
+        assert answers(target) == answers(origin)
