@@ -10,8 +10,9 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from bench import machine, peers, plot, report, searchtable, sizes, table
+from bench import machine, peers, plot, postgrestable, report, searchtable, sizes, table
 from bench.built import Builder
+from bench.postgrestable import PostgresReport
 from bench.processes import ROOT, Processes
 from bench.row import OURS, Row
 from bench.scale import DEFAULT, FULL, QUICK, Scale
@@ -21,7 +22,8 @@ from bench.suite import STORES, WORKLOADS, Suite
 
 PAGE = ROOT / "docs" / "reference" / "performance.md"
 PICTURE = PAGE.with_name("search.svg")
-SEARCH = "search"
+SEARCH, POSTGRES = "search", "postgresql"
+EVERY = (*WORKLOADS, SEARCH, POSTGRES)
 
 
 def main() -> int:
@@ -31,8 +33,7 @@ def main() -> int:
     home = ROOT / ".bench"
     home.mkdir(exist_ok=True)
     stores = tuple(store for store in STORES if store in options.only) or STORES
-    every = [*WORKLOADS, SEARCH]
-    chosen = [name for name in every if name in options.only] or every
+    chosen = [name for name in EVERY if name in options.only] or list(EVERY)
     environments = {peer.name: peers.install(peer, home, _say) for peer in peers.PEERS if peer.name in stores}
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
         processes = Processes(Path(directory), environments)
@@ -40,13 +41,16 @@ def main() -> int:
         machine_line = machine.describe(Path(directory))
         rows = [row for name in chosen if name in WORKLOADS for row in WORKLOADS[name](suite)]
         searched = _search(suite, options, (options.dir or home) / "archives") if SEARCH in chosen else None
+        served = _postgres(suite, options, (options.dir or home) / "archives") if POSTGRES in chosen else None
     heading = _heading(machine_line, scale, options.rounds)
     print(heading)
     if rows:
         print(f"\n{table.render(rows)}")
     if searched is not None:
         print(f"\n{searchtable.render(searched)}")
-    _publish(options, suite, rows, searched, heading)
+    if served is not None:
+        print(f"\n{postgrestable.render(served)}")
+    _publish(options, suite, rows, searched, served, heading)
     return 1 if any("error" in result for found in suite.raw_results.values() for result in found.get(OURS, [])) else 0
 
 
@@ -65,16 +69,34 @@ def _search(suite: Suite, options: argparse.Namespace, archives: Path) -> Search
     return search.measure()
 
 
+def _postgres(suite: Suite, options: argparse.Namespace, archives: Path) -> PostgresReport:
+    # Its driver is loaded only when it is needed.
+    from bench.postgres import Postgres
+
+    sizes = options.search_sizes or suite.scale.search_sizes
+    rounds, raw_results = options.rounds, suite.raw_results
+    return Postgres(suite.processes, archives, suite.scale, sizes, rounds, _say, raw_results).measure()
+
+
 def _publish(
-    options: argparse.Namespace, suite: Suite, rows: list[Row], searched: SearchReport | None, heading: str
+    options: argparse.Namespace,
+    suite: Suite,
+    rows: list[Row],
+    searched: SearchReport | None,
+    served: PostgresReport | None,
+    heading: str,
 ) -> None:
     if options.json:
         data = {"heading": heading, "rows": [asdict(row) for row in rows], "results": suite.raw_results}
         if searched is not None:
             data[SEARCH] = searched.plain()
+        if served is not None:
+            data[POSTGRES] = served.plain()
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     if options.write_docs and rows:
         report.write(PAGE, f"{heading}\n\n{table.markdown(rows)}")
+    if options.write_docs and served is not None:
+        report.write(PAGE, f"{heading}\n\n{postgrestable.markdown(served)}", report.POSTGRES)
     if options.write_docs and searched is not None:
         PICTURE.write_text(plot.as_svg(plot.Plot.of(searched)))
         report.write(PAGE, f"{heading}\n\n{searchtable.markdown(searched, PICTURE.name)}", report.SEARCH)
@@ -90,9 +112,9 @@ def _options() -> argparse.Namespace:
         "--only",
         action="append",
         default=[],
-        choices=[*STORES, *WORKLOADS, SEARCH],
+        choices=[*STORES, *EVERY],
         metavar="NAME",
-        help=f"a store ({', '.join(STORES)}) or a workload ({', '.join([*WORKLOADS, SEARCH])}); may be repeated",
+        help=f"a store ({', '.join(STORES)}) or a workload ({', '.join(EVERY)}); may be repeated",
     )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="rounds of each rate (default: 3)")
     size = parser.add_mutually_exclusive_group()
@@ -108,8 +130,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where the data goes meanwhile (default: .bench)")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/performance.md")
     options = parser.parse_args()
-    if options.write_docs and (options.only not in ([], [SEARCH]) or options.quick):
-        parser.error("--write-docs needs a whole run, or all of search: without --only but for search, without --quick")
+    if options.write_docs and (options.only not in ([], [SEARCH], [POSTGRES]) or options.quick):
+        parser.error("--write-docs needs a whole run, or all of search or postgresql, without --quick")
     return options
 
 

@@ -27,6 +27,12 @@ _SOURCES = {
         *(f"{_STATE}/sqlite/{name}.py" for name in ("expression", "filling", "fulltext")),
     ),
     WORDS: ("bench/wordfloor.py",),
+    "postgresql": (
+        "src/hermes/query/*.py",
+        f"{_STATE}/searchtext.py",
+        f"{_STATE}/postgres/schema.sql",
+        *(f"{_STATE}/postgres/{name}.py" for name in ("filling", "vector")),
+    ),
 }
 _SAMPLE = 1_000
 _BLOCK = 1 << 20
@@ -50,8 +56,8 @@ class Builder:
 
     def build(self, store: str, label: str, messages: int) -> Built:
         """A store's file with so many messages; an older one of the same size is removed."""
-        fingerprint = _fingerprint(store)
-        home = self.directory / f"{store}-{label}-{fingerprint}"
+        made_from = fingerprint(store)
+        home = self.directory / f"{store}-{label}-{made_from}"
         stamp = home / _STAMP
         if stamp.exists():
             return Built(home, json.loads(stamp.read_text()))
@@ -65,7 +71,7 @@ class Builder:
             result = self.processes.run_in(place, store, Job("build", "", messages=messages))
             if "rate" not in result:
                 return Built(home, result)
-            if _fingerprint(store) != fingerprint:
+            if fingerprint(store) != made_from:
                 return Built(home, {"error": "its source was changed while the file was filled"})
             result["bytes"] = file_bytes(place / "state.db") / messages
             (place / _STAMP).write_text(json.dumps(result))
@@ -87,7 +93,7 @@ def copy(home: Path, to: Path) -> None:
         shutil.copyfile(file, to / file.name)
 
 
-def _fingerprint(store: str) -> str:
+def fingerprint(store: str) -> str:
     """What the bytes of a file depend on: the messages, and the code or the release that stores them."""
     found = hashlib.sha256(f"{archive.VERSION} {list(archive.sessions(_SAMPLE))}".encode())
     found.update(" ".join(peer.requirement for peer in PEERS if peer.name == store).encode())

@@ -73,7 +73,7 @@ class RawStore(Store):
         with self._lock:
             self._run("BEGIN IMMEDIATE")
             for message in messages:
-                self._run(_INSERT, _values(session_id, message))
+                self._run(_INSERT, values_of(session_id, message))
             self._run("COMMIT")
             self._writes += 1
             if self._writes % CHECKPOINT_EVERY == 0:
@@ -131,7 +131,8 @@ class LeanStore(RawStore):
         self._pending -= len(rows)
 
 
-def _values(session_id: str, message: Message) -> Values:
+def values_of(session_id: str, message: Message) -> Values:
+    """A message as the row that the floors keep."""
     calls = message.get("tool_calls")
     return (
         session_id,

@@ -9,6 +9,7 @@ import apsw
 from bench.corpus import Message
 from bench.questions import LIMIT, Question
 from bench.store import Answer, Page, Store
+from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 
 
@@ -19,7 +20,7 @@ class OurStore(Store):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._db = SessionDB(db_path=path)
+        self._db: SessionDBProvider = SessionDB(db_path=path)
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Add an empty session."""

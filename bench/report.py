@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-TABLE, SEARCH = "bench", "bench-search"
+TABLE, SEARCH, POSTGRES = "bench", "bench-search", "bench-postgresql"
 
 
 def write(page: Path, block: str, part: str = TABLE) -> None:

@@ -58,10 +58,6 @@ class TestHelp:
     def test_the_version_is_that_of_the_package(self, hermes: Hermes) -> None:
         assert hermes("--version").stdout == f"hermes {__version__}\n"
 
-    def test_a_shell_can_complete_commands(self, hermes: Hermes) -> None:
-        asked = {"_HERMES_COMPLETE": "bash_complete", "COMP_WORDS": "hermes sessions st", "COMP_CWORD": "2"}
-        assert hermes(**asked).stdout == "plain,stats\n"
-
 
 class TestImports:
     def test_help_loads_no_command(self, hermes: Hermes) -> None:

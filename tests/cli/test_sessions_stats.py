@@ -78,3 +78,35 @@ def test_a_file_of_another_program_shows_its_own_version(hermes: Hermes) -> None
     hermes.home.mkdir()
     hermes.database.write_bytes(gzip.decompress((OLD_FILES / "v22.db.gz").read_bytes()))
     assert hermes.json("sessions", "stats")["item"]["schema_version"] == 22
+
+
+class TestVerbose:
+    def test_what_takes_how_much_room(self, hermes: Hermes) -> None:
+        hermes.store(("a", "cli", None, "long " * 100_000))
+        lines = hermes("sessions", "stats", "--verbose").stdout.splitlines()
+        names = [line.partition(":")[0] for line in lines]
+        assert names[3:10] == [
+            "Database size",
+            "  messages",
+            "  search index",
+            "  other indexes",
+            "  sessions and the rest",
+            "  unused",
+            "  write-ahead log",
+        ]
+        assert lines[4] == "  messages: 0.5 MB"
+
+    def test_for_a_script_the_parts_are_the_whole(self, hermes: Hermes) -> None:
+        hermes.store(("a", "cli", None, "hello"))
+        item = hermes.json("sessions", "stats", "-v")["item"]
+        assert sum(item["parts"].values()) == item["size_bytes"] == hermes.database.stat().st_size
+        assert item["parts"].keys() == {"text_bytes", "search_bytes", "indexes_bytes", "other_bytes", "free_bytes"}
+
+    def test_deleted_messages_leave_room(self, hermes: Hermes) -> None:
+        hermes.store(("a", "cli", None, "long " * 100_000), ("b", "cli", None, "hello"))
+        hermes("sessions", "delete", "a", "--yes")
+        assert hermes.json("sessions", "stats", "-v")["item"]["parts"]["free_bytes"] > 400_000
+
+    def test_without_a_database_there_are_no_parts(self, hermes: Hermes) -> None:
+        assert hermes.json("sessions", "stats", "-v")["item"]["parts"] is None
+        assert not hermes.home.exists()

@@ -17,8 +17,15 @@ from hermes.errors import HermesError
 
 COMMANDS = {
     "chat": Lazy("hermes.cli.chat.command:chat", "Talk to the agent, in a new session or in one that was left."),
+    "completion": Lazy(
+        "hermes.cli.completion.command:completion",
+        "Write a script for bash, zsh or fish that completes commands, options, sessions and sources.",
+    ),
     "doctor": Lazy("hermes.cli.doctor:doctor", "Look for what is wrong, and say what to do about it."),
     "insights": Lazy("hermes.cli.insights:insights", "Show what was said, used and spent in the last days."),
+    "sessiondb": Lazy(
+        "hermes.cli.sessiondb.group:sessiondb", "Look after the database behind the sessions, and change to another."
+    ),
     "sessions": Lazy("hermes.cli.sessions:sessions", "Look at the sessions there are, and keep them in order."),
 }
 
@@ -50,7 +57,7 @@ def run(args: Sequence[str]) -> int:
     as_json = "--json" in args
     try:
         if "_HERMES_COMPLETE" in os.environ:
-            return _complete(os.environ["_HERMES_COMPLETE"])
+            return _complete(os.environ["_HERMES_COMPLETE"], args)
         with hermes.make_context("hermes", arrange(args, _is_session)) as context:
             hermes.invoke(context)
     except click.exceptions.Exit as finished:
@@ -73,7 +80,7 @@ def _is_session(name: str) -> bool:
     return is_session(name)
 
 
-def _complete(instruction: str) -> int:
-    from click.shell_completion import shell_complete
+def _complete(shell: str, args: Sequence[str]) -> int:
+    from hermes.cli.completion.answer import answer
 
-    return shell_complete(hermes, {}, "hermes", "_HERMES_COMPLETE", instruction)
+    return answer(hermes, shell, args)

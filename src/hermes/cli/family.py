@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hermes.cli.terminal import printable
+from hermes.cli.terminal import clip, printable, width_of
 from hermes.cli.times import ago
 from hermes.phrases import counted
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 INNER, LAST = "├─ ", "└─ "
 BELOW = {INNER: "│  ", LAST: "   ", "": ""}
 """What stands below a joint, before the children of what it joins."""
+LEAST_NAME = 8
+"""No name is made narrower than this to leave room for what follows it."""
 
 
 @dataclass(slots=True)
@@ -38,21 +40,24 @@ def grown(rows: Iterable[Row]) -> Branch:
     return next(iter(branches.values()))
 
 
-def drawn(family: Branch, *, now: float) -> Iterator[tuple[str, str]]:
-    """The lines of a tree, each with the id of its session."""
+def drawn(family: Branch, *, now: float, width: int) -> Iterator[tuple[str, str]]:
+    """The lines of a tree, each with the id of its session; names give way before ids where it is narrow."""
     waiting = [(family, "", "")]
     while waiting:
         branch, before, joint = waiting.pop()
-        yield printable(f"{before}{joint}{_described(branch.row, is_child=bool(joint), now=now)}"), branch.row["id"]
+        yield _line(branch.row, f"{before}{joint}", now=now, width=width), branch.row["id"]
         inner = before + BELOW[joint]
         joints = [INNER] * (len(branch.children) - 1) + [LAST]
         waiting += reversed([(child, inner, each) for child, each in zip(branch.children, joints, strict=False)])
 
 
-def _described(row: Row, *, is_child: bool, now: float) -> str:
-    kind = f"{row['child_kind'] or 'child'}: " if is_child else ""
-    name = row["title"] or row["preview"] or "(no messages)"
+def _line(row: Row, before: str, *, now: float, width: int) -> str:
+    head = printable(f"{before}{row['child_kind'] or 'child'}: " if before else "")
+    name = printable(row["title"] or row["preview"] or "(no messages)")
     flags = "".join(f", {flag}" for flag in ("pinned", "archived") if row[flag])
-    return (
-        f"{kind}{name}  {row['id']}  {counted(row['message_count'], 'message')}, {ago(row['last_active'], now)}{flags}"
-    )
+    counts = f"  {counted(row['message_count'], 'message')}, {ago(row['last_active'], now)}{flags}"
+    for facts in (f"  {printable(row['id'])}{counts}", f"  {printable(row['id'])}"):
+        room = width - width_of(head) - width_of(facts)
+        if room >= min(LEAST_NAME, width_of(name)):
+            return f"{head}{clip(name, room)}{facts}"
+    return clip(f"{head}{name}  {printable(row['id'])}{counts}", width)

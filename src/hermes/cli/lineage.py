@@ -11,7 +11,7 @@ from hermes.cli.family import Branch, drawn, grown
 from hermes.cli.named import SESSION, Named, named_session
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import read_config
-from hermes.cli.terminal import clip, heading, terminal_width, write, write_json
+from hermes.cli.terminal import heading, terminal_width, write, write_json
 
 SCHEMA = "hermes.lineage/1"
 
@@ -31,9 +31,8 @@ def lineage(name: str, as_json: bool) -> None:
     if as_json:
         write_json({"schema": SCHEMA, "item": plain(root)})
         return
-    width = terminal_width()
-    for line, session_id in drawn(root, now=time.time()):
-        write(heading(clip(line, width)) if session_id == session.id else clip(line, width))
+    for line, session_id in drawn(root, now=time.time(), width=terminal_width()):
+        write(heading(line) if session_id == session.id else line)
 
 
 def family_of(session: Named) -> Branch:

@@ -8,6 +8,9 @@ from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
 
 COMMANDS = {
     "backup": Lazy("hermes.cli.backup:backup", "Copy the database to a file of its own, while others use it."),
+    "browse": Lazy(
+        "hermes.cli.browse.command:browse", "Find a conversation on a full screen, tidy up, and go on with one."
+    ),
     "delete": Lazy("hermes.cli.delete:delete", "Delete sessions with their messages, their index and their files."),
     "export": Lazy(
         "hermes.cli.export:export",
@@ -38,6 +41,7 @@ COMMANDS = {
     "lineage": Lazy(
         "hermes.cli.lineage:lineage", "Show the family of a session: what it stems from, and what stems from it."
     ),
+    "tree": Lazy("hermes.cli.tree:tree", "Show which sessions stem from which: branches, continuations, fresh starts."),
 }
 
 

@@ -100,6 +100,11 @@ class Terminal:
         self._wait(lambda: text in self.text, repr(text))
         return self
 
+    def until_gone(self, text: str) -> Self:
+        """Wait until something is not on the screen any more."""
+        self._wait(lambda: text not in self.text, f"no {text!r}")
+        return self
+
     def until_prompt(self) -> Self:
         """Wait until something can be said."""
         self._wait(lambda: self.is_at_prompt, "an empty prompt")

@@ -1,0 +1,69 @@
+"""`hermes sessions browse`: which form it takes, and what comes after it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from hermes.cli.listing import HIDDEN_SOURCES, list_
+from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
+from hermes.cli.terminal import talk, write
+from hermes.config import Config
+from hermes.state.browsing import Wanted
+from hermes.state.provider import SessionDBProvider
+
+
+@click.command(
+    epilog="""\b
+Letters narrow the list, Enter goes on with the selected conversation, F1
+shows all keys. Where there is no screen, it is a numbered list with a
+question; where nobody can answer, it is `hermes sessions list`.
+
+\b
+Examples:
+  hermes sessions browse
+  hermes sessions browse --source telegram""",
+)
+@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
+@click.option("--archived", "archived_only", is_flag=True, help="Only archived sessions.")
+@click.pass_context
+def browse(context: click.Context, source: str | None, archived_only: bool) -> None:
+    """Find a conversation on a full screen, tidy up, and go on with one."""
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        context.invoke(list_, source=source, archived_only=archived_only)
+        talk("There is nobody to ask here; `hermes -r ID` goes on with one of them.")
+        return
+    config = read_config(as_json=False)
+    wanted = Wanted(source=source, hidden_sources=() if source else HIDDEN_SOURCES, archived_only=archived_only)
+    with open_for_reading(config) as store:
+        if store is None:
+            talk(nothing_yet(database_file(config)))
+            return
+        session_id = _chosen(config, store, wanted)
+    if session_id is not None:
+        from hermes.cli.chat.command import chat
+
+        context.invoke(chat, resumed=session_id)
+
+
+def _chosen(config: Config, store: SessionDBProvider, wanted: Wanted) -> str | None:
+    """The session to go on with, if one was chosen."""
+    from hermes.cli.browse.catalogue import Catalogue
+
+    catalogue = Catalogue(config, store)
+    if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        from hermes.cli.browse.numbered import choose
+
+        return choose(catalogue, wanted)
+    # Loading what draws a screen takes longer than all the rest.
+    from hermes.cli.browse.screen import Browser
+
+    browser = Browser(catalogue, wanted)
+    session_id = browser.run()
+    for line in browser.done:
+        write(line)
+    if browser.return_code:
+        raise click.exceptions.Exit(browser.return_code)
+    return session_id

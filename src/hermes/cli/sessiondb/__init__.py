@@ -1,0 +1,1 @@
+"""`hermes sessiondb`: the database behind the sessions."""

@@ -1,0 +1,225 @@
+"""`hermes sessiondb migrate`: all sessions carried from one database to another."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import click
+
+from hermes.cli.failures import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.sessiondb.pace import Pace
+from hermes.cli.store import read_config
+from hermes.cli.terminal import printable, talk, write, write_json
+from hermes.config import Config
+from hermes.errors import InvalidValue, NotFound, StoreUnavailable
+from hermes.phrases import counted
+from hermes.state.backlog import index_backlog
+from hermes.state.engine import Report
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.transfer.migration import Migration
+from hermes.state.transfer.place import identity_of, local, named, shown
+from hermes.state.transfer.standing import Standing, count
+from hermes.state.transfer.verification import Difference, verify
+
+SCHEMA = "hermes.migrated/1"
+SHOWN = 20
+"""So many sessions are named one by one; `--json` names all."""
+
+
+@dataclass
+class Outcome:
+    """What came of a migration."""
+
+    origin: str
+    target: str
+    again: str
+    """The command that goes on with it."""
+    sessions: int = 0
+    messages: int = 0
+    fts_entries: int = 0
+    seconds: float = 0.0
+    index_seconds: float = 0.0
+    waiting_for_index: int = 0
+    keeps_ids: bool = True
+    changing: list[str] = field(default_factory=list)
+    differences: list[Difference] | None = None
+
+    @property
+    def mismatches(self) -> list[Difference]:
+        """The sessions that are not in the target as they are in the origin."""
+        return [each for each in self.differences or [] if not each.is_ahead]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessiondb migrate --dry-run
+  hermes sessiondb migrate --verify
+  hermes sessiondb migrate --from ~/old/state.db --to 'postgresql://hermes@db/hermes'
+  hermes sessiondb migrate --from 'postgresql://hermes@db/hermes' --to ~/.hermes/state.db""",
+)
+@click.option("--to", "target_name", metavar="DSN", help="Where to: a DSN or a file; default: the configured database.")
+@click.option("--from", "origin_name", metavar="PATH|DSN", help="Where from; default: the file state.db.")
+@click.option("--dry-run", is_flag=True, help="Only tell what there is to carry.")
+@click.option("--resume", is_flag=True, help="Go on with a migration that was begun and not finished.")
+@click.option("--verify", "is_verified", is_flag=True, help="Compare a hash of every session afterwards.")
+@AS_JSON
+def migrate(
+    target_name: str | None, origin_name: str | None, dry_run: bool, resume: bool, is_verified: bool, as_json: bool
+) -> None:
+    """Carry all sessions from one database to another.
+
+    The one that they come from is only read, and may be in use. An empty target gets everything with the same ids of
+    messages; one that is not empty gets what it lacks. It may be interrupted at any moment, and goes on with --resume.
+    """
+    config = read_config(as_json=as_json)
+    origin = local(config) if origin_name is None else named(origin_name, config)
+    target = _target(config, target_name)
+    with _opened_origin(origin) as store:
+        if dry_run:
+            _tell_plan(count(store), _standing(target), as_json=as_json)
+            return
+        with open_session_db(target) as receiver:
+            outcome = Outcome(shown(store), shown(receiver), again=_command(origin_name, target_name))
+            if identity_of(store) == identity_of(receiver):
+                raise InvalidValue("a database cannot be carried to itself", hint="name another one with --to")
+            _run(store, receiver, outcome, resume=resume, is_verified=is_verified)
+    _tell(outcome, as_json=as_json)
+    if outcome.mismatches:
+        click.get_current_context().exit(FAILED)
+
+
+def _target(config: Config, name: str | None) -> Config:
+    if name is not None:
+        return named(name, config)
+    if config.sessiondb.provider == "sqlite":
+        raise click.UsageError("there is nothing to migrate to: name it with --to, or set sessiondb.provider and .dsn")
+    return config
+
+
+def _command(origin_name: str | None, target_name: str | None) -> str:
+    """The command that goes on with a migration; an address is left out, for there may be a password in it."""
+    parts = ["hermes sessiondb migrate"]
+    for option, name in (("--from", origin_name), ("--to", target_name)):
+        if name is not None:
+            parts.append(f"{option} {shlex.quote(name) if os.path.exists(name) else 'DSN'}")
+    return " ".join([*parts, "--resume"])
+
+
+@contextmanager
+def _opened_origin(config: Config) -> Iterator[SessionDBProvider]:
+    path = config.sessiondb.path
+    if config.sessiondb.provider == "sqlite" and path is not None and not os.path.exists(path):
+        raise NotFound(f"there is no file {path}", hint="name the database with --from")
+    with open_session_db(config, read_only=True) as store:
+        yield store
+
+
+def _run(
+    store: SessionDBProvider, receiver: SessionDBProvider, outcome: Outcome, *, resume: bool, is_verified: bool
+) -> None:
+    began = time.monotonic()
+    with _progress() as report:
+        migration = Migration(store, receiver, report)
+        migration.begin(resume=resume)
+        try:
+            outcome.changing = migration.carry()
+            if not outcome.changing:
+                migration.finish()
+        except KeyboardInterrupt:
+            carried = migration.journal
+            talk(
+                f"Stopped: {counted(carried.sessions, 'session')} and {counted(carried.messages, 'message')} are"
+                f" carried. This goes on with the rest: {outcome.again}"
+            )
+            raise
+    outcome.sessions, outcome.messages = migration.journal.sessions, migration.journal.messages
+    outcome.keeps_ids = migration.journal.mode == "copy"
+    outcome.seconds = time.monotonic() - began
+    if is_verified:
+        with _progress() as report:
+            outcome.differences = list(verify(migration.origin, migration.destination, report))
+    _index(receiver, outcome)
+
+
+def _index(receiver: SessionDBProvider, outcome: Outcome) -> None:
+    began = time.monotonic()
+    try:
+        with _progress() as report:
+            index_backlog(receiver, report)
+    except KeyboardInterrupt:
+        talk("All is carried. What is not in the search index yet is found all the same, though not as fast.")
+        raise
+    outcome.index_seconds = time.monotonic() - began
+    outcome.waiting_for_index = count(receiver).waiting
+    outcome.fts_entries = max(0, outcome.messages - outcome.waiting_for_index)
+
+
+@contextmanager
+def _progress() -> Iterator[Report | None]:
+    with progress() as report:
+        yield None if report is None else Pace(report)
+
+
+def _standing(target: Config) -> Standing | None:
+    """What is in the target, None if there is nothing yet, or if it cannot be looked at."""
+    try:
+        with open_session_db(target, read_only=True) as receiver:
+            return count(receiver)
+    except StoreUnavailable as exc:
+        talk(f"Note: {exc.message}")
+        return None
+
+
+def _tell_plan(there: Standing, here: Standing | None, *, as_json: bool) -> None:
+    if as_json:
+        item: dict[str, Any] = {"dry_run": True, "sessions": there.sessions, "messages": there.messages}
+        item["target"] = None if here is None else {"sessions": here.sessions, "messages": here.messages}
+        write_json({"schema": SCHEMA, "item": item})
+        return
+    write(f"Would migrate {there.sessions:,} sessions, {there.messages:,} messages.")
+    if here is not None and here.sessions:
+        talk(f"The target has {here.sessions:,} sessions, {here.messages:,} messages; it gets what it lacks.")
+
+
+def _tell(outcome: Outcome, *, as_json: bool) -> None:
+    if as_json:
+        item = asdict(outcome)
+        places = {"from": item.pop("origin"), "to": item.pop("target")}
+        del item["again"]
+        write_json({"schema": SCHEMA, "item": {"dry_run": False, **places, **item}})
+        return
+    write(
+        f"Migrated {outcome.sessions:,} sessions, {outcome.messages:,} messages, {outcome.fts_entries:,} FTS entries"
+        f" in {outcome.seconds:.1f}s"
+    )
+    _talk_about(outcome)
+
+
+def _talk_about(outcome: Outcome) -> None:
+    if outcome.fts_entries or outcome.waiting_for_index:
+        waiting = f"; {outcome.waiting_for_index:,} messages wait for it" if outcome.waiting_for_index else ""
+        talk(f"The search index took {outcome.index_seconds:.1f}s{waiting}.")
+    if outcome.differences is not None and not outcome.mismatches:
+        talk("Verified: every session has the same hash on both sides.")
+    for each in (outcome.differences or [])[:SHOWN]:
+        talk(printable(f"{'Note' if each.is_ahead else 'Mismatch'}: {each.session_id} {each.what}"))
+    if outcome.mismatches:
+        sessions = counted(len(outcome.mismatches), "session")
+        talk(
+            f"{sessions} of the target {'differs' if len(outcome.mismatches) == 1 else 'differ'} from {outcome.origin}."
+        )
+    if outcome.changing:
+        names = ", ".join(outcome.changing[:SHOWN]) + (", ..." if len(outcome.changing) > SHOWN else "")
+        talk(
+            f"{counted(len(outcome.changing), 'session')} changed all the while: {names}."
+            f" Repeat it when nobody writes there any more: {outcome.again}"
+        )

@@ -1,0 +1,94 @@
+"""`hermes sessiondb status`: which database it is, and how it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hermes.cli.failures import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.sessiondb.ledger import applied, lacking
+from hermes.cli.store import read_config
+from hermes.cli.terminal import printable, write, write_json
+from hermes.config import Config
+from hermes.errors import HermesError
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.transfer.place import shown
+from hermes.state.transfer.standing import count
+
+SCHEMA = "hermes.sessiondb/1"
+
+
+@click.command()
+@AS_JSON
+@click.pass_context
+def status(context: click.Context, as_json: bool) -> None:
+    """Show which database it is, and how it is.
+
+    It only reads. It ends with 1 if the database does not answer, or is not there yet.
+    """
+    config = read_config(as_json=as_json)
+    item = look(config)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": item})
+    else:
+        write("\n".join(lines_of(item)))
+    if not item["ok"]:
+        context.exit(FAILED)
+
+
+def look(config: Config) -> dict[str, Any]:
+    """What there is to know about the configured store."""
+    try:
+        with open_session_db(config, read_only=True) as store:
+            return _item(config, store)
+    except HermesError as exc:
+        return {
+            "provider": config.sessiondb.provider,
+            "ok": False,
+            "error": {"code": exc.code, "message": exc.message, "hint": exc.hint},
+        }
+
+
+def lines_of(item: dict[str, Any]) -> list[str]:
+    """The state of a store for a person."""
+    if not item["ok"]:
+        error = item["error"]
+        lines = [f"Provider: {item['provider']}", f"Health: {error['message']}"]
+        return [printable(line) for line in [*lines, *([f"Hint: {error['hint']}"] if error["hint"] else [])]]
+    lines = [f"Provider: {item['provider']}"]
+    if item["server"] is not None:
+        lines.append(f"Server: {item['server']}")
+    lines += [
+        f"Database: {item['database']}",
+        f"Schema version: {item['schema_version']}",
+        f"Applied: {', '.join(item['applied']) or 'none'}",
+        f"Pending: {', '.join(item['pending']) or 'none'}",
+        f"Sessions: {item['sessions']:,}",
+        f"Messages: {item['messages']:,}",
+        f"Waiting for the index: {item['waiting_for_index']:,}",
+        f"Health: ok, answers in {item['latency_ms']:.1f} ms",
+    ]
+    return [printable(line) for line in lines]
+
+
+def _item(config: Config, store: SessionDBProvider) -> dict[str, Any]:
+    health = store.health()
+    if not health["ok"]:
+        return {"provider": health["provider"], "ok": False, "error": health["error"]}
+    names = applied(store)
+    counted = count(store)
+    return {
+        "provider": health["provider"],
+        "ok": True,
+        "latency_ms": health["latency_ms"],
+        "server": health.get("server"),
+        "database": shown(store),
+        "schema_version": health["schema_version"],
+        "applied": names,
+        "pending": lacking(names, config.sessiondb.provider),
+        "sessions": counted.sessions,
+        "messages": counted.messages,
+        "waiting_for_index": counted.waiting,
+    }

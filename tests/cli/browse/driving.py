@@ -1,0 +1,97 @@
+"""The screen of sessions without a terminal: keys go in, and what is shown can be asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+
+from hermes.cli.browse.catalogue import Catalogue
+from hermes.cli.browse.pane import Pane
+from hermes.cli.browse.screen import Browser
+from hermes.cli.browse.shelf import Shelf
+from hermes.config import load_config
+from hermes.state.browsing import Wanted
+from hermes_state import SessionDB
+from tests.cli.conftest import Hermes
+
+LIMIT_S = 20.0
+LARGE, SMALL = (120, 40), (80, 24)
+
+
+class Screen:
+    """A running screen."""
+
+    def __init__(self, browser: Browser, pilot: Pilot[str]) -> None:
+        self.browser = browser
+        self.pilot = pilot
+
+    @property
+    def shelf(self) -> Shelf:
+        return self.browser.screen_stack[0].query_one(Shelf)
+
+    @property
+    def names(self) -> list[str]:
+        """The listed conversations by title or beginning."""
+        return [each.title or each.preview for each in self.shelf.conversations]
+
+    @property
+    def said_in(self) -> list[str]:
+        """The conversations that are listed for what was said in them."""
+        return [hit.conversation.title or hit.conversation.preview for hit in self.shelf.hits]
+
+    @property
+    def selected(self) -> str | None:
+        return None if self.shelf.selected is None else self.shelf.selected.id
+
+    @property
+    def talk(self) -> str:
+        return str(self.browser.screen_stack[0].query_one("#talk", Static).content)
+
+    @property
+    def pane(self) -> str:
+        return str(self.browser.query_one(Pane).query_one(Static).content)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str, into: str = "#filter") -> None:
+        """Type a text, which is in the field when this returns."""
+        field = self.browser.query_one(into, Input)
+        wanted = field.value + text
+        await self.pilot.press(*("space" if char == " " else char for char in text))
+        await self.until(lambda: field.value == wanted, f"{wanted!r} in the field")
+
+    async def until(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait for what the screen does by itself."""
+        deadline = time.monotonic() + LIMIT_S
+        while not is_so():
+            assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain for {what}; it says: {self.talk}"
+            await self.pilot.pause(0.01)
+
+    async def until_names(self, *names: str) -> None:
+        await self.until(lambda: self.names == list(names), f"{names}, not {self.names}")
+
+    async def until_talk(self, text: str) -> None:
+        await self.until(lambda: text in self.talk, repr(text))
+
+
+def drive(
+    hermes: Hermes,
+    scenario: Callable[[Screen], Awaitable[None]],
+    size: tuple[int, int] = LARGE,
+    wanted: Wanted | None = None,
+) -> Browser:
+    """Run a scenario on a screen, and answer the screen as it was left."""
+
+    async def run() -> Browser:
+        with SessionDB(hermes.database, read_only=True) as store:
+            browser = Browser(Catalogue(load_config(hermes.home), store), wanted or Wanted())
+            async with browser.run_test(size=size) as pilot:
+                await scenario(Screen(browser, pilot))
+            return browser
+
+    return asyncio.run(run())

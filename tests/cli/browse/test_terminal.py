@@ -1,0 +1,148 @@
+"""Browsing in a real terminal, from the first key to the chat that follows."""
+
+from __future__ import annotations
+
+import re
+import signal
+import sys
+
+import pexpect  # type: ignore[import-untyped]
+import pytest
+
+from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
+from tests.cli.chat.stored import sessions
+from tests.cli.chat.terminal import CTRL_C, CTRL_D, ENTER, LIMIT_S, TAB, Terminal
+from tests.cli.conftest import Hermes
+
+ESCAPE = "\x1b"
+LEAVE_SCREEN = b"\x1b[?1049l"
+SIZES = [(80, 24), (120, 40)]
+BROKEN = """
+import sys
+from hermes.cli.app import run
+from hermes.cli.browse.catalogue import Catalogue
+
+def count(*args):
+    raise RuntimeError("a mistake")
+
+Catalogue.count = count
+sys.exit(run(["sessions", "browse"]))
+"""
+
+
+@pytest.mark.parametrize(("columns", "lines"), SIZES)
+def test_filter_rename_archive_delete_and_resume(shelf: Hermes, columns: int, lines: int) -> None:
+    with Terminal(shelf, "sessions", "browse", columns=columns, lines=lines) as terminal:
+        terminal.until("4 conversations, by activity").until("refactoring auth").until("京都旅行")
+        terminal.type("weath").until("1 conversation by title or beginning").until_gone("refactoring auth")
+        terminal.type(f"{TAB}r").until("Title:").type(f"umbrellas{ENTER}").until(f"{PLAIN}  umbrellas")
+        terminal.type(ESCAPE).until("4 conversations, by activity").until("refactoring auth")
+        terminal.type(f"{ESCAPE}[Ba").until(f"{TRIP} is archived.")
+        terminal.type("d").until("Delete “a letter”?").until("1 session with 1 message.")
+        terminal.type("y").until(f"{LETTER}: Deleted 1 session, 1 message.")
+        terminal.type(f"{ESCAPE}[H{ENTER}").until(f'↻ Resumed {AUTH} "refactoring auth"')
+        assert LEAVE_SCREEN in terminal.raw
+        told = terminal.raw[terminal.raw.rindex(LEAVE_SCREEN) :].decode()
+        assert f"{PLAIN}  umbrellas" in told
+        assert f"{TRIP} is archived." in told
+        assert f"{LETTER}: Deleted 1 session, 1 message." in told
+        terminal.until_prompt().type(CTRL_D)
+        assert terminal.until_over() == 0
+    found = {row["id"]: (row["title"], bool(row["archived"])) for row in sessions(shelf)}
+    assert found == {
+        AUTH: ("refactoring auth", False),
+        TRIP: ("京都旅行の計画 🎉", True),
+        PLAIN: ("umbrellas", False),
+    }
+
+
+def test_the_pane_is_beside_the_list_where_there_is_room(shelf: Hermes) -> None:
+    with Terminal(shelf, "sessions", "browse", columns=120, lines=40) as terminal:
+        terminal.until("4 conversations").type(f"{TAB}{ESCAPE}[F").until("◆ Hermes: It rains cats and dogs.")
+
+
+@pytest.mark.parametrize(("keys", "exit_code"), [(ESCAPE, 0), (f"{TAB}q", 0), (CTRL_C, 130)])
+def test_leaving_restores_the_terminal(shelf: Hermes, keys: str, exit_code: int) -> None:
+    with Terminal(shelf, "sessions", "browse") as terminal:
+        terminal.until("4 conversations").type(keys)
+        assert terminal.until_over() == exit_code
+        assert LEAVE_SCREEN in terminal.raw
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_in_order(shelf: Hermes, number: signal.Signals) -> None:
+    with Terminal(shelf, "sessions", "browse") as terminal:
+        terminal.until("4 conversations").kill(number)
+        assert terminal.until_over() == 128 + number
+        assert LEAVE_SCREEN in terminal.raw
+
+
+def test_a_mistake_in_the_program_leaves_the_terminal_as_it_was(shelf: Hermes) -> None:
+    process = pexpect.spawn(
+        sys.executable, ["-c", BROKEN], env=shelf.environment(), dimensions=(24, 80), timeout=LIMIT_S
+    )
+    process.expect(pexpect.EOF)
+    process.close()
+    assert process.exitstatus == 1
+    assert LEAVE_SCREEN in process.before
+    assert b"a mistake" in process.before[process.before.rindex(LEAVE_SCREEN) :]
+
+
+def test_without_colour_nothing_is_coloured(shelf: Hermes) -> None:
+    with Terminal(shelf, "sessions", "browse", NO_COLOR="1", COLORTERM="truecolor") as terminal:
+        terminal.until("4 conversations").type(ESCAPE)
+        assert terminal.until_over() == 0
+        assert b"refactoring auth" in terminal.raw
+        assert re.findall(rb"\x1b\[[0-9;]*m", terminal.raw)
+        assert re.findall(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m", terminal.raw) == []
+
+
+def test_too_small_a_terminal_is_told_of(shelf: Hermes) -> None:
+    with Terminal(shelf, "sessions", "browse", columns=70, lines=20) as terminal:
+        terminal.until("needs a terminal of 80 columns and 24 lines").type(ESCAPE)
+        assert terminal.until_over() == 0
+
+
+def test_nothing_stored_is_told_of_and_nothing_is_made(hermes: Hermes) -> None:
+    with Terminal(hermes, "sessions", "browse") as terminal:
+        terminal.until("No sessions yet")
+        assert terminal.until_over() == 0
+    assert not hermes.home.exists()
+
+
+class TestNumbers:
+    def test_choose_where_there_is_no_screen(self, shelf: Hermes) -> None:
+        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+            terminal.until("4 of 4 conversations").until("Resume which [1-4]").type(f"9{ENTER}").until(
+                "9 is none of them"
+            )
+            terminal.type(f"3{ENTER}").until(f'Resumed {LETTER} "a letter"').until_prompt().type(CTRL_D)
+            assert terminal.until_over() == 0
+
+    @pytest.mark.parametrize("keys", [ENTER, f"q{ENTER}", CTRL_D])
+    def test_can_be_left_alone(self, shelf: Hermes, keys: str) -> None:
+        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+            terminal.until("Resume which").type(keys)
+            assert terminal.until_over() == 0
+
+    def test_go_on_with_the_next_page(self, shelf: Hermes) -> None:
+        shelf.store(*((f"s{number:04}", "cli", None, f"number {number}") for number in range(20)))
+        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+            terminal.until("20 of 24 conversations").until("m for more").type(f"m{ENTER}")
+            terminal.until("24 of 24 conversations").type(f"4{ENTER}").until("Resumed s0019").until_prompt().type(
+                CTRL_D
+            )
+            assert terminal.until_over() == 0
+
+
+def test_with_nobody_to_ask_it_is_a_list(shelf: Hermes) -> None:
+    done = shelf("sessions", "browse", "--source", "cli")
+    assert done.returncode == 0
+    assert done.stdout == shelf("sessions", "list", "--source", "cli").stdout
+    assert "`hermes -r ID`" in done.stderr
+
+
+def test_json_makes_no_sense(shelf: Hermes) -> None:
+    done = shelf("sessions", "browse", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--json" in done.stderr

@@ -1,0 +1,288 @@
+"""Completion: what the Tab key is answered, by the helper and in real shells."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect  # type: ignore[import-untyped]
+import pytest
+
+from hermes.cli.app import hermes as root
+from hermes.cli.completion.command import SHELLS
+from hermes.cli.completion.line import quoted, read_line
+from hermes.cli.completion.situation import Kind, situation
+from tests.cli.conftest import COMMAND, Hermes
+
+OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
+LIMIT_S = 30
+NASTY = """it's "50%" of $HOME, `ls` & co!"""
+TITLES = {
+    "a1": "refactoring auth",
+    "a2": "Refill the pool",
+    "b1": "京都 旅行",
+    "c1": NASTY,
+    "d1": "fix: colon",
+    "e1": None,
+}
+
+
+@pytest.fixture
+def stored(hermes: Hermes) -> Hermes:
+    hermes.store(
+        *((each, "telegram" if each == "b1" else "cli", title, "Hello there") for each, title in TITLES.items())
+    )
+    return hermes
+
+
+def asked(hermes: Hermes, *words: str, of: str = "zsh") -> list[str]:
+    """The words that the helper answers, without what they mean."""
+    done = hermes(*words, _HERMES_COMPLETE=of)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.partition("\t")[0] for line in done.stdout.splitlines()]
+
+
+class TestSituation:
+    @pytest.mark.parametrize(
+        ("words", "current", "kind", "choices"),
+        [
+            ([], "ses", Kind.WORDS, {"sessions", "chat"}),
+            (["sessions"], "", Kind.WORDS, {"list", "browse", "tree"}),
+            (["sessions", "list"], "--", Kind.WORDS, {"--source", "--json", "--help"}),
+            ([], "--", Kind.WORDS, {"--resume", "--version"}),
+            (["sessions", "list", "--sort"], "", Kind.WORDS, {"active", "started"}),
+            (["completion"], "", Kind.WORDS, set(SHELLS)),
+            (["sessions", "show"], "", Kind.SESSIONS, set()),
+            (["sessions", "show", "a"], "", Kind.WORDS, set()),
+            (["sessions", "delete", "a", "b"], "", Kind.SESSIONS, set()),
+            (["sessions", "rename", "a"], "", Kind.WORDS, set()),
+            (["sessions", "search", "x", "--session"], "", Kind.SESSIONS, set()),
+            (["-c"], "", Kind.SESSIONS, set()),
+            (["chat", "--resume"], "", Kind.SESSIONS, set()),
+            (["-q", "hi", "-r"], "", Kind.SESSIONS, set()),
+            (["-c", "my", "project"], "--", Kind.WORDS, {"--query"}),
+            (["sessions", "list", "--source"], "", Kind.SOURCES, set()),
+            (["sessions", "list", "--json", "--source"], "", Kind.SOURCES, set()),
+            (["sessions", "import"], "", Kind.FILES, set()),
+            (["insights", "--html"], "", Kind.FILES, set()),
+            (["sessions", "show", "--", "-x"], "-", Kind.WORDS, set()),
+            (["no", "such", "command"], "", Kind.WORDS, {"sessions"}),
+        ],
+    )
+    def test_is_found_from_the_words_before(
+        self, words: list[str], current: str, kind: Kind, choices: set[str]
+    ) -> None:
+        found = situation(root, words, current)
+        assert found.kind is kind
+        assert choices <= {name for name, _ in found.choices}
+
+    def test_a_value_behind_an_equals_sign_is_one(self) -> None:
+        found = situation(root, ["sessions", "list"], "--source=tele")
+        assert (found.kind, found.typed, found.before) == (Kind.SOURCES, "tele", "--source=")
+
+    def test_a_name_of_several_words_goes_on(self) -> None:
+        found = situation(root, ["-c", "my"], "pro")
+        assert (found.kind, found.typed, found.said) == (Kind.SESSIONS, "pro", "my ")
+
+
+class TestLine:
+    @pytest.mark.parametrize(
+        ("text", "words", "current", "quote"),
+        [
+            ("hermes sess", ["hermes"], "sess", ""),
+            ("hermes ", ["hermes"], "", ""),
+            (r"hermes -r my\ pro", ["hermes", "-r"], "my pro", ""),
+            ('hermes -r "my pro', ["hermes", "-r"], "my pro", '"'),
+            ("hermes -r 'my pro", ["hermes", "-r"], "my pro", "'"),
+            ("hermes -r 'it'\\''s", ["hermes", "-r"], "it's", "'"),
+            (r'hermes -r "a\"b\c', ["hermes", "-r"], r'a"b\c', '"'),
+            ('hermes "a b" c', ["hermes", "a b"], "c", ""),
+            ("hermes '' x", ["hermes", ""], "x", ""),
+        ],
+    )
+    def test_is_taken_apart(self, text: str, words: list[str], current: str, quote: str) -> None:
+        line = read_line(text)
+        assert (line.words, line.current, line.quote) == (words, current, quote)
+
+    @pytest.mark.parametrize("quote", ["", '"', "'"])
+    @pytest.mark.parametrize("word", [NASTY.replace("!", ""), "a b", "京都", "~x", "#x", "a;b|c", "{a,b}*?[x]", "\\"])
+    def test_a_quoted_word_is_the_word_for_bash(self, word: str, quote: str) -> None:
+        script = f"printf %s {quote}{quoted(word, quote)}{quote}"
+        assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == word
+
+
+class TestHelper:
+    def test_names_sessions_by_title_and_id(self, stored: Hermes) -> None:
+        assert asked(stored, "sessions", "show", "ref") == ["words", "refactoring auth", "Refill the pool"]
+        assert asked(stored, "sessions", "show", "a") == ["words", "a2", "a1"]
+
+    def test_without_a_beginning_names_the_most_recent(self, stored: Hermes) -> None:
+        assert asked(stored, "-r", "") == ["words", *(title or each for each, title in TITLES.items())]
+
+    def test_goes_on_with_a_name_of_several_words(self, stored: Hermes) -> None:
+        assert asked(stored, "-c", "refactoring", "a") == ["words", "auth"]
+
+    def test_names_sources(self, stored: Hermes) -> None:
+        assert asked(stored, "sessions", "list", "--source", "") == ["words", "cli", "telegram"]
+        assert asked(stored, "sessions", "list", "--source=t") == ["words", "telegram"]
+        assert asked(stored, "sessions", "list", "--source=t", of="fish") == ["words", "--source=telegram"]
+
+    def test_leaves_files_to_the_shell(self, stored: Hermes) -> None:
+        assert asked(stored, "sessions", "import", "x") == ["files"]
+
+    def test_a_name_that_could_act_on_a_terminal_or_as_an_option_is_left_out(self, hermes: Hermes) -> None:
+        hermes.store(("x\x1b[31m", "cli", None, "x"), ("-rf", "cli", None, "x"), ("xy", "cli", None, "x"))
+        assert asked(hermes, "-r", "") == ["words", "xy"]
+
+    def test_makes_no_database(self, hermes: Hermes) -> None:
+        assert asked(hermes, "-r", "") == ["words"]
+        assert not hermes.home.exists()
+
+    def test_leaves_an_old_database_as_it_is(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        hermes.database.write_bytes(gzip.decompress((OLD_FILES / "v22.db.gz").read_bytes()))
+        before = hermes.database.read_bytes()
+        assert len(asked(hermes, "-r", "")) > 1
+        assert hermes.database.read_bytes() == before
+
+    @pytest.mark.parametrize("trouble", ["database", "config", "shell"])
+    def test_no_trouble_is_written_into_the_prompt(self, hermes: Hermes, trouble: str) -> None:
+        hermes.home.mkdir()
+        if trouble == "database":
+            hermes.database.write_bytes(b"this is no database, but long enough to be looked at" * 100)
+        elif trouble == "config":
+            (hermes.home / "config.yaml").write_text("sessiondb: {provider: [")
+        args = () if trouble == "shell" else ("-r", "")
+        done = hermes(*args, _HERMES_COMPLETE="bash" if trouble == "shell" else "zsh")
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_script_is_written(hermes: Hermes, shell: str) -> None:
+    done = hermes("completion", shell)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"_HERMES_COMPLETE={shell}" in done.stdout
+    if found := shutil.which(shell):
+        checked = subprocess.run([found, "-n"], input=done.stdout, capture_output=True, text=True)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_another_shell_is_a_usage_error(hermes: Hermes) -> None:
+    assert hermes("completion", "tcsh").returncode == 2
+
+
+STARTS = {
+    "bash": (["--norc", "--noprofile", "-i"], 'PS1="$ "; bind "set bell-style none"; eval "$(hermes completion bash)"'),
+    "zsh": (["-f", "-i"], 'PS1="$ "; autoload -U compinit; compinit -u -D; eval "$(hermes completion zsh)"'),
+}
+
+
+def shell_environment(hermes: Hermes, directory: Path) -> dict[str, str]:
+    """What a shell finds in which `hermes` is installed."""
+    binary = directory / "bin" / "hermes"
+    binary.parent.mkdir()
+    binary.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
+    binary.chmod(0o755)
+    return hermes.environment(PATH=f"{binary.parent}:{os.environ['PATH']}", HOME=str(directory))
+
+
+def program_of(shell: str) -> str:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed here")
+    return program
+
+
+class Shell:
+    """A shell with the script in it; a line is typed, completed, and then taken apart by the shell itself."""
+
+    def __init__(self, name: str, program: str, environment: dict[str, str]) -> None:
+        options, start = STARTS[name]
+        self._process = pexpect.spawn(program, options, env=environment, timeout=LIMIT_S, encoding="utf-8")
+        self._process.setwinsize(50, 200)
+        self._process.send(f"{start}; printf 'rea''dy\\n'\r")
+        self._process.expect("ready")
+
+    def complete(self, line: str) -> list[str]:
+        """The words of a line after the Tab key."""
+        self._process.send(f"{line}\t")
+        # What the shell makes of the line is asked of the shell: in front of it comes a command that shows its words.
+        self._process.send("\x01printf '<%s>' \x05 'fin''ish'\r")
+        self._process.expect(r"<hermes>(.*)<finish>")
+        return [word for word in self._process.match.group(1).strip("<>").split("><") if word]
+
+    def close(self) -> None:
+        self._process.close(force=True)
+
+
+@pytest.fixture(params=STARTS)
+def shell(request: pytest.FixtureRequest, stored: Hermes, tmp_path: Path) -> Iterator[Shell]:
+    started = Shell(request.param, program_of(request.param), shell_environment(stored, tmp_path))
+    yield started
+    started.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="these shells need a pseudo-terminal")
+class TestShells:
+    def test_complete_commands_options_sources_and_sessions(self, shell: Shell) -> None:
+        assert shell.complete("hermes sessions lis") == ["sessions", "list"]
+        assert shell.complete("hermes sessions list --arch") == ["sessions", "list", "--archived"]
+        assert shell.complete("hermes sessions list --source tele") == ["sessions", "list", "--source", "telegram"]
+        assert shell.complete("hermes sessions list --source=tele") == ["sessions", "list", "--source=telegram"]
+        assert shell.complete("hermes sessions show refa") == ["sessions", "show", "refactoring auth"]
+        assert shell.complete("hermes sessions show e") == ["sessions", "show", "e1"]
+
+    def test_titles_come_out_as_they_are(self, shell: Shell) -> None:
+        assert shell.complete("hermes -r 京") == ["-r", "京都 旅行"]
+        assert shell.complete("hermes -r it\\'s") == ["-r", NASTY]
+        assert shell.complete('hermes -r "refact') == ["-r", "refactoring auth"]
+        assert shell.complete("hermes -r 'refact") == ["-r", "refactoring auth"]
+        assert shell.complete("hermes -r fix") == ["-r", "fix: colon"]
+
+    def test_an_unquoted_name_goes_on(self, shell: Shell) -> None:
+        assert shell.complete("hermes -c refactoring au") == ["-c", "refactoring", "auth"]
+
+    def test_files_are_left_to_the_shell(self, shell: Shell, tmp_path: Path) -> None:
+        (tmp_path / "export-of-mine.jsonl").write_text("")
+        assert shell.complete(f"hermes sessions import {tmp_path}/export") == [
+            "sessions",
+            "import",
+            f"{tmp_path}/export-of-mine.jsonl",
+        ]
+
+
+class TestFish:
+    """fish tells by itself what it would offer, and quotes that by itself."""
+
+    @pytest.mark.parametrize(
+        ("line", "offered"),
+        [
+            ("hermes sessions lis", ["list"]),
+            ("hermes sessions list --arch", ["--archived"]),
+            ("hermes sessions list --source tele", ["telegram"]),
+            ("hermes sessions list --source=tele", ["--source=telegram"]),
+            ("hermes sessions show refa", ["refactoring auth"]),
+            ("hermes -r 京", ["京都 旅行"]),
+            ("hermes -r it\\'s", [NASTY]),
+            ('hermes -r "refactoring a', ["refactoring auth"]),
+            ("hermes -r 'refact", ["refactoring auth"]),
+            ("hermes -r refactoring\\ a", ["refactoring auth"]),
+            ("hermes -c refactoring au", ["auth"]),
+            ("hermes sessions show e", ["e1"]),
+        ],
+    )
+    def test_offers(self, stored: Hermes, tmp_path: Path, line: str, offered: list[str]) -> None:
+        script = "hermes completion fish | source; complete -C $LINE"
+        done = subprocess.run(
+            [program_of("fish"), "--no-config", "-c", script],
+            env=shell_environment(stored, tmp_path) | {"LINE": line},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=LIMIT_S,
+        )
+        assert [each.partition("\t")[0] for each in done.stdout.splitlines()] == offered

@@ -1,0 +1,256 @@
+"""`hermes sessiondb migrate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes.cli.app import run
+from hermes.cli.sessiondb import migrate
+from hermes.cli.sessiondb.pace import Pace, told
+from hermes.state.transfer import reading
+from hermes.state.transfer.migration import Migration
+from hermes_state import SessionDB
+from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
+from tests.support.plainsql import change
+from tests.support.schemas import empty_schema
+from tests.upgrade.checks import digest
+
+SECRET = "hunter2-and-more"
+
+
+@pytest.fixture
+def filled(hermes: Hermes) -> Hermes:
+    """A home with three sessions."""
+    hermes.store(("one", "cli", "First", "hello"), ("two", "telegram", None, "docker"), ("three", "cli", None, "words"))
+    return hermes
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """Where there is nothing yet."""
+    return tmp_path / "target.db"
+
+
+@pytest.fixture
+def dsn(tmp_path: Path) -> Iterator[str]:
+    """A place on a server without a store."""
+    with empty_schema(tmp_path) as dsn:
+        yield dsn
+
+
+def begin(origin: Path, target: Path) -> None:
+    """Begin a migration and leave it."""
+    with SessionDB(origin, read_only=True) as store, SessionDB(target) as receiver:
+        Migration(store, receiver).begin(resume=False)
+
+
+class TestMigrate:
+    def test_tells_what_it_did_in_one_line(self, filled: Hermes, target: Path) -> None:
+        done = filled("sessiondb", "migrate", "--to", str(target))
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(r"Migrated 3 sessions, 3 messages, 3 FTS entries in \d+\.\ds\n", done.stdout)
+        assert re.search(r"The search index took \d+\.\ds\.", done.stderr)
+
+    def test_changes_nothing_where_it_comes_from(self, filled: Hermes, target: Path) -> None:
+        before = digest(filled.database)
+        filled("sessiondb", "migrate", "--to", str(target), "--verify")
+        assert digest(filled.database) == before
+
+    def test_to_the_configured_server_and_back(self, filled: Hermes, dsn: str, target: Path) -> None:
+        (filled.home / "config.yaml").write_text(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
+        (filled.home / "config.yaml").chmod(0o600)
+        there = filled.json("sessiondb", "migrate", "--verify")
+        assert there["schema"] == "hermes.migrated/1"
+        assert (there["item"]["sessions"], there["item"]["messages"], there["item"]["fts_entries"]) == (3, 3, 3)
+        assert (there["item"]["differences"], there["item"]["changing"]) == ([], [])
+        assert there["item"]["from"] == str(filled.database)
+        assert len(filled.json("sessions", "list")["items"]) == 3
+        back = filled("sessiondb", "migrate", "--from", dsn, "--to", str(target), "--verify")
+        assert back.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
+        assert "Verified: every session has the same hash on both sides." in back.stderr
+
+    def test_again_finds_nothing_new(self, filled: Hermes, target: Path) -> None:
+        filled("sessiondb", "migrate", "--to", str(target))
+        done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
+        assert done.stdout.startswith("Migrated 0 sessions, 0 messages, 0 FTS entries in ")
+        assert done.returncode == 0
+
+    def test_names_what_differs(self, filled: Hermes, target: Path) -> None:
+        filled("sessiondb", "migrate", "--to", str(target))
+        change(target, "UPDATE messages SET content = 'other' WHERE session_id = 'two'")
+        done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
+        assert done.returncode == 1
+        assert "Mismatch: two says otherwise in 1 message" in done.stderr
+        assert "1 session of the target differs" in done.stderr
+
+    def test_shows_how_far_it_is_on_a_terminal(self, filled: Hermes, target: Path) -> None:
+        shown = on_stderr(filled, "sessiondb", "migrate", "--to", str(target))
+        assert "messages" in shown
+        assert "100%" in shown
+
+
+class TestDryRun:
+    def test_makes_nothing(self, filled: Hermes, target: Path) -> None:
+        done = filled("sessiondb", "migrate", "--to", str(target), "--dry-run")
+        assert (done.returncode, done.stdout) == (0, "Would migrate 3 sessions, 3 messages.\n")
+        assert not target.exists()
+
+    def test_tells_what_is_there_already(self, filled: Hermes, target: Path) -> None:
+        with SessionDB(target) as store:
+            store.create_session("mine", "cli")
+        found = filled.json("sessiondb", "migrate", "--to", str(target), "--dry-run")["item"]
+        assert found == {"dry_run": True, "sessions": 3, "messages": 3, "target": {"sessions": 1, "messages": 0}}
+
+
+class TestUnfinished:
+    def test_is_refused_without_resume(self, filled: Hermes, target: Path) -> None:
+        begin(filled.database, target)
+        done = filled("sessiondb", "migrate", "--to", str(target))
+        assert done.returncode == 4
+        assert "--resume" in done.stderr
+
+    def test_goes_on_with_resume(self, filled: Hermes, target: Path) -> None:
+        begin(filled.database, target)
+        done = filled("sessiondb", "migrate", "--to", str(target), "--resume")
+        assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
+
+    def test_after_an_interrupt_it_says_how_to_go_on(
+        self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("HERMES_HOME", str(filled.home))
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 1)
+        monkeypatch.setattr(migrate, "progress", lambda: interrupting(after=3))
+        assert run(["sessiondb", "migrate", "--to", str(target)]) == 130
+        said = capfd.readouterr().err
+        assert "Stopped: 3 sessions and 2 messages are carried." in said
+        assert f"hermes sessiondb migrate --to {target} --resume" in said
+        done = filled("sessiondb", "migrate", "--to", str(target), "--resume", "--verify")
+        assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
+
+    def test_sessions_that_change_all_the_time_are_named(
+        self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("HERMES_HOME", str(filled.home))
+        with SessionDB(filled.database) as live:
+
+            @contextmanager
+            def writing() -> Iterator[Callable[[str, int, int], None]]:
+                yield lambda what, done, total: None if what != "messages" else write()
+
+            def write() -> None:
+                live.append_message("two", "user", "and on")
+
+            monkeypatch.setattr(migrate, "progress", writing)
+            assert run(["sessiondb", "migrate", "--to", str(target)]) == 0
+        assert "1 session changed all the while: two." in (said := capfd.readouterr().err)
+        assert f"hermes sessiondb migrate --to {target} --resume" in said
+
+
+@contextmanager
+def interrupting(after: int) -> Iterator[Callable[[str, int, int], None]]:
+    """Ctrl-C after so many steps."""
+    heard = []
+
+    def hear(*told: object) -> None:
+        heard.append(told)
+        if len(heard) == after:
+            raise KeyboardInterrupt
+
+    yield hear
+
+
+class TestPlaces:
+    def test_without_a_target_there_is_nothing_to_do(self, filled: Hermes) -> None:
+        done = filled("sessiondb", "migrate")
+        assert done.returncode == 2
+        assert "--to" in done.stderr
+
+    def test_a_file_that_is_not_there_is_not_found(self, filled: Hermes, target: Path) -> None:
+        done = filled("sessiondb", "migrate", "--from", str(target), "--to", str(filled.database))
+        assert done.returncode == 3
+
+    def test_a_database_is_not_carried_to_itself(self, filled: Hermes, tmp_path: Path) -> None:
+        (tmp_path / "link.db").symlink_to(filled.database)
+        done = filled("sessiondb", "migrate", "--to", str(tmp_path / "link.db"))
+        assert done.returncode == 2
+        assert "itself" in done.stderr
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            f"redis://u:{SECRET}@host/0",
+            f"postgresql://u:{SECRET}@/db?host=/nowhere",
+            f"host=/nowhere user=u password={SECRET}",
+        ],
+    )
+    def test_a_password_is_never_shown(self, filled: Hermes, address: str) -> None:
+        done = filled("sessiondb", "migrate", "--to", address)
+        assert done.returncode in (1, 2)
+        assert SECRET not in done.stdout + done.stderr
+
+    def test_a_schema_is_carried_to_another_of_the_same_database(self, filled: Hermes, tmp_path: Path) -> None:
+        with empty_schema(tmp_path / "one") as one, empty_schema(tmp_path / "two") as two:
+            assert filled("sessiondb", "migrate", "--to", one).returncode == 0
+            done = filled("sessiondb", "migrate", "--from", one, "--to", two, "--verify")
+        assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in "), done.stderr
+
+    def test_errors_are_json_where_answers_are(self, filled: Hermes) -> None:
+        done = filled("sessiondb", "migrate", "--to", "redis://x", "--json")
+        assert json.loads(done.stderr)["error"]["code"] == "invalid_value"
+
+
+class TestPace:
+    def test_tells_how_fast_it_goes_and_how_long_it_takes(self) -> None:
+        now = [10.0]
+        heard: list[tuple[str, int, int]] = []
+        pace = Pace(lambda *told: heard.append(told), lambda: now[0])
+        pace("messages", 5_000, 50_000)
+        now[0] += 2
+        pace("messages", 25_000, 50_000)
+        assert heard == [("messages", 5_000, 50_000), ("messages 10,000/s, 2 s left", 25_000, 50_000)]
+
+    def test_begins_anew_with_other_work(self) -> None:
+        now = [0.0]
+        heard: list[str] = []
+        pace = Pace(lambda what, *_: heard.append(what), lambda: now[0])
+        pace("messages", 0, 10)
+        now[0] = 5
+        pace("indexing", 0, 10)
+        assert heard == ["messages", "indexing"]
+
+    @pytest.mark.parametrize(("done", "left", "seconds"), [(0, 10, 5), (10, 10, 0.1)])
+    def test_says_nothing_before_it_can_be_told(self, done: int, left: int, seconds: float) -> None:
+        assert told(done, left, seconds) == ""
+
+
+def on_stderr(hermes: Hermes, *args: str) -> str:
+    """Run a command with a terminal as stderr; what it wrote there."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([*COMMAND, *args], env=hermes.environment(), stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    written = b""
+    try:
+        while chunk := _read(ours):
+            written += chunk
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return written.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux says so when the other side is closed
+        return b""
