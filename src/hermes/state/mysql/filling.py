@@ -52,6 +52,8 @@ class Done(NamedTuple):
 class Filler:
     """Fills the index of one store; what it remembers between batches only saves work."""
 
+    due = DUE
+
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
         self._words_epoch = -1
@@ -85,24 +87,22 @@ class Filler:
         self._known = done.words if len(done.words) <= MOST_KNOWN else {}
         self._words_epoch = done.words_epoch
 
+    def start_over(self, session: MySQLSession, epoch: int) -> bool:
+        """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
+        session.rows('SELECT 1 FROM state_meta WHERE "key" = :key FOR UPDATE', key=EPOCH)
+        noted = _noted(session)
+        if noted[EPOCH] != epoch:
+            return False
+        for table in ("word_places", "message_words", "known_words", "deleted_messages", "message_times"):
+            session.run(f"DELETE FROM {table}")
+        session.run("INSERT IGNORE INTO stale_index (message_id) SELECT id FROM messages")
+        for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch + 1), (WORDS_EPOCH, noted[WORDS_EPOCH] + 1)):
+            _note(session, key, value)
+        return True
 
-def start_over(session: MySQLSession, epoch: int) -> bool:
-    """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
-    session.rows('SELECT 1 FROM state_meta WHERE "key" = :key FOR UPDATE', key=EPOCH)
-    noted = _noted(session)
-    if noted[EPOCH] != epoch:
-        return False
-    for table in ("word_places", "message_words", "known_words", "deleted_messages", "message_times"):
-        session.run(f"DELETE FROM {table}")
-    session.run("INSERT IGNORE INTO stale_index (message_id) SELECT id FROM messages")
-    for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch + 1), (WORDS_EPOCH, noted[WORDS_EPOCH] + 1)):
-        _note(session, key, value)
-    return True
-
-
-def waiting(session: MySQLSession) -> int:
-    """How many messages wait for the index."""
-    return int(session.value("SELECT COUNT(*) FROM stale_index"))
+    def waiting(self, session: MySQLSession) -> int:
+        """How many messages wait for the index."""
+        return int(session.value("SELECT COUNT(*) FROM stale_index"))
 
 
 def _noted(session: MySQLSession) -> dict[str, int]:

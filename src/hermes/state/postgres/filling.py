@@ -61,6 +61,8 @@ class Done(NamedTuple):
 class Filler:
     """Fills the index of one store; what it remembers between batches only saves work."""
 
+    due = DUE
+
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._words_epoch = -1
@@ -121,6 +123,21 @@ class Filler:
         )
         _adopt(session, rows)
 
+    def start_over(self, session: PostgresSession, epoch: int) -> bool:
+        """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
+        if _noted(session)[EPOCH] != epoch:
+            return False
+        session.run("TRUNCATE message_words, known_words, forgotten_words, stale_index, message_times")
+        for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch + 1), (WORDS_EPOCH, _noted(session)[WORDS_EPOCH] + 1)):
+            _note(session, key, value)
+        return True
+
+    def waiting(self, session: PostgresSession) -> int:
+        """How many messages wait for the index, about."""
+        newest = session.value("SELECT MAX(id) FROM messages") or 0
+        stale = session.value("SELECT count(*) FROM stale_index")
+        return int(max(0, newest - _noted(session)[INDEXED_UPTO]) + stale)
+
 
 Row = tuple[Any, ...]
 
@@ -132,23 +149,6 @@ class Waste(NamedTuple):
     """Of how many messages."""
     is_forgotten: bool
     """Whether a word is known no more."""
-
-
-def start_over(session: PostgresSession, epoch: int) -> bool:
-    """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
-    if _noted(session)[EPOCH] != epoch:
-        return False
-    session.run("TRUNCATE message_words, known_words, forgotten_words, stale_index, message_times")
-    for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch + 1), (WORDS_EPOCH, _noted(session)[WORDS_EPOCH] + 1)):
-        _note(session, key, value)
-    return True
-
-
-def waiting(session: PostgresSession) -> int:
-    """How many messages wait for the index, about."""
-    newest = session.value("SELECT MAX(id) FROM messages") or 0
-    stale = session.value("SELECT count(*) FROM stale_index")
-    return int(max(0, newest - _noted(session)[INDEXED_UPTO]) + stale)
 
 
 def _noted(session: PostgresSession) -> dict[str, int]:
