@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,18 +15,22 @@ import psycopg
 
 from bench import questions
 from bench.built import fingerprint
+from bench.carrying import migrate
 from bench.job import Job, Result
-from bench.postgresstore import SERVER
+from bench.postgresstore import DATABASE, SERVER
 from bench.postgrestable import INDEXED, OURS, RAW, PostgresReport
 from bench.processes import Processes
 from bench.remarks import without_places
 from bench.rounds import Rounds
+from bench.row import OURS as SQLITE
 from bench.scale import Scale
 from bench.sizes import label
+from hermes.state.server.indexed import MANY
 from tests.support.servers import KINDS, NoServer, Server, private_server
 
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 LARGE = {"shared_buffers": "1GB", "max_wal_size": "8GB", "autovacuum_naptime": "60s"}
+ARCHIVE = "archive"
 _STAMP = "built.json"
 
 
@@ -47,25 +52,30 @@ class Postgres:
         try:
             with private_server("postgresql", **DURABLE) as server, _reachable(server):
                 report.appends = self._appends()
+                report.migrations = self._migrations()
             for size in self.sizes:
                 report.searches[size], report.builds[size] = self._search(size, report.kinds)
         except NoServer as exc:
             report.missing = without_places(str(exc))
         return report
 
-    def _appends(self) -> dict[int, Rounds]:
-        """By the number of clients."""
-        alone = Job("append", "", messages=self.scale.append_messages)
-        share = Job("member", "", messages=self.scale.process_messages)
+    def _appends(self) -> dict[str, Rounds]:
+        """By who appends; what waits for the index is indexed meanwhile only where more wait than may."""
         many = self.scale.processes
+        alone = Job("append", "", messages=self.scale.append_messages)
         return {
-            1: self._rounds("append on PostgreSQL", lambda store: self.processes.run(store, alone)),
-            many: self._rounds(
-                f"append on PostgreSQL, {many} clients",
-                lambda store: self.processes.run_together(store, share, many),
-                (RAW, OURS),
-            ),
+            "one client": self._rounds("append on PostgreSQL", lambda store: self.processes.run(store, alone)),
+            f"{many} clients": self._together(many, MANY // many - 1),
+            f"{many} clients, the index follows": self._together(many, 2 * MANY // many),
         }
+
+    def _together(self, clients: int, messages: int) -> Rounds:
+        share = Job("member", "", messages=messages)
+        return self._rounds(
+            f"append on PostgreSQL, {clients} clients, {messages} messages each",
+            lambda store: self.processes.run_together(store, share, clients),
+            (RAW, OURS),
+        )
 
     def _rounds(
         self, name: str, measure: Callable[[str], Result], stores: tuple[str, ...] = (RAW, OURS, INDEXED)
@@ -78,12 +88,24 @@ class Postgres:
         self.raw_results[name] = rounds.results
         return rounds
 
+    def _migrations(self) -> Rounds:
+        """A file of ours carried to an empty database, as the command does it."""
+        scale = self.scale
+        with tempfile.TemporaryDirectory(dir=self.processes.directory) as name:
+            job = Job("fill", "", messages=scale.size_messages, sessions=scale.size_sessions)
+            filled = self.processes.run_in(Path(name), SQLITE, job)
+            return self._rounds(
+                "migration to PostgreSQL",
+                lambda _: filled if "error" in filled else migrate(self.processes, Path(name) / "state.db"),
+                (OURS,),
+            )
+
     def _search(self, size: int, kinds: list[questions.Kind]) -> tuple[Rounds, Result]:
         """Ask an archive, which is filled first if it is not there yet."""
         place = self.archives / f"postgresql-{label(size)}-{fingerprint(OURS)}"
         asked = self.processes.directory / "questions-postgresql.json"
         questions.write(asked, kinds)
-        with _archive(place) as server, _reachable(server):
+        with _archive(place) as server, _reachable(server, ARCHIVE):
             built = self._built(place, size)
             job = Job("ask", "", messages=size, repeats=self.scale.search_repeats, questions=str(asked))
             if "rate" not in built:
@@ -124,10 +146,13 @@ def _archive(place: Path) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def _reachable(server: Server) -> Iterator[None]:
-    """Let workers find a server."""
+def _reachable(server: Server, database: str | None = None) -> Iterator[None]:
+    """Let workers find a server, and the one database of it that they all use."""
     os.environ[SERVER] = server.dsn
+    if database is not None:
+        os.environ[DATABASE] = database
     try:
         yield
     finally:
         del os.environ[SERVER]
+        os.environ.pop(DATABASE, None)

@@ -19,8 +19,8 @@ from bench.store import Store
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 
-SERVER = "BENCH_POSTGRES"
-"""The variable with the DSN of the server."""
+SERVER, DATABASE = "BENCH_POSTGRES", "BENCH_POSTGRES_DATABASE"
+"""The variables with the DSN of the server, and with the one database that all jobs share, if they do."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -45,7 +45,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 def database(path: Path) -> str:
     """The DSN of the database that belongs to a job's path, made if it is not there."""
-    server, name = os.environ[SERVER], f"bench_{crc32(str(path).encode()):08x}"
+    server, name = os.environ[SERVER], os.environ.get(DATABASE, f"bench_{crc32(str(path).encode()):08x}")
     with psycopg.connect(server, autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
             connection.execute(f"CREATE DATABASE {name} TEMPLATE template0".encode())

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from bench.job import Result
-from bench.questions import Kind
+from bench.questions import BAR_MS, Kind
 from bench.rounds import Rounds
 from bench.row import at_least, at_most
 from bench.searchtable import NOT_AVAILABLE, milliseconds
@@ -14,7 +14,9 @@ from bench.sizes import label
 
 OURS, INDEXED, RAW = "postgresql", "postgresql, indexed", "psycopg"
 LEAST_OF_RAW = 0.7
+LEAST_CARRIED = 10_000.0
 SEARCH_BAR_MS = 25.0
+"""Of what is to be found in 10 ms in a file; what may take longer there may do so here."""
 
 Cells = Sequence[str]
 
@@ -25,8 +27,9 @@ class PostgresReport:
 
     sizes: tuple[int, ...]
     kinds: list[Kind]
-    appends: dict[int, Rounds] = field(default_factory=dict)
-    """By the number of clients."""
+    appends: dict[str, Rounds] = field(default_factory=dict)
+    """By who appends."""
+    migrations: Rounds = field(default_factory=Rounds)
     searches: dict[int, Rounds] = field(default_factory=dict)
     """By the number of messages."""
     builds: dict[int, Result] = field(default_factory=dict)
@@ -37,16 +40,16 @@ class PostgresReport:
         """The tables and what they rest on, as JSON has it."""
         return {
             "append": list(self.append_lines()),
+            "migration": list(self.migration_lines()),
             "search": list(self.search_lines()),
             "questions": [asdict(kind) for kind in self.kinds],
             "missing": self.missing,
         }
 
     def append_lines(self) -> Iterator[Cells]:
-        """A header, then a line for each number of clients, and one for what the index adds."""
+        """A header, then a line for each who appends, and one for what the index adds."""
         yield ("append", "ours", "raw psycopg", "to raw", "raw noise", "bar", "met")
-        for clients, rounds in self.appends.items():
-            name = "one client" if clients == 1 else f"{clients} clients"
+        for name, rounds in self.appends.items():
             ratio = rounds.ratio(OURS, RAW, "rate")
             yield (
                 name,
@@ -68,6 +71,20 @@ class PostgresReport:
                     "",
                 )
 
+    def migration_lines(self) -> Iterator[Cells]:
+        """A header, then how fast messages are carried, and how fast the index follows."""
+        yield ("migration from SQLite", "messages", "noise", "bar", "met")
+        carried = self.migrations.middle(OURS, "rate")
+        yield (
+            "carried and compared",
+            _rate(carried),
+            _share(self.migrations.spread(OURS, "rate")),
+            f">= {LEAST_CARRIED:,.0f}/s",
+            _met(at_least(carried, LEAST_CARRIED)),
+        )
+        indexed = self.migrations.middle(OURS, "indexed")
+        yield ("indexed after that", _rate(indexed), _share(self.migrations.spread(OURS, "indexed")), "", "")
+
     def search_lines(self) -> Iterator[Cells]:
         """A header, then a line for each kind of query."""
         sizes = [size for size in self.sizes if size in self.searches]
@@ -77,7 +94,8 @@ class PostgresReport:
             medians = [self.searches[size].middle(OURS, f"{kind.name}: median") for size in sizes]
             worst = [self.searches[size].worst(OURS, f"{kind.name}: worst") for size in sizes]
             times = [milliseconds(each) for pair in zip(medians, worst, strict=True) for each in pair]
-            is_met = [at_most(each, SEARCH_BAR_MS) for each in medians]
+            bar_ms = SEARCH_BAR_MS if kind.bar_ms == BAR_MS else kind.bar_ms
+            is_met = [at_most(each, bar_ms) for each in medians]
             rounds = self.searches[sizes[-1]]
             fewest, most = rounds.values(OURS, f"{kind.name}: fewest"), rounds.values(OURS, f"{kind.name}: most")
             results = "-".join(f"{count:.0f}" for count in dict.fromkeys((min(fewest), max(most)))) if most else ""
@@ -86,7 +104,7 @@ class PostgresReport:
                 *times,
                 results,
                 "yes" if not sum(rounds.values(OURS, f"{kind.name}: incomplete")) else "no",
-                f"<= {SEARCH_BAR_MS:g} ms",
+                f"<= {bar_ms:g} ms",
                 _met(None if None in is_met else all(is_met)),
             )
 
@@ -98,24 +116,30 @@ class PostgresReport:
             if "rate" in built:
                 took = f"{built['seconds']:,.0f} s, {built['rate']:,.0f} messages/s"
                 yield f"filled {label(size)}, index included: {took}"
-        for rounds in (*self.appends.values(), *self.searches.values()):
+        for rounds in (*self.appends.values(), self.migrations, *self.searches.values()):
             yield from (f"{store}: {remark}" for store in rounds.results for remark in rounds.remarks(store))
 
 
 def render(report: PostgresReport) -> str:
     """Aligned tables, then the notes."""
-    texts = [_aligned(list(lines)) for lines in (report.append_lines(), report.search_lines())]
+    texts = [_aligned(list(lines)) for lines in _tables(report)]
     return "\n\n".join([*texts, *report.notes()])
 
 
 def markdown(report: PostgresReport) -> str:
     """The same as Markdown."""
     parts = []
-    for lines in (list(report.append_lines()), list(report.search_lines())):
+    for lines in map(list, _tables(report)):
         rows = ["| " + " | ".join(cells) + " |" for cells in lines]
         rule = "|" + "|".join("---" if not place else "---:" for place in range(len(lines[0]))) + "|"
         parts.append("\n".join([rows[0], rule, *rows[1:]]))
     return "\n\n".join([*parts, "\n".join(f"- {note}" for note in report.notes())]).rstrip()
+
+
+def _tables(report: PostgresReport) -> Iterator[Iterator[Cells]]:
+    yield report.append_lines()
+    yield report.migration_lines()
+    yield report.search_lines()
 
 
 def _aligned(lines: list[Cells]) -> str:

@@ -1,0 +1,31 @@
+"""A migration in a fresh process: a file of ours carried to an empty database of the server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.job import Result
+from bench.postgresstore import database
+from bench.processes import Processes
+from bench.row import OURS
+
+TIMEOUT_S = 3_600
+
+
+def migrate(processes: Processes, origin: Path) -> Result:
+    """Messages a second until all are carried and compared, and those of the index that is filled after that."""
+    hermes = str(Path(sys.executable).parent / "hermes")
+    with tempfile.TemporaryDirectory(dir=processes.directory) as name:
+        home = Path(name)
+        command = [hermes, "sessiondb", "migrate", "--from", str(origin), "--to", database(home), "--json"]
+        done = subprocess.run(
+            command, env=processes.variables(OURS, home), capture_output=True, text=True, timeout=TIMEOUT_S
+        )
+    if done.returncode:
+        return {"error": done.stderr.strip()[-500:]}
+    item = json.loads(done.stdout)["item"]
+    return {"rate": item["messages"] / item["seconds"], "indexed": item["fts_entries"] / item["index_seconds"]}
