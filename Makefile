@@ -23,6 +23,7 @@ run: ready-run ## start hermes; ARGS="sessions list" passes arguments
 	@$(BIN)/hermes $(ARGS)
 
 test: lint ## run all checks and tests
+	$(BIN)/python -m tests.support.fetch
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 torture: ready-dev ## hurt stores in every way there is and judge what is left; ARGS="--minutes 60" for longer than ten minutes

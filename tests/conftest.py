@@ -1,4 +1,4 @@
-"""What all tests of a run share: ample time, and the database servers, started when a test asks for one."""
+"""What all tests of a run share: ample time, and the servers and shells that are had when a test asks for one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes.state import discovery, finding
-from tests.support import servers
+from tests.support import servers, shells
 
 AMPLE_S = 30.0
 
@@ -28,9 +28,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which servers were asked for in vain."""
+    """Say which servers and shells were asked for in vain."""
     if (place := config.stash.get(_place, None)) is not None:
-        for line in servers.missing(place):
+        for line in (*servers.missing(place), *shells.missing(place)):
             terminalreporter.write_line(line, yellow=True)
 
 

@@ -23,6 +23,12 @@ from hermes_state import SessionDB
 SRC = Path(__file__).parents[2] / "src"
 COMMAND = (sys.executable, "-m", "hermes.cli.main")
 TIMEOUT_S = 60
+HOUR, DAY = 3600, 86_400
+
+STAGING = "20261115_141500_5be01f77"
+WIKI = "20261114_143022_e5f60718"
+KYOTO = "20261112_101500_f9a8b7c6"
+"""The sessions of `talks`."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,53 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+def keep(hermes: Hermes, session_id: str, source: str, title: str | None, age_s: float, *said: tuple[str, Any]) -> None:
+    """Store a session that began so long ago; its messages are a minute apart. A tool is named as `tool:name`."""
+    at = time.time() - age_s
+    with SessionDB(hermes.database) as db:
+        db.create_session(session_id, source, started_at=at)
+        messages = []
+        for number, (speaker, content) in enumerate(said):
+            role, _, tool = speaker.partition(":")
+            messages.append(
+                {"role": role, "content": content, "timestamp": at + 60 * number, "tool_name": tool or None}
+            )
+        db.append_messages(session_id, messages)
+        if title:
+            db.set_session_title(session_id, title)
+
+
+def found_by(hermes: Hermes, *args: str) -> list[int]:
+    """The ids of the messages that a search answers."""
+    return [item["id"] for item in hermes.json("sessions", "search", *args)["items"]]
+
+
 @pytest.fixture
 def hermes(tmp_path: Path) -> Hermes:
     return Hermes(tmp_path / "home")
+
+
+@pytest.fixture
+def talks(hermes: Hermes) -> Hermes:
+    """Three sessions of three days."""
+    keep(
+        hermes,
+        KYOTO,
+        "discord",
+        "京都旅行の計画",
+        3.5 * DAY,
+        ("user", "来月の京都旅行の計画を立てるのを手伝ってください"),
+        ("assistant", "京都なら嵐山と伏見稲荷がおすすめです。🍁"),
+    )
+    keep(hermes, WIKI, "cli", None, 30 * HOUR, ("user", "Write a docker compose file for the deploy of the wiki"))
+    keep(
+        hermes,
+        STAGING,
+        "telegram",
+        "staging deploy",
+        7.5 * HOUR,
+        ("user", "The docker deploy to staging\n\n   fails again"),
+        ("tool:terminal", "Error response from daemon: no space left on device"),
+        ("assistant", "The disk is full. docker builder prune frees 38 GB; the deploy runs through then."),
+    )
+    return hermes

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from hermes.cli.completion.command import SHELLS
 from hermes.cli.completion.line import quoted, read_line
 from hermes.cli.completion.situation import Kind, situation
 from tests.cli.conftest import COMMAND, Hermes
+from tests.support import shells
+from tests.support.servers import pass_over
 
 OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
 LIMIT_S = 30
@@ -109,6 +109,13 @@ class TestLine:
         line = read_line(text)
         assert (line.words, line.current, line.quote) == (words, current, quote)
 
+    @pytest.mark.parametrize(
+        ("text", "settled"),
+        [("hermes -r 'my pro", ""), ("hermes -r my' pro", "my"), (r"hermes -r 'it'\''s", "it'"), ("hermes 'a' b", "")],
+    )
+    def test_what_stands_before_an_open_quote_is_settled(self, text: str, settled: str) -> None:
+        assert read_line(text).settled == settled
+
     @pytest.mark.parametrize("quote", ["", '"', "'"])
     @pytest.mark.parametrize("word", [NASTY.replace("!", ""), "a b", "京都", "~x", "#x", "a;b|c", "{a,b}*?[x]", "\\"])
     def test_a_quoted_word_is_the_word_for_bash(self, word: str, quote: str) -> None:
@@ -167,9 +174,14 @@ def test_the_script_is_written(hermes: Hermes, shell: str) -> None:
     done = hermes("completion", shell)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"_HERMES_COMPLETE={shell}" in done.stdout
-    if found := shutil.which(shell):
-        checked = subprocess.run([found, "-n"], input=done.stdout, capture_output=True, text=True)
-        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.timeout(shells.PATIENCE_S)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_can_read_the_script(hermes: Hermes, shell: str) -> None:
+    script = hermes("completion", shell).stdout
+    read = subprocess.run([program_of(shell), "-n"], input=script, capture_output=True, text=True, timeout=LIMIT_S)
+    assert (read.returncode, read.stderr) == (0, "")
 
 
 def test_another_shell_is_a_usage_error(hermes: Hermes) -> None:
@@ -179,6 +191,10 @@ def test_another_shell_is_a_usage_error(hermes: Hermes) -> None:
 STARTS = {
     "bash": (["--norc", "--noprofile", "-i"], 'PS1="$ "; bind "set bell-style none"; eval "$(hermes completion bash)"'),
     "zsh": (["-f", "-i"], 'PS1="$ "; autoload -U compinit; compinit -u -D; eval "$(hermes completion zsh)"'),
+    "fish": (
+        ["--no-config"],
+        "function fish_prompt; echo '$ '; end; set -g fish_autosuggestion_enabled 0; hermes completion fish | source",
+    ),
 }
 
 
@@ -192,10 +208,11 @@ def shell_environment(hermes: Hermes, directory: Path) -> dict[str, str]:
 
 
 def program_of(shell: str) -> str:
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed here")
-    return program
+    """The program of a shell; without one the test is passed over."""
+    try:
+        return shells.find(shell)
+    except OSError as exc:
+        pass_over(f"there is no {shell}: {exc}")
 
 
 class Shell:
@@ -227,7 +244,7 @@ def shell(request: pytest.FixtureRequest, stored: Hermes, tmp_path: Path) -> Ite
     started.close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="these shells need a pseudo-terminal")
+@pytest.mark.timeout(shells.PATIENCE_S)
 class TestShells:
     def test_complete_commands_options_sources_and_sessions(self, shell: Shell) -> None:
         assert shell.complete("hermes sessions lis") == ["sessions", "list"]
@@ -244,18 +261,26 @@ class TestShells:
         assert shell.complete("hermes -r 'refact") == ["-r", "refactoring auth"]
         assert shell.complete("hermes -r fix") == ["-r", "fix: colon"]
 
+    def test_a_title_goes_on_behind_quotes_and_backslashes(self, shell: Shell) -> None:
+        assert shell.complete("hermes -r \"it's") == ["-r", NASTY]
+        assert shell.complete('hermes -r "it\'s \\"50') == ["-r", NASTY]
+        assert shell.complete("hermes -r 'it'\\''s") == ["-r", NASTY]
+        assert shell.complete("hermes -r refactoring\\ a") == ["-r", "refactoring auth"]
+
     def test_an_unquoted_name_goes_on(self, shell: Shell) -> None:
         assert shell.complete("hermes -c refactoring au") == ["-c", "refactoring", "auth"]
 
     def test_files_are_left_to_the_shell(self, shell: Shell, tmp_path: Path) -> None:
-        (tmp_path / "export-of-mine.jsonl").write_text("")
-        assert shell.complete(f"hermes sessions import {tmp_path}/export") == [
-            "sessions",
-            "import",
-            f"{tmp_path}/export-of-mine.jsonl",
-        ]
+        (tmp_path / "a page.html").write_text("")
+        page = f"{tmp_path}/a page.html"
+        assert shell.complete(f"hermes sessions import {tmp_path}/a") == ["sessions", "import", page]
+        assert shell.complete(f"hermes insights --html {tmp_path}/a\\ p") == ["insights", "--html", page]
+        assert shell.complete(f"hermes insights --html '{tmp_path}/a p") == ["insights", "--html", page]
+        assert shell.complete(f"hermes insights --html={tmp_path}/a") == ["insights", f"--html={page}"]
+        assert shell.complete("hermes insights --html ~/a") == ["insights", "--html", page]
 
 
+@pytest.mark.timeout(shells.PATIENCE_S)
 class TestFish:
     """fish tells by itself what it would offer, and quotes that by itself."""
 

@@ -1,8 +1,7 @@
-"""Searching messages: what a hit says, what of a message is searched, and what is no query."""
+"""Searching messages: what a hit and an answer say, and what is no query."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from hermes.errors import InvalidValue
 from hermes.state.provider import SessionDBProvider
 from tests.support.clock import NOW, FakeClock
-from tests.support.conversations import contents, ids, say, start
+from tests.support.conversations import ids, say, start
+from tests.support.searches import finds
 from tests.support.stores import Opener
 
-PATIENCE_S = 10.0
 FIELDS = {
     "id",
     "session_id",
@@ -27,18 +26,6 @@ FIELDS = {
     "title",
     "context",
 }
-
-
-def call(arguments: Any, name: str = "run_it", call_id: str = "call_7f3") -> list[dict[str, Any]]:
-    """A tool call as models make it."""
-    return [{"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}]
-
-
-def finds(store: SessionDBProvider, query: str, **filters: Any) -> list[int]:
-    """The ids of the messages that a query finds, in order."""
-    results = store.search_messages(query, budget_s=PATIENCE_S, **filters)
-    assert (results.complete, results.degraded) == (True, False)
-    return ids(results)
 
 
 class TestHit:
@@ -149,218 +136,6 @@ class TestAnswer:
             store.append_messages("s", [{"role": "user", "content": "docker compose timeout"} for _ in range(1_000)])
         results = store.search_messages("*ocke* -*zzz*", limit=10_000, budget_s=0.0)
         assert not results.complete
-
-
-class TestContext:
-    def test_is_the_neighbours_and_the_hit_itself(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        say(store, "s", "first", "before")
-        say(store, "s", "docker", role="assistant")
-        say(store, "s", "after", "last")
-        (hit,) = store.search_messages("docker")
-        assert hit["context"] == [
-            {"role": "user", "content": "before"},
-            {"role": "assistant", "content": "docker"},
-            {"role": "user", "content": "after"},
-        ]
-
-    def test_at_the_ends_of_a_session_is_shorter(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        say(store, "s", "docker first", "middle", "docker last")
-        last, first = store.search_messages("docker", sort="newest")
-        assert contents(first["context"]) == ["docker first", "middle"]
-        assert contents(last["context"]) == ["middle", "docker last"]
-
-    def test_of_a_single_message_is_that_message(self, store: SessionDBProvider) -> None:
-        say(store, start(store, "s"), "docker")
-        (hit,) = store.search_messages("docker")
-        assert contents(hit["context"]) == ["docker"]
-
-    def test_never_comes_from_another_session(self, store: SessionDBProvider) -> None:
-        start(store, "a", "b", "c")
-        for turn in range(5):
-            for session_id in ("a", "b", "c"):
-                say(store, session_id, f"{session_id} {turn} docker" if turn == 2 else f"{session_id} {turn}")
-        hits = store.search_messages("docker")
-        assert {hit["session_id"]: contents(hit["context"]) for hit in hits} == {
-            each: [f"{each} 1", f"{each} 2 docker", f"{each} 3"] for each in ("a", "b", "c")
-        }
-
-    def test_follows_the_order_of_the_conversation_and_not_the_clock(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        for text, moment in (("before", 300.0), ("docker", 200.0), ("after", 100.0)):
-            store.append_message("s", "user", text, timestamp=moment)
-        (hit,) = store.search_messages("docker")
-        assert contents(hit["context"]) == ["before", "docker", "after"]
-
-    def test_is_of_every_role_whatever_role_is_searched(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        say(store, "s", "before", role="system")
-        say(store, "s", "docker")
-        say(store, "s", "after", role="tool")
-        (hit,) = store.search_messages("docker", role_filter=["user"])
-        assert [each["role"] for each in hit["context"]] == ["system", "user", "tool"]
-
-    def test_is_cut_at_200_characters(self, store: SessionDBProvider) -> None:
-        say(store, start(store, "s"), "x" * 1_000, "docker" + "é" * 1_000, "世" * 1_000)
-        (hit,) = store.search_messages("docker*")
-        assert contents(hit["context"]) == ["x" * 200, "docker" + "é" * 194, "世" * 200]
-
-    @pytest.mark.parametrize(
-        ("content", "shown"),
-        [
-            ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], "one two"),
-            ([{"type": "text", "text": "x" * 300}], "x" * 200),
-            ([{"type": "image_url", "image_url": {"url": "data:image/png;base64,xx"}}], "[multimodal content]"),
-            ([], "[multimodal content]"),
-            ({"text": "one"}, "one"),
-            (None, ""),
-            ("", ""),
-            ("\n\ttext", "\n\ttext"),
-            ("nul\0nul", "nul\0nul"),
-            ("\x01json:[1]", "\x01json:[1]"),
-        ],
-    )
-    def test_shows_any_content_as_text(self, store: SessionDBProvider, content: Any, shown: str) -> None:
-        say(store, start(store, "s"), "docker", content)
-        (hit,) = store.search_messages("docker")
-        assert contents(hit["context"]) == ["docker", shown]
-
-    def test_has_no_rewound_messages(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), "docker", "gone")
-        store.rewind_to_message("s", found[1])
-        say(store, "s", "instead")
-        (hit,) = store.search_messages("docker")
-        assert contents(hit["context"]) == ["docker", "instead"]
-
-    def test_has_rewound_messages_for_those_who_want_to_see_them(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), "docker", "gone")
-        store.rewind_to_message("s", found[1])
-        (hit,) = store.search_messages("docker", include_inactive=True)
-        assert contents(hit["context"]) == ["docker", "gone"]
-
-    def test_of_many_hits_is_right_for_each(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        store.append_messages("s", [{"role": "user", "content": f"docker {number}"} for number in range(900)])
-        hits = store.search_messages("docker", sort="oldest", limit=900, budget_s=PATIENCE_S)
-        assert [contents(hit["context"]) for hit in hits[1:-1]] == [
-            [f"docker {number - 1}", f"docker {number}", f"docker {number + 1}"] for number in range(1, 899)
-        ]
-
-
-class TestWhatIsSearched:
-    @pytest.mark.parametrize("query", ["first", "second", "first second", '"first part"', "cat.png"])
-    def test_every_text_of_structured_content(self, store: SessionDBProvider, query: str) -> None:
-        parts = [
-            {"type": "text", "text": "the first part"},
-            {"type": "image_url", "image_url": {"url": "https://x.com/cat.png"}},
-            {"type": "text", "text": "the second part"},
-        ]
-        found = say(store, start(store, "s"), parts, "other")
-        assert finds(store, query) == found[:1]
-
-    def test_a_picture_is_not_text(self, store: SessionDBProvider) -> None:
-        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo"}}
-        say(store, start(store, "s"), [{"type": "text", "text": "look"}, picture])
-        assert finds(store, "*iVBORw0KGgo*") == []
-
-    def test_text_in_another_script_inside_of_structured_content(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), [{"type": "text", "text": "记忆断裂 привет café 👍"}])
-        for query in ("忆断", "привет", "cafe", "👍", "记"):
-            assert finds(store, query) == found
-
-    def test_text_with_characters_that_no_database_holds(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), "before\0after", "half \ud83d done", "\x01json:[1] marked")
-        assert finds(store, "before after") == found[:1]
-        assert finds(store, "half done") == found[1:2]
-        assert finds(store, "marked") == found[2:]
-
-    def test_the_name_of_a_tool(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        message_id = store.append_message("s", "tool", "out", tool_name="web_search")
-        assert finds(store, "web_search") == [message_id]
-        assert finds(store, "search") == [message_id]
-
-    @pytest.mark.parametrize(
-        "query",
-        [
-            "call_7f3",
-            "run_it",
-            "path",
-            "/tmp/x.txt",
-            "x.txt",
-            "line2",
-            '"line1 line2"',
-            "café",
-            "cafe",
-            "😀",
-            "世界",
-            "42",
-            "vv",
-        ],
-    )
-    @pytest.mark.parametrize("as_text", [True, False])
-    def test_calls_with_all_their_arguments(self, store: SessionDBProvider, query: str, as_text: bool) -> None:
-        arguments = {
-            "path": "/tmp/x.txt",
-            "text": "line1\nline2 café 😀 世界",
-            "number": 42,
-            "list": ["u", {"k": "vv"}],
-        }
-        start(store, "s")
-        say(store, "s", "other")
-        given = json.dumps(arguments) if as_text else arguments
-        message_id = store.append_message("s", "assistant", None, tool_calls=call(given))
-        assert finds(store, query) == [message_id]
-
-    @pytest.mark.parametrize("query", ["café", "line2", "😀", '"line1 line2"'])
-    def test_arguments_with_escapes(self, store: SessionDBProvider, query: str) -> None:
-        start(store, "s")
-        given = '{"text": "line1\\nline2 caf\\u00e9 \\ud83d\\ude00"}'
-        message_id = store.append_message("s", "assistant", "", tool_calls=call(given))
-        assert finds(store, query) == [message_id]
-        assert "\\u00e9" not in store.search_messages(query)[0]["snippet"]
-
-    @pytest.mark.parametrize(
-        "given", ['{"path": "/tmp/needle', "needle", '["needle"]', '"needle"', "{needle}", "needle \\u"]
-    )
-    def test_arguments_that_are_no_json(self, store: SessionDBProvider, given: str) -> None:
-        start(store, "s")
-        message_id = store.append_message("s", "assistant", None, tool_calls=call(given))
-        assert finds(store, "needle") == [message_id]
-
-    def test_a_word_in_the_text_and_one_in_a_call(self, store: SessionDBProvider) -> None:
-        start(store, "s")
-        message_id = store.append_message("s", "assistant", "let me see", tool_calls=call('{"path": "/tmp"}'))
-        assert finds(store, "see tmp") == [message_id]
-        assert finds(store, "see NOT tmp") == []
-
-    @pytest.mark.parametrize("role", ["user", "assistant", "system"])
-    def test_what_was_said_up_to_a_megabyte(self, store: SessionDBProvider, role: str) -> None:
-        found = say(store, start(store, "s"), "filler " * 100_000 + "needle", role=role)
-        assert finds(store, "needle") == found
-
-    def test_the_beginning_and_the_end_of_what_a_tool_printed(self, store: SessionDBProvider) -> None:
-        printed = "head " + "x " * 10_000 + "middle " + "x " * 20_000 + "tail"
-        found = say(store, start(store, "s"), printed, role="tool")
-        assert finds(store, "head") == found
-        assert finds(store, "tail") == found
-        assert finds(store, "middle") == found
-
-    def test_not_the_middle_of_a_very_long_print(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), "head " + "x " * 25_000 + "middle " + "x " * 25_000 + "tail", role="tool")
-        assert (finds(store, "head"), finds(store, "middle"), finds(store, "tail")) == (found, [], found)
-
-    def test_not_what_belongs_to_the_session(self, store: SessionDBProvider) -> None:
-        start(store, "sessionname", source="sourcename", model="modelname")
-        store.set_session_title("sessionname", "titlename")
-        say(store, "sessionname", "text")
-        for query in ("sessionname", "sourcename", "modelname", "titlename", "user"):
-            assert finds(store, query) == []
-
-    def test_messages_without_text_are_found_by_what_they_lack(self, store: SessionDBProvider) -> None:
-        found = say(store, start(store, "s"), None, "", [], "docker")
-        assert sorted(finds(store, "NOT docker")) == found[:3]
 
 
 class TestArguments:

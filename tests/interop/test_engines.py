@@ -17,7 +17,7 @@ from hermes.state.provider import SessionDBProvider
 from tests.interop.files import claude_talk, codex_talk, take, write
 from tests.support.clock import FakeClock
 from tests.support.conversations import column
-from tests.support.servers import NoServer, are_required
+from tests.support.servers import server_or_skip
 from tests.support.stores import ENGINES
 
 CALLS = [{"id": "c", "function": {"name": "terminal", "arguments": "{}"}}]
@@ -26,12 +26,7 @@ CALLS = [{"id": "c", "function": {"name": "terminal", "arguments": "{}"}}]
 @pytest.fixture(params=sorted(ENGINES))
 def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionDBProvider]:
     """An empty store of each engine."""
-    try:
-        stores = ENGINES[request.param](tmp_path)
-    except NoServer as error:
-        if are_required():
-            pytest.fail(f"there is no server for {request.param}: {error}")
-        pytest.skip(f"there is no server for {request.param}: {error}")
+    stores = server_or_skip(lambda: ENGINES[request.param](tmp_path))
     with stores.open(tmp_path, "other", FakeClock(), read_only=False) as store:
         yield store
     stores.close()

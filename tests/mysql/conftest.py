@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hermes.config import SessionDBConfig
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.support.mysql import in_database
-from tests.support.servers import NoServer, Server, are_required, dsn_of, private_server
+from tests.support.servers import Server, dsn_of, private_server, server_or_skip
 
 DURABLE = {"innodb-flush-log-at-trx-commit": "1", "innodb-flush-method": "fsync", "innodb-doublewrite": "1"}
 
@@ -40,25 +41,29 @@ def rows_of(connection: pymysql.Connection, sql: str, *values: Any) -> list[tupl
         return list(cursor.fetchall())
 
 
+@contextmanager
+def empty_database(server: str, directory: Path) -> Iterator[str]:
+    """The DSN of a database that belongs to a test's directory and has nothing in it."""
+    name = f"test_{abs(hash(str(directory))):x}"
+    with plain(server) as outside:
+        rows_of(outside, f"CREATE DATABASE {name}")
+        try:
+            yield in_database(server, name)
+        finally:
+            rows_of(outside, f"DROP DATABASE {name}")
+
+
 @pytest.fixture(scope="session")
 def server() -> str:
     """The server of the run."""
-    try:
-        return dsn_of("mysql")
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no MariaDB: {exc}")
-        pytest.skip(f"there is no MariaDB: {exc}")
+    return server_or_skip(lambda: dsn_of("mysql"))
 
 
 @pytest.fixture
-def dsn(server: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def dsn(server: str, tmp_path: Path) -> Iterator[str]:
     """An empty database, which is gone after the test."""
-    name = f"test_{abs(hash((request.node.nodeid, str(tmp_path)))):x}"
-    with plain(server) as outside:
-        rows_of(outside, f"CREATE DATABASE {name}")
-        yield in_database(server, name)
-        rows_of(outside, f"DROP DATABASE {name}")
+    with empty_database(server, tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -84,12 +89,9 @@ def store(dsn: str, settings: SessionDBConfig) -> Iterator[MySQLSessionDBProvide
 @pytest.fixture(scope="module")
 def private() -> Iterator[Server]:
     """A server that keeps its promises (it syncs to disk), and that a test may stop or kill."""
-    try:
-        with private_server("mysql", **DURABLE, **{"max-allowed-packet": "4M"}) as server:
-            with plain(server.dsn) as outside:
-                rows_of(outside, "CREATE DATABASE hermes")
-            yield server
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no MariaDB: {exc}")
-        pytest.skip(f"there is no MariaDB: {exc}")
+    with ExitStack() as stack:
+        durable = private_server("mysql", **DURABLE, **{"max-allowed-packet": "4M"})
+        server = server_or_skip(lambda: stack.enter_context(durable))
+        with plain(server.dsn) as outside:
+            rows_of(outside, "CREATE DATABASE hermes")
+        yield server

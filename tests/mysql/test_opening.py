@@ -10,11 +10,11 @@ import pymysql  # type: ignore[import-untyped]
 import pytest
 
 from hermes.config import SessionDBConfig
-from hermes.errors import StoreError, StoreReadOnly, StoreTooNew, StoreUnavailable
+from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, StoreUnavailable
 from hermes.state.mysql import schema as tables
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from hermes.state.mysql.wire import Wire
-from hermes.state.server.ledger import FORMAT
+from hermes.state.server.ledger import FORMAT, checksum
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import ids, say, start
 from tests.support.mysql import in_database
@@ -55,7 +55,7 @@ def note(connection: pymysql.Connection, key: str, value: str) -> None:
 
 @pytest.mark.parametrize("name", tables.ADDITIONS)
 def test_an_addition_is_what_its_checksum_says(name: str) -> None:
-    assert tables.LEDGER[name] == tables.checksum(tables.script(name))
+    assert tables.LEDGER[name] == checksum(tables.script(name))
 
 
 def test_every_addition_has_a_checksum() -> None:
@@ -175,3 +175,9 @@ def test_a_wire_refuses_a_server_that_takes_backslashes_for_more_than_text(conne
 
     with pytest.raises(Refused, match="sql_mode"):
         Wire(connection, ["SET SESSION sql_mode = 'ANSI'"])
+
+
+def test_the_servers_own_database_is_left_alone(server: str) -> None:
+    with pytest.raises(ConfigError, match="server's own database") as caught:
+        MySQLSessionDBProvider(in_database(server, "mysql"))
+    assert "CREATE DATABASE" in caught.value.hint

@@ -1,58 +1,23 @@
-"""How a store on MySQL or MariaDB is opened, configured and shared."""
+"""What is particular to a store on MySQL or MariaDB: its pool, its addresses, and the servers themselves."""
 
 from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pymysql  # type: ignore[import-untyped]
 import pytest
 
-from hermes.config import Config, SessionDBConfig
-from hermes.errors import ConfigError, InvalidValue, StoreBusy, StoreClosed, StoreUnavailable
-from hermes.state.engine import Capability
+from hermes.config import SessionDBConfig
+from hermes.errors import ConfigError, StoreClosed, StoreUnavailable
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.pool import Pool
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from hermes.state.mysql.server import Server
-from hermes.state.provider import open_session_db
-from hermes_state import SessionDB
 from tests.mysql.conftest import rows_of
-from tests.support.calls import READS, fill
+from tests.server.kinds import SECRET
 from tests.support.conversations import at_once
-from tests.upgrade.checks import environment
-
-SECRET = "hunter2-and-more"
-
-
-class TestInitialize:
-    def test_is_needed_where_nothing_was_named(self) -> None:
-        store = MySQLSessionDBProvider()
-        with pytest.raises(StoreClosed, match="initialize"):
-            store.session_count()
-        store.close()
-
-    def test_opens_what_a_dsn_names(self, dsn: str, settings: SessionDBConfig) -> None:
-        with MySQLSessionDBProvider(settings=settings) as store:
-            store.initialize(dsn=dsn)
-            assert store.session_count() == 0
-
-    def test_takes_no_pool_but_ours(self) -> None:
-        with pytest.raises(InvalidValue, match=r"hermes\.state\.mysql\.pool"):
-            MySQLSessionDBProvider(pool=object())  # type: ignore[arg-type]
-
-    def test_closes_what_was_open_before(self, dsn: str, settings: SessionDBConfig) -> None:
-        with MySQLSessionDBProvider(dsn, settings=settings) as store:
-            before = store._engine
-            store.initialize(dsn=dsn)
-            with pytest.raises(StoreClosed):
-                before.read(lambda tx: tx.value("SELECT 1"))
-            assert store.session_count() == 0
 
 
 class TestPool:
@@ -70,37 +35,6 @@ class TestPool:
         with pytest.raises(StoreClosed):
             store.session_count()
         store.close()
-
-    def test_of_one_connection_is_enough_for_every_operation(
-        self, dsn: str, settings: SessionDBConfig, tmp_path: Path
-    ) -> None:
-        own = replace(settings, pool_max_size=1, pool_timeout_s=5)
-        with MySQLSessionDBProvider(dsn, settings=own) as store:
-            with SessionDB(tmp_path / "other.db") as other:
-                sample = fill(store, other, tmp_path / "other.db")
-            for call in READS.values():
-                call(store, sample)
-            store.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(600)])
-            assert len(store.search_messages("word599")) == 1
-            store._engine.write(lambda tx: store.get_session("s"))
-
-    def test_of_one_connection_is_shared_by_threads(self, dsn: str, settings: SessionDBConfig) -> None:
-        with MySQLSessionDBProvider(dsn, settings=replace(settings, pool_max_size=1)) as store:
-            store.create_session("s", "cli")
-            at_once(6, lambda number: [store.append_message("s", "user", f"{number}") for _ in range(20)])
-            assert store.message_count("s") == 120
-
-    def test_that_is_used_up_is_told(self, dsn: str, settings: SessionDBConfig) -> None:
-        own = replace(settings, pool_max_size=1, pool_timeout_s=0.2, write_timeout_s=0.2)
-        with MySQLSessionDBProvider(dsn, settings=own) as store:
-
-            def work(tx: Any) -> None:
-                tx.value("SELECT 1")
-                with pytest.raises(StoreBusy, match="connections") as caught:
-                    at_once(1, lambda _: store.create_session("s", "cli"))
-                assert "pool_max_size" in caught.value.hint
-
-            store._engine.write(work)
 
     def test_opens_no_more_connections_than_it_may(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
@@ -138,22 +72,6 @@ class TestAddress:
 class TestSecrets:
     """The password of a DSN is shown nowhere."""
 
-    @pytest.mark.parametrize(
-        "dsn",
-        [
-            f"mysql://hermes:{SECRET}@127.0.0.1:1/none",
-            f"mysql://hermes:{SECRET}@[broken/none",
-            f"mysql://hermes:{SECRET}@host/none?what={SECRET}",
-            f"nonsense {SECRET}",
-        ],
-    )
-    def test_of_an_address_that_leads_nowhere(self, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG)
-        with pytest.raises((ConfigError, StoreUnavailable)) as caught:
-            MySQLSessionDBProvider(dsn)
-        chain: list[BaseException | None] = [caught.value, caught.value.__cause__]
-        assert SECRET not in "".join(map(repr, chain)) + str(caught.value) + caught.value.hint + caplog.text
-
     def test_of_a_user_whom_the_server_refuses(self, server: str, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         with pytest.raises(StoreUnavailable, match="Access denied") as caught:
@@ -170,42 +88,6 @@ def test_a_database_that_is_not_there_is_told(server: str) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         MySQLSessionDBProvider(server.replace("/mysql?", "/hermes_nowhere?"))
     assert "create the database" in caught.value.hint
-
-
-class TestConfiguration:
-    def test_names_the_store(self, dsn: str, settings: SessionDBConfig) -> None:
-        with open_session_db(Config(sessiondb=replace(settings, dsn=dsn))) as store:
-            assert isinstance(store, MySQLSessionDBProvider)
-            assert store.capabilities == {Capability.SERVER}
-
-    def test_without_an_address_is_told(self) -> None:
-        with pytest.raises(ConfigError, match=r"sessiondb\.dsn"):
-            open_session_db(Config(sessiondb=SessionDBConfig(provider="mysql")))
-
-
-def test_without_the_driver_the_command_that_installs_it_is_named() -> None:
-    program = """
-import sys
-sys.modules["pymysql"] = None
-from hermes.state.mysql.provider import MySQLSessionDBProvider
-try:
-    MySQLSessionDBProvider("mysql://localhost/none")
-except Exception as exc:
-    print(type(exc).__name__, str(exc).count("."), "pip install 'hermes-sessions[mysql]'" in str(exc))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, env=environment(), check=True
-    )
-    assert done.stdout == "ConfigError 0 True\n"
-
-
-def test_health_tells_what_there_is_to_know(store: MySQLSessionDBProvider) -> None:
-    health = store.health()
-    assert (health["ok"], health["provider"], health["schema_version"]) == (True, "mysql", 11)
-    assert health["server"].startswith(("MariaDB ", "MySQL "))
-    assert health["pool"]["connections"] >= 1
-    assert health["waiting_for_index"] == 0
-    json.dumps(health)
 
 
 class TestServers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +12,13 @@ import pytest
 
 from hermes.config import SessionDBConfig
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from tests.support.servers import NoServer, Server, are_required, dsn_of, private_server
+from tests.support.servers import Server, dsn_of, private_server, server_or_skip
 
 
 @pytest.fixture(scope="session")
 def dsn() -> str:
     """The server of the run."""
-    try:
-        return dsn_of("postgresql")
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no PostgreSQL: {exc}")
-        pytest.skip(f"there is no PostgreSQL: {exc}")
+    return server_or_skip(lambda: dsn_of("postgresql"))
 
 
 @pytest.fixture
@@ -56,10 +52,6 @@ def store(dsn: str, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBPr
 @pytest.fixture(scope="module")
 def private() -> Iterator[Server]:
     """A server that keeps its promises (it syncs to disk), and that a test may stop or kill."""
-    try:
-        with private_server("postgresql", fsync="on", full_page_writes="on") as server:
-            yield server
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no PostgreSQL: {exc}")
-        pytest.skip(f"there is no PostgreSQL: {exc}")
+    with ExitStack() as stack:
+        durable = private_server("postgresql", fsync="on", full_page_writes="on")
+        yield server_or_skip(lambda: stack.enter_context(durable))

@@ -80,7 +80,8 @@ class Middleman:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with contextlib.suppress(OSError, EOFError), client:
+        # A ValueError is what a socket says that is closed from outside while it is waited for.
+        with contextlib.suppress(OSError, EOFError, ValueError), client:
             _read(client, struct.unpack("!i", _read(client, 4))[0] - 4)
             client.sendall(b"R" + struct.pack("!ii", 8, 0) + self._greeting + OWN_NUMBER + b"Z\0\0\0\5I")
             while True:

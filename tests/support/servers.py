@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 from tests.support import mysql, postgres
 from tests.support.privileges import unprivileged
@@ -31,6 +31,7 @@ START_S = 300.0
 """A server may have to be downloaded first."""
 GUARD_PAUSE_S = 0.2
 
+T = TypeVar("T")
 
 _guards: dict[int, subprocess.Popen[bytes]] = {}
 """The guards that this process has started."""
@@ -38,6 +39,10 @@ _guards: dict[int, subprocess.Popen[bytes]] = {}
 
 class NoServer(Exception):
     """There is no server of this kind, and none can be had."""
+
+    def __init__(self, kind: Kind, reason: str) -> None:
+        super().__init__(reason)
+        self.title = kind.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,21 @@ def are_required() -> bool:
     return os.environ.get("CI") == "true" or os.environ.get("HERMES_REQUIRE_SERVERS") == "1"
 
 
+def pass_over(reason: str) -> NoReturn:
+    """End a test that lacks something: skipped, or failed where nothing may be missing."""
+    import pytest  # neither a guard nor a benchmark is a test
+
+    (pytest.fail if are_required() else pytest.skip)(reason)
+
+
+def server_or_skip(get: Callable[[], T]) -> T:
+    """What needs a server; without one the test is passed over."""
+    try:
+        return get()
+    except NoServer as exc:
+        pass_over(f"there is no {exc.title}: {exc}")
+
+
 def begin_run() -> Path:
     """Make the directory of a run, which those whom it starts can find; everybody may pass through it."""
     place = Path(tempfile.mkdtemp(prefix="hermes-"))
@@ -129,7 +149,7 @@ def dsn_of(name: str) -> str:
             note.write_text(json.dumps(_start(kind, place)))
     told = _read(note)
     if "reason" in told:
-        raise NoServer(told["reason"])
+        raise NoServer(kind, told["reason"])
     return str(told["dsn"])
 
 
@@ -168,7 +188,7 @@ class Server:
             self._programs = self._kind.find()
             self._kind.prepare(self._programs, self.place)
         except OSError as exc:
-            raise NoServer(str(exc)) from None
+            raise NoServer(self._kind, str(exc)) from None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -187,7 +207,8 @@ class Server:
             f"{self._kind.title} to start",
         )
         if process.poll() is not None:
-            raise NoServer(f"it does not start: {(self.place / 'log').read_text(errors='replace')[-500:]}")
+            log_text = (self.place / "log").read_text(errors="replace")
+            raise NoServer(self._kind, f"it does not start: {log_text[-500:]}")
 
     def stop(self, how: signal.Signals | None = None) -> None:
         """Stop it: at once but in good order, or with SIGKILL as a power cut does."""

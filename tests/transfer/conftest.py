@@ -10,49 +10,17 @@ import pytest
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
-from tests.support.servers import NoServer, are_required
-from tests.support.stores import ENGINES, Opener, Stores
+from tests.support.engines import clock, open_store, stores
+from tests.support.stores import Opener
 from tests.transfer.contents import fill
 
-
-@pytest.fixture
-def clock() -> FakeClock:
-    """The time of every store that the test opens."""
-    return FakeClock()
-
-
-@pytest.fixture(scope="session", params=sorted(ENGINES))
-def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """One engine, ready to make stores."""
-    try:
-        made = ENGINES[request.param](tmp_path_factory.mktemp(request.param))
-    except NoServer as exc:
-        if are_required():
-            pytest.fail(f"there is no server for {request.param}: {exc}")
-        pytest.skip(f"there is no server for {request.param}: {exc}")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def open_store(stores: Stores, tmp_path: Path, clock: FakeClock) -> Iterator[Opener]:
-    """Opens stores of one engine; they are closed after the test."""
-    opened: list[SessionDBProvider] = []
-
-    def open_named(name: str = "target", *, read_only: bool = False) -> SessionDBProvider:
-        opened.append(stores.open(tmp_path, name, clock, read_only=read_only))
-        return opened[-1]
-
-    yield open_named
-    for store in opened:
-        stores.discard(store)
-    stores.release(tmp_path)
+__all__ = ["clock", "open_store", "origin", "source", "stores", "target"]
 
 
 @pytest.fixture
 def target(open_store: Opener) -> SessionDBProvider:
     """An empty store of one engine."""
-    return open_store()
+    return open_store("target")
 
 
 @pytest.fixture

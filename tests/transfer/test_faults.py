@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import pytest
 
-from hermes.config import SessionDBConfig
 from hermes.errors import StoreFull, StoreUnavailable
-from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.mysql.address import Address
 from hermes.state.provider import SessionDBProvider
+from hermes.state.server import indexed
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes.state.transfer import reading
 from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.standing import count
 from hermes_state import SessionDB
+from tests.mysql.middleman import Cut, middleman
 from tests.support.clock import FakeClock
-from tests.support.schemas import empty_schema, server_or_skip
-from tests.support.servers import Server, private_server
-from tests.transfer.child import Other, open_at
+from tests.transfer.carrier import Carrier, open_at
 from tests.transfer.contents import answers, carry, differences, fill, talk
+from tests.transfer.servers import Stoppable, empty_place, stoppable
 
 KILLS = 6
+ROUTES = [
+    *(("sqlite", "sqlite"), ("sqlite", "postgresql"), ("sqlite", "mysql")),
+    *(("mysql", "sqlite"), ("mysql", "postgresql"), ("postgresql", "mysql")),
+]
+
+
+class Route(NamedTuple):
+    """Two addresses: of a store with enough in it for many steps, and of a place where there is none yet."""
+
+    source: str
+    target: str
 
 
 @pytest.fixture
@@ -39,63 +51,65 @@ def large(tmp_path: Path, clock: FakeClock) -> Path:
     return path
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Where there is no store yet, but can be one."""
-    if request.param == "sqlite":
-        yield str(tmp_path / "target.db")
-        return
-    with empty_schema(tmp_path) as dsn:
-        yield dsn
-
-
-@pytest.fixture(scope="module")
-def private() -> Iterator[Server]:
-    """A server that a test may kill."""
+@pytest.fixture(params=ROUTES, ids="-to-".join)
+def route(request: pytest.FixtureRequest, tmp_path: Path, large: Path) -> Iterator[Route]:
+    """From one engine to another."""
+    source, target = request.param
     with ExitStack() as stack:
-        running = private_server("postgresql", fsync="on", full_page_writes="on")
-        yield server_or_skip(lambda: stack.enter_context(running))
+        address = stack.enter_context(empty_place(target, tmp_path / "target"))
+        if source == "sqlite":
+            yield Route(str(large), address)
+            return
+        filled = stack.enter_context(empty_place(source, tmp_path / "source"))
+        with SessionDB(large, read_only=True) as origin, open_at(filled) as store:
+            carry(origin, store)
+        yield Route(filled, address)
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mysql"])
+def private(request: pytest.FixtureRequest) -> Iterator[Stoppable]:
+    """A server that a test may kill."""
+    with stoppable(request.param) as running:
+        yield running
 
 
 class TestKilled:
-    def test_at_any_moment_it_goes_on_and_ends_the_same(self, large: Path, address: str) -> None:
-        chance = random.Random(address.startswith("postgresql"))
+    def test_at_any_moment_it_goes_on_and_ends_the_same(self, route: Route) -> None:
+        chance = random.Random(KILLS)
         for _ in range(KILLS):
-            with Other("migrate", large, address) as process:
+            with Carrier("migrate", *route) as process:
                 for _ in range(chance.randint(1, 6)):
                     process.line()
                 process.kill()
                 process.finish()
-        with Other("migrate", large, address) as process:
+        with Carrier("migrate", *route) as process:
             assert process.lines()[-1] == "done"
-        with SessionDB(large, read_only=True) as origin, open_at(address) as target:
+        with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             assert answers(target) == answers(origin)
             assert differences(origin, target) == []
             newest = max(message["id"] for message in origin.get_messages("talk-011"))
             assert target.append_message("alone", "user", "now here") > newest
 
-    def test_before_anything_was_carried_it_begins(self, large: Path, address: str) -> None:
-        with Other("migrate", large, address) as process:
+    def test_before_anything_was_carried_it_begins(self, route: Route) -> None:
+        with Carrier("migrate", *route) as process:
             process.kill()
-        with SessionDB(large, read_only=True) as origin, open_at(address) as target:
+        with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             carry(origin, target, resume=True)
             assert answers(target) == answers(origin)
 
 
 class TestWhileOthersWrite:
-    def test_all_that_was_written_in_the_origin_arrives(
-        self, large: Path, address: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_all_that_was_written_in_the_origin_arrives(self, route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
-        with Other("write", large) as writer:
+        with Carrier("write", route.source) as writer:
             assert writer.line() == "begun"
-            with SessionDB(large, read_only=True) as origin, open_at(address) as target:
+            with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
                 migration = Migration(origin, target)
                 migration.begin(resume=False)
                 changing = migration.carry()
             writer.tell("enough")
             written = int(writer.line())
-        with SessionDB(large, read_only=True) as origin, open_at(address) as target:
+        with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             assert set(changing) <= {row["id"] for row in origin.search_sessions(limit=-1)}
             carry(origin, target, resume=True)
             assert differences(origin, target) == []
@@ -110,14 +124,14 @@ class TestWhileOthersWrite:
 
 
 class TestTwoAtOnce:
-    def test_one_of_them_ends_and_the_result_is_the_same(self, large: Path, address: str) -> None:
-        open_at(address).close()
-        with Other("migrate", large, address) as one, Other("migrate", large, address) as other:
+    def test_one_of_them_ends_and_the_result_is_the_same(self, route: Route) -> None:
+        open_at(route.target).close()
+        with Carrier("migrate", *route) as one, Carrier("migrate", *route) as other:
             ended = [one.lines()[-1:], other.lines()[-1:]]
             codes = sorted([one.finish(), other.finish()])
         assert ["done"] in ended
         assert codes in ([0, 0], [0, 1])
-        with SessionDB(large, read_only=True) as origin, open_at(address) as target:
+        with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             carry(origin, target, resume=True)
             assert differences(origin, target) == []
             assert count(target)[:2] == count(origin)[:2]
@@ -150,28 +164,111 @@ def limit_pages(store: SessionDBProvider, extra: int) -> int:
 
 
 class TestAServerThatGoesAway:
-    @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=lambda how: how.name)
+    @pytest.mark.parametrize("how", [None, signal.SIGKILL], ids=["stopped", "killed"])
     def test_is_told_of_and_it_goes_on_when_it_is_back(
-        self, large: Path, private: Server, how: signal.Signals, monkeypatch: pytest.MonkeyPatch
+        self, large: Path, private: Stoppable, how: signal.Signals | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
-        schema = f"gone_{how.name.lower()}"
-        settings = SessionDBConfig(provider="postgresql", schema=schema, write_timeout_s=2, pool_timeout_s=2)
-        heard = []
-
-        def stop(*told: object) -> None:
-            heard.append(told)
-            if len(heard) == 8:
-                private.stop(how)
-
+        monkeypatch.setattr(indexed, "READ_TIMEOUT_S", 2.0)
+        name = f"gone_{'stopped' if how is None else 'killed'}"
+        private.make_room(name)
         with SessionDB(large, read_only=True) as origin:
-            with PostgreSQLSessionDBProvider(private.dsn, settings=settings) as target:
-                migration = Migration(origin, target, stop)
+            with private.open(name, write_timeout_s=2) as target:
+                migration = Migration(origin, target, at_step(8, lambda: private.server.stop(how)))
                 migration.begin(resume=False)
                 with pytest.raises(StoreUnavailable):
                     migration.carry()
-            private.start()
-            with PostgreSQLSessionDBProvider(private.dsn, settings=settings) as target:
+            private.server.start()
+            with private.open(name, write_timeout_s=30) as target:
                 carry(origin, target, resume=True)
                 assert answers(target) == answers(origin)
                 assert differences(origin, target) == []
+
+    @pytest.mark.parametrize("how", [None, signal.SIGKILL], ids=["stopped", "killed"])
+    @pytest.mark.parametrize("is_origin", [False, True], ids=["target", "origin"])
+    def test_for_a_moment_is_a_pause(
+        self,
+        large: Path,
+        private: Stoppable,
+        how: signal.Signals | None,
+        is_origin: bool,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def restart() -> None:
+            private.server.stop(how)
+            private.server.start()
+
+        name = f"pause_{'origin' if is_origin else 'target'}_{'stopped' if how is None else 'killed'}"
+        interrupted(large, private, name, restart, monkeypatch, is_origin=is_origin)
+
+
+class TestLinesThatBreak:
+    @pytest.mark.parametrize("is_origin", [False, True], ids=["target", "origin"])
+    def test_are_replaced(
+        self, large: Path, private: Stoppable, is_origin: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        name = f"broken_{'origin' if is_origin else 'target'}"
+        interrupted(large, private, name, private.hang_up, monkeypatch, is_origin=is_origin)
+
+    @pytest.mark.parametrize("is_answer", [False, True], ids=["unheard", "unanswered"])
+    def test_during_a_commit_of_mysql_are_told_of_and_it_goes_on(
+        self, large: Path, tmp_path: Path, is_answer: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+        with (
+            empty_place("mysql", tmp_path / "target") as address,
+            tempfile.TemporaryDirectory(prefix="hermes-") as place,
+            SessionDB(large, read_only=True) as origin,
+        ):
+            server = Address.of(address).unix_socket
+            assert server is not None
+            end = Path(place) / "socket"
+            cut = Cut(b"COMMIT", is_answer=is_answer)
+            with middleman(end, server) as between, open_at(address.replace(server, str(end))) as target:
+                migration = Migration(origin, target, at_step(8, lambda: setattr(between, "cut", cut)))
+                migration.begin(resume=False)
+                with pytest.raises(StoreUnavailable, match="during a commit"):
+                    migration.carry()
+            assert cut.is_done.is_set()
+            with open_at(address) as target:
+                assert 0 < count(target).messages < count(origin).messages
+                carry(origin, target, resume=True)
+                assert answers(target) == answers(origin)
+                assert differences(origin, target) == []
+
+
+def interrupted(
+    large: Path,
+    private: Stoppable,
+    name: str,
+    interrupt: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_origin: bool,
+) -> None:
+    """Carry to or from a server that is interrupted in the middle, and see that nothing is told of it or lost."""
+    monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+    private.make_room(name)
+    with SessionDB(large, read_only=True) as file, private.open(name, write_timeout_s=30) as store:
+        if is_origin:
+            carry(file, store)
+        with SessionDB(large.with_name("back.db")) as back:
+            origin, target = (store, back) if is_origin else (file, store)
+            migration = Migration(origin, target, at_step(8, interrupt))
+            migration.begin(resume=False)
+            assert migration.carry() == []
+            migration.finish()
+            assert answers(target) == answers(file)
+            assert differences(file, target) == []
+
+
+def at_step(step: int, act: Callable[[], None]) -> Callable[..., None]:
+    """What hears of a migration's steps and does something at one of them."""
+    heard = []
+
+    def hear(*told: object) -> None:
+        heard.append(told)
+        if len(heard) == step:
+            act()
+
+    return hear

@@ -29,7 +29,6 @@ from hermes.state.engine import Report
 SCHEMA = "hermes.doctor/1"
 GROUP = "program"
 OTHERS = 0o077
-SEE_THERE = "look at it with the tools that come with that database"
 
 
 @click.command(
@@ -69,15 +68,25 @@ def examine(*, is_deep: bool = False, report: Report | None = None) -> list[Find
         return [finding(Check("home", GROUP, lambda: why), _explain)]
     found = [finding(Check(name, GROUP, partial(look, directory)), _explain) for name, look in PROGRAM.items()]
     config = _usable_config(directory)
-    if config.sessiondb.provider != "sqlite":
-        why = not_checked(
-            f"there is no checkup of {config.sessiondb.provider} in this version", Status.WARNING, SEE_THERE
-        )
-        return [*found, finding(Check("store", GROUP, lambda: why), _explain)]
-    from hermes.state.sqlite.checkup import examine as examine_file
+    if config.sessiondb.provider == "sqlite":
+        from hermes.state.sqlite.checkup import examine as examine_file
 
-    path, backups = config.sessiondb.sqlite_file(directory), config.backup.folder(directory)
-    return found + examine_file(path, backups=backups, now=time.time(), is_deep=is_deep, report=report)
+        path, backups = config.sessiondb.sqlite_file(directory), config.backup.folder(directory)
+        return found + examine_file(path, backups=backups, now=time.time(), is_deep=is_deep, report=report)
+    return found + _examine_server(config, is_deep=is_deep)
+
+
+def _examine_server(config: Config, *, is_deep: bool) -> list[Finding]:
+    """Look at a store that is not in a file; of somebody else's provider only what the contract tells."""
+    from hermes.cli.sessiondb.ledger import MODULES, applied, lacking
+    from hermes.state.provider import open_session_db
+    from hermes.state.server.checkup import answer, examine
+
+    provider = config.sessiondb.provider
+    opened = partial(open_session_db, config, read_only=True)
+    if provider not in MODULES:
+        return [finding(Check("server", "server", partial(answer, opened)), _explain)]
+    return examine(opened, lambda store: lacking(applied(store), provider), now=time.time(), is_deep=is_deep)
 
 
 def version(_: Path) -> Outcome:

@@ -13,11 +13,12 @@ from hermes.state.checkup import Finding, Status
 TITLES = {
     "program": "Program",
     "file": "File",
+    "server": "Server",
     "size": "Size",
     "content": "Sessions and messages",
     "search": "Search index",
     "use": "Use",
-    "beside": "Beside the file",
+    "beside": "Beside it",
 }
 MARKS = {Status.OK: "✓", Status.NOTE: "•", Status.WARNING: "!", Status.ERROR: "✗"}
 BLOCK = "█"

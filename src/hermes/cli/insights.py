@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ from hermes.state.insights import Insights, assemble, look_back
 from hermes.state.period import MOST_DAYS, last_days
 
 if TYPE_CHECKING:
+    from hermes.state.activity import Activity
+    from hermes.state.insights import Overview, PlatformUse, SkillUse
     from hermes.state.tally import Tally
 
 SCHEMA = "hermes.insights/1"
@@ -115,7 +117,7 @@ def nothing_in(found: Insights, sources: dict[str, int]) -> str:
 
 def item_of(found: Insights, generated_at: float) -> dict[str, Any]:
     """Insights as JSON tells of them."""
-    overview, activity, period = found.overview, found.activity, found.period
+    period = found.period
     return {
         "days": period.days,
         "first_day": f"{period.first}",
@@ -126,58 +128,71 @@ def item_of(found: Insights, generated_at: float) -> dict[str, Any]:
         "source_filter": found.source,
         "generated_at": generated_at,
         "empty": found.is_empty,
-        "overview": {
-            "conversations": overview.conversations,
-            "sessions": overview.sessions,
-            "continuations": overview.continuations,
-            "delegates": overview.delegates,
-            "duration_s": overview.duration_s,
-            "messages": overview.messages,
-            "user_messages": overview.user_messages,
-            "assistant_messages": overview.assistant_messages,
-            "tool_messages": overview.tool_messages,
-            "tool_calls": overview.tool_calls,
-            **_usage(overview.usage),
-        },
+        "overview": _overview(found.overview),
         "models": [
             {"model": each.model, "conversations": each.conversations, **_usage(each.usage)} for each in found.models
         ],
-        "platforms": [
-            {
-                "source": each.source,
-                "conversations": each.conversations,
-                "sessions": each.sessions,
-                "messages": each.messages,
-                "tool_calls": each.tool_calls,
-                **_usage(each.usage),
-            }
-            for each in found.platforms
-        ],
+        "platforms": [_platform(each) for each in found.platforms],
         "tools": [{"tool": each.tool, "calls": each.calls, "share": each.share} for each in found.tools],
-        "skills": {
-            "summary": {
-                "skills": len(found.skills),
-                "loads": sum(each.loads for each in found.skills),
-                "edits": sum(each.edits for each in found.skills),
-            },
-            "top_skills": [
-                {"skill": each.skill, "loads": each.loads, "edits": each.edits, "last_used_at": each.last_used_at}
-                for each in found.skills
-            ],
-        },
-        "activity": {
-            "days": [
-                {"date": f"{day.date}", "messages": day.messages, "tokens": day.tokens, "cost_usd": _usd(day.cost_usd)}
-                for day in activity.days
-            ],
-            "weekdays": activity.weekdays,
-            "hours": activity.hours,
-            "busiest_weekday": activity.busiest_weekday,
-            "busiest_hour": activity.busiest_hour,
-            "active_days": activity.active_days,
-            "longest_streak": activity.longest_streak,
-        },
+        "skills": _skills(found.skills),
+        "activity": _activity(found.activity),
         "top_sessions": [each._asdict() for each in found.notable],
+    }
+
+
+def _overview(overview: Overview) -> dict[str, Any]:
+    return {
+        "conversations": overview.conversations,
+        "sessions": overview.sessions,
+        "continuations": overview.continuations,
+        "delegates": overview.delegates,
+        "duration_s": overview.duration_s,
+        "messages": overview.messages,
+        "user_messages": overview.user_messages,
+        "assistant_messages": overview.assistant_messages,
+        "tool_messages": overview.tool_messages,
+        "tool_calls": overview.tool_calls,
+        **_usage(overview.usage),
+    }
+
+
+def _platform(platform: PlatformUse) -> dict[str, Any]:
+    return {
+        "source": platform.source,
+        "conversations": platform.conversations,
+        "sessions": platform.sessions,
+        "messages": platform.messages,
+        "tool_calls": platform.tool_calls,
+        **_usage(platform.usage),
+    }
+
+
+def _skills(skills: Sequence[SkillUse]) -> dict[str, Any]:
+    return {
+        "summary": {
+            "skills": len(skills),
+            "loads": sum(each.loads for each in skills),
+            "edits": sum(each.edits for each in skills),
+        },
+        "top_skills": [
+            {"skill": each.skill, "loads": each.loads, "edits": each.edits, "last_used_at": each.last_used_at}
+            for each in skills
+        ],
+    }
+
+
+def _activity(activity: Activity) -> dict[str, Any]:
+    return {
+        "days": [
+            {"date": f"{day.date}", "messages": day.messages, "tokens": day.tokens, "cost_usd": _usd(day.cost_usd)}
+            for day in activity.days
+        ],
+        "weekdays": activity.weekdays,
+        "hours": activity.hours,
+        "busiest_weekday": activity.busiest_weekday,
+        "busiest_hour": activity.busiest_hour,
+        "active_days": activity.active_days,
+        "longest_streak": activity.longest_streak,
     }
 
 

@@ -21,6 +21,12 @@ from hermes.state.sqlite.files import bytes_of, real_file
 from hermes.state.sqlite.upkeep.verify import Depth, Finding, Verdict
 from hermes.state.sqlite.upkeep.verify import verify as verify_file
 
+OWN_TOOLS = {
+    "postgresql": "`pg_dump` backs it up, `pg_restore` restores it, `pg_amcheck` checks it; docs/guide/providers.md",
+    "mysql": "`mariadb-dump` or `mysqldump` backs it up, `mariadb-check` checks it; docs/guide/providers.md",
+}
+"""What does for a server what these commands do for a file."""
+
 SCHEMA = "hermes.verified/1"
 
 
@@ -55,8 +61,10 @@ def verify(file: Path | None, quick: bool, as_json: bool) -> None:
 
 def sqlite_file(config: Config, *, must_be_there: bool) -> Path:
     """The database file of the configured store."""
-    if config.sessiondb.provider != "sqlite":
-        raise ConfigError(f"a {config.sessiondb.provider} database is looked after with its own tools")
+    provider = config.sessiondb.provider
+    if provider != "sqlite":
+        hint = OWN_TOOLS.get(provider, "use the tools that come with that database")
+        raise ConfigError(f"this is for a database file, and sessions are kept on a server ({provider})", hint=hint)
     path = database_file(config)
     if must_be_there:
         try:

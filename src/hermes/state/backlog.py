@@ -18,7 +18,8 @@ class Unannounced:
     def __init__(self, tx: Transaction) -> None:
         self.dialect, self.is_repeat = tx.dialect, tx.is_repeat
         self.rows, self.row, self.value, self.table = tx.rows, tx.row, tx.value, tx.table
-        self.run, self.send, self.hold, self.insert, self.run_many = tx.run, tx.send, tx.hold, tx.insert, tx.run_many
+        self.run, self.send, self.hold, self.run_many = tx.run, tx.send, tx.hold, tx.run_many
+        self.insert_messages = tx.insert_messages
 
     def added_message(self, message_id: int, /) -> None:
         """Hear of a new message and keep it to oneself."""

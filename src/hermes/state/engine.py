@@ -6,7 +6,7 @@ phrases that differ come from `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -92,8 +92,8 @@ class Transaction(Reading, Protocol):
         """
         ...
 
-    def insert(self, sql: str, /, **values: Any) -> int:
-        """Execute one INSERT and answer the integer key of the new row."""
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages of a session that is held, each with the columns that it names, and answer their numbers."""
         ...
 
     def added_message(self, message_id: int, /) -> None:

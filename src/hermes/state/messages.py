@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermes.errors import HermesError, InvalidValue, MessageSpooled
@@ -13,7 +12,7 @@ from hermes.log import inform, warn
 from hermes.state.conversation import project
 from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
-from hermes.state.operations import UNLIMITED, Operations, may_see, unknown_session
+from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, unknown_session
 from hermes.state.rows import (
     Row,
     identifier,
@@ -235,7 +234,7 @@ def add_messages(tx: Transaction, session_id: str, messages: list[Draft]) -> lis
     if session is None:
         raise unknown_session(session_id)
     is_first = session[0] == 0 and not has_messages(tx, session_id)
-    ids, added = _insert_new(tx, session_id, messages, iter(numbers))
+    ids, added = _insert_new(tx, session_id, messages, numbers, is_first=is_first)
     if added:
         _note_added(tx, session_id, session, added, is_first=is_first)
         tx.added_message(max(ids))
@@ -276,28 +275,32 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
 
 
 def _insert_new(
-    tx: Transaction, session_id: str, messages: list[Draft], numbers: Iterator[int]
+    tx: Transaction, session_id: str, messages: list[Draft], numbers: Sequence[int], *, is_first: bool
 ) -> tuple[list[int], list[Draft]]:
-    ids, added = [], []
-    known = _made_up_uids(tx, session_id, messages)
+    # Where nothing was said yet, nothing can be there already.
+    known = {} if is_first else _made_up_uids(tx, session_id, messages)
+    added: dict[str, Draft] = {}
     for message in messages:
         uid = message.values["uid"]
-        may_be_there = message.is_repeatable or tx.is_repeat
-        stored = (known.get(uid) or _find_given(tx, session_id, uid)) if may_be_there else None
-        if stored is None:
-            stored = _insert(tx, session_id, message.values, next(numbers, None))
-            known[uid] = stored
-            added.append(message)
-        ids.append(stored)
-    return ids, added
+        if not is_first and uid not in known and (message.is_repeatable or tx.is_repeat):
+            stored = _find_given(tx, session_id, uid)
+            if stored is not None:
+                known[uid] = stored
+        if uid not in known:
+            added.setdefault(uid, message)
+    new = list(added.values())
+    known |= zip(added, _insert(tx, session_id, new, numbers), strict=True)
+    return [known[message.values["uid"]] for message in messages], new
 
 
-def _insert(tx: Transaction, session_id: str, values: Row, number: int | None) -> int:
-    """Insert a message under a number that was given out for it, or under the next one, and answer the number."""
-    if number is None:
-        return tx.insert(_insert_sql(tuple(values)), session_id=session_id, **values)
-    tx.send(_insert_sql(("id", *values)), id=number, session_id=session_id, **values)
-    return number
+def _insert(tx: Transaction, session_id: str, messages: list[Draft], numbers: Sequence[int]) -> Sequence[int]:
+    """Insert messages under numbers that were given out for them, or under the next ones, and answer the numbers."""
+    rows: list[Row] = [{"session_id": session_id, **message.values} for message in messages]
+    if not numbers:
+        return tx.insert_messages(rows)
+    for number, row in zip(numbers, rows, strict=False):
+        tx.send(insert_into("messages", ("id", *row)), id=number, **row)
+    return numbers[: len(rows)]
 
 
 def _made_up_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> dict[str, int]:
@@ -312,13 +315,6 @@ def _find_given(tx: Reading, session_id: str, uid: str) -> int | None:
         f"SELECT id FROM messages WHERE session_id = :id AND uid = :uid {tx.dialect.given_uid}", id=session_id, uid=uid
     )
     return None if found is None else int(found)
-
-
-@cache
-def _insert_sql(columns: tuple[str, ...]) -> str:
-    """An INSERT of just these columns: most messages have few, and each one costs time."""
-    return f"""INSERT INTO messages (session_id, {", ".join(columns)})
-               VALUES (:session_id, {", ".join(f":{column}" for column in columns)})"""
 
 
 def _note_added(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from hermes.clock import Clock
@@ -34,6 +35,12 @@ def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]
     if not values:
         return "NULL", {}
     return ", ".join(f":{name}{i}" for i in range(len(values))), {f"{name}{i}": value for i, value in enumerate(values)}
+
+
+@cache
+def insert_into(table: str, columns: tuple[str, ...]) -> str:
+    """An INSERT of one row with just these columns: each one costs time."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:

@@ -14,8 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hermes.errors import NotADatabase, StoreCorrupt
-from hermes.home import private_opener, sync_directory
+from hermes.errors import ConfigError, NotADatabase, StoreCorrupt
+from hermes.home import ensure_private_dir, private_opener, sync_directory
 from hermes.log import warn
 from hermes.state.drafts import Draft
 from hermes.state.rows import Stored
@@ -42,19 +42,30 @@ class Spool:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.unreadable = Path(f"{path}.unreadable")
+        """Where lines are put that cannot be read."""
         self.is_waiting = not self.is_empty()
         """Whether there was something in it when it was opened, or this process has put something in since."""
 
     def is_empty(self) -> bool:
         """Whether nothing waits."""
-        try:
-            return self.path.stat().st_size == 0
-        except OSError:
-            return True
+        return self.size == 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes are in it."""
+        return _bytes_of(self.path)
+
+    @property
+    def unreadable_size(self) -> int:
+        """How many bytes of lines could not be read."""
+        return _bytes_of(self.unreadable)
 
     def keep(self, session_id: str, messages: Sequence[Draft]) -> None:
         """Put messages into the file; they are on disk when this returns. Raises OSError if they cannot be."""
         lines = "".join(_line(session_id, message) for message in messages).encode()
+        with contextlib.suppress(ConfigError):  # what is wrong shows when the file is opened
+            ensure_private_dir(self.path.parent)
         with self._opened() as fd:
             if os.lseek(fd, 0, os.SEEK_END) and os.pread(fd, 1, os.lseek(fd, 0, os.SEEK_CUR) - 1) != b"\n":
                 lines = b"\n" + lines  # after somebody who died in the middle of a line
@@ -95,14 +106,13 @@ class Spool:
             return 0
 
     def _set_aside(self, lines: list[bytes]) -> None:
-        aside = Path(f"{self.path}.unreadable")
-        fd = private_opener(str(aside), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        fd = private_opener(str(self.unreadable), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             _write_all(fd, b"\n".join(lines) + b"\n")
             os.fsync(fd)
         finally:
             os.close(fd)
-        warn(__name__, "%s lines of the spool could not be read; they are in %s", len(lines), aside)
+        warn(__name__, "%s lines of the spool could not be read; they are in %s", len(lines), self.unreadable)
 
     @contextlib.contextmanager
     def _opened(self, *, wait: bool = True) -> Iterator[int]:
@@ -118,6 +128,13 @@ class Spool:
             yield fd
         finally:
             os.close(fd)
+
+
+def _bytes_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _line(session_id: str, message: Draft) -> str:

@@ -78,10 +78,11 @@ def _stored(asked: Situation) -> list[Candidate]:
 def _for_bash(word: str, line: Line, asked: Situation, current: str) -> str:
     """A word as bash is to insert it: quoted as it was begun, from where bash thinks that the word begins.
 
-    bash also divides words at a colon and at an equals sign, and then calls the sign itself the current word.
+    For bash that is behind an open quote. It also divides words at a colon and at an equals sign, and then calls the
+    sign itself the current word.
     """
     if line.quote:
-        return quoted(word, line.quote)
+        return quoted(f"{asked.before}{word}"[len(line.settled) :], line.quote)
     end = "" if current in ("=", ":") else current
     return f"{asked.before}{quoted(word, '')}".removeprefix(line.raw[: len(line.raw) - len(end)])
 

@@ -3,11 +3,12 @@
 function __hermes_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    # Without its opening quote, and without the backslashes.
-    set -l typed (string replace -r '^["\']' '' -- $current | string unescape)
+    # Without quotes and backslashes, also if a quote is open.
+    set -l typed (string unescape -- "$current")
     set -l lines (_HERMES_COMPLETE=fish command hermes $words[2..-1] "$typed" 2>/dev/null)
     if test "$lines[1]" = files
-        __fish_complete_path $current
+        # What fish offers to a command that it does not know: files, also behind an equals sign.
+        complete -C "'' $current"
     else
         printf '%s\n' $lines[2..-1]
     end

@@ -4,7 +4,9 @@
 _hermes() {
     local -a lines values shown
     local line
-    lines=("${(@f)$(_HERMES_COMPLETE=zsh command hermes "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+    # An open quote is closed, since only then are the quotes and backslashes behind it understood.
+    local typed=${(Q)${:-$QIPREFIX$PREFIX$compstate[quote]}}
+    lines=("${(@f)$(_HERMES_COMPLETE=zsh command hermes "${(@Q)words[2,CURRENT-1]}" "$typed" 2>/dev/null)}")
     if [[ $lines[1] == files ]]; then
         compset -P '--*='
         _files

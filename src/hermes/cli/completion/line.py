@@ -18,12 +18,14 @@ class Line(NamedTuple):
     """The current word as it stands in the line, with its quotes."""
     quote: str
     """The quote that is open at the end of the line."""
+    settled: str
+    """What of the current word stands before that quote."""
 
 
 def read_line(text: str) -> Line:
     """Take a line apart as bash does, up to its end, also within quotes."""
     words: list[str] = []
-    current, raw, quote = "", "", ""
+    current, raw, quote, settled = "", "", "", ""
     is_escaped = False
     for char in text:
         if char in " \t" and not quote and not is_escaped:
@@ -40,10 +42,10 @@ def read_line(text: str) -> Line:
         elif char == quote:
             quote = ""
         elif char in "\"'" and not quote:
-            quote = char
+            quote, settled = char, current
         else:
             current += char
-    return Line(words, current, raw, quote)
+    return Line(words, current, raw, quote, settled if quote else "")
 
 
 def quoted(word: str, quote: str) -> str:

@@ -6,22 +6,15 @@ then checked on their text.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from hermes.query import analyze
 from hermes.query.analyze import is_unspaced, single
-from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
+from hermes.query.tree import And, Node, Not, Or, Part, Words
+from hermes.state.facets import Facet, facets_of
 from hermes.state.mysql.entry import CUT, EVERYTHING, MAX_WORD, facet
 from hermes.state.scope import Scope
-
-MAX_NAMED, MAX_LACKED = 200, 32
-"""How many values of a filter are looked up in the index; longer lists are checked on the rows."""
-SHORTEST_FRAGMENT = 3
-
-_fragment = re.compile("[a-z0-9]+")
+from hermes.state.server.patterns import Expand, Pattern, pattern_of, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +68,6 @@ class Expression:
 UNKNOWN = Expression(ANYTHING, is_exact=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Words that are to be looked up: those that begin with a text, or that contain it."""
-
-    text: str
-    is_beginning: bool = False
-
-
-Expand = Callable[[Pattern], Sequence[str] | None]
-"""The words of a pattern, and `CUT` if it may stand in what was cut off; None: so many that it is better not to."""
-
-
-def pattern_of(leaf: Leaf) -> Pattern | None:
-    """The words that a leaf stands for, if it stands for several."""
-    match leaf:
-        case Words(words, _, prefix) if prefix and not is_unspaced(words[-1][0]):
-            return Pattern(words[-1][:MAX_WORD], is_beginning=True)
-        case Part(text) if len(text) >= SHORTEST_FRAGMENT and _is_inside_a_word(text):
-            return Pattern(text)
-        case _:
-            return None
-
-
 def of_query(node: Node, expand: Expand) -> Expression:
     """A tree as an expression."""
     match node:
@@ -120,20 +90,9 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 def of_scope(scope: Scope) -> Expression:
     """A scope as an expression; times and hidden messages are not in it."""
-    conditions: list[Condition] = []
-    is_exact = True
-    named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions))
-    for kind, values in (*named, ("o", None if scope.owner is None else (scope.owner,))):
-        if values is not None and len(values) > MAX_NAMED:
-            is_exact = False
-        elif values is not None:
-            conditions.append(_any(kind, values))
-    for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)):
-        if len(values) > MAX_LACKED:
-            is_exact = False
-        elif values:
-            conditions.append(Lacks(_any(kind, values)))
-    return Expression(_every(conditions), is_exact)
+    asked = facets_of(scope)
+    lacked = [Lacks(_any(each)) for each in asked.lacked]
+    return Expression(_every([*map(_any, asked.wanted), *lacked]), asked.is_exact)
 
 
 def both(one: Condition, other: Condition) -> Condition:
@@ -203,7 +162,7 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
     if is_unspaced(leaf.words[-1][0]):
         # As a beginning, one common character would mean naming every pair that begins with it.
         return Expression(_every([_row(steps[:-1]), OneOf((single(leaf.words[-1]),))]), is_exact=False)
-    pattern = pattern_of(leaf)
+    pattern = pattern_of(leaf, MAX_WORD)
     assert pattern is not None
     found = expand(pattern)
     if found is None:
@@ -212,38 +171,20 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
 
 
 def _of_part(leaf: Part, expand: Expand) -> Expression:
-    if (pattern := pattern_of(leaf)) is not None:
+    if (pattern := pattern_of(leaf, MAX_WORD)) is not None:
         found = expand(pattern)
+        # With `CUT` among the words it may also stand in what was cut off.
         return UNKNOWN if found is None else Expression(OneOf(tuple(found)), is_exact=CUT not in found)
-    needed = _of_fragments(leaf.text, expand) if leaf.text.isascii() else _of_pairs(leaf.text)
-    return Expression(_every(needed), is_exact=False)
+    return Expression(_every([_of_piece(each, expand) for each in pieces_of(leaf.text, MAX_WORD)]), is_exact=False)
 
 
-def _is_inside_a_word(text: str) -> bool:
-    """Whether a text, wherever it stands, is a part of one word."""
-    return len(text) <= MAX_WORD and not is_unspaced(text[0]) and analyze.words(text) == [text]
+def _of_piece(piece: str | Pattern, expand: Expand) -> Condition:
+    words = expand(piece) if isinstance(piece, Pattern) else (piece,)
+    return ANYTHING if words is None else OneOf(tuple(words))
 
 
-def _of_fragments(text: str, expand: Expand) -> list[Condition]:
-    """The words that a text is made of, the first of which may begin before it and the last go on after it."""
-    needed: list[Condition] = []
-    for found in _fragment.finditer(text):
-        if found.start() > 0 and found.end() < len(text):
-            needed.append(OneOf((found[0][:MAX_WORD],)))
-        elif SHORTEST_FRAGMENT <= len(found[0]) <= MAX_WORD:
-            words = expand(Pattern(found[0], is_beginning=found.start() > 0))
-            if words is not None:
-                needed.append(OneOf(tuple(words)))
-    return needed
-
-
-def _of_pairs(text: str) -> list[Condition]:
-    """The neighbours in a text that belong to a script without spaces: those are words."""
-    return [OneOf((one + other,)) for one, other in pairwise(text) if is_unspaced(one) and is_unspaced(other)]
-
-
-def _any(kind: str, values: Sequence[str]) -> OneOf:
-    return OneOf(tuple(facet(kind, value) for value in values))
+def _any(asked: Facet) -> OneOf:
+    return OneOf(tuple(facet(asked.kind, value) for value in asked.values))
 
 
 def _row(steps: Sequence[OneOf]) -> Condition:

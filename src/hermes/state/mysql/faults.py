@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hermes import errors
-from hermes.state.server.faults import Fault, Lost, Refused, Verdict
+from hermes.state.server.codes import Codes
+from hermes.state.server.faults import Verdict
 
 OUT_OF_TIME = ("1969", "3024")
 """A query was called off because it took too long: MariaDB, MySQL."""
@@ -24,7 +25,7 @@ _DENIED = ("1142", "1143", "1227", "1290", "1370", "1410", "1792", "1836", NO_TR
 _UNREACHABLE = ("1040", "1043", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698", *GONE)
 _INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
 
-_BY_CODE: dict[str, type[errors.HermesError]] = {
+_KINDS: dict[str, type[errors.HermesError]] = {
     **dict.fromkeys((*_SOON, *OUT_OF_TIME, "1317"), errors.StoreBusy),
     **dict.fromkeys(_LOOK_AGAIN, errors.Conflict),
     **dict.fromkeys(_FULL, errors.StoreFull),
@@ -32,15 +33,6 @@ _BY_CODE: dict[str, type[errors.HermesError]] = {
     **dict.fromkeys(_UNREACHABLE, errors.StoreUnavailable),
     **dict.fromkeys(_INVALID, errors.InvalidValue),
     **dict.fromkeys(DAMAGED, errors.StoreCorrupt),
-}
-_SENTENCES: dict[type[errors.HermesError], str] = {
-    errors.StoreBusy: "others were in the way in {where} for too long",
-    errors.StoreFull: "there is no room left for {where}",
-    errors.StoreReadOnly: "{where} cannot be written",
-    errors.StoreCorrupt: "{where} is damaged",
-    errors.StoreUnavailable: "{where} cannot be reached",
-    errors.InvalidValue: "a value cannot be stored",
-    errors.Conflict: "the change contradicts what is stored",
 }
 _HINTS: dict[str, str] = {
     "1040": "lower sessiondb.pool_max_size, or raise max_connections of the server",
@@ -58,29 +50,7 @@ _HINTS: dict[str, str] = {
     **dict.fromkeys(DAMAGED, "look into the server's log, and restore a backup"),
     **dict.fromkeys(MISSING, "the tables are not as they should be; has somebody changed them?"),
 }
+_VERDICTS = {**dict.fromkeys(_SOON, Verdict.SOON), **dict.fromkeys(_LOOK_AGAIN, Verdict.LOOK_AGAIN)}
 
-
-def verdict(fault: Fault) -> Verdict:
-    """Whether work that failed like this may be done again."""
-    if isinstance(fault, Lost):
-        return Verdict.ELSEWHERE
-    if not isinstance(fault, Refused):
-        return Verdict.NEVER
-    if fault.code in _SOON:
-        return Verdict.SOON
-    if fault.code in _LOOK_AGAIN:
-        return Verdict.LOOK_AGAIN
-    return Verdict.NEVER
-
-
-def translate(fault: Fault, where: str) -> errors.HermesError:
-    """The error of our tree that says what a failure means for the caller."""
-    if not isinstance(fault, Refused):
-        return errors.StoreUnavailable(
-            f"the connection to {where} broke: {fault}", hint="check that the server is up, and try again"
-        )
-    hint = _HINTS.get(fault.code)
-    kind = _BY_CODE.get(fault.code)
-    if kind is None:
-        return errors.StoreError(f"the server failed in {where}: {fault} ({fault.code})", hint=hint)
-    return kind(f"{_SENTENCES[kind].format(where=where)}: {fault}", hint=hint)
+_CODES = Codes("the server", _VERDICTS, _KINDS, _HINTS)
+verdict, translate = _CODES.verdict, _CODES.translate

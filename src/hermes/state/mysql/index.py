@@ -6,28 +6,24 @@ of the rarest word that a match must have; what the other words have to say is r
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
-from hermes.query.match import Document, matches
 from hermes.query.tree import And, Leaf, Node, Part, Words
-from hermes.state.engine import Coverage, Found, IndexDamaged, OutOfTime, Reading, Values, Zone
+from hermes.state.engine import Coverage, Found, Reading, Values, Zone
 from hermes.state.mysql import faults
-from hermes.state.mysql.entry import DISORDERED, EVERYTHING, SPAN_BITS, Text, unpacked_places
+from hermes.state.mysql.entry import DISORDERED, EVERYTHING, MAX_WORD, SPAN_BITS, Text, unpacked_places
 from hermes.state.mysql.evaluation import Places, cover, holds, matching
 from hermes.state.mysql.expression import (
     Condition,
-    Pattern,
     asks_for_order,
     both,
     lacks_something,
     of_query,
     of_scope,
-    pattern_of,
     without_order,
     words_of,
 )
@@ -35,18 +31,21 @@ from hermes.state.mysql.session import MySQLSession
 from hermes.state.mysql.vocabulary import Vocabulary
 from hermes.state.operations import chunks, placeholders
 from hermes.state.scope import Scope
-from hermes.state.searchtext import search_text
-from hermes.state.server.faults import Refused
+from hermes.state.server.coverage import EPOCH, INDEXED_UPTO, coverage_of
+from hermes.state.server.patience import patience
+from hermes.state.server.patterns import Pattern, pattern_of
+from hermes.state.server.sample import SAMPLE, is_frequent
 from hermes.state.zones import next_zones
 
-INDEXED_UPTO, EPOCH = "indexed_upto", "index_epoch"
+__all__ = ["EPOCH", "INDEXED_UPTO", "MySQLIndex"]
 
 FIRST_SPANS, MOST_SPANS = 2, 512
 """How many spans are looked at first, and together at most."""
 FEW_SPANS = 32
 """So many spans are named one by one."""
-SAMPLE, FREQUENT = 128, 3
-"""If so many of so many messages match, reading them is the faster way to find some."""
+
+_STALE = "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit"
+_DAMAGED = (*faults.DAMAGED, *faults.MISSING)
 
 
 class MySQLIndex:
@@ -54,18 +53,7 @@ class MySQLIndex:
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
-        noted: dict[str, str] = dict(
-            tx.rows(
-                'SELECT "key", value FROM state_meta WHERE "key" IN (:upto, :epoch)', upto=INDEXED_UPTO, epoch=EPOCH
-            )
-        )
-        upto = int(noted.get(INDEXED_UPTO) or 0)
-        stale = tx.rows(
-            "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit",
-            upto=upto,
-            limit=max_stale,
-        )
-        return Coverage(upto, tuple(row[0] for row in stale), int(noted.get(EPOCH) or 0))
+        return coverage_of(tx, max_stale, _STALE)
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
@@ -77,7 +65,7 @@ class MySQLIndex:
         said = of_query(query, vocabulary)
         if not said.is_exact and (patterns := _unnamed(query, vocabulary)):
             loose = _Walk(asker, vocabulary, both(said.condition, where.condition))
-            if not _is_frequent(asker, query, loose, low, high):
+            if not is_frequent(query, loose.newest(low, high, SAMPLE), asker):
                 said = of_query(
                     query, lambda pattern: vocabulary.all_of(pattern) if pattern in patterns else vocabulary(pattern)
                 )
@@ -91,24 +79,15 @@ class MySQLIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Asker:
-    """Asks the index, which may take too long or be damaged; either leaves the rest of the store readable."""
+    """Asks the index for as long as there is time."""
 
     session: MySQLSession
     deadline: float
 
     def __call__(self, sql: str, /, **values: Any) -> list[Values]:
         """All rows of a query."""
-        left_s = self.deadline - time.monotonic()
-        if left_s <= 0:
-            raise OutOfTime
-        try:
+        with patience(self.deadline, faults.OUT_OF_TIME, _DAMAGED) as left_s:
             return self.session.probe(left_s, sql, **values)
-        except Refused as exc:
-            if exc.code in faults.OUT_OF_TIME:
-                raise OutOfTime from None
-            if exc.code in (*faults.DAMAGED, *faults.MISSING):
-                raise IndexDamaged from exc
-            raise
 
 
 @dataclass
@@ -151,6 +130,11 @@ class _Walk:
                 yield Found(ids, some[-1], is_certain and is_sure, is_scoped)
         ids, is_sure = self._in_order(waiting)
         yield Found(ids, low, is_certain and is_sure, is_scoped)
+
+    def newest(self, low: int, high: int, count: int) -> list[int]:
+        """The newest of these messages, at most so many."""
+        found = next(self.found(low, high, count, is_certain=False, is_scoped=False), None)
+        return [] if found is None else found.ids[:count]
 
     def _spans(self, low: int, high: int) -> Iterator[tuple[int, Places]]:
         """The spans that may hold a match, and the places of each word in them, from the newest down."""
@@ -232,14 +216,5 @@ def _unnamed(query: Node, vocabulary: Vocabulary) -> frozenset[Pattern]:
     """What every match must have, and what stands for more words than are named at first."""
     factors: Sequence[Node] = query.children if isinstance(query, And) else (query,)
     wanted: list[Leaf] = [each for each in factors if isinstance(each, Words | Part)]
-    patterns = [pattern for leaf in wanted if (pattern := pattern_of(leaf)) is not None]
+    patterns = [pattern for leaf in wanted if (pattern := pattern_of(leaf, MAX_WORD)) is not None]
     return frozenset(pattern for pattern in patterns if vocabulary(pattern) is None)
-
-
-def _is_frequent(asker: _Asker, query: Node, walk: _Walk, low: int, high: int) -> bool:
-    """Whether so many messages match that reading the newest ones finds some soon."""
-    found = next(walk.found(low, high, SAMPLE, is_certain=False, is_scoped=False), None)
-    sample = [] if found is None else found.ids[:SAMPLE]
-    listed, values = placeholders("id", sample)
-    rows = asker(f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({listed})", **values)
-    return sum(matches(query, Document(search_text(*row))) for row in rows) >= FREQUENT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import threading
 import time
 
@@ -14,6 +15,7 @@ from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
 from hermes.state.mysql import faults
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.server import SMALLEST_PACKET, Server
+from hermes.state.mysql.tls import secrecy
 from hermes.state.mysql.wire import FLAGS, Wire
 from hermes.state.server.faults import Fault, Lost, Refused
 
@@ -23,6 +25,8 @@ SHORTEST_WAIT_S = 0.05
 SILENCE_S = 60.0
 """How long the server may say nothing, at least, before it is given up."""
 SETTINGS = SessionDBConfig(provider="mysql")
+NO_TLS = 2_026
+"""The number of the driver's error for a server that cannot encrypt."""
 
 _inherited: list[Wire] = []
 """Connections of the process that this one was forked from: not even letting go of them is safe here."""
@@ -205,15 +209,27 @@ class Pool:
         connection._secure = True
         connection.connect(line)
 
-    def _secrecy(self) -> dict[str, str | bool]:
+    def _secrecy(self) -> dict[str, ssl.SSLContext | bool]:
         """How the connection is kept secret; on a socket of this machine nobody listens."""
         options = self._address.options
-        return {"ssl_disabled": True} if self._address.unix_socket and not options else options
+        return {"ssl_disabled": True} if self._address.unix_socket and not options else secrecy(options)
 
     def _failure(self, exc: pymysql.Error) -> Exception:
         """Why no connection could be opened."""
         number = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
         reason = self._address.mask(str(exc.args[1] if len(exc.args) > 1 else exc))
+        if (hint := _distrust(exc, number)) is not None:
+            return StoreUnavailable(f"{self.where} cannot be reached: {reason}", hint=hint)
         fault: Fault = Refused(str(number), reason)
         is_down = number == 0 or 2_000 <= number < 3_000 or str(number) in faults.GONE
         return Lost(reason) if is_down else faults.translate(fault, self.where)
+
+
+def _distrust(exc: pymysql.Error, number: int) -> str | None:
+    """What to do about a server that is there and cannot be spoken to in secret; another attempt ends the same."""
+    if number == NO_TLS:
+        return "turn TLS on at the server, or take the ssl_ options out of sessiondb.dsn"
+    cause = getattr(exc, "original_exception", None)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return "check ssl_ca in sessiondb.dsn, and that the server's certificate names the host"
+    return None

@@ -7,16 +7,14 @@ is noted last: what a crash left in the middle, the next start completes.
 from __future__ import annotations
 
 import time
-from binascii import crc32
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hermes.errors import StoreBusy, StoreUnavailable
+from hermes.errors import ConfigError, StoreBusy, StoreUnavailable
 from hermes.state.mysql.wire import Wire, text_of
-from hermes.state.server.ledger import FORMAT, Ledger, Standing
+from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 
 SCHEMA_VERSION = 11
 ADDITIONS = {"0001_store": "schema.sql"}
@@ -24,25 +22,13 @@ ADDITIONS = {"0001_store": "schema.sql"}
 LEDGER = {"0001_store": "26acc168"}
 """The checksum of each addition."""
 LOCK_TIMEOUT_S = 120
+SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
+"""What a server keeps about itself."""
 COLLATION = "$collation"
 """Stands in the files for what the server calls the order of characters."""
 
 _LOCK = "CONCAT('hermes ', SHA1(DATABASE()))"
 """One at a time makes tables in a database."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What there is of a store."""
-
-    standing: Standing
-    ledger: Ledger
-    version: int
-
-    @property
-    def pending(self) -> list[str]:
-        """The additions that are missing."""
-        return self.ledger.pending(LEDGER)
 
 
 @cache
@@ -58,11 +44,6 @@ def statements(name: str, collation: str) -> Iterator[str]:
             yield said
 
 
-def checksum(script: str) -> str:
-    """A checksum of an addition; not to keep a secret but to notice a change."""
-    return f"{crc32(script.encode()):08x}"
-
-
 def inspect(wire: Wire) -> Status:
     """Look at a store without changing anything."""
     there = wire.run(
@@ -70,20 +51,17 @@ def inspect(wire: Wire) -> Status:
            WHERE table_schema = DATABASE() AND table_name IN ('hermes_ledger', 'state_meta', 'schema_version')"""
     ).rows
     if not any(row[0] == "hermes_ledger" for row in there):
-        return Status(Standing.FRESH, Ledger(None), 0)
+        return Status(Ledger(None), LEDGER)
     if len(there) < 3:
         # Somebody is making it, or has died of it.
-        return Status(Standing.BEHIND, Ledger({}), 0)
-    applied: dict[str, str] = {}
-    noted: dict[str, str] = {}
-    for kind, name, value in wire.run(
+        return Status(Ledger({}), LEDGER)
+    noted = wire.run(
         """SELECT 'ledger', name, checksum FROM hermes_ledger
            UNION ALL SELECT 'note', "key", value FROM state_meta WHERE "key" IN ('min_reader', 'min_writer')
-           UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS CHAR) FROM schema_version"""
-    ).rows:
-        (applied if kind == "ledger" else noted)[name] = value
-    ledger = Ledger(applied, int(noted.get("min_reader") or 0), int(noted.get("min_writer") or 0))
-    return Status(ledger.standing(LEDGER), ledger, int(noted.get("version") or 0))
+           UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS CHAR) FROM schema_version
+           UNION ALL SELECT 'note', 'born', CAST(MIN(applied_at) AS CHAR) FROM hermes_ledger"""
+    ).rows
+    return Status(Ledger.of(noted), LEDGER)
 
 
 def ensure(wire: Wire, collation: str, where: str, *, read_only: bool) -> Status:
@@ -91,11 +69,11 @@ def ensure(wire: Wire, collation: str, where: str, *, read_only: bool) -> Status
     status = inspect(wire)
     status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
     if read_only and not status.ledger.applied:
-        raise StoreUnavailable(
-            f"there is no session store in {where} yet", hint="it is made when it is first opened for writing"
-        )
+        raise StoreUnavailable(f"there is no session store in {where} yet", hint="make it with: hermes sessiondb init")
     if read_only or status.standing not in (Standing.FRESH, Standing.BEHIND):
         return status
+    if wire.run("SELECT DATABASE()").rows[0][0] in SYSTEM:
+        raise ConfigError(f"{where} is the server's own database", hint="make one for Hermes: CREATE DATABASE hermes")
     return bring_up(wire, collation, where)
 
 
@@ -103,8 +81,8 @@ def bring_up(wire: Wire, collation: str, where: str) -> Status:
     """Make what is missing, one process at a time."""
     with _alone(wire, where):
         # Whoever had the lock before may have done it already.
-        ledger = inspect(wire).ledger
-        for name in ledger.pending(LEDGER) if ledger.standing(LEDGER) is not Standing.NEWER else ():
+        status = inspect(wire)
+        for name in status.pending if status.standing is not Standing.NEWER else ():
             for statement in statements(name, collation):
                 wire.run(statement)
             _record(wire, name)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.mysql.entry import Blob
+from hermes.state.mysql.inserts import form_of, statements
 from hermes.state.mysql.server import Server
-from hermes.state.mysql.wire import Answer, Wire, literal, text_of
+from hermes.state.mysql.wire import Answer, Wire, literal, literals, text_of
 from hermes.state.operations import chunks
 from hermes.state.rows import encode_text
 from hermes.state.server.faults import Fault, Lost, Unsettled
+from hermes.state.server.session import Session
 
 MANY = 100
 """How many statements go out together where there are many."""
 
-MANY_ROWS = 500
-"""How many rows one statement inserts."""
-
 _BEGIN = ("START TRANSACTION",)
 _BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
+# One statement's rows have numbers between which nobody else's are, but not always consecutive ones.
+_ADDED = "SELECT id FROM messages WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"
 _LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
 """The character behind which none comes."""
 
@@ -59,7 +60,7 @@ def _insert(table: str, columns: Columns) -> str:
 DIALECT: Dialect = MySQLDialect()
 
 
-class MySQLSession:
+class MySQLSession(Session):
     """Runs the statements of one transaction after the other on a connection."""
 
     dialect = DIALECT
@@ -100,16 +101,6 @@ class MySQLSession:
         """All rows of a query."""
         return self._ask(sql, values).rows
 
-    def row(self, sql: str, /, **values: Any) -> Values | None:
-        """The first row of a query."""
-        rows = self.rows(sql, **values)
-        return rows[0] if rows else None
-
-    def value(self, sql: str, /, **values: Any) -> Any:
-        """The first column of the first row, or None."""
-        rows = self.rows(sql, **values)
-        return rows[0][0] if rows else None
-
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
         """The column names of a query and all its rows."""
         answer = self._ask(sql, values)
@@ -135,27 +126,38 @@ class MySQLSession:
         """The first row of a query that locks it; messages are numbered as they are inserted."""
         return self.row(sql, **values), ()
 
-    def insert(self, sql: str, /, **values: Any) -> int:
-        """Execute one INSERT and answer the integer key of the new row."""
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages, those that lack a column with its default, and answer their numbers."""
         self._has_changed = True
-        return self._ask(sql, values).key
-
-    def added_message(self, message_id: int, /) -> None:
-        """Hear of a new message, so that the search index can follow."""
-        self.newest_message = max(self.newest_message, message_id)
+        columns = tuple(dict.fromkeys(name for row in rows for name in row))
+        ids: list[int] = []
+        for statement, count in statements(
+            f"INSERT INTO messages ({', '.join(columns)})", (literals(columns, row) for row in rows)
+        ):
+            if count == 1:
+                ids.append(self._send([statement])[-1].key)
+                continue
+            added = text_of(_ADDED, {"id": rows[0]["session_id"], "count": count})
+            ids += [row[0] for row in self._send([statement, added])[-1].rows]
+        return ids
 
     def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
         """Execute one statement for each set of values."""
         self._has_changed = True
+        if (form := form_of(sql)) is not None:
+            self._insert(form.start, (literals(form.names, values) for values in many), form.end)
+            return
         for some in chunks(many, MANY):
             self._send([text_of(sql, values) for values in some])
 
     def insert_many(self, start: str, rows: Sequence[tuple[int | str | Blob, ...]], end: str = "") -> None:
         """Insert many rows with few statements: what comes before VALUES and after, and the values."""
         self._has_changed = True
-        for some in chunks(rows, MANY_ROWS):
-            listed = ", ".join(f"({', '.join(map(_stored, row))})" for row in some)
-            self._send([f"{start} VALUES {listed} {end}"])
+        self._insert(start, ([*map(_stored, row)] for row in rows), end)
+
+    def _insert(self, start: str, rows: Iterable[Sequence[str]], end: str) -> None:
+        for statement, _ in statements(start, rows, end):
+            self._send([statement])
 
     def _ask(self, sql: str, values: dict[str, Any]) -> Answer:
         return self._send([text_of(sql, values)])[-1]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hermes.query.analyze import GAP
 from hermes.state.engine import Values
 from hermes.state.mysql.entry import CUT
-from hermes.state.mysql.expression import Pattern
 from hermes.state.mysql.session import DIALECT
 from hermes.state.operations import chunks, placeholders
+from hermes.state.server.patterns import Pattern
 
 MOST_WORDS = 400
 """With more words than this, reading messages is the faster way if many of them have one, and often they do."""

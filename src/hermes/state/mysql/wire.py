@@ -55,14 +55,20 @@ def text_of(sql: str, values: Mapping[str, Any]) -> str:
     statement: Statement = _parsed(sql)
     if not statement.names:
         return statement.pieces[0]
-    bound = bind({name: values[name] for name in statement.names if type(values[name]) is not Blob})
+    bound = _bound(statement.names, values)
     parts = [statement.pieces[0]]
     for name, before, after in zip(statement.names, statement.pieces[:-1], statement.pieces[1:], strict=True):
-        value = bound.get(name, values[name])
+        value = bound[name]
         # The server takes text for 0 where it is compared with a number; a number in quotes is what its column is.
         is_quoted = type(value) is int and before.rstrip().endswith(("=", "<", ">"))
         parts += (f"'{value}'" if is_quoted else literal(value), after)
     return "".join(parts)
+
+
+def literals(names: Sequence[str], values: Mapping[str, Any]) -> list[str]:
+    """The values of a row to be inserted, as they stand in a statement; a column that it lacks has its default."""
+    bound = _bound([name for name in names if name in values], values)
+    return [literal(bound[name]) if name in bound else "DEFAULT" for name in names]
 
 
 def literal(value: Any) -> str:
@@ -78,6 +84,10 @@ def literal(value: Any) -> str:
         said = repr(value)
         return said if "e" in said else f"{said}e0"
     return str(int(value))
+
+
+def _bound(names: Sequence[str], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**values, **bind({name: values[name] for name in names if type(values[name]) is not Blob})}
 
 
 class Wire:

@@ -22,7 +22,12 @@ class PostgresEngine(IndexedEngine[PostgresSession, Done]):
 
     def __init__(self, backend: PostgresBackend, settings: SessionDBConfig, *, read_only: bool) -> None:
         super().__init__(
-            backend, Filler(), backend.where, read_only=read_only, write_timeout_s=settings.write_timeout_s
+            backend,
+            Filler(),
+            backend.where,
+            backend.status.ledger.born,
+            read_only=read_only,
+            write_timeout_s=settings.write_timeout_s,
         )
         self._database = backend
 

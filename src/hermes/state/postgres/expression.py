@@ -6,22 +6,15 @@ are then checked on their text.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-from hermes.query import analyze
 from hermes.query.analyze import is_unspaced, single
 from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
+from hermes.state.facets import Facet, facets_of
 from hermes.state.postgres.vector import MAX_WORD, NOTHING, SHIFTS, facet, quoted, span_mark
 from hermes.state.scope import Scope
-
-MAX_NAMED, MAX_LACKED = 200, 32
-"""How many values of a filter are looked up in the index; longer lists are checked on the rows."""
-SHORTEST_FRAGMENT = 3
-
-_fragment = re.compile("[a-z0-9]+")
+from hermes.state.server.patterns import Expand, Pattern, pattern_of, pieces_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +23,6 @@ class Expression:
 
     text: str | None
     is_exact: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """Words that are to be looked up: those that begin with a text, or that contain it."""
-
-    text: str
-    is_beginning: bool = False
-
-
-Expand = Callable[[Pattern], Sequence[str] | None]
-"""The words of a pattern; None: so many that it is better not to name them."""
-
-
-def pattern_of(leaf: Leaf) -> Pattern | None:
-    """The words that a leaf stands for, if it stands for several."""
-    match leaf:
-        case Words(words, _, prefix) if prefix and not is_unspaced(words[-1][0]):
-            return Pattern(words[-1][:MAX_WORD], is_beginning=True)
-        case Part(text) if len(text) >= SHORTEST_FRAGMENT and _is_inside_a_word(text):
-            return Pattern(text)
-        case _:
-            return None
 
 
 def instance_of(leaf: Leaf, word: str) -> Words:
@@ -85,20 +55,9 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 def of_scope(scope: Scope) -> Expression:
     """A scope as an expression; times and hidden messages are not in it."""
-    conditions: list[str | None] = []
-    is_exact = True
-    named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions))
-    for kind, values in (*named, ("o", None if scope.owner is None else (scope.owner,))):
-        if values is not None and len(values) > MAX_NAMED:
-            is_exact = False
-        elif values is not None:
-            conditions.append(_any(kind, values))
-    for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)):
-        if len(values) > MAX_LACKED:
-            is_exact = False
-        elif values:
-            conditions.append(f"!{_any(kind, values)}")
-    return Expression(_joined(" & ", conditions), is_exact)
+    asked = facets_of(scope)
+    lacked = [f"!{_any(each)}" for each in asked.lacked]
+    return Expression(_joined(" & ", [*map(_any, asked.wanted), *lacked]), asked.is_exact)
 
 
 def of_span(low: int, high: int) -> str:
@@ -125,7 +84,7 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
         # As a beginning, one common character would mean naming every pair that begins with it.
         steps[-1] = quoted(single(leaf.words[-1]))
         return Expression(_joined(" & ", [_joined(" <-> ", steps[:-1]), steps[-1]]), is_exact=False)
-    pattern = pattern_of(leaf)
+    pattern = pattern_of(leaf, MAX_WORD)
     assert pattern is not None
     found = expand(pattern)
     if found is None:
@@ -134,41 +93,26 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
 
 
 def _of_part(leaf: Part, expand: Expand) -> Expression:
-    if (pattern := pattern_of(leaf)) is not None:
+    if (pattern := pattern_of(leaf, MAX_WORD)) is not None:
         found = expand(pattern)
         return Expression(None if found is None else _choice(found), is_exact=found is not None)
-    needed = _of_fragments(leaf.text, expand) if leaf.text.isascii() else _of_pairs(leaf.text)
+    needed = [_of_piece(each, expand) for each in pieces_of(leaf.text, MAX_WORD)]
     return Expression(_joined(" & ", needed), is_exact=False)
 
 
-def _is_inside_a_word(text: str) -> bool:
-    """Whether a text, wherever it stands, is a part of one word."""
-    return len(text) <= MAX_WORD and not is_unspaced(text[0]) and analyze.words(text) == [text]
-
-
-def _of_fragments(text: str, expand: Expand) -> list[str | None]:
-    """The words that a text is made of, the first of which may begin before it and the last go on after it."""
-    needed: list[str | None] = []
-    for found in _fragment.finditer(text):
-        if found.start() > 0 and found.end() < len(text):
-            needed.append(quoted(found[0][:MAX_WORD]))
-        elif SHORTEST_FRAGMENT <= len(found[0]) <= MAX_WORD:
-            words = expand(Pattern(found[0], is_beginning=found.start() > 0))
-            needed.append(None if words is None else _choice(words))
-    return needed
-
-
-def _of_pairs(text: str) -> list[str | None]:
-    """The neighbours in a text that belong to a script without spaces: those are words."""
-    return [quoted(one + other) for one, other in pairwise(text) if is_unspaced(one) and is_unspaced(other)]
+def _of_piece(piece: str | Pattern, expand: Expand) -> str | None:
+    if isinstance(piece, str):
+        return quoted(piece)
+    words = expand(piece)
+    return None if words is None else _choice(words)
 
 
 def _choice(words: Sequence[str]) -> str:
     return f"({' | '.join(map(quoted, words))})" if words else quoted(NOTHING)
 
 
-def _any(kind: str, values: Sequence[str]) -> str:
-    return f"({' | '.join(quoted(facet(kind, value)) for value in values)})"
+def _any(asked: Facet) -> str:
+    return f"({' | '.join(quoted(facet(asked.kind, value)) for value in asked.values)})"
 
 
 def _joined(operator: str, parts: Sequence[str | None]) -> str | None:

@@ -11,29 +11,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from hermes.query.match import Document, matches
 from hermes.query.tree import And, Leaf, Node, Part, Words, replaced
-from hermes.state.engine import Coverage, Found, IndexDamaged, OutOfTime, Reading, Values, Zone
-from hermes.state.operations import placeholders
+from hermes.state.engine import Coverage, Found, OutOfTime, Reading, Values, Zone
 from hermes.state.postgres import faults
-from hermes.state.postgres.expression import Expression, instance_of, of_query, of_scope, of_span, pattern_of
+from hermes.state.postgres.expression import Expression, instance_of, of_query, of_scope, of_span
 from hermes.state.postgres.session import PostgresSession
-from hermes.state.postgres.vector import INCOMPLETE, NOTHING, SHIFTS, array, quoted
+from hermes.state.postgres.vector import INCOMPLETE, MAX_WORD, NOTHING, SHIFTS, array, quoted
 from hermes.state.postgres.vocabulary import Vocabulary
 from hermes.state.scope import Scope
-from hermes.state.searchtext import search_text
-from hermes.state.server.faults import Refused
+from hermes.state.server.coverage import EPOCH, INDEXED_UPTO, coverage_of
+from hermes.state.server.patience import patience
+from hermes.state.server.patterns import pattern_of
+from hermes.state.server.sample import SAMPLE, is_frequent
 from hermes.state.zones import next_zones
 
-INDEXED_UPTO, EPOCH = "indexed_upto", "index_epoch"
+__all__ = ["EPOCH", "INDEXED_UPTO", "PostgresIndex"]
 
 FIRST_SPAN, SURE_SPAN, WIDE_SPAN = 1_024, 8_192, 131_072
 """How many ids are looked at first, after how many it can be said how rare matches are, and how many are looked at
 together at most."""
 APART = 8
 """More words than this for one leaf are looked for one by one: the index is slow at choices among many."""
-SAMPLE, FREQUENT = 128, 3
-"""If so many of so many messages match, reading them is the faster way to find some."""
+
+_STALE = """
+    SELECT message_id FROM stale_index WHERE message_id <= :upto
+    UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto
+    ORDER BY 1 DESC LIMIT :limit"""
+_DAMAGED = (*faults.DAMAGED, *faults.MISSING)
 
 # The sums keep the server from walking the table by id, and reading every message on the way.
 _ONE = """
@@ -71,18 +75,7 @@ class PostgresIndex:
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
-        noted: dict[str, str] = dict(
-            tx.rows("SELECT key, value FROM state_meta WHERE key IN (:upto, :epoch)", upto=INDEXED_UPTO, epoch=EPOCH)
-        )
-        upto = int(noted.get(INDEXED_UPTO) or 0)
-        stale = tx.rows(
-            """SELECT message_id FROM stale_index WHERE message_id <= :upto
-               UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto
-               ORDER BY 1 DESC LIMIT :limit""",
-            upto=upto,
-            limit=max_stale,
-        )
-        return Coverage(upto, tuple(row[0] for row in stale), int(noted.get(EPOCH) or 0))
+        return coverage_of(tx, max_stale, _STALE)
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
@@ -159,7 +152,7 @@ def _question(session: PostgresSession, query: Node, scope: Scope, low: int, hig
     leaf = _leaf_of_many_words(query)
     words = None
     if leaf is not None:
-        pattern = pattern_of(leaf)
+        pattern = pattern_of(leaf, MAX_WORD)
         assert pattern is not None
         words = vocabulary(pattern)
         if words is None and not _is_frequent(session, query, where, low, high, deadline):
@@ -180,7 +173,7 @@ def _question(session: PostgresSession, query: Node, scope: Scope, low: int, hig
 def _leaf_of_many_words(query: Node) -> Leaf | None:
     """The first leaf that every match must have, and that stands for several words."""
     factors = query.children if isinstance(query, And) else (query,)
-    return next((node for node in factors if isinstance(node, Words | Part) and pattern_of(node) is not None), None)
+    return next((node for node in factors if isinstance(node, Words | Part) and pattern_of(node, MAX_WORD)), None)
 
 
 def _is_frequent(
@@ -192,10 +185,7 @@ def _is_frequent(
         () if unnamed.text is None else (unnamed.text,), where.text, is_certain=False, is_scoped=where.is_exact
     )
     first = max(low, high - FIRST_SPAN)
-    sample = _matches(session, question, first, high, SAMPLE, deadline).sure
-    listed, values = placeholders("id", sample)
-    rows = session.rows(f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({listed})", **values)
-    return sum(matches(query, Document(search_text(*row))) for row in rows) >= FREQUENT
+    return is_frequent(query, _matches(session, question, first, high, SAMPLE, deadline).sure, session.rows)
 
 
 def _rest(
@@ -233,18 +223,9 @@ def _matches(
 
 
 def _ask(session: PostgresSession, deadline: float, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
-    """Ask the index, which may take too long or be damaged; either leaves the rest of the store readable."""
-    left_s = deadline - time.monotonic()
-    if left_s <= 0:
-        raise OutOfTime
-    try:
+    """Ask the index for as long as there is time."""
+    with patience(deadline, (faults.QUERY_CANCELED,), _DAMAGED) as left_s:
         return session.probe(left_s, *queries)
-    except Refused as exc:
-        if exc.code == faults.QUERY_CANCELED:
-            raise OutOfTime from None
-        if exc.code in (*faults.DAMAGED, *faults.MISSING):
-            raise IndexDamaged from exc
-        raise
 
 
 def _together(*parts: str | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from binascii import crc32
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +16,7 @@ from psycopg.rows import tuple_row
 
 from hermes.errors import StoreUnavailable
 from hermes.log import inform
-from hermes.state.server.ledger import FORMAT, Ledger, Standing
+from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 
 Connection = psycopg.Connection[Any]
 
@@ -41,18 +40,10 @@ _UNAVAILABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What there is of a store."""
+class PostgresStatus(Status):
+    """What there is of a store on PostgreSQL."""
 
-    standing: Standing
-    ledger: Ledger
-    version: int
     has_trigrams: bool
-
-    @property
-    def pending(self) -> list[str]:
-        """The additions that are missing."""
-        return self.ledger.pending(LEDGER)
 
 
 @cache
@@ -61,12 +52,7 @@ def script(name: str) -> str:
     return Path(__file__).with_name(ADDITIONS[name]).read_text(encoding="utf-8")
 
 
-def checksum(script: str) -> str:
-    """A checksum of an addition; not to keep a secret but to notice a change."""
-    return f"{crc32(script.encode()):08x}"
-
-
-def inspect(connection: Connection, schema: str | None) -> Status:
+def inspect(connection: Connection, schema: str | None) -> PostgresStatus:
     """Look at a store without changing anything."""
     within = "" if schema is None else f"{sql.Identifier(schema).as_string(connection)}."
     ((is_there, has_trigrams),) = _rows(
@@ -75,21 +61,18 @@ def inspect(connection: Connection, schema: str | None) -> Status:
         [f"{within}hermes_ledger", f"{within}{TRIGRAMS}"],
     )
     if not is_there:
-        return Status(Standing.FRESH, Ledger(None), 0, has_trigrams=False)
-    applied: dict[str, str] = {}
-    noted: dict[str, str] = {}
-    for kind, name, value in _rows(
+        return PostgresStatus(Ledger(None), LEDGER, has_trigrams=False)
+    noted = _rows(
         connection,
         f"""SELECT 'ledger', name, checksum FROM {within}hermes_ledger
             UNION ALL SELECT 'note', key, value FROM {within}state_meta WHERE key IN ('min_reader', 'min_writer')
-            UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS text) FROM {within}schema_version""",
-    ):
-        (applied if kind == "ledger" else noted)[name] = value
-    ledger = Ledger(applied, int(noted.get("min_reader") or 0), int(noted.get("min_writer") or 0))
-    return Status(ledger.standing(LEDGER), ledger, int(noted.get("version") or 0), has_trigrams=bool(has_trigrams))
+            UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS text) FROM {within}schema_version
+            UNION ALL SELECT 'note', 'born', CAST(MIN(applied_at) AS text) FROM {within}hermes_ledger""",
+    )
+    return PostgresStatus(Ledger.of(noted), LEDGER, has_trigrams=bool(has_trigrams))
 
 
-def ensure(connection: Connection, schema: str | None, where: str, *, read_only: bool) -> Status:
+def ensure(connection: Connection, schema: str | None, where: str, *, read_only: bool) -> PostgresStatus:
     """Make or complete the tables, unless they are as they should be or must not be touched."""
     status = inspect(connection, schema)
     status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
@@ -100,7 +83,7 @@ def ensure(connection: Connection, schema: str | None, where: str, *, read_only:
     return bring_up(connection, schema)
 
 
-def bring_up(connection: Connection, schema: str | None) -> Status:
+def bring_up(connection: Connection, schema: str | None) -> PostgresStatus:
     """Make what is missing in one transaction, one process at a time; a crash in the middle changes nothing."""
     with connection.transaction():
         _lock(connection)
@@ -110,8 +93,8 @@ def bring_up(connection: Connection, schema: str | None) -> Status:
                 connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
             connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)))
         # Whoever had the lock before may have done it already.
-        ledger = inspect(connection, schema).ledger
-        for name in ledger.pending(LEDGER) if ledger.standing(LEDGER) is not Standing.NEWER else ():
+        status = inspect(connection, schema)
+        for name in status.pending if status.standing is not Standing.NEWER else ():
             connection.execute(script(name).encode())
             _record(connection, name)
         _add_trigrams(connection)

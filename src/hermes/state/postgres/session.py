@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes.state.conflicts import OnConflict
 from hermes.state.engine import Columns, Dialect, Values
-from hermes.state.operations import chunks
+from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.wire import Request, Wire, request, text_of
 from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unsettled
+from hermes.state.server.session import Session
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
@@ -50,7 +51,7 @@ class PostgresDialect(OnConflict):
 DIALECT: Dialect = PostgresDialect()
 
 
-class PostgresSession:
+class PostgresSession(Session):
     """Runs the statements of one transaction after the other on a connection."""
 
     dialect = DIALECT
@@ -100,16 +101,6 @@ class PostgresSession:
         """All rows of a query."""
         return self.wire.rows(self._ask(sql, values))
 
-    def row(self, sql: str, /, **values: Any) -> Values | None:
-        """The first row of a query."""
-        rows = self.rows(sql, **values)
-        return rows[0] if rows else None
-
-    def value(self, sql: str, /, **values: Any) -> Any:
-        """The first column of the first row, or None."""
-        rows = self.rows(sql, **values)
-        return rows[0][0] if rows else None
-
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
         """The column names of a query and all its rows."""
         result = self._ask(sql, values)
@@ -151,16 +142,16 @@ class PostgresSession:
             self._token = self._token_of(rows[0][0])
         return rows[0][2:], [row[1] for row in rows[:count]]
 
-    def insert(self, sql: str, /, **values: Any) -> int:
-        """Execute one INSERT and answer the integer key of the new row."""
-        result = self._ask(f"{sql} RETURNING id, CAST(pg_current_xact_id() AS text)", values)
-        if self._token is None:
-            self._token = self._token_of(bytes(result.get_value(0, 1) or b"").decode())
-        return int(result.get_value(0, 0) or b"0")
-
-    def added_message(self, message_id: int, /) -> None:
-        """Hear of a new message, so that the search index can follow."""
-        self.newest_message = max(self.newest_message, message_id)
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages, each with the columns that it names, and answer their numbers."""
+        ids: list[int] = []
+        for row in rows:
+            sql = f"{insert_into('messages', tuple(row))} RETURNING id, CAST(pg_current_xact_id() AS text)"
+            ((number, transaction),) = self.rows(sql, **row)
+            if self._token is None:
+                self._token = self._token_of(transaction)
+            ids.append(number)
+        return ids
 
     def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
         """Execute one statement for each set of values."""

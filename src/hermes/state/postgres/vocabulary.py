@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from hermes.state.engine import Values
-from hermes.state.postgres.expression import Pattern
 from hermes.state.postgres.session import DIALECT
+from hermes.state.server.patterns import Pattern
 
 MOST_WORDS = 400
 """With more words than this, reading messages is the faster way if many of them have one, and often they do."""

@@ -12,29 +12,9 @@ from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavaila
 from hermes.state.engine import Reading, Transaction
 from hermes.state.server.attempts import Attempts
 from hermes.state.server.faults import Fault, Lost, Unsettled, Verdict
+from hermes.state.server.session import Session
 
 T = TypeVar("T")
-
-
-class Session(Transaction, Protocol):
-    """A connection while one thread has it, and the transaction on it."""
-
-    newest_message: int
-    """The highest id among the messages that this transaction added; 0: none."""
-
-    def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
-        """Start a transaction whose statements wait no longer than this; one that only reads sees one moment."""
-        ...
-
-    def commit(self) -> None:
-        """End it and keep what it did; raises `Unsettled` where that is not known to have been done."""
-        ...
-
-    def roll_back(self) -> None:
-        """End it and undo what it did; whatever state it is in, this raises nothing."""
-        ...
-
-
 S = TypeVar("S", bound=Session)
 
 

@@ -12,8 +12,9 @@ from hermes.errors import HermesError
 from hermes.home import get_hermes_home
 from hermes.log import warn
 from hermes.state.engine import CATCH_UP, Reading, Transaction
-from hermes.state.server.engine import Backend, ServerEngine, Session
+from hermes.state.server.engine import Backend, ServerEngine
 from hermes.state.server.follower import Follower
+from hermes.state.server.session import Session
 from hermes.state.spool import Spool
 
 READ_TIMEOUT_S = 30.0
@@ -72,10 +73,18 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
     name: str
 
     def __init__(
-        self, backend: Backend[S], filling: Filling[S, P], where: str, *, read_only: bool, write_timeout_s: float
+        self,
+        backend: Backend[S],
+        filling: Filling[S, P],
+        where: str,
+        born: str,
+        *,
+        read_only: bool,
+        write_timeout_s: float,
     ) -> None:
         super().__init__(backend, read_only=read_only, read_timeout_s=READ_TIMEOUT_S, write_timeout_s=write_timeout_s)
         self._where = where
+        self._born = born
         self._filling = filling
         self._follower = Follower(self._follow_in_a_pause, "hermes-index")
         self._newest = self._indexed_upto = 0
@@ -87,7 +96,8 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
     @cached_property
     def spool(self) -> Spool:
         """Where messages wait that cannot be stored now."""
-        name = blake2b(self._where.encode(), digest_size=6).hexdigest()
+        # Two schemas of a database, or two servers, may be in the same place as far as it can be shown.
+        name = blake2b(f"{self._where} {self._born}".encode(), digest_size=6).hexdigest()
         return Spool(get_hermes_home() / f"{self.name}-{name}.spool")
 
     def heal_index(self, epoch: int, /) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from binascii import crc32
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -34,6 +35,20 @@ class Ledger:
     """The checksum of each addition, by its name."""
     min_reader: int = 0
     min_writer: int = 0
+    version: int = 0
+    """Of the tables, as `schema_version` has it."""
+    born: str = ""
+    """When the store was made, which tells it from another one in a place of the same name."""
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, str, str]]) -> Ledger:
+        """What is in rows such as `ledger, <name>, <checksum>` and `note, <what>, <number>`."""
+        applied: dict[str, str] = {}
+        noted: dict[str, str] = {}
+        for kind, name, value in rows:
+            (applied if kind == "ledger" else noted)[name] = value
+        reader, writer, version = (int(noted.get(name) or 0) for name in ("min_reader", "min_writer", "version"))
+        return cls(applied, reader, writer, version, noted.get("born") or "")
 
     def standing(self, known: Mapping[str, str]) -> Standing:
         """How the store compares with code that knows these additions."""
@@ -62,3 +77,31 @@ class Ledger:
                 f"the tables in {where} were made by a different edition of Hermes",
                 hint="use that one, or a schema of its own (sessiondb.schema); nothing was changed",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What there is of a store, for code that knows some additions."""
+
+    ledger: Ledger
+    known: Mapping[str, str]
+
+    @property
+    def standing(self) -> Standing:
+        """How the store compares with the code."""
+        return self.ledger.standing(self.known)
+
+    @property
+    def version(self) -> int:
+        """The version of its tables; 0: there are none."""
+        return self.ledger.version
+
+    @property
+    def pending(self) -> list[str]:
+        """The additions that are missing."""
+        return self.ledger.pending(self.known)
+
+
+def checksum(script: str) -> str:
+    """A checksum of an addition; not to keep a secret but to notice a change."""
+    return f"{crc32(script.encode()):08x}"

@@ -14,6 +14,7 @@ import apsw
 from hermes.state.binding import bind
 from hermes.state.conflicts import OnConflict
 from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.operations import insert_into
 from hermes.state.sqlite.journal import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
@@ -93,10 +94,13 @@ class View:
         """The first row of a query; a file has one writer, and numbers rows as they are inserted."""
         return self.row(sql, **values), ()
 
-    def insert(self, sql: str, /, **values: Any) -> int:
-        """Execute one INSERT and answer the integer key of the new row."""
-        self._execute(sql, bind(values)).fetchall()
-        return self.connection.last_insert_rowid()
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages, each with the columns that it names, and answer their numbers."""
+        ids = []
+        for row in rows:
+            self._execute(insert_into("messages", tuple(row)), bind(row)).fetchall()
+            ids.append(self.connection.last_insert_rowid())
+        return ids
 
     def added_message(self, message_id: int) -> None:
         """Hear of a new message, so that the search index can follow."""

@@ -183,7 +183,7 @@ class Store:
     def _confirm_turn(self) -> None:
         """Refuse, too, to go on with a file in whose place somebody, who may have died, is putting another one."""
         self._confirm_file()
-        if self._next.exists():
+        if os.access(self._next, os.F_OK):
             raise FileReplaced(f"{self.path} is being replaced")
 
     def _after_commit(self, view: View) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 
 from hermes.state.bookings import COLUMNS as BOOKING
 from hermes.state.engine import Reading, Transaction, Values
-from hermes.state.operations import chunks, placeholders
+from hermes.state.operations import chunks, insert_into, placeholders
 from hermes.state.rows import Row
 from hermes.state.sessions import tick
 from hermes.state.titles import free_title
@@ -44,14 +43,14 @@ def add_sessions(tx: Transaction, cargos: Sequence[Cargo]) -> None:
         if row["parent_session_id"] not in here:
             row["parent_session_id"] = None
         if row["title"] in taken:
-            tx.run_many(_insert("sessions", SESSION), rows)
+            tx.run_many(insert_into("sessions", SESSION), rows)
             rows = []
             row["title"] = free_title(tx, row["title"])
         if row["title"] is not None:
             taken.add(row["title"])
         here.add(each.id)
         rows.append(row)
-    tx.run_many(_insert("sessions", SESSION), rows)
+    tx.run_many(insert_into("sessions", SESSION), rows)
     _add_belongings(tx, cargos, None)
 
 
@@ -86,8 +85,8 @@ def add_renumbered(tx: Transaction, session_id: str, messages: Sequence[Message]
     if numbers:
         _insert_messages(tx, [(number, *each.said) for each, number in zip(messages, numbers, strict=True)])
         return {each.uid: number for each, number in zip(messages, numbers, strict=True)}
-    sql = _insert("messages", MESSAGE[1:])
-    return {each.uid: tx.insert(sql, **dict(zip(MESSAGE[1:], each.said, strict=True))) for each in messages}
+    ids = tx.insert_messages([dict(zip(MESSAGE[1:], each.said, strict=True)) for each in messages])
+    return {each.uid: number for each, number in zip(messages, ids, strict=True)}
 
 
 def remove_messages(tx: Transaction, session_id: str, message_ids: Sequence[int]) -> None:
@@ -122,7 +121,7 @@ def _insert_messages(tx: Transaction, rows: Sequence[Values]) -> None:
             columns.append(name)
             sent.append(values)
     tx.run_many(
-        _insert("messages", tuple(columns)),
+        insert_into("messages", tuple(columns)),
         [dict(zip(columns, row, strict=True)) for row in zip(*sent, strict=True)],
     )
 
@@ -161,7 +160,7 @@ def _add_belongings(tx: Transaction, cargos: Sequence[Cargo], ids: Mapping[str, 
 
 def _add_many(tx: Transaction, table: str, columns: tuple[str, ...], rows: Sequence[Values]) -> None:
     if rows:
-        tx.run_many(_insert(table, columns), [dict(zip(columns, row, strict=True)) for row in rows])
+        tx.run_many(insert_into(table, columns), [dict(zip(columns, row, strict=True)) for row in rows])
 
 
 def _title_for(tx: Reading, cargo: Cargo) -> str | None:
@@ -183,8 +182,3 @@ def _taken_titles(tx: Reading, cargos: Sequence[Cargo]) -> set[str]:
         listed, values = placeholders("title", some)
         found.update(row[0] for row in tx.rows(f"SELECT title FROM sessions WHERE title IN ({listed})", **values))
     return found
-
-
-@cache
-def _insert(table: str, columns: tuple[str, ...]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.phrases import counted, sized, some
-from hermes.state.checkup import Outcome, note, ok, warning
+from hermes.state import looks
+from hermes.state.checkup import Outcome, note, ok
 from hermes.state.spool import Spool
 from hermes.state.sqlite.checks.subject import Subject
 from hermes.state.sqlite.files import beside, bytes_of
@@ -36,24 +37,7 @@ KINDS = {
 
 def spool(subject: Subject) -> Outcome:
     """How many messages wait to be stored."""
-    waiting = Spool(beside(subject.file, ".spool"))
-    unreadable = beside(waiting.path, ".unreadable")
-    count, aside = waiting.waiting(), bytes_of(unreadable)
-    seen = {"path": str(waiting.path), "messages": count, "bytes": bytes_of(waiting.path), "unreadable_bytes": aside}
-    if count:
-        return warning(
-            f"{counted(count, 'message')} in {waiting.path} could not be stored yet",
-            "put right what is wrong with the file; the next program that opens it for writing stores them, "
-            "such as `hermes sessions optimize`",
-            **seen,
-        )
-    if not waiting.is_empty():
-        return warning(f"{waiting.path} cannot be read", "look into it: each line is a message, as JSON", **seen)
-    if aside:
-        return warning(
-            f"lines of messages that could not be read are in {unreadable}", "look into it, then remove it", **seen
-        )
-    return ok("no message waits to be stored", **seen)
+    return looks.spooled(Spool(beside(subject.file, ".spool")), "the file")
 
 
 def leftovers(subject: Subject) -> Outcome:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 
 from hermes.phrases import counted, some
+from hermes.state import looks
 from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.engine import OutOfTime
+from hermes.state.looks import LISTED
 from hermes.state.sqlite.checks.file import put_right
 from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
 from hermes.state.sqlite.connection import View
 
 LOOKING_S = 0.1
-LISTED = 20
-"""More ids than this help nobody."""
 
 _NAMED_BY_MESSAGES = """
     WITH RECURSIVE named(id) AS (
@@ -75,12 +75,4 @@ def sessions(subject: Subject, view: View) -> Outcome:
 
 def pending(_: Subject, view: View) -> Outcome:
     """How many imported sessions wait for their parent."""
-    parents = [name for (name,) in view.rows("SELECT DISTINCT parent_session_id FROM pending_links ORDER BY 1")]
-    seen = {"parents": parents[:LISTED]}
-    if parents:
-        return note(
-            f"imported sessions wait for their parents: {some(parents)}",
-            "import those too; until then the sessions stand for themselves",
-            **seen,
-        )
-    return ok("no imported session waits for its parent", **seen)
+    return looks.pending_links(view)

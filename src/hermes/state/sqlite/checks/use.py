@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hermes.phrases import counted
-from hermes.state.checkup import Outcome, Status, error, not_checked, note, ok, warning
+from hermes.state import looks
+from hermes.state.checkup import Outcome, error, not_checked, note, ok, warning
 from hermes.state.sqlite.checks.subject import Subject
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, SHARED_MEMORY, beside
@@ -116,19 +116,7 @@ def left_behind(subject: Subject) -> Outcome:
 
 def leases(subject: Subject, view: View) -> Outcome:
     """Which sessions are being compressed."""
-    rows = view.rows("SELECT session_id, holder, expires_at FROM compression_locks ORDER BY session_id")
-    held = [row for row in rows if row[2] >= subject.now]
-    expired = len(rows) - len(held)
-    said = f"{counted(len(held), 'session')} being compressed" if held else "no session is being compressed"
-    return Outcome(
-        Status.NOTE if expired else Status.OK,
-        f"{said}; {counted(expired, 'right')} to compress ran out" if expired else said,
-        "nothing to do by hand: whoever wants to compress takes it over" if expired else "",
-        {
-            "held": [{"session_id": name, "holder": holder, "expires_at": until} for name, holder, until in held],
-            "expired": expired,
-        },
-    )
+    return looks.leases(view, subject.now)
 
 
 def reading_now(file: Path) -> list[Process] | None:

@@ -1,4 +1,4 @@
-"""What another process does in these tests: `python -m tests.transfer.child WHAT ...`, told and telling in lines."""
+"""Processes that carry or write while a test looks on: `python -m tests.transfer.carrier WHAT ADDRESS ...`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,21 @@ from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.transfer import reading
 from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.place import named
-from hermes_state import SessionDB
 from tests.fault.processes import Child
 
 PAGE = 40
 
 
-class Other(Child):
-    """A process that does one of the things below."""
+class Carrier(Child):
+    """A process that does one of the things below, told and telling in lines."""
 
-    module = "tests.transfer.child"
+    module = "tests.transfer.carrier"
 
 
-def migrate(path: str, address: str) -> None:
-    """Carry a file to an address, in small steps; one line for each."""
+def migrate(source: str, address: str) -> None:
+    """Carry one store to another, in small steps; one line for each."""
     reading.PAGE_MESSAGES, reading.PAGE_SESSIONS = PAGE, 5
-    with SessionDB(path, read_only=True) as origin, open_at(address) as target:
+    with open_at(source, read_only=True) as origin, open_at(address) as target:
         migration = Migration(origin, target, lambda *told: say(f"{told[1]}"))
         migration.begin(resume=True)
         migration.carry()
@@ -33,10 +32,10 @@ def migrate(path: str, address: str) -> None:
     say("done")
 
 
-def write(path: str) -> None:
-    """Add messages to the sessions of a file and begin new ones, until a line is said."""
+def write(address: str) -> None:
+    """Add messages to the sessions of a store and begin new ones, until a line is said."""
     count = 0
-    with SessionDB(path) as store:
+    with open_at(address) as store:
         known = [row["id"] for row in store.search_sessions(limit=3)]
         say("begun")
         while not select.select([sys.stdin], [], [], 0)[0]:
@@ -47,9 +46,9 @@ def write(path: str) -> None:
     say(f"{count}")
 
 
-def open_at(address: str) -> SessionDBProvider:
+def open_at(address: str, *, read_only: bool = False) -> SessionDBProvider:
     """A store by its path or DSN."""
-    return open_session_db(named(address, Config()))
+    return open_session_db(named(address, Config()), read_only=read_only)
 
 
 def say(line: str) -> None:

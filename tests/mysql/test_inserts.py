@@ -1,0 +1,193 @@
+"""Many rows go out in few statements: all of them or none, in their order, and never more than the server takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.errors import HermesError, InvalidValue
+from hermes.state.backlog import index_backlog
+from hermes.state.mysql.inserts import MANY_ROWS, form_of, statements
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.mysql.server import Server
+from hermes.state.mysql.session import DIALECT
+from hermes.state.mysql.wire import MOST_TOGETHER, Wire
+from tests.support.conversations import at_once, session_of, start
+from tests.support.mysql import in_database
+from tests.support.servers import Server as Running
+
+NOTE = 'INSERT INTO state_meta ("key", value) VALUES (:key, :value)'
+NOTES = 'SELECT "key", value FROM state_meta WHERE "key" LIKE \'mine%\' ORDER BY "key"'
+BOOKING = "INSERT INTO usage_events (session_id, at, kind) VALUES (:session, :at, :kind)"
+
+
+class Counted:
+    """How many statements that contain a text went out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        self.count = 0
+        ask = Wire.ask
+
+        def counting(wire: Wire, asked: list[str]) -> Any:
+            self.count += sum(text in each for each in asked)
+            return ask(wire, asked)
+
+        monkeypatch.setattr(Wire, "ask", counting)
+
+
+class TestForms:
+    def test_an_insert_of_parameters_can_have_more_rows(self) -> None:
+        assert form_of("INSERT INTO t (a, b) VALUES (:a, :b)") == ("INSERT INTO t (a, b) ", ("a", "b"), "")
+
+    def test_so_can_one_that_meets_rows_which_are_there(self) -> None:
+        form = form_of(DIALECT.upsert("state_meta", ["key"], ["value"]))
+        assert form is not None
+        assert form.names == ("key", "value")
+        assert form.end.startswith(" ON DUPLICATE KEY UPDATE")
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "INSERT INTO t (a) VALUES (1)",
+            "INSERT INTO t (a, b) VALUES (:a, :b + 1)",
+            "INSERT INTO t (a, b) VALUES (:a, 'b, :c')",
+            "INSERT INTO t (a) SELECT :a",
+            "INSERT INTO t (a) VALUES (:a) ON DUPLICATE KEY UPDATE a = :b",
+            "UPDATE t SET a = :a WHERE b = :b",
+        ],
+    )
+    def test_other_statements_stay_what_they_are(self, sql: str) -> None:
+        assert form_of(sql) is None
+
+
+class TestStatements:
+    def test_have_a_limited_number_of_rows(self) -> None:
+        counts = [count for _, count in statements("INSERT INTO t", [["1"]] * (2 * MANY_ROWS + 1))]
+        assert counts == [MANY_ROWS, MANY_ROWS, 1]
+
+    def test_have_a_limited_length_but_for_a_row_that_is_longer_alone(self) -> None:
+        half, long = "x" * (MOST_TOGETHER // 2), "x" * (MOST_TOGETHER + 1)
+        counts = [count for _, count in statements("INSERT INTO t", [["1"], [half], [half], [long], ["2"]])]
+        assert counts == [2, 1, 1, 1]
+
+    def test_of_no_rows_are_none(self) -> None:
+        assert list(statements("INSERT INTO t", [])) == []
+
+
+class TestManyRows:
+    def test_are_there_in_their_order_after_few_statements(
+        self, store: MySQLSessionDBProvider, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start(store, "s")
+        rows = [{"session": "s", "at": float(number), "kind": "delta"} for number in range(MANY_ROWS + 100)]
+        sent = Counted(monkeypatch, "INSERT INTO usage_events")
+        store._engine.write(lambda tx: tx.run_many(BOOKING, rows))
+        assert sent.count == 2
+        found = store._engine.read(lambda tx: tx.rows("SELECT at FROM usage_events ORDER BY id"))
+        assert [at for (at,) in found] == [row["at"] for row in rows]
+
+    def test_keep_every_character(self, store: MySQLSessionDBProvider) -> None:
+        said = ["it's", "back\\slash", "), (1, '", ":key ::", "%s", "世界 😀", ""]
+        rows = [{"key": f"mine {number}", "value": value} for number, value in enumerate(said)]
+        store._engine.write(lambda tx: tx.run_many(NOTE, [*rows, {"key": "mine none", "value": None}]))
+        assert [value for _, value in store._engine.read(lambda tx: tx.rows(NOTES))] == [*said, None]
+
+    def test_meet_rows_that_are_there_one_by_one(self, store: MySQLSessionDBProvider) -> None:
+        upsert = DIALECT.upsert("state_meta", ["key"], ["value"])
+        rows = [{"key": f"mine {number % 2}", "value": str(number)} for number in range(5)]
+        store._engine.write(lambda tx: tx.run_many(upsert, rows))
+        assert store._engine.read(lambda tx: tx.rows(NOTES)) == [("mine 0", "4"), ("mine 1", "3")]
+
+    @pytest.mark.parametrize("bad", [{"key": "mine 1", "value": "again"}, {"key": "m" * 701, "value": "too long"}])
+    def test_are_all_undone_if_one_fails(self, store: MySQLSessionDBProvider, bad: dict[str, str]) -> None:
+        rows = [{"key": f"mine {number}", "value": "x"} for number in range(3)]
+        with pytest.raises(HermesError):
+            store._engine.write(lambda tx: tx.run_many(NOTE, [*rows, bad]))
+        assert store._engine.read(lambda tx: tx.rows(NOTES)) == []
+
+    def test_are_all_undone_if_one_cannot_be_bound(self, store: MySQLSessionDBProvider) -> None:
+        rows: list[dict[str, Any]] = [{"key": "mine", "value": "x"}, {"key": "mine too", "value": 2**70}]
+        with pytest.raises(InvalidValue, match="too large"):
+            store._engine.write(lambda tx: tx.run_many(NOTE, rows))
+        assert store._engine.read(lambda tx: tx.rows(NOTES)) == []
+
+    def test_may_be_more_than_a_packet_holds(self, private: Running) -> None:
+        with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
+            rows = [{"key": f"mine {number}", "value": "世" * 300_000} for number in range(8)]
+            store._engine.write(lambda tx: tx.run_many(NOTE, rows))
+            assert len(store._engine.read(lambda tx: tx.rows(NOTES))) == len(rows)
+
+
+MIXED: list[dict[str, Any]] = [
+    {"role": "user", "content": "hello", "uid": "one"},
+    {
+        "role": "assistant",
+        "content": "calls",
+        "tool_calls": [{"id": "c", "function": {"name": "ls", "arguments": "{}"}}],
+    },
+    {"role": "tool", "content": "it's", "tool_name": "ls", "tool_call_id": "c", "observed": True},
+    {"role": "user", "content": "hello again", "uid": "one"},
+    {"role": "assistant", "content": None, "token_count": 7, "uid": "two"},
+]
+"""Messages of which each has other columns, and one comes twice."""
+
+
+class TestManyMessages:
+    def test_of_all_kinds_are_stored_as_they_are_one_by_one(self, store: MySQLSessionDBProvider) -> None:
+        start(store, "together", "apart")
+        made = store.append_messages("together", MIXED)
+        for message in MIXED:
+            store.append_message("apart", **message)
+        assert made[3] == made[0]
+        assert [row["id"] for row in store.get_messages("together")] == [*made[:3], made[4]]
+        own = ("id", "uid", "session_id", "timestamp")
+        stored = [
+            [{name: value for name, value in row.items() if name not in own} for row in store.get_messages(each)]
+            for each in ("together", "apart")
+        ]
+        assert stored[0] == stored[1]
+
+    def test_get_the_ids_that_they_are_told_where_the_server_leaves_gaps(
+        self, store: MySQLSessionDBProvider, dsn: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        start(store, "s")
+        opening = Server.opening
+        monkeypatch.setattr(
+            Server, "opening", lambda *told: (*opening(*told), "SET SESSION auto_increment_increment = 3")
+        )
+        with MySQLSessionDBProvider(dsn) as gaps:
+            made = gaps.append_messages("s", [{"role": "user", "content": str(number)} for number in range(1_200)])
+            assert {row["id"]: row["content"] for row in gaps.get_messages("s")} == {
+                message_id: str(number) for number, message_id in enumerate(made)
+            }
+
+    def test_are_all_undone_if_one_fails(self, private: Running) -> None:
+        with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
+            start(store, "undone")
+            said = [{"role": "user", "content": each} for each in ("short", "x" * 5_000_000, "short too")]
+            with pytest.raises(InvalidValue, match="max_allowed_packet"):
+                store.append_messages("undone", said)
+            assert store.get_messages("undone") == []
+            assert session_of(store, "undone")["message_count"] == 0
+
+    def test_of_many_threads_are_told_their_own_ids(self, store: MySQLSessionDBProvider) -> None:
+        start(store, *(f"s{number}" for number in range(4)))
+
+        def add(number: int) -> dict[int, str]:
+            said = [f"{number} {each}" for each in range(300)]
+            made = store.append_messages(f"s{number}", [{"role": "user", "content": each} for each in said])
+            return dict(zip(made, said, strict=True))
+
+        for number, told in enumerate(at_once(4, add)):
+            assert {row["id"]: row["content"] for row in store.get_messages(f"s{number}")} == told
+
+
+def test_long_messages_are_indexed_whose_words_no_packet_holds_together(private: Running) -> None:
+    words = " ".join(f"w{number}" for number in range(6_000))
+    with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
+        start(store, "long")
+        store.append_messages("long", [{"role": "user", "content": f"{words} {number}"} for number in range(200)])
+        assert index_backlog(store) == 0
+        assert store._engine.read(lambda tx: tx.value("SELECT COUNT(*) FROM stale_index")) == 0
+        assert session_of(store, "long")["message_count"] == 200

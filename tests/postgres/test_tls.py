@@ -1,0 +1,82 @@
+"""Connections that are encrypted are libpq's matter; nothing of ours stands in its way."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import StoreUnavailable
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from tests.support.certificates import certificates
+from tests.support.servers import private_server, server_or_skip
+
+NAME = "db.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A server that can be reached over TCP, and the certificates around it."""
+
+    address: str
+    authority: Path
+    """Has signed the server's certificate, which names one host."""
+    stranger: Path
+    """An authority that has signed nothing here."""
+
+    def dsn(self, *options: str, host: str = NAME) -> str:
+        """How to connect to it under a name, with options such as `sslmode=require`."""
+        return f"postgresql://postgres@{host}/postgres?hostaddr={self.address}&{'&'.join(options)}"
+
+
+@pytest.fixture(scope="module", params=["on", "off"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """A server that can encrypt, or one that cannot, on an address of this machine that nobody else uses."""
+    address = f"127.{'.'.join(str(1 + secrets.randbelow(253)) for _ in range(3))}"
+    with ExitStack() as stack:
+        made = stack.enter_context(certificates())
+        authority, stranger = made.authority("authority"), made.authority("stranger")
+        certificate, key = made.issue(authority, "server", names=f"DNS:{NAME}")
+        files = {"ssl_cert_file": str(certificate), "ssl_key_file": str(key)} if request.param == "on" else {}
+        running = private_server("postgresql", listen_addresses=address, ssl=request.param, **files)
+        server_or_skip(lambda: stack.enter_context(running))
+        yield Place(address, authority, stranger)
+
+
+def is_encrypted(dsn: str) -> bool:
+    """Whether a store's connection is."""
+    with PostgreSQLSessionDBProvider(dsn) as store:
+        sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+        return bool(store._engine.read(lambda tx: tx.value(sql)))
+
+
+@pytest.mark.parametrize("place", ["on"], indirect=True)
+class TestAServerThatCanEncrypt:
+    @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
+    def test_is_trusted_if_its_authority_is_named(self, place: Place, mode: str) -> None:
+        assert is_encrypted(place.dsn(f"sslmode={mode}", f"sslrootcert={place.authority}"))
+
+    def test_is_refused_if_another_authority_is_named(self, place: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="certificate verify failed") as caught:
+            PostgreSQLSessionDBProvider(place.dsn("sslmode=verify-ca", f"sslrootcert={place.stranger}"))
+        assert caught.value.hint
+
+    def test_is_refused_under_another_name(self, place: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="does not match host name"):
+            PostgreSQLSessionDBProvider(
+                place.dsn("sslmode=verify-full", f"sslrootcert={place.authority}", host="elsewhere")
+            )
+
+    def test_is_not_asked_to_if_that_is_said(self, place: Place) -> None:
+        assert not is_encrypted(place.dsn("sslmode=disable"))
+
+
+@pytest.mark.parametrize("place", ["off"], indirect=True)
+def test_a_server_that_cannot_encrypt_is_refused_if_it_must(place: Place) -> None:
+    assert not is_encrypted(place.dsn("sslmode=prefer"))
+    with pytest.raises(StoreUnavailable, match="does not support SSL"):
+        PostgreSQLSessionDBProvider(place.dsn("sslmode=require"))

@@ -1,0 +1,44 @@
+"""Messages that a server could not take wait in a file, for the store that they were meant for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hermes.config import SessionDBConfig
+from hermes.home import get_hermes_home
+from hermes.state.drafts import draft
+from hermes.state.server.provider import ServerProvider
+from tests.server.kinds import Connection, Kind
+
+
+def spool_of(store: ServerProvider[Any]) -> str:
+    """The name of its file."""
+    return store._engine.spool.path.name
+
+
+def test_a_store_finds_its_file_again(kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    with kind.provider(dsn, settings=settings) as store, kind.provider(dsn, settings=settings) as again:
+        assert spool_of(store) == spool_of(again)
+
+
+def test_another_store_in_a_place_of_the_same_name_has_another_file(
+    kind: Kind, dsn: str, settings: SessionDBConfig, connection: Connection
+) -> None:
+    with kind.provider(dsn, settings=settings) as store:
+        before = spool_of(store)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE hermes_ledger SET applied_at = applied_at + 1")
+    connection.commit()
+    with kind.provider(dsn, settings=settings) as store:
+        assert spool_of(store) != before
+
+
+def test_what_waits_is_kept_without_a_home_and_stored_at_the_next_open(
+    kind: Kind, dsn: str, settings: SessionDBConfig
+) -> None:
+    with kind.provider(dsn, settings=settings) as store:
+        store.create_session("s", "cli")
+        assert not get_hermes_home().exists()
+        store._engine.spool.keep("s", [draft({"role": "user", "content": "waits"}, 1.0)])
+    with kind.provider(dsn, settings=settings) as store:
+        assert [message["content"] for message in store.get_messages("s")] == ["waits"]

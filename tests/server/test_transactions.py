@@ -1,0 +1,223 @@
+"""Many write at once: nobody's change is lost, and who has to wait is told for how long."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.errors import Conflict, StoreBusy, StoreError, StoreReadOnly, TitleTaken
+from hermes.state.provider import SessionDBProvider
+from tests.server.kinds import Connection, Kind
+from tests.support.clock import FakeClock
+from tests.support.conversations import at_once, compress, ids, session_of, start
+from tests.support.waiting import LIMIT_S
+
+
+@pytest.fixture
+def held(store: SessionDBProvider, connection: Connection) -> Iterator[Connection]:
+    """Another program that holds the row of session `s` in a transaction of its own."""
+    start(store, "s")
+    with connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT 1 FROM sessions WHERE id = 's' FOR UPDATE")
+    yield connection
+    connection.rollback()
+
+
+class TestWaiting:
+    def test_ends_when_the_other_is_done(self, store: SessionDBProvider, held: Connection) -> None:
+        releasing = threading.Timer(0.2, held.commit)
+        releasing.start()
+        store.append_message("s", "user", "hello")
+        releasing.join()
+        assert store.message_count("s") == 1
+
+    def test_for_too_long_is_told_and_changes_nothing(
+        self, kind: Kind, store: SessionDBProvider, held: Connection, dsn: str, settings: SessionDBConfig
+    ) -> None:
+        with kind.provider(dsn, settings=replace(settings, write_timeout_s=0.3)) as hasty:
+            with pytest.raises(StoreBusy) as caught:
+                hasty.append_message("s", "user", "hello")
+            assert caught.value.retryable
+            held.rollback()
+            assert hasty.message_count("s") == 0
+            hasty.append_message("s", "user", "hello")
+        assert store.message_count("s") == 1
+
+    def test_is_not_needed_for_reading(self, store: SessionDBProvider, held: Connection) -> None:
+        assert session_of(store, "s")["id"] == "s"
+
+
+class TestConflicts:
+    def test_two_who_wait_for_each_other_both_get_through(self, store: SessionDBProvider) -> None:
+        start(store, "a", "b")
+        meeting = threading.Barrier(2)
+
+        def work(number: int) -> None:
+            first, second = ("a", "b") if number else ("b", "a")
+            attempts: list[int] = []
+
+            def change(tx: Any) -> None:
+                tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=first)
+                if not attempts:
+                    attempts.append(1)
+                    meeting.wait(timeout=LIMIT_S)
+                tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=second)
+
+            store._engine.write(change)
+
+        at_once(2, work)
+        assert [session_of(store, each)["rewind_count"] for each in ("a", "b")] == [2, 2]
+
+    def test_one_session_is_made_by_many_once(self, store: SessionDBProvider) -> None:
+        made = at_once(8, lambda number: store.create_session("s", "cli", model=f"m{number}"))
+        assert made == ["s"] * 8
+        assert store.session_count() == 1
+
+    def test_one_title_is_given_by_many_once(self, store: SessionDBProvider) -> None:
+        start(store, *(f"s{number}" for number in range(6)))
+
+        def name(number: int) -> bool:
+            try:
+                return store.set_session_title(f"s{number}", "The title")
+            except TitleTaken:
+                return False
+
+        assert sum(at_once(6, name)) == 1
+
+    def test_one_compression_lock_has_one_holder(self, store: SessionDBProvider) -> None:
+        for turn in range(5):
+            won = at_once(6, lambda number: store.try_acquire_compression_lock(f"s{turn}", f"holder {number}"))  # noqa: B023 - done before the next turn
+            assert sum(won) == 1
+
+    def test_a_uid_is_stored_by_many_once(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        made = at_once(8, lambda _: store.append_message("s", "user", "hello", uid="the same"))
+        assert len(set(made)) == 1
+        assert store.message_count("s") == 1
+
+    def test_what_contradicts_the_rows_for_good_is_told(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        with pytest.raises(Conflict):
+            store._engine.write(lambda tx: tx.run("INSERT INTO sessions SELECT * FROM sessions"))
+
+    def test_what_fails_in_the_middle_changes_nothing(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+
+        def work(tx: Any) -> None:
+            tx.send("UPDATE sessions SET rewind_count = 7 WHERE id = 's'")
+            tx.run("UPDATE sessions SET started_at = NULL WHERE id = 's'")
+
+        with pytest.raises(Exception, match="null"):
+            store._engine.write(work)
+        assert session_of(store, "s")["rewind_count"] == 0
+
+
+class TestViews:
+    def test_a_read_sees_one_moment(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+
+        def work(tx: Any) -> tuple[int, int]:
+            before = tx.value("SELECT COUNT(*) FROM messages")
+            at_once(1, lambda _: store.append_message("s", "user", "meanwhile"))
+            return before, tx.value("SELECT COUNT(*) FROM messages")
+
+        assert store._engine.read(work) == (0, 0)
+        assert store.message_count("s") == 1
+
+    def test_a_read_changes_nothing(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        with pytest.raises(StoreReadOnly):
+            store._engine.read(lambda tx: tx.rows("DELETE FROM sessions"))
+        assert store.session_count() == 1
+
+
+class TestOrder:
+    def test_ids_of_a_session_are_in_the_order_of_its_commits(self, store: SessionDBProvider) -> None:
+        start(store, "s")
+        seen: list[list[int]] = []
+        is_over = threading.Event()
+
+        def look() -> None:
+            while not is_over.is_set():
+                seen.append(ids(store.get_messages("s")))
+
+        looking = threading.Thread(target=look)
+        looking.start()
+        try:
+            at_once(4, lambda _: [store.append_message("s", "user", "x") for _ in range(40)])
+        finally:
+            is_over.set()
+            looking.join(timeout=LIMIT_S)
+        last = ids(store.get_messages("s"))
+        assert len(last) == 160
+        # Whoever looked saw a beginning of what there is in the end: nothing came in between later.
+        assert all(each == last[: len(each)] for each in seen)
+
+    def test_the_activity_of_a_chain_never_goes_back(self, store: SessionDBProvider) -> None:
+        clock = FakeClock(1_000_000_000.0)
+        store._clock = clock
+        start(store, "root")
+        for number in range(4):
+            store.create_session(f"c{number}", "cli", parent_session_id="root", child_kind="compression")
+        at_once(
+            4,
+            lambda number: [
+                store.append_message(f"c{number}", "user", "x", timestamp=2e9 + 10 * turn + number)
+                for turn in range(25)
+            ],
+        )
+        assert session_of(store, "root")["chain_active"] == 2e9 + 10 * 24 + 3
+
+    def test_a_session_that_is_pruned_while_somebody_speaks_in_it_stays_or_is_unknown(
+        self, store: SessionDBProvider
+    ) -> None:
+        for turn in range(6):
+            session_id = start(store, f"s{turn}", started_at=1.0)
+            store.end_session(session_id, "user_exit")
+
+            def work(number: int, session_id: str = session_id) -> str:
+                if number:
+                    return f"{store.prune_sessions(1)}"
+                try:
+                    store.append_message(session_id, "user", "wait")
+                except StoreError as exc:  # pragma: no cover - only to be told apart
+                    raise AssertionError from exc
+                except Exception as exc:  # noqa: BLE001 - UnknownSession is what remains
+                    return type(exc).__name__
+                return "stored"
+
+            said, pruned = at_once(2, work)
+            is_there = store.get_session(session_id) is not None
+            assert (said, pruned, is_there) in (("stored", "0", True), ("UnknownSession", "1", False))
+
+
+def test_chains_that_are_written_and_settled_at_once_agree(store: SessionDBProvider) -> None:
+    clock = FakeClock()
+    store._clock = clock
+    start(store, "root")
+    compress(store, clock, "root", "child")
+
+    def work(number: int) -> None:
+        for turn in range(15):
+            if number:
+                store.append_message("child", "user", "x", timestamp=3e9 + turn)
+            else:
+                store.clear_messages("root")
+
+    at_once(2, work)
+    assert session_of(store, "root")["chain_active"] == 3e9 + 14
+
+
+def test_a_column_that_is_added_meanwhile_does_no_harm(store: SessionDBProvider, connection: Connection) -> None:
+    start(store, "s")
+    for _ in range(3):
+        session_of(store, "s")
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE sessions ADD COLUMN later bigint DEFAULT 5")
+    assert session_of(store, "s")["later"] == 5

@@ -1,0 +1,60 @@
+"""Certificates for tests of TLS, made with openssl."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.privileges import unprivileged
+from tests.support.servers import pass_over
+
+
+class Certificates:
+    """Authorities, and certificates that they have signed, in a directory where a server can read them."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+
+    def authority(self, name: str) -> Path:
+        """Make an authority, and answer its certificate."""
+        self._openssl(
+            *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
+            *("-keyout", f"{name}.key", "-out", f"{name}.pem"),
+        )
+        return self._place / f"{name}.pem"
+
+    def issue(self, authority: Path, name: str, *, names: str = "") -> tuple[Path, Path]:
+        """Have an authority sign a certificate for names such as `DNS:db,IP:127.0.0.1`; answers it and its key."""
+        (self._place / f"{name}.ext").write_text(f"subjectAltName={names}\n" if names else "")
+        self._openssl(
+            *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
+            *("-keyout", f"{name}.key", "-out", f"{name}.csr"),
+        )
+        self._openssl(
+            *("x509", "-req", "-days", "2", "-in", f"{name}.csr", "-out", f"{name}.pem", "-extfile", f"{name}.ext"),
+            *("-CA", str(authority), "-CAkey", str(authority.with_suffix(".key")), "-CAcreateserial"),
+        )
+        key = self._place / f"{name}.key"
+        if owner := unprivileged():
+            os.chown(key, owner["user"], owner["group"])
+        return self._place / f"{name}.pem", key
+
+    def _openssl(self, *arguments: str) -> None:
+        subprocess.run(
+            ["openssl", *arguments], cwd=self._place, stdin=subprocess.DEVNULL, capture_output=True, check=True
+        )
+
+
+@contextmanager
+def certificates() -> Iterator[Certificates]:
+    """A place for certificates, gone afterwards; without openssl the test is passed over, or fails in CI."""
+    if shutil.which("openssl") is None:
+        pass_over("there is no openssl to make certificates with")
+    with tempfile.TemporaryDirectory(prefix="hermes-") as place:
+        Path(place).chmod(0o755)
+        yield Certificates(Path(place))

@@ -1,0 +1,48 @@
+"""Shells for tests: those that are installed, and those that Debian's packages bring."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support import packages
+from tests.support.servers import RUN
+
+SHELLS = ("bash", "zsh", "fish")
+"""Each has the name of its program and of its package."""
+PATIENCE_S = packages.PATIENCE_S + 60
+"""How long a test may take that needs a shell, since that may have to be installed first."""
+
+_ENDING = ".not-found"
+
+
+def find(shell: str) -> str:
+    """The program of a shell, installed if need be; raises OSError if it cannot be had."""
+    if found := shutil.which(shell):
+        return found
+    place = Path(os.environ[RUN])
+    note = place / f"{shell}{_ENDING}"
+    # One worker of the run installs all that is missing, and leaves a note for the others where that is in vain.
+    with open(place / "shells.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if shutil.which(shell) is None and not note.exists():
+            packages.install(*absent())
+            for each in absent():
+                (place / f"{each}{_ENDING}").write_text("it is not on the path and cannot be installed")
+    if found := shutil.which(shell):
+        return found
+    raise OSError(note.read_text())
+
+
+def missing(place: Path) -> Iterator[str]:
+    """A line for every shell that a run needed and could not get."""
+    for note in sorted(place.glob(f"*{_ENDING}")):
+        yield f"{note.stem} was not tested: {note.read_text()}"
+
+
+def absent() -> list[str]:
+    """The shells that are not installed."""
+    return [shell for shell in SHELLS if shutil.which(shell) is None]

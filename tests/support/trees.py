@@ -1,0 +1,22 @@
+"""What a query means, as text."""
+
+from __future__ import annotations
+
+from hermes.query.tree import And, Node, Not, Or, Part, Words
+
+
+def shown(node: Node | None) -> str:
+    """A tree in a form that is read at one glance."""
+    match node:
+        case None:
+            return ""
+        case Words(words, _, prefix):
+            return "_".join(words) + "*" * prefix
+        case Part(text):
+            return f"*{text}*"
+        case Not(child):
+            return f"!{shown(child)}"
+        case And(children):
+            return f"({' & '.join(map(shown, children))})"
+        case Or(children):
+            return f"({' | '.join(map(shown, children))})"

@@ -1,0 +1,61 @@
+"""What the codes of a server mean for whoever asked it for something."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.errors import Conflict, HermesError, StoreBusy, StoreError, StoreUnavailable
+from hermes.state.server.codes import Codes
+from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unsettled, Verdict
+
+CODES = Codes(
+    "the server",
+    verdicts={"23505": Verdict.LOOK_AGAIN, "08": Verdict.ELSEWHERE},
+    kinds={"23": Conflict, "08": StoreUnavailable, "08001": StoreBusy},
+    hints={"08": "of the class", "08001": "of the code"},
+    class_length=2,
+)
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("fault", "expected"),
+        [
+            (Lost("away"), Verdict.ELSEWHERE),
+            (Overdue("late"), Verdict.NEVER),
+            (Unsettled(None, "who knows"), Verdict.NEVER),
+            (Refused("23505", "twice"), Verdict.LOOK_AGAIN),
+            (Refused("23502", "null"), Verdict.NEVER),
+            (Refused("08006", "down"), Verdict.ELSEWHERE),
+        ],
+    )
+    def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, expected: Verdict) -> None:
+        assert CODES.verdict(fault) is expected
+
+
+class TestTranslation:
+    @pytest.mark.parametrize(
+        ("fault", "kind", "hint"),
+        [
+            (Lost("away"), StoreUnavailable, "check that the server is up, and try again"),
+            (Overdue("late"), StoreBusy, StoreBusy("").hint),
+            (Refused("08001", "busy"), StoreBusy, "of the code"),
+            (Refused("08006", "down"), StoreUnavailable, "of the class"),
+            (Refused("23505", "twice"), Conflict, Conflict("").hint),
+            (Refused("99999", "strange"), StoreError, StoreError("").hint),
+        ],
+    )
+    def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, kind: type[HermesError], hint: str) -> None:
+        told = CODES.translate(fault, "here")
+        assert (type(told), told.hint) == (kind, hint)
+        assert str(fault) in told.message
+
+    def test_of_a_code_that_means_nothing_shows_it(self) -> None:
+        assert CODES.translate(Refused("99999", "strange"), "here").message == (
+            "the server failed in here: strange (99999)"
+        )
+
+    def test_without_classes_looks_at_the_whole_code(self) -> None:
+        plain = Codes("the server", {}, {"28": Conflict}, {})
+        assert type(plain.translate(Refused("28", "m"), "here")) is Conflict
+        assert type(plain.translate(Refused("2800", "m"), "here")) is StoreError

@@ -1,0 +1,36 @@
+"""What of a scope an index is asked."""
+
+from __future__ import annotations
+
+from hermes.state.facets import MAX_LACKED, MAX_NAMED, Facet, Facets, facets_of
+from hermes.state.scope import Scope
+
+
+def numbers(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+def test_every_filter_but_time_is_one() -> None:
+    scope = Scope("o", ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
+    assert facets_of(scope) == Facets(
+        [Facet("s", ("a",)), Facet("r", ("user",)), Facet("i", ("s", "t")), Facet("o", ("o",))],
+        [Facet("s", ("b",)), Facet("i", ("u",))],
+        is_exact=True,
+    )
+
+
+def test_nothing_is_asked_of_a_scope_that_lets_everything_through() -> None:
+    assert facets_of(Scope()) == Facets([], [], is_exact=True)
+
+
+def test_a_filter_without_values_is_one_too() -> None:
+    assert facets_of(Scope(sources=())) == Facets([Facet("s", ())], [], is_exact=True)
+
+
+def test_long_lists_are_left_to_the_rows() -> None:
+    named, lacked = numbers(MAX_NAMED), numbers(MAX_LACKED)
+    assert facets_of(Scope(sessions=named, not_sources=lacked)).is_exact
+    assert facets_of(Scope(sessions=(*named, "x"), roles=("user",))) == Facets(
+        [Facet("r", ("user",))], [], is_exact=False
+    )
+    assert facets_of(Scope(not_sources=(*lacked, "x"))) == Facets([], [], is_exact=False)
