@@ -3,7 +3,7 @@
 # Once .venv is there, the interpreter that made it is the default.
 PYTHON ?= $(shell cat .venv/made-with 2>/dev/null || echo python3)
 ARGS =
-PYTEST_ARGS = -n 4
+PYTEST_ARGS = -n 4 --dist worksteal
 UV = uv
 LOCK_ARGS =
 
