@@ -201,7 +201,11 @@ def _is_taken_apart(token: str, inner: list[str]) -> bool:
     """Whether it is an identifier or a version, and not a hash or a number."""
     if token.isalpha() or "." in token:
         return len(inner) <= MAX_PARTS
-    return len(inner) <= MAX_PARTS_WITH_DIGITS and inner[0].isalpha() and (len(inner[0]) > 1 or inner[0] in "vV")
+    if len(inner) <= MAX_PARTS_WITH_DIGITS and inner[0].isalpha() and (len(inner[0]) > 1 or inner[0] in "vV"):
+        return True
+    words = [part for part in inner if part.isalpha() and len(part) >= 3]
+    has_capital = any(part[0].isupper() and part[1:].islower() for part in words)
+    return len(inner) <= MAX_PARTS and has_capital and len("".join(words)) >= len(token) / 2
 
 
 def _tokens(text: str) -> Iterable[str]:

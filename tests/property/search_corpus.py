@@ -33,7 +33,7 @@ OTHER = _each(
 EMOJI = _each("👍 👍🏽 👍🏿 👨‍👩‍👧 👩‍💻 🇩🇪 🇫🇷 🇩🇪🇫🇷 1️⃣ ❤️ ❤ 😀 😀😀 🎉 ♥ € €5 ₿ → ∞ ©")
 CODE = _each(
     "getUserName get_user_name getusername username HTTPServer parseXML utf8 sha256 sp_new my-app.config.ts a1b2c3d4e5 "
-    "deadBEEF99aa C++ C# F# C c i++ a++b foo() foo.bar foo::bar userID iPhone OpenAI __init__ self.name "
+    "OAuth2Client deadBEEF99aa C++ C# F# C c i++ a++b foo() foo.bar foo::bar userID iPhone OpenAI __init__ self.name "
     "API_KEY=abc a=b x<y p->q --flag key:value array[0] $HOME #123 @bob 50% 100% a&b it's don't e.g. R&D"
 )
 PLACES = _each(

@@ -47,7 +47,8 @@ class TestNaiveSearch:
             ("getUserName", [["get", "user", "name"]]),
             ("HTTPServer", [["http", "server"]]),
             ("v1.2.3", [["v", "1"], ["v", "1", "2", "3"]]),
-            ("a1b2c3d4 plain DONE", []),
+            ("OAuth2ClientConfig", [["o", "auth", "2", "client", "config"]]),
+            ("a1b2c3d4 plain DONE eyJhbGciOiJIUzI1NiJ9", []),
         ],
     )
     def test_knows_the_parts_of_identifiers(self, text: str, groups: list[list[str]]) -> None:

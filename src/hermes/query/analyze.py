@@ -18,6 +18,8 @@ GAP = "¦"
 
 MAX_ODD = 10_000
 """How many different words of one text are tried for being identifiers."""
+MAX_PARTS = 8
+"""What has more is no identifier."""
 
 _UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
@@ -172,5 +174,13 @@ def _parts_of(word: str) -> tuple[str, ...]:
         return ()
     parts = tuple(_part.findall(word))
     if word.isalpha():
-        return parts if 1 < len(parts) <= 8 else ()
-    return parts if 1 < len(parts) <= 3 and parts[0].isalpha() and (len(parts[0]) > 1 or parts[0] in "vV") else ()
+        return parts if 1 < len(parts) <= MAX_PARTS else ()
+    if 1 < len(parts) <= 3 and parts[0].isalpha() and (len(parts[0]) > 1 or parts[0] in "vV"):
+        return parts
+    return parts if 1 < len(parts) <= MAX_PARTS and _reads_like_words(parts) else ()
+
+
+def _reads_like_words(parts: tuple[str, ...]) -> bool:
+    """Whether a name with digits is mostly words, one of them with a capital, as no hash or key is."""
+    said = [part for part in parts if len(part) > 2 and part.isalpha()]
+    return any(part.istitle() for part in said) and 2 * sum(map(len, said)) >= sum(map(len, parts))

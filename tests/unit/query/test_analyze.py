@@ -257,6 +257,12 @@ class TestParts:
             ("sha256", "sha 256"),
             ("base64Encode", "base 64 encode"),
             ("python3", "python 3"),
+            ("OAuth2ClientConfig", "o auth 2 client config"),
+            ("getUserById2", "get user by id 2"),
+            ("S3BucketName", "s 3 bucket name"),
+            ("IPv6Address", "i pv 6 address"),
+            ("http2ServerPush", "http 2 server push"),
+            ("3DModelViewer", "3 d model viewer"),
         ],
     )
     def test_an_identifier_is_found_by_its_parts(self, text: str, parts: str) -> None:
@@ -280,6 +286,9 @@ class TestParts:
             "a1b2c3d4",
             "9f86d081884c7d65",
             "deadBEEF12ff34",
+            "dQw4w9WgXcQ",
+            "aGVsbG8gd29ybGQ",
+            "eyJhbGciOiJIUzI1NiJ9",
             "世界",
             "",
         ],

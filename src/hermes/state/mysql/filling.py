@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hermes.state.mysql.entry import SPAN_BITS, Blob, Text, entry, packed_places, packed_words, unpacked_places
-from hermes.state.mysql.index import EPOCH, INDEXED_UPTO
 from hermes.state.mysql.session import MySQLSession
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import derived_uid
 from hermes.state.searchtext import search_text
+from hermes.state.server.coverage import EPOCH, INDEXED_UPTO
 
 DUE = 256
 """So many waiting messages are indexed; fewer are looked at by each search."""

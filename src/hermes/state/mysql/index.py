@@ -31,13 +31,11 @@ from hermes.state.mysql.session import MySQLSession
 from hermes.state.mysql.vocabulary import Vocabulary
 from hermes.state.operations import chunks, placeholders
 from hermes.state.scope import Scope
-from hermes.state.server.coverage import EPOCH, INDEXED_UPTO, coverage_of
+from hermes.state.server.coverage import coverage_of
 from hermes.state.server.patience import patience
 from hermes.state.server.patterns import Pattern, pattern_of
 from hermes.state.server.sample import SAMPLE, is_frequent
 from hermes.state.zones import next_zones
-
-__all__ = ["EPOCH", "INDEXED_UPTO", "MySQLIndex"]
 
 FIRST_SPANS, MOST_SPANS = 2, 512
 """How many spans are looked at first, and together at most."""

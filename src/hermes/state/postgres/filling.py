@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from hermes.query.analyze import GAP
 from hermes.state.operations import chunks
-from hermes.state.postgres.index import EPOCH, INDEXED_UPTO
 from hermes.state.postgres.session import PostgresSession
 from hermes.state.postgres.vector import array, vector
 from hermes.state.rows import derived_uid
 from hermes.state.searchtext import search_text
+from hermes.state.server.coverage import EPOCH, INDEXED_UPTO
 
 DUE = 256
 """So many waiting messages are indexed; fewer are looked at by each search."""

@@ -19,13 +19,11 @@ from hermes.state.postgres.session import PostgresSession
 from hermes.state.postgres.vector import INCOMPLETE, MAX_WORD, NOTHING, SHIFTS, array, quoted
 from hermes.state.postgres.vocabulary import Vocabulary
 from hermes.state.scope import Scope
-from hermes.state.server.coverage import EPOCH, INDEXED_UPTO, coverage_of
+from hermes.state.server.coverage import coverage_of
 from hermes.state.server.patience import patience
 from hermes.state.server.patterns import pattern_of
 from hermes.state.server.sample import SAMPLE, is_frequent
 from hermes.state.zones import next_zones
-
-__all__ = ["EPOCH", "INDEXED_UPTO", "PostgresIndex"]
 
 FIRST_SPAN, SURE_SPAN, WIDE_SPAN = 1_024, 8_192, 131_072
 """How many ids are looked at first, after how many it can be said how rare matches are, and how many are looked at

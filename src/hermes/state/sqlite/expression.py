@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from hermes.query.analyze import GAP, is_unspaced, single
 from hermes.query.tree import And, Node, Not, Or, Part, Words
+from hermes.state.facets import Facet, facets_of
 from hermes.state.scope import Scope
 
 EVERYTHING = f'"{GAP * 2}"'
 """A word that every message has."""
 
-MAX_NAMED, MAX_LACKED = 200, 32
-"""How many values of a filter are looked up in the index; longer lists are checked on the rows."""
 MAX_TRIGRAMS = 10
 
 _unsafe = re.compile("[^a-z0-9]")
@@ -79,27 +78,15 @@ def _without(expression: str, lacked: list[str]) -> str:
 
 def of_scope(scope: Scope) -> Expression:
     """A scope as an expression over words; times and hidden messages are not in it."""
-    wanted: list[str] = []
-    lacked: list[str] = []
-    is_exact = True
-    named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions))
-    for kind, values in (*named, ("o", None if scope.owner is None else (scope.owner,))):
-        if values is not None and len(values) > MAX_NAMED:
-            is_exact = False
-        elif values is not None:
-            wanted.append(_any(kind, values))
-    for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)):
-        if len(values) > MAX_LACKED:
-            is_exact = False
-        elif values:
-            lacked.append(_any(kind, values))
+    asked = facets_of(scope)
+    wanted, lacked = [*map(_any, asked.wanted)], [*map(_any, asked.lacked)]
     if not wanted and not lacked:
-        return Expression(None, is_exact)
-    return Expression(_without(" AND ".join(wanted) or EVERYTHING, lacked), is_exact)
+        return Expression(None, asked.is_exact)
+    return Expression(_without(" AND ".join(wanted) or EVERYTHING, lacked), asked.is_exact)
 
 
-def _any(kind: str, values: tuple[str, ...]) -> str:
-    return "(" + " OR ".join(f'"{facet(kind, value)}"' for value in values) + ")"
+def _any(asked: Facet) -> str:
+    return "(" + " OR ".join(f'"{facet(asked.kind, value)}"' for value in asked.values) + ")"
 
 
 def combined(query: Expression, scope: Expression) -> str | None:
