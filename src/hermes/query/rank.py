@@ -68,4 +68,4 @@ def _mentions(heads: Sequence[str], needle: str) -> list[int]:
         return [head.count(needle) for head in heads]
     # A few letters stand in every text somewhere; only the beginning of a word counts.
     begins = re.compile(rf"\b{re.escape(needle)}")
-    return [len(begins.findall(head)) for head in heads]
+    return [len(begins.findall(head)) if needle in head else 0 for head in heads]

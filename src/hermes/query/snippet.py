@@ -96,11 +96,26 @@ def _fold_one(character: str) -> str:
 
 
 def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
+    if isinstance(leaf, Words) and leaf.text.isascii() and leaf.text.isalnum():
+        return _plain_occurrences(folded, leaf.text, prefix=leaf.prefix)
     for pattern in _patterns(leaf):
         found = [match.span() for match in islice(pattern.finditer(folded), _MAX_SPANS) if match[0]]
         if found:
             return found
     return []
+
+
+def _plain_occurrences(folded: str, word: str, *, prefix: bool) -> list[tuple[int, int]]:
+    """Where a plain word stands by itself, or else inside of others; without a pattern, which takes far longer."""
+    found: list[tuple[int, int]] = []
+    inside: list[tuple[int, int]] = []
+    at = folded.find(word)
+    while at >= 0 and len(found) < _MAX_SPANS:
+        end = at + len(word)
+        is_whole = not folded[at - 1 : at].isalnum() and (prefix or not folded[end : end + 1].isalnum())
+        (found if is_whole else inside).append((at, end))
+        at = folded.find(word, end)
+    return found or inside[:_MAX_SPANS]
 
 
 @lru_cache(maxsize=256)
@@ -128,9 +143,15 @@ def _window(text: str, spans: Sequence[Span], width: int) -> tuple[int, int]:
     if not spans:
         return 0, _word_start(text, width)
     best, most = spans[0], (0, 0)
-    for first in spans:
-        inside = [span for span in spans if first[0] <= span[0] and span[1] <= first[0] + width * 3 // 4]
-        seen = (len({number for _, _, number in inside}), len(inside))
+    for at, first in enumerate(spans):
+        end = first[0] + width * 3 // 4
+        inside = []
+        for start, last, number in islice(spans, at, None):
+            if start > end:
+                break
+            if last <= end:
+                inside.append(number)
+        seen = (len(set(inside)), len(inside))
         if seen > most:
             best, most = first, seen
     start = max(0, min(best[0] - width // 4, len(text) - width))

@@ -25,12 +25,12 @@ from hermes.state.walk import BACKLOG, MAX_STALE, SOME_ZONES, Hit, Walk
 
 BUDGET_S, PART_BUDGET_S = 0.09, 0.14
 """How long a search may take; one for parts of words reads most of what their trigrams find."""
-WINDOW = 200
+WINDOW = 100
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
-READ_WINDOW = 100
-"""The same for queries whose matches must be read to be sure."""
 FEW = 1_000
 """As many matches are sorted by time without further thought."""
+SOME, DENSE = 100, 5_000
+"""So many matches within so many ids are no few: then the first by time are found faster than all could be read."""
 CONTEXT_CHARACTERS = 200
 SOME_HITS = 100
 """Of how many hits the neighbours are looked up together."""
@@ -119,10 +119,8 @@ def _ordered(walk: Walk, page: Page) -> Iterator[int]:
 
 
 def _by_relevance(walk: Walk) -> Iterator[int]:
-    must_read = any(isinstance(leaf, Part) or leaf.prefix for leaf in leaves(walk.query))
-    size = READ_WINDOW if must_read else WINDOW
-    hits = walk.hits(size)
-    window = [Candidate(hit.message_id, hit.role, hit.head) for hit in islice(hits, size)]
+    hits = walk.hits(WINDOW)
+    window = [Candidate(hit.message_id, hit.role, hit.head) for hit in islice(hits, WINDOW)]
     sought = list(wanted(walk.query))
     walk.wants_heads = False
     yield from ranked(window, sought, is_choice=has_choice(walk.query))
@@ -138,9 +136,12 @@ def _by_time(walk: Walk, *, newest_first: bool) -> Iterator[int]:
     """
     walk.wants_heads = False
     deadline, walk.deadline = walk.deadline, walk.deadline - walk.time_left() * 2 / 3
+    few = list(islice(walk.hits(SOME), SOME))
+    is_dense = len(few) == SOME and few[0].message_id - few[-1].message_id < DENSE and not walk.is_damaged
+    walk.hidden.clear()
     hits = walk.hits(FEW)
-    few = list(islice(hits, FEW + 1))
-    is_known = walk.is_complete
+    few = [] if is_dense else list(islice(hits, FEW + 1))
+    is_known = walk.is_complete and not is_dense
     walk.deadline, walk.is_complete = max(deadline, walk.deadline), True
     sign = -1 if newest_first else 1
     if walk.is_damaged:
