@@ -14,6 +14,8 @@ from bench.suite import HERMES_AGENT
 
 NAMES = {WORDS: "raw FTS5", OURS: "ours", HERMES_AGENT: HERMES_AGENT}
 FLATNESS = 2.0
+JUDGED = 1_000_000
+"""The number of messages up to which bars hold."""
 FIRST_BAR_MS = 50.0
 FIRST_LABEL = "the first search after opening, fresh process"
 
@@ -65,8 +67,8 @@ class SearchReport:
 
     @property
     def largest(self) -> int:
-        """The size at which rows are judged."""
-        return self.sizes[-1]
+        """The largest size at which rows are judged; what is larger still is only shown."""
+        return max((size for size in self.sizes if size <= JUDGED), default=self.sizes[-1])
 
     @property
     def reference(self) -> int:
@@ -132,7 +134,8 @@ class SearchReport:
         return row
 
     def _within_bar(self, row: SearchRow) -> Iterator[bool | None]:
-        return (at_most(row.times.get(OURS, {}).get(size), row.bar_ms) for size in self.sizes)
+        judged = [size for size in self.sizes if size <= self.largest]
+        return (at_most(row.times.get(OURS, {}).get(size), row.bar_ms) for size in judged)
 
     def _noise(self, key: str) -> float | None:
         size = self.others().get(WORDS)
