@@ -25,8 +25,9 @@ STEPS_BETWEEN_LOOKS = 20
 """How often SQLite looks at the clock: FTS5 takes such a step for each page that it reads."""
 
 CHUNK = 2_000
-PREFIX_S = 0.002
-"""What FTS5 may take to put together the words that begin with a prefix, before trigrams are asked instead."""
+SHORT_PREFIX, SHORT_PREFIX_S, PREFIX_S = 3, 0.001, 0.003
+"""What FTS5 may take to put together the words that begin with a prefix, before trigrams are asked instead; of a short
+one, with which many words are likely to begin, it may take less."""
 SAMPLE = 128
 READING_COST = 3_000
 """FTS5's work grows with the share of messages that match, reading's with its inverse; they meet where the share
@@ -65,7 +66,7 @@ class SqliteIndex:
         if 0 < shortest < 3 and _is_better_read(view, query, scope, low, high):
             query = _without_prefixes(query)
         elif shortest:
-            patience = PREFIX_S
+            patience = SHORT_PREFIX_S if shortest <= SHORT_PREFIX else PREFIX_S
         while low <= high:
             try:
                 with _until(view, deadline, patience):
