@@ -24,7 +24,7 @@ _SOURCES = {
         "src/hermes/query/*.py",
         f"{_STATE}/searchtext.py",
         f"{_STATE}/sqlite/*.sql",
-        *(f"{_STATE}/sqlite/{name}.py" for name in ("expression", "filling", "fulltext")),
+        *(f"{_STATE}/sqlite/{name}.py" for name in ("expression", "filling", "fulltext", "trigrams")),
     ),
     WORDS: ("bench/wordfloor.py",),
     "postgresql": (

@@ -60,7 +60,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     return (
         re.compile(f"[{_IGNORED}{''.join(_LETTERS)}]"),
         re.compile(f"([{_UNSPACED}]+)|((?:[^\\W_{_UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
-        re.compile(f"[{_UNSPACED}]"),
+        re.compile(f"[{_UNSPACED}]+"),
     )
 
 
@@ -108,6 +108,22 @@ def words(text: str) -> list[str]:
     return found
 
 
+def spaced(folded: str) -> list[str]:
+    """The stretches of folded text between those of scripts without spaces."""
+    if folded.isascii():
+        return [folded]
+    _, _, runs = _patterns()
+    return runs.split(folded)
+
+
+def unspaced(folded: str) -> list[str]:
+    """The stretches of folded text in scripts without spaces."""
+    if folded.isascii():
+        return []
+    _, _, runs = _patterns()
+    return runs.findall(folded)
+
+
 def single(character: str) -> str:
     """The word by which a single character of an unspaced script is found, wherever it stands."""
     return GAP + character
@@ -117,8 +133,8 @@ def is_unspaced(character: str) -> bool:
     """Whether a character belongs to a script that writes no spaces between words."""
     if character.isascii():
         return False
-    _, _, unspaced = _patterns()
-    return unspaced.match(character) is not None
+    _, _, runs = _patterns()
+    return runs.match(character) is not None
 
 
 def _decomposed(text: str) -> str:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
-from hermes.query.analyze import GAP, is_unspaced, single
+from hermes.query.analyze import GAP, is_unspaced, single, unspaced
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 from hermes.state.facets import Facet, facets_of
 from hermes.state.scope import Scope
+from hermes.state.sqlite import trigrams
 
 EVERYTHING = f'"{GAP * 2}"'
 """A word that every message has."""
-
-MAX_TRIGRAMS = 10
 
 _unsafe = re.compile("[^a-z0-9]")
 
@@ -43,8 +43,8 @@ def of_words(node: Node) -> Expression:
                 # As a prefix, one common character would mean reading every pair that begins with it.
                 return Expression(f'("{" ".join(words[:-1])}" AND "{single(words[-1])}")', is_exact=False)
             return Expression(f'"{" ".join(words)}"{" *" * prefix}', is_exact=True)
-        case Part():
-            return Expression(None, is_exact=False)
+        case Part(text):
+            return Expression(" AND ".join(map(_run, unspaced(text))) or None, is_exact=False)
         case Not(child):
             inner = of_words(child)
             if inner.text is None or not inner.is_exact:
@@ -59,6 +59,11 @@ def of_words(node: Node) -> Expression:
             if len(texts) < len(alternatives):
                 return Expression(None, is_exact=False)
             return Expression(f"({' OR '.join(texts)})", is_exact=is_exact)
+
+
+def _run(characters: str) -> str:
+    """Characters that stand side by side in a script without spaces."""
+    return f'"{" ".join(map("".join, pairwise(characters))) or single(characters)}"'
 
 
 def _all(children: tuple[Node, ...]) -> Expression:
@@ -97,11 +102,9 @@ def combined(query: Expression, scope: Expression) -> str | None:
 def of_parts(node: Node) -> str | None:
     """A tree as an expression over trigrams; None: it asks for no part that is long enough."""
     match node:
-        case Part(text) if len(text) >= 3:
-            last = len(text) - 3
-            step = max(1, -(-last // (MAX_TRIGRAMS - 1)))
-            starts = dict.fromkeys([*range(0, last, step), last])
-            return "(" + " AND ".join(_quoted(text[start : start + 3]) for start in starts) + ")"
+        case Part(text):
+            asked = trigrams.asked_of(text)
+            return f"({' AND '.join(map(_quoted, asked))})" if asked else None
         case And(children):
             needed = [each for child in children if (each := of_parts(child)) is not None]
             return f"({' AND '.join(needed)})" if needed else None

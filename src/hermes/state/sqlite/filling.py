@@ -7,6 +7,7 @@ from typing import Any
 
 from hermes.query import analyze
 from hermes.state.searchtext import search_text
+from hermes.state.sqlite import trigrams
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.expression import facet
 from hermes.state.sqlite.fulltext import BATCH, INDEXED_UPTO, TABLES, indexed_upto
@@ -69,11 +70,11 @@ def _reindex(view: View, message_id: int) -> None:
 
 
 def add(view: View, rows: list[tuple[Any, ...]], tables: Sequence[str] = TABLES) -> None:
-    """Put rows of `MESSAGE` into the index of words and into that of characters."""
-    words, characters = [], []
+    """Put rows of `MESSAGE` into the index of words and into that of trigrams."""
+    words, parts = [], []
     for message_id, _, role, session_id, source, owner, *said in rows:
         text = search_text(role, *said)
         words.append((message_id, words_of(role, session_id, source, owner, text)))
-        characters.append((message_id, analyze.flat(text)))
-    for table, texts in zip(tables, (words, characters), strict=True):
+        parts.append((message_id, trigrams.text_of(text)))
+    for table, texts in zip(tables, (words, parts), strict=True):
         view.connection.executemany(f"INSERT INTO {table}(rowid, content) VALUES (?, ?)", texts).fetchall()

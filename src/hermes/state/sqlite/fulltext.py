@@ -14,7 +14,14 @@ BATCH = 512
 """No more than this are indexed in one transaction."""
 INDEXED_UPTO = "indexed_upto"
 EPOCH = "index_epoch"
+FORM = "0004_parts"
+"""The addition to the schema since which the indexes are filled as they are today."""
 TABLES = ("messages_fts", "messages_fts_trigram")
+
+
+def has_form(view: View) -> bool:
+    """Whether the indexes have the form of today: a file that is only read may have an older one."""
+    return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=FORM) is not None
 
 
 def indexed_upto(view: View) -> int:

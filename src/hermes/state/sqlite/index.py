@@ -33,8 +33,6 @@ READING_COST = 3_000
 """FTS5's work grows with the share of messages that match, reading's with its inverse; they meet where the share
 squared, times the number of messages, is this."""
 UNLIMITED = -1
-FORM = "0002_search"
-"""The addition to the schema that gave the index its form."""
 
 
 class SqliteIndex:
@@ -43,7 +41,7 @@ class SqliteIndex:
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
         """Which messages it knows; what it does not is in no batch yet, or was changed since."""
         view = cast(View, tx)
-        upto = fulltext.indexed_upto(view) if _is_ours(view) else 0
+        upto = fulltext.indexed_upto(view) if fulltext.has_form(view) else 0
         stale = view.rows(
             "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit",
             upto=upto,
@@ -83,11 +81,6 @@ class SqliteIndex:
     def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
         """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         return next_zones(tx, scope, after, limit, newest_first=newest_first)
-
-
-def _is_ours(view: View) -> bool:
-    """Whether the index has the form of today: a file that is only read may have an older one."""
-    return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=FORM) is not None
 
 
 def _find(view: View, query: Node, scope: Scope, low: int, high: int, limit: int) -> Found:

@@ -108,6 +108,7 @@ def _drop_changed(view: View, model: View) -> bool:
     # Without one of our triggers, changes were made that the index knows nothing of.
     triggers = {name for (name,) in model.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
     lost = lost or not triggers <= {name for _, name, _ in present}
+    lost = lost or not (_columns(view, "hermes_ledger") and fulltext.has_form(view))
     for table in FTS_TABLES:
         sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
         if sql is None or _normal(sql) != wanted[table]:

@@ -1,0 +1,90 @@
+"""Parts of words, of any script, through the two indexes of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.query import analyze
+from hermes.query.tree import Part
+from hermes.state.sqlite import trigrams
+from hermes.state.sqlite.expression import of_parts, of_words
+from hermes.state.sqlite.filling import words_of
+from hermes_state import SessionDB
+from tests.support.conversations import say, start
+from tests.support.plainsql import change, rows
+from tests.support.searches import finds
+
+ALPHABET = "ab éß-_/.\"'*(\n記憶断裂한국어ไทยжж👍🏽ｗ"
+
+
+@given(text=st.text(ALPHABET, max_size=40), start=st.integers(0, 40), length=st.integers(1, 12))
+def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length: int) -> None:
+    part = analyze.flat(text)[start : start + length].strip()
+    if not part:
+        return
+    with apsw.Connection(":memory:") as tables:
+        tables.execute("CREATE VIRTUAL TABLE words USING fts5(content, tokenize='ascii')")
+        tables.execute("CREATE VIRTUAL TABLE parts USING fts5(content, tokenize='trigram case_sensitive 1')")
+        tables.execute("INSERT INTO words VALUES (?)", (words_of("user", "s", "cli", None, text),))
+        tables.execute("INSERT INTO parts VALUES (?)", (trigrams.text_of(text),))
+        for table, expression in (("words", of_words(Part(part)).text), ("parts", of_parts(Part(part)))):
+            if expression is not None:
+                assert tables.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH ?", (expression,)).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("part", "asked"),
+    [
+        ("ab", []),
+        ("abc", ["abc"]),
+        ("abcd", ["abc", "bcd"]),
+        ("ab cd", ["ab ", "b c", " cd"]),
+        ("記憶断裂", []),
+        ("記憶abc断", ["abc"]),
+        ("abc 記憶 def", ["abc", "def"]),
+        ("ab記憶cd", []),
+    ],
+)
+def test_scripts_without_spaces_are_not_asked_for(part: str, asked: list[str]) -> None:
+    assert trigrams.asked_of(part) == asked
+
+
+def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
+    assert len(trigrams.asked_of("".join(map(chr, range(97, 123))))) <= trigrams.MAX_ASKED
+
+
+@pytest.mark.parametrize(
+    "part", ["*憶断*", "*記憶断裂*", "*記*", "*用pyth*", "*thon語*", "*국어*", "*국*", "*ไทย*", "*憶 br*", "*oken me*"]
+)
+def test_of_any_script_are_found_in_a_file(tmp_path: Path, part: str) -> None:
+    path = tmp_path / "state.db"
+    with SessionDB(path) as store:
+        (found, _) = say(store, start(store, "s"), "記憶断裂: 使用Python語言 한국어 ภาษาไทย 憶 broken memory", "other")
+    with SessionDB(path) as store:
+        assert rows(path, "SELECT value FROM state_meta WHERE key = 'indexed_upto'") == [("2",)]
+        assert finds(store, part) == [found]
+
+
+def test_index_of_an_older_form_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with SessionDB(path) as store:
+        found = say(store, start(store, "s"), "kubernetes 記憶断裂")
+    change(
+        path,
+        "DELETE FROM hermes_ledger WHERE name = '0004_parts'",
+        "DELETE FROM messages_fts_trigram",
+        "INSERT INTO messages_fts_trigram (rowid, content) VALUES (1, 'as it was filled before')",
+    )
+    with SessionDB(path, read_only=True) as store:
+        assert finds(store, "*bernete*") == found
+    with SessionDB(path) as store:
+        assert finds(store, "*bernete*") == finds(store, "*憶断*") == found
+    with SessionDB(path) as store:
+        assert finds(store, "*bernete*") == found
+    assert rows(path, "SELECT rowid FROM messages_fts_trigram WHERE messages_fts_trigram MATCH 'kub'") == [(1,)]
+    assert rows(path, "SELECT rowid FROM messages_fts_trigram WHERE messages_fts_trigram MATCH 'was'") == []
