@@ -30,6 +30,12 @@ class Dialect(Protocol):
     for_update: str
     """Ends a SELECT of rows that this transaction is going to change."""
 
+    from_the_middle: str
+    """Follows `messages` in a query that walks those of one session by id, from an id on.
+
+    Without it, a server may begin at the first of them.
+    """
+
     can_follow: bool
     """Whether a subquery finds its place in an index also where a row of the query around it tells it."""
 

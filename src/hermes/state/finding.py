@@ -221,7 +221,10 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
     visible = "" if scope.include_inactive else "AND {0}.active = 1"
     around: dict[int, list[int]] = {}
     for group in chunks(hits, SOME_HITS):
-        sql, values = (_followed if tx.dialect.can_follow else _named_one_by_one)(group, visible)
+        if tx.dialect.can_follow:
+            sql, values = _followed(group, visible)
+        else:
+            sql, values = _named_one_by_one(group, visible, tx.dialect.from_the_middle)
         for message_id, before, after in tx.rows(sql, **values):
             around[message_id] = [each for each in (before, message_id, after) if each is not None]
     heads: dict[int, Row] = {}
@@ -253,15 +256,17 @@ def _followed(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
     return sql, values
 
 
-def _named_one_by_one(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
+def _named_one_by_one(hits: Sequence[Row], visible: str, walk: str) -> tuple[str, dict[str, Any]]:
     """The same, as a query in which every place is named."""
     _, values = placeholders("id", [hit["id"] for hit in hits])
     _, sessions = placeholders("session", [hit["session_id"] for hit in hits])
     sql = " UNION ALL ".join(
         f"""SELECT :id{i},
-                   (SELECT b.id FROM messages b WHERE b.session_id = :session{i} AND b.id < :id{i} {visible.format("b")}
+                   (SELECT b.id FROM messages b {walk}
+                    WHERE b.session_id = :session{i} AND b.id < :id{i} {visible.format("b")}
                     ORDER BY b.id DESC LIMIT 1),
-                   (SELECT a.id FROM messages a WHERE a.session_id = :session{i} AND a.id > :id{i} {visible.format("a")}
+                   (SELECT a.id FROM messages a {walk}
+                    WHERE a.session_id = :session{i} AND a.id > :id{i} {visible.format("a")}
                     ORDER BY a.id LIMIT 1)"""
         for i in range(len(hits))
     )

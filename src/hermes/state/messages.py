@@ -157,7 +157,7 @@ class Messages(Operations):
             if not may_see(tx, session_id, owner):
                 return []
             columns, rows = tx.table(
-                f"""SELECT * FROM messages
+                f"""SELECT * FROM messages {tx.dialect.from_the_middle}
                     WHERE session_id = :id AND id > :after AND id < :before {visible}
                     ORDER BY id {"DESC" if backwards else ""} LIMIT :limit""",
                 id=session_id,

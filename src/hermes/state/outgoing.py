@@ -179,13 +179,15 @@ def _pages(tx: Reading, session_id: str) -> Iterator[list[Row]]:
 
 def _page(tx: Reading, session_id: str, after: int) -> list[Row]:
     sizes = tx.rows(
-        f"SELECT id, {_SIZE} FROM messages WHERE session_id = :id AND id > :after ORDER BY id LIMIT :limit",
+        f"""SELECT id, {_SIZE} FROM messages {tx.dialect.from_the_middle}
+            WHERE session_id = :id AND id > :after ORDER BY id LIMIT :limit""",
         id=session_id,
         after=after,
         limit=PAGE_MESSAGES,
     )
     columns, rows = tx.table(
-        "SELECT * FROM messages WHERE session_id = :id AND id > :after AND id <= :last ORDER BY id",
+        f"""SELECT * FROM messages {tx.dialect.from_the_middle}
+            WHERE session_id = :id AND id > :after AND id <= :last ORDER BY id""",
         id=session_id,
         after=after,
         last=_last_that_fits(sizes),

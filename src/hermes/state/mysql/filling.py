@@ -41,8 +41,8 @@ class Done(NamedTuple):
     """What a batch did."""
 
     messages: int = 0
-    upto: int = 0
-    """The id up to which messages are in the index now; 0: somebody else is at it."""
+    upto: int | None = None
+    """The id up to which messages are in the index now; None: somebody else is at it."""
     words: dict[str, int] = {}  # noqa: RUF012 - nobody changes it
     """Words that are known now, with their ids."""
     words_epoch: int = 0
@@ -80,7 +80,7 @@ class Filler:
             _note_zone(session, mark + 1, upto, [row for row in rows if row[0] > mark])
             _note(session, INDEXED_UPTO, upto)
         has_more = len(due) == BATCH or len(waste) == WASTE
-        return Done(len(rows), max(1, upto), known, words_epoch, has_more)
+        return Done(len(rows), upto, known, words_epoch, has_more)
 
     def remember(self, done: Done) -> None:
         """Remember the words of a batch that is committed."""
@@ -123,8 +123,13 @@ def _take(session: MySQLSession, table: str, limit: int) -> list[int]:
     )
     ids = [row[0] for row in rows]
     for some in chunks(ids):
-        listed, values = placeholders("id", some)
-        session.run(f"DELETE FROM {table} WHERE message_id IN ({listed})", **values)
+        _, values = placeholders("id", some)
+        # With a list of ids a short table is read from end to end, and others' rows are waited for that may be in it.
+        taken = " UNION ALL ".join(f"SELECT :{name} AS id" for name in values)
+        session.run(
+            f"DELETE t FROM ({taken}) taken STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) ON t.message_id = taken.id",
+            **values,
+        )
     return ids
 
 

@@ -32,6 +32,7 @@ class MySQLDialect:
 
     for_update = "FOR UPDATE"
     can_follow = False
+    from_the_middle = "FORCE INDEX (idx_messages_order)"
     number_beyond = ""
     # Uids that callers gave have an index by their hash: together with the session's id they may be too long for one.
     given_uid = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"

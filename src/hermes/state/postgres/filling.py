@@ -50,8 +50,8 @@ class Done(NamedTuple):
     """What a batch did."""
 
     messages: int = 0
-    upto: int = 0
-    """The id up to which messages are in the index now; 0: somebody else is at it."""
+    upto: int | None = None
+    """The id up to which messages are in the index now; None: somebody else is at it."""
     words: frozenset[str] = frozenset()
     """Words that are known now."""
     words_epoch: int = 0

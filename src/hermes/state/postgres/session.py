@@ -40,6 +40,7 @@ class PostgresDialect(OnConflict):
     for_update = "FOR NO KEY UPDATE"
     given_uid = "AND uid NOT LIKE '~%'"
     can_follow = True
+    from_the_middle = ""
     number_beyond = """SELECT setval('messages_id_seq', :last)
                        WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""
 

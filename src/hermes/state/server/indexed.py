@@ -28,8 +28,8 @@ class Progress(Protocol):
     """What a batch did."""
 
     @property
-    def upto(self) -> int:
-        """The id up to which messages are in the index now; 0: somebody else is at it."""
+    def upto(self) -> int | None:
+        """The id up to which messages are in the index now; None: somebody else is at it."""
         ...
 
     @property
@@ -110,8 +110,8 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
     def catch_up(self) -> None:
         """Index everything that waits, and forget what was only said in deleted messages."""
         deadline = time.monotonic() + self._write_timeout_s
-        while (done := self._fill()).has_more or (not done.upto and time.monotonic() < deadline):
-            if not done.upto:
+        while (done := self._fill()).has_more or (done.upto is None and time.monotonic() < deadline):
+            if done.upto is None:
                 time.sleep(PAUSE_S)  # somebody else is at it
 
     def waiting_for_index(self) -> int:
@@ -154,10 +154,10 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
 
     def _fill(self) -> P:
         done = self.write(self._within(self._filling.batch))
-        if done.upto:
+        if done.upto is not None:
             self._filling.remember(done)
         # Where somebody else is at it, or is in the way, another look is due after some more messages.
-        self._indexed_upto = max(done.upto, self._newest - self._filling.due // 2)
+        self._indexed_upto = max(done.upto or 0, self._newest - self._filling.due // 2)
         return done
 
     def _within(self, work: Callable[[S], R]) -> Callable[[Reading | Transaction], R]:

@@ -26,6 +26,7 @@ class SqliteDialect(OnConflict):
     for_update = ""
     given_uid = "AND uid NOT GLOB '~*'"
     can_follow = True
+    from_the_middle = ""
     number_beyond = ""
 
     def starts_with(self, column: str, parameter: str) -> str:

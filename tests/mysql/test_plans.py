@@ -1,0 +1,57 @@
+"""How the server gets at the messages of a session: from the place that is asked for, however long the session is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermes.state.engine import Reading
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.mysql.session import MySQLSession
+from tests.support.conversations import start
+
+MESSAGES = 600
+MIDDLE = MESSAGES // 2
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store, ids: store.search_messages(f"number{MIDDLE}"),
+        lambda store, ids: store.get_messages("s", after_id=ids[MIDDLE], limit=5),
+        lambda store, ids: store.get_messages("s", before_id=ids[MIDDLE], limit=5),
+        lambda store, ids: store.get_messages_around("s", ids[MIDDLE], 5)["window"],
+    ],
+    ids=["context of a hit", "after", "before", "around"],
+)
+def test_messages_are_walked_from_where_they_are_asked_for(
+    store: MySQLSessionDBProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[MySQLSessionDBProvider, list[int]], Any],
+) -> None:
+    start(store, "s")
+    ids = store.append_messages("s", [{"role": "user", "content": f"number{n}"} for n in range(MESSAGES)])
+    asked: list[tuple[str, dict[str, Any]]] = []
+    through = MySQLSession._ask
+
+    def noting(session: MySQLSession, sql: str, values: dict[str, Any]) -> Any:
+        asked.append((sql, values))
+        return through(session, sql, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MySQLSession, "_ask", noting)
+        assert ask(store, ids)
+    walks = [each for each in asked if "ORDER BY" in each[0] and "session_id = :" in each[0]]
+    plans = [step for sql, values in walks for step in _plan(store, sql, values) if step["key"] is not None]
+    assert plans
+    assert {(step["type"], step["key"]) for step in plans} == {("range", "idx_messages_order")}
+
+
+def _plan(store: MySQLSessionDBProvider, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
+    def explain(tx: Reading) -> list[dict[str, Any]]:
+        columns, rows = tx.table(f"EXPLAIN {sql}", **values)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    return store._engine.read(explain)
