@@ -75,8 +75,11 @@ class TestFollowing:
             found = say(store, start(store, "s"), "docker", "podman")
         assert mark_of(plain) == found[-1]
 
-    def test_is_done_by_one_at_a_time(self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_is_done_by_one_at_a_time(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         found = fill(store, start(store, "s"), DUE - 1)
+        monkeypatch.setattr(engine_of(store), "_write_timeout_s", 0.2)
         with plain.transaction():
             plain.execute(
                 """SELECT pg_advisory_xact_lock(

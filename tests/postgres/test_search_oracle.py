@@ -12,7 +12,7 @@ from hermes.config import SessionDBConfig
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.property.search_oracle import Trial
 
-SEEDS = range(1, 4)
+SEEDS = (1, 2)
 
 
 class PostgresTrial(Trial):
@@ -39,10 +39,10 @@ def trial(dsn: str, settings: SessionDBConfig) -> type[PostgresTrial]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_finds_what_the_naive_search_finds(trial: type[PostgresTrial], tmp_path: Path, seed: int) -> None:
-    wrong = list(trial(seed, tmp_path, queries=50).run())
+    wrong = list(trial(seed, tmp_path, queries=30).run())
     assert not wrong, str(wrong[0])
 
 
 def test_a_store_of_several_batches_does_so_too(trial: type[PostgresTrial], tmp_path: Path) -> None:
-    wrong = list(trial(99, tmp_path, messages=1_100, queries=12).run())
+    wrong = list(trial(99, tmp_path, messages=1_100, queries=8).run())
     assert not wrong, str(wrong[0])

@@ -22,6 +22,7 @@ from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.request import Request
+from hermes.state.sqlite.transaction import WritingTransaction
 
 T = TypeVar("T")
 
@@ -29,9 +30,6 @@ WRITE_MAX_RETRIES = 15
 WRITE_RETRY_MIN_S = 0.020
 WRITE_RETRY_MAX_S = 0.150
 GROUP_LIMIT = 64
-COMMIT_ATTEMPTS = 20
-"""How often a commit is tried that readers are in the way of; each attempt waits as long as SQLite is told to."""
-
 SLOW_COMMIT_S = 0.001
 GATHER_SHARE = 0.2
 """Where a commit is slow, a fifth of its time is well spent on waiting for the threads that will want the next one."""
@@ -53,10 +51,9 @@ class Writer:
         confirm: Callable[[], None],
         after_commit: Callable[[View], None],
     ) -> None:
-        self.view = View(connection)
-        self.active = threading.local()
-        self._connection = connection
-        self._execute = connection.execute
+        self._transaction = WritingTransaction(connection, translate)
+        self.view = self._transaction.view
+        self.active = self._transaction.active
         self._lock = lock
         self._translate = translate
         self._confirm = confirm
@@ -217,9 +214,9 @@ class Writer:
         if self._leader != threading.get_ident():
             return
         group, self._group = self._group, []
-        was_committed = self._is_committing and not self._connection.in_transaction
+        was_committed = self._is_committing and not self._transaction.is_open
         self._is_committing = False
-        self._roll_back()
+        self._transaction.roll_back()
         if not was_committed:
             self._requeue([request for request in group if not request.done and request is not own])
         for request in group:
@@ -248,7 +245,7 @@ class Writer:
                 if not self._lead_patiently():
                     return
             except BaseException as exc:  # noqa: BLE001 - those who wait must hear of it, and others must be able to lead
-                self._roll_back()
+                self._transaction.roll_back()
                 self._fail_all(exc if isinstance(exc, HermesError) else StoreError(f"the writer failed: {exc}"))
                 self._lock.let_go()
                 with self._mutex:
@@ -292,7 +289,7 @@ class Writer:
     def _try_group(self) -> bool:
         """Run the queued work in one transaction; False if another writer kept it from starting."""
         try:
-            self._execute("BEGIN IMMEDIATE")
+            self._transaction.begin()
         except apsw.Error as exc:
             if is_busy(exc):
                 return False
@@ -302,7 +299,7 @@ class Writer:
             # Only now, with the lock in hand, nobody can put another file in the place of this one.
             self._confirm()
         except HermesError as exc:
-            self._roll_back()
+            self._transaction.roll_back()
             self._fail_all(exc)
             return True
         with self._mutex:
@@ -331,8 +328,8 @@ class Writer:
         """Run each work under its own savepoint and commit once; answer the requests that are settled."""
         is_alone = len(group) == 1
         for request in group:
-            self._run_one(request, is_alone=is_alone)
-            if not self._connection.in_transaction:
+            self._transaction.run(request, is_alone=is_alone, lets_interrupts_out=self._leader != BACKGROUND)
+            if not self._transaction.is_open:
                 request.error = request.error or StoreError(
                     "the transaction was undone by SQLite, and with it this work"
                 )
@@ -340,56 +337,19 @@ class Writer:
         try:
             started = time.monotonic()
             self._is_committing = True
-            self._commit()
+            self._transaction.commit()
             self._commit_s, self._group_size = time.monotonic() - started, len(group)
         except apsw.Error as exc:
             self._is_committing = False
-            self._roll_back()
+            self._transaction.roll_back()
             group[0].error = self._translate(exc)
             return self._settle_one(group, group[0])
         return group
-
-    def _commit(self) -> None:
-        """Commit; without a WAL, readers keep a writer waiting at its very end."""
-        for _ in range(COMMIT_ATTEMPTS):
-            try:
-                self._execute("COMMIT")
-                return
-            except apsw.BusyError:
-                continue
-        self._execute("COMMIT")
 
     def _settle_one(self, group: list[Request], failed: Request) -> list[Request]:
         """After the whole transaction was undone: one gets the error, the others run again without it."""
         self._requeue([request for request in group if request is not failed])
         return [failed]
-
-    def _run_one(self, request: Request, *, is_alone: bool) -> None:
-        """Run one work; whatever it raises is its caller's, and undoes what it did."""
-        outer = getattr(self.active, "view", None)
-        self.active.view = self.view
-        request.error = request.result = None
-        try:
-            if not is_alone:
-                self._execute("SAVEPOINT work")
-            request.result = request.work(self.view)
-            if not is_alone:
-                self._execute("RELEASE work")
-        except BaseException as exc:
-            if not isinstance(exc, Exception) and self._leader != BACKGROUND:
-                raise  # an interrupt, or the end of this thread: not the work's doing
-            request.error = self._translate(exc) if isinstance(exc, apsw.Error) else exc
-            if is_alone:
-                self._roll_back()
-            elif self._connection.in_transaction:
-                self._execute("ROLLBACK TO work")
-                self._execute("RELEASE work")
-        finally:
-            self.active.view = outer
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._execute("ROLLBACK")
 
     def _requeue(self, requests: list[Request]) -> None:
         with self._mutex:
