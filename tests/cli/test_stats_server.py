@@ -54,6 +54,15 @@ def test_no_file_is_spoken_of_without_the_division_either(served: Hermes) -> Non
     assert not served.database.exists()
 
 
+@pytest.mark.parametrize("option", ["--vacuum", "--no-vacuum"])
+def test_optimizing_tells_how_large_the_server_says_it_is(served: Hermes, option: str) -> None:
+    item = served.json("sessions", "optimize", option)["item"]
+    assert item["vacuumed"] is (option == "--vacuum")
+    assert item["bytes_before"] > 0
+    assert item["bytes_after"] == served.json("sessions", "stats")["item"]["size_bytes"]
+    assert not served.database.exists()
+
+
 def test_the_tree_and_completion_look_there_too(served: Hermes) -> None:
     assert served("sessions", "tree").stdout.splitlines()[0].startswith("a title  a  1 message")
     assert served("-r", "a t", _HERMES_COMPLETE="zsh").stdout.splitlines() == ["words", "a title\ta"]

@@ -87,17 +87,19 @@ class TestFilling:
         assert rows_of(connection, "SELECT * FROM stale_index") == []
         assert sorted(ids(store.search_messages("docker"))) == [late, *early]
 
+    @pytest.mark.parametrize("count", [1, 5, 50])
     def test_does_not_wait_for_what_is_never_committed(
-        self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection
+        self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection, count: int
     ) -> None:
         start(store, "s")
+        before = say(store, "s", *["docker"] * count)
         insert(other, "docker never")
-        said = say(store, "s", "docker")
+        said = [*before, *say(store, "s", "docker")]
         catch_up(store)
         other.rollback()
         catch_up(store)
         assert rows_of(connection, "SELECT * FROM stale_index") == []
-        assert ids(store.search_messages("docker")) == said
+        assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == said
 
     def test_waits_for_no_program_that_holds_more_than_it_needs(
         self, store: MySQLSessionDBProvider, dsn: str, connection: pymysql.Connection

@@ -121,6 +121,18 @@ def test_text_is_compared_byte_by_byte_in_every_column(
     assert found in ([("utf8mb4_nopad_bin",)], [("utf8mb4_0900_bin",)])
 
 
+def test_every_table_has_a_primary_key_as_servers_may_demand(
+    store: MySQLSessionDBProvider, connection: pymysql.Connection
+) -> None:
+    without = rows_of(
+        connection,
+        """SELECT table_name FROM information_schema.tables t WHERE table_schema = DATABASE() AND NOT EXISTS (
+               SELECT 1 FROM information_schema.statistics s WHERE s.table_schema = t.table_schema
+               AND s.table_name = t.table_name AND s.index_name = 'PRIMARY')""",
+    )
+    assert without == []
+
+
 class TestOfAnotherVersion:
     """A store that another version has written to."""
 
@@ -151,7 +163,8 @@ class TestWithFewRights:
         """A user who may read the test's database, and nothing else."""
         database = dsn.partition("?")[0].rpartition("/")[2]
         with plain(server) as outside:
-            rows_of(outside, "CREATE OR REPLACE USER hermes_guest@localhost IDENTIFIED BY ''")
+            rows_of(outside, "DROP USER IF EXISTS hermes_guest@localhost")
+            rows_of(outside, "CREATE USER hermes_guest@localhost IDENTIFIED BY ''")
             rows_of(outside, f"GRANT SELECT ON {database}.* TO hermes_guest@localhost")
             yield in_database(server.replace("root@", "hermes_guest@"), database)
             rows_of(outside, "DROP USER hermes_guest@localhost")

@@ -51,7 +51,7 @@ def test_messages_are_walked_from_where_they_are_asked_for(
 
 def _plan(store: MySQLSessionDBProvider, sql: str, values: dict[str, Any]) -> list[dict[str, Any]]:
     def explain(tx: Reading) -> list[dict[str, Any]]:
-        columns, rows = tx.table(f"EXPLAIN {sql}", **values)
+        columns, rows = tx.table(f"EXPLAIN FORMAT=TRADITIONAL {sql}", **values)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
     return store._engine.read(explain)

@@ -12,7 +12,7 @@ from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import plain, rows_of
 from tests.property.search_oracle import Trial
 
-SEEDS = range(1, 4)
+SEEDS = (1, 2)
 
 
 class MySQLTrial(Trial):
@@ -38,10 +38,10 @@ def trial(dsn: str, settings: SessionDBConfig) -> type[MySQLTrial]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_store_finds_what_the_naive_search_finds(trial: type[MySQLTrial], tmp_path: Path, seed: int) -> None:
-    wrong = list(trial(seed, tmp_path, queries=50).run())
+    wrong = list(trial(seed, tmp_path, queries=30).run())
     assert not wrong, str(wrong[0])
 
 
 def test_a_store_of_several_batches_does_so_too(trial: type[MySQLTrial], tmp_path: Path) -> None:
-    wrong = list(trial(99, tmp_path, messages=1_100, queries=12).run())
+    wrong = list(trial(99, tmp_path, messages=1_100, queries=8).run())
     assert not wrong, str(wrong[0])

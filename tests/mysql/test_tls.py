@@ -29,6 +29,8 @@ SETUP = (
 class Place:
     """A server that can be reached over TCP, and the certificates around it."""
 
+    administrator: str
+    """The DSN of somebody who may do everything."""
     port: int
     authority: Path
     """Has signed the server's certificate, which names 127.0.0.1 and no other host."""
@@ -57,7 +59,7 @@ def running(*, has_tls: bool) -> Iterator[Place]:
         with plain(server.dsn) as outside:
             for statement in SETUP:
                 rows_of(outside, statement)
-        yield Place(port, authority, stranger, made.issue(authority, "client"))
+        yield Place(server.dsn, port, authority, stranger, made.issue(authority, "client"))
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +115,17 @@ class TestAServerThatCanEncrypt:
         with pytest.raises(StoreUnavailable, match="localhost") as caught:
             MySQLSessionDBProvider(f"{elsewhere}&ssl_verify_identity=true")
         assert "names the host" in caught.value.hint
+
+    def test_may_insist_on_it(self, secret: Place) -> None:
+        with plain(secret.administrator) as outside:
+            rows_of(outside, "SET GLOBAL require_secure_transport = ON")
+            try:
+                assert cipher(secret.dsn())
+                with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+                    MySQLSessionDBProvider(secret.dsn("ssl_disabled=true"))
+            finally:
+                rows_of(outside, "SET GLOBAL require_secure_transport = OFF")
+        assert "TLS" in caught.value.hint
 
     def test_sees_the_certificate_of_the_client(self, secret: Place) -> None:
         certificate, key = secret.client

@@ -49,6 +49,21 @@ class TestWaiting:
             hasty.append_message("s", "user", "hello")
         assert store.message_count("s") == 1
 
+    @pytest.mark.parametrize("count", [1, 2, 5, 40])
+    def test_is_not_needed_for_deleting_others(
+        self, kind: Kind, store: SessionDBProvider, held: Connection, dsn: str, settings: SessionDBConfig, count: int
+    ) -> None:
+        with held.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO messages (session_id, role, uid, timestamp, content) VALUES ('s', 'user', '~u', 1.0, 'x')"
+            )
+        others = [f"other-{number}" for number in range(count)]
+        for other in others:
+            store.create_session(other, "cli", parent_session_id=others[0] if other != others[0] else None)
+            store.append_messages(other, [{"role": "user", "content": "gone soon"}] * 5)
+        with kind.provider(dsn, settings=replace(settings, write_timeout_s=1)) as hasty:
+            assert hasty.delete_with_receipt(others).messages == 5 * count
+
     def test_is_not_needed_for_reading(self, store: SessionDBProvider, held: Connection) -> None:
         assert session_of(store, "s")["id"] == "s"
 

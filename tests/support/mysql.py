@@ -44,7 +44,7 @@ def find() -> Path:
 def prepare(program: Path, place: Path) -> None:
     """Make an empty data directory; raises OSError if that fails."""
     data = f"--datadir={place / 'data'}"
-    if program.name == "mysqld":
+    if _is_mysql(program):
         command = [str(program), "--no-defaults", data, "--initialize-insecure"]
     else:
         installer = shutil.which("mariadb-install-db") or "mariadb-install-db"
@@ -68,9 +68,10 @@ def prepare(program: Path, place: Path) -> None:
 
 def command(program: Path, place: Path, settings: dict[str, str]) -> list[str]:
     """What starts a server on a socket in its own directory."""
-    chosen = {**_SETTINGS, "socket": str(place / "socket"), "pid-file": str(place / "pid-file"), **settings}
-    if program.name == "mysqld":
-        chosen = {name: value for name, value in chosen.items() if value != "nosync"} | {"mysqlx": "0"}
+    files = {"socket": place / "socket", "pid-file": place / "pid-file", "tmpdir": place}
+    chosen = {**_SETTINGS, **{name: str(path) for name, path in files.items()}, **settings}
+    if _is_mysql(program):
+        chosen = _as_mysql_says(chosen)
     return [
         *(str(program), "--no-defaults", f"--datadir={place / 'data'}"),
         *(f"--{name}={value}" for name, value in chosen.items()),
@@ -98,14 +99,26 @@ def in_database(dsn: str, name: str) -> str:
     return f"{before.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
 
 
+def _is_mysql(program: Path) -> bool:
+    """Whether it is MySQL's server; with MariaDB that name is a link."""
+    return program.resolve().name == "mysqld"
+
+
+def _as_mysql_says(settings: dict[str, str]) -> dict[str, str]:
+    """The same settings where MariaDB has words of its own; what is not needed for tests is turned off."""
+    shared = {name: value for name, value in settings.items() if name not in ("innodb-log-file-size", "ssl")}
+    secrecy = {"tls-version": ""} if settings.get("ssl") == "0" else {}
+    return {**shared, **secrecy, "mysqlx": "0", "secure-file-priv": "NULL"}
+
+
 def _installed() -> Path | None:
     """The server's program, on the path or where packages put it."""
-    for name in ("mariadbd", "mysqld"):
-        found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_PLACES))
-        if found:
-            return Path(found)
+    for places in (None, os.pathsep.join(_PLACES)):
+        for name in ("mariadbd", "mysqld"):
+            if (found := shutil.which(name, path=places)) is not None:
+                return Path(found)
     return None
 
 
 def _environment(place: Path) -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(place), "LC_ALL": "C"}
+    return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(place), "TMPDIR": str(place), "LC_ALL": "C"}

@@ -27,7 +27,7 @@ from tests.transfer.carrier import Carrier, open_at
 from tests.transfer.contents import answers, carry, differences, fill, talk
 from tests.transfer.servers import Stoppable, empty_place, stoppable
 
-KILLS = 6
+KILLS = 4
 ROUTES = [
     *(("sqlite", "sqlite"), ("sqlite", "postgresql"), ("sqlite", "mysql")),
     *(("mysql", "sqlite"), ("mysql", "postgresql"), ("postgresql", "mysql")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from hermes.cli.options import AS_JSON
@@ -9,6 +11,9 @@ from hermes.cli.progress import progress
 from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config
 from hermes.cli.terminal import talk, write, write_json
 from hermes.phrases import megabytes
+from hermes.state.engine import Capability
+from hermes.state.provider import SessionDBProvider
+from hermes.state.room import room_of
 from hermes.state.sqlite.files import LOG, beside, bytes_of
 
 SCHEMA = "hermes.optimized/1"
@@ -30,16 +35,24 @@ def optimize(vacuum: bool, as_json: bool) -> None:
     """
     config = read_config(as_json=as_json)
     path = database_file(config)
-    before = bytes_of(path) + bytes_of(beside(path, LOG))
+    before = after = 0
     with open_for_change(config) as store, progress() as report:
         if store is None:
             talk(nothing_yet(path))
-        elif vacuum:
-            store.vacuum(report)
         else:
-            store.optimize_fts(report)
-    item = {"bytes_before": before, "bytes_after": bytes_of(path) + bytes_of(beside(path, LOG)), "vacuumed": vacuum}
+            before = _bytes_of(store, path)
+            store.vacuum(report) if vacuum else store.optimize_fts(report)
+            after = _bytes_of(store, path)
     if as_json:
+        item = {"bytes_before": before, "bytes_after": after, "vacuumed": vacuum}
         write_json({"schema": SCHEMA, "item": item})
         return
-    write(f"{megabytes(item['bytes_before'])} before, {megabytes(item['bytes_after'])} now.")
+    write(f"{megabytes(before)} before, {megabytes(after)} now.")
+
+
+def _bytes_of(store: SessionDBProvider, path: Path) -> int:
+    """How much room a store takes; 0 where its provider does not tell."""
+    if Capability.FILE in store.capabilities:
+        return bytes_of(path) + bytes_of(beside(path, LOG))
+    room = room_of(store, 0)
+    return 0 if room is None else room.total

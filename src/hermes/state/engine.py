@@ -30,12 +30,6 @@ class Dialect(Protocol):
     for_update: str
     """Ends a SELECT of rows that this transaction is going to change."""
 
-    from_the_middle: str
-    """Follows `messages` in a query that walks those of one session by id, from an id on.
-
-    Without it, a server may begin at the first of them.
-    """
-
     can_follow: bool
     """Whether a subquery finds its place in an index also where a row of the query around it tells it."""
 
@@ -48,6 +42,14 @@ class Dialect(Protocol):
 
     def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
         """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        ...
+
+    def by_key(self, table: str, alias: str = "") -> str:
+        """A table in a query that names sessions: their rows alone are looked at and waited for, from where it says."""
+        ...
+
+    def delete_by_key(self, table: str) -> str:
+        """What a DELETE of the rows of some sessions begins with; it waits for no others."""
         ...
 
     def starts_with(self, column: str, parameter: str) -> str:

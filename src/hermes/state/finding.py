@@ -15,7 +15,7 @@ from hermes.query.parse import Query
 from hermes.query.rank import Candidate, ranked
 from hermes.query.snippet import snippet
 from hermes.query.tree import Leaf, Node, Part, Words, has_choice, leaves, replaced, wanted
-from hermes.state.engine import CATCH_UP, Engine, Index, Reading
+from hermes.state.engine import CATCH_UP, Dialect, Engine, Index, Reading
 from hermes.state.operations import chunks, placeholders
 from hermes.state.results import Path, SearchResults
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
@@ -224,7 +224,7 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
         if tx.dialect.can_follow:
             sql, values = _followed(group, visible)
         else:
-            sql, values = _named_one_by_one(group, visible, tx.dialect.from_the_middle)
+            sql, values = _named_one_by_one(group, visible, tx.dialect)
         for message_id, before, after in tx.rows(sql, **values):
             around[message_id] = [each for each in (before, message_id, after) if each is not None]
     heads: dict[int, Row] = {}
@@ -256,16 +256,16 @@ def _followed(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
     return sql, values
 
 
-def _named_one_by_one(hits: Sequence[Row], visible: str, walk: str) -> tuple[str, dict[str, Any]]:
+def _named_one_by_one(hits: Sequence[Row], visible: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:
     """The same, as a query in which every place is named."""
     _, values = placeholders("id", [hit["id"] for hit in hits])
     _, sessions = placeholders("session", [hit["session_id"] for hit in hits])
     sql = " UNION ALL ".join(
         f"""SELECT :id{i},
-                   (SELECT b.id FROM messages b {walk}
+                   (SELECT b.id FROM {dialect.by_key("messages", "b")}
                     WHERE b.session_id = :session{i} AND b.id < :id{i} {visible.format("b")}
                     ORDER BY b.id DESC LIMIT 1),
-                   (SELECT a.id FROM messages a {walk}
+                   (SELECT a.id FROM {dialect.by_key("messages", "a")}
                     WHERE a.session_id = :session{i} AND a.id > :id{i} {visible.format("a")}
                     ORDER BY a.id LIMIT 1)"""
         for i in range(len(hits))

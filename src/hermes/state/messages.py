@@ -157,7 +157,7 @@ class Messages(Operations):
             if not may_see(tx, session_id, owner):
                 return []
             columns, rows = tx.table(
-                f"""SELECT * FROM messages {tx.dialect.from_the_middle}
+                f"""SELECT * FROM {tx.dialect.by_key("messages")}
                     WHERE session_id = :id AND id > :after AND id < :before {visible}
                     ORDER BY id {"DESC" if backwards else ""} LIMIT :limit""",
                 id=session_id,
@@ -257,7 +257,7 @@ def remove_messages(tx: Transaction, session_id: str) -> None:
         id=session_id,
     )
     for table in ("messages", "session_tools", "rewinds"):
-        tx.run(f"DELETE FROM {table} WHERE session_id = :id", id=session_id)
+        tx.run(f"{tx.dialect.delete_by_key(table)} WHERE session_id = :id", id=session_id)
     settle_chain(tx, session_id)
 
 
@@ -271,7 +271,8 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
             calls=calls,
         )
     if any(calls < 0 for calls in tools.values()):
-        tx.run("DELETE FROM session_tools WHERE session_id = :id AND calls <= 0", id=session_id)
+        delete = tx.dialect.delete_by_key("session_tools")
+        tx.run(f"{delete} WHERE session_id = :id AND calls <= 0", id=session_id)
 
 
 def _insert_new(

@@ -76,7 +76,11 @@ def hold_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
         return
     for some in chunks(sorted(session_ids)):
         listed, values = placeholders("id", some)
-        tx.rows(f"SELECT id FROM sessions WHERE id IN ({listed}) ORDER BY id {tx.dialect.for_update}", **values)
+        tx.rows(
+            f"""SELECT id FROM {tx.dialect.by_key("sessions")} WHERE id IN ({listed})
+                ORDER BY id {tx.dialect.for_update}""",
+            **values,
+        )
 
 
 def may_see(tx: Reading, session_id: str, owner: str | None) -> bool:

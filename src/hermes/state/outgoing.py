@@ -179,14 +179,14 @@ def _pages(tx: Reading, session_id: str) -> Iterator[list[Row]]:
 
 def _page(tx: Reading, session_id: str, after: int) -> list[Row]:
     sizes = tx.rows(
-        f"""SELECT id, {_SIZE} FROM messages {tx.dialect.from_the_middle}
+        f"""SELECT id, {_SIZE} FROM {tx.dialect.by_key("messages")}
             WHERE session_id = :id AND id > :after ORDER BY id LIMIT :limit""",
         id=session_id,
         after=after,
         limit=PAGE_MESSAGES,
     )
     columns, rows = tx.table(
-        f"""SELECT * FROM messages {tx.dialect.from_the_middle}
+        f"""SELECT * FROM {tx.dialect.by_key("messages")}
             WHERE session_id = :id AND id > :after AND id <= :last ORDER BY id""",
         id=session_id,
         after=after,

@@ -102,5 +102,5 @@ def _bookend(
 
 
 def _select(tx: Reading, condition: str, **values: Any) -> list[Row]:
-    columns, rows = tx.table(f"SELECT * FROM messages {tx.dialect.from_the_middle} WHERE {condition}", **values)
+    columns, rows = tx.table(f"SELECT * FROM {tx.dialect.by_key('messages')} WHERE {condition}", **values)
     return [message_row(columns, row) for row in rows]

@@ -73,5 +73,6 @@ def _unusable() -> ConfigError:
     # What was given is not quoted: there may be a password in it.
     return ConfigError(
         "sessiondb.dsn is not an address of a MySQL or MariaDB database",
-        hint="it looks like mysql://user:password@host:3306/database, perhaps with ?unix_socket= or ?ssl_ca=",
+        hint="it looks like mysql://user:password@host:3306/database, perhaps with ?unix_socket= or ?ssl_ca=;"
+        " / ? # and % in a password are written %2F %3F %23 and %25",
     )

@@ -17,12 +17,21 @@ GONE = ("1053", "1079", "1927", "3169", "4031")
 TOO_LONG = "1406"
 PACKET = "1153"
 NO_TRIGGERS = "1419"
+EXPIRED = ("1820", "1862")
+LOCKED = ("3118", "4151")
+"""An account that an administrator has locked: MySQL, MariaDB."""
+NO_SECRECY = "3159"
+"""The server takes no connection that is not encrypted."""
+OFFLINE = "3032"
 
 _SOON = ("1020", "1205", "1213", "3572")
 _LOOK_AGAIN = ("1062", "1451", "1452", "1761")
 _FULL = ("3", "28", "1021", "1114")
 _DENIED = ("1142", "1143", "1227", "1290", "1370", "1410", "1792", "1836", NO_TRIGGERS)
-_UNREACHABLE = ("1040", "1043", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698", *GONE)
+_UNREACHABLE = (
+    *("1040", "1043", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698"),
+    *(*GONE, *EXPIRED, *LOCKED, NO_SECRECY, OFFLINE),
+)
 _INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
 
 _KINDS: dict[str, type[errors.HermesError]] = {
@@ -38,12 +47,17 @@ _HINTS: dict[str, str] = {
     "1040": "lower sessiondb.pool_max_size, or raise max_connections of the server",
     "1203": "lower sessiondb.pool_max_size, or let this user have more connections",
     "1044": "let an administrator grant this user the rights to the database",
-    "1045": "check the user and the password in sessiondb.dsn",
+    "1045": "check the user and the password in sessiondb.dsn, and whether this user must use TLS",
     "1698": "check the user and the password in sessiondb.dsn",
     "1049": "create the database, or name another one in sessiondb.dsn",
     "1290": "this server is only read; name the one that can be written in sessiondb.dsn",
     "1836": "this server is only read; name the one that can be written in sessiondb.dsn",
-    NO_TRIGGERS: "set log_bin_trust_function_creators to 1 on the server, or let an administrator make the tables",
+    **dict.fromkeys(EXPIRED, "let an administrator give this user a password that has not expired"),
+    **dict.fromkeys(LOCKED, "let an administrator unlock this user"),
+    NO_SECRECY: "take ssl_disabled out of sessiondb.dsn, since the server wants TLS",
+    OFFLINE: "wait until an administrator has let users in again",
+    NO_TRIGGERS: "set log_bin_trust_function_creators to 1 on the server while the tables are made,"
+    " or let an administrator run what this prints: hermes sessiondb sql",
     TOO_LONG: "names of sessions, sources, owners and titles have at most 700 characters here",
     PACKET: "make it shorter, or raise max_allowed_packet of the server",
     **dict.fromkeys(_FULL, "nothing was written; free some space on the server's disk and try again"),

@@ -11,7 +11,7 @@ import time
 import pymysql  # type: ignore[import-untyped]
 
 from hermes.config import SessionDBConfig
-from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
+from hermes.errors import ConfigError, HermesError, StoreBusy, StoreClosed, StoreUnavailable
 from hermes.state.mysql import faults
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.server import SMALLEST_PACKET, Server
@@ -174,6 +174,13 @@ class Pool:
             self._dial(connection)
         except pymysql.Error as exc:
             raise self._failure(exc) from None
+        except RuntimeError:
+            # What the driver needs for that is a package that it does not bring by itself.
+            raise ConfigError(
+                f"{self.where} wants a password that no TLS hides to be encrypted, and the package for that is not"
+                " installed: pip install 'hermes-sessions[mysql]'",
+                hint="or use TLS or a unix_socket in sessiondb.dsn",
+            ) from None
         except (OSError, ValueError) as exc:
             raise StoreUnavailable(
                 f"{self.where} cannot be reached: {address.mask(str(exc))}", hint="check sessiondb.dsn"

@@ -19,7 +19,7 @@ from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 SCHEMA_VERSION = 11
 ADDITIONS = {"0001_store": "schema.sql"}
 """The files that make a store, in their order. A file that was ever part of a release is never changed again."""
-LEDGER = {"0001_store": "26acc168"}
+LEDGER = {"0001_store": "bcb1ffb9"}
 """The checksum of each addition."""
 LOCK_TIMEOUT_S = 120
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
@@ -27,8 +27,8 @@ SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
 COLLATION = "$collation"
 """Stands in the files for what the server calls the order of characters."""
 
-_LOCK = "CONCAT('hermes ', SHA1(DATABASE()))"
-"""One at a time makes tables in a database."""
+_LOCK = "CONCAT('hermes ', SHA2(DATABASE(), 224))"
+"""One at a time makes tables in a database; such a name may have 64 characters."""
 
 
 @cache

@@ -6,7 +6,8 @@
 -- numbers, so that rows look as they do in the other stores.
 
 CREATE TABLE IF NOT EXISTS schema_version (
-    version BIGINT NOT NULL
+    version BIGINT NOT NULL,
+    PRIMARY KEY (version)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
 CREATE TABLE IF NOT EXISTS state_meta (
@@ -23,7 +24,8 @@ CREATE TABLE IF NOT EXISTS hermes_ledger (
     PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- Every index ends with the primary key, so that walked backwards it gives the newest first, and equal ones by id.
+-- Every index ends with the primary key, so that walked backwards it gives the newest first, and equal ones by id. A list
+-- is walked only where the index has all that it is ordered by, since these servers sort everything or nothing.
 CREATE TABLE IF NOT EXISTS sessions (
     id                 VARCHAR(700) NOT NULL,
     source             VARCHAR(700) NOT NULL,
@@ -73,7 +75,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     KEY idx_sessions_chain (chain_root),
     KEY idx_sessions_handoff (handoff_state),
     KEY idx_sessions_list_started (listed, archived, started_at),
-    KEY idx_sessions_list_active (listed, archived, active_tick),
+    KEY idx_sessions_list_active (listed, archived, active_tick, chain_active, started_at),
     KEY idx_sessions_source_started (source, listed, archived, started_at),
     KEY idx_sessions_source_active (source, listed, archived, active_tick),
     KEY idx_sessions_owner_started (owner, listed, archived, started_at),

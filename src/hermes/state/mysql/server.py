@@ -58,11 +58,16 @@ class Server:
 
     def opening(self, lock_timeout_s: float) -> tuple[str, ...]:
         """What a connection is prepared with."""
-        depth = "max_recursive_iterations" if self.is_mariadb else "cte_max_recursion_depth"
+        # MySQL would tell the sizes of tables as they were up to a day ago.
+        own = (
+            f"max_recursive_iterations = {DEEPEST}"
+            if self.is_mariadb
+            else f"cte_max_recursion_depth = {DEEPEST}, SESSION information_schema_stats_expiry = 0"
+        )
         seconds = max(1, ceil(lock_timeout_s))
         return (
             f"""SET NAMES utf8mb4 COLLATE {self.collation}, SESSION sql_mode = '{MODE}', SESSION autocommit = 1,
-                    SESSION {depth} = {DEEPEST}, SESSION innodb_lock_wait_timeout = {seconds},
+                    SESSION {own}, SESSION innodb_lock_wait_timeout = {seconds},
                     SESSION lock_wait_timeout = {seconds}""",
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         )

@@ -27,12 +27,23 @@ _LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
 """The character behind which none comes."""
 
 
+_KEYS = {
+    "sessions": "PRIMARY",
+    "compression_locks": "PRIMARY",
+    "messages": "idx_messages_order",
+    "session_tools": "idx_session_tools",
+    "rewinds": "idx_rewinds_session",
+    "usage_events": "idx_usage_events_session",
+    "pending_links": "PRIMARY",
+}
+"""The index by which a table's rows are found when their sessions are named."""
+
+
 class MySQLDialect:
     """The phrases of MySQL and MariaDB."""
 
     for_update = "FOR UPDATE"
     can_follow = False
-    from_the_middle = "FORCE INDEX (idx_messages_order)"
     number_beyond = ""
     # Uids that callers gave have an index by their hash: together with the session's id they may be too long for one.
     given_uid = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"
@@ -47,6 +58,14 @@ class MySQLDialect:
         changes = [f'"{column}" = VALUES("{column}")' for column in columns]
         changes += [f'"{column}" = {table}."{column}" + VALUES("{column}")' for column in add]
         return f"{_insert(table, [*key, *columns, *add])} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+    def by_key(self, table: str, alias: str = "") -> str:
+        """A table in a query that names sessions: left to itself, a server may read, and wait for, every row of it."""
+        return f"{table} {alias} FORCE INDEX ({_KEYS[table]})"
+
+    def delete_by_key(self, table: str) -> str:
+        """What a DELETE of the rows of some sessions begins with."""
+        return f"DELETE {table} FROM {self.by_key(table)}"
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.conflicts import OnConflict
+from hermes.state.dialect import CommonDialect
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.wire import Request, Wire, request, text_of
@@ -33,14 +33,13 @@ _MARK, _BACK_TO_MARK = Request(text_of("SAVEPOINT probe")), Request(text_of("ROL
 _LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
 
 
-class PostgresDialect(OnConflict):
+class PostgresDialect(CommonDialect):
     """PostgreSQL's phrases."""
 
     # Keys never change, so those who only refer to a row need not wait for those who change it.
     for_update = "FOR NO KEY UPDATE"
     given_uid = "AND uid NOT LIKE '~%'"
     can_follow = True
-    from_the_middle = ""
     number_beyond = """SELECT setval('messages_id_seq', :last)
                        WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""
 

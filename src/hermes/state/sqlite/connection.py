@@ -12,7 +12,7 @@ from urllib.parse import quote
 import apsw
 
 from hermes.state.binding import bind
-from hermes.state.conflicts import OnConflict
+from hermes.state.dialect import CommonDialect
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.operations import insert_into
 from hermes.state.sqlite.journal import choose_journal
@@ -20,13 +20,12 @@ from hermes.state.sqlite.journal import choose_journal
 BUSY_TIMEOUT_MS = 1000
 
 
-class SqliteDialect(OnConflict):
+class SqliteDialect(CommonDialect):
     """SQLite's phrases."""
 
     for_update = ""
     given_uid = "AND uid NOT GLOB '~*'"
     can_follow = True
-    from_the_middle = ""
     number_beyond = ""
 
     def starts_with(self, column: str, parameter: str) -> str:

@@ -1,0 +1,83 @@
+"""Users whom a server does not let in are told what to do about it."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql  # type: ignore[import-untyped]
+import pytest
+from pymysql import _auth
+from pymysql.constants import CLIENT  # type: ignore[import-untyped]
+
+from hermes.errors import ConfigError, StoreUnavailable
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from tests.mysql.conftest import plain, rows_of
+from tests.support.waiting import LIMIT_S
+
+METHOD = b"caching_sha2_password"
+CAPABILITIES = (
+    CLIENT.PROTOCOL_41 | CLIENT.SECURE_CONNECTION | CLIENT.PLUGIN_AUTH | CLIENT.CONNECT_WITH_DB | CLIENT.TRANSACTIONS
+)
+GREETING = b"".join(
+    (
+        *(b"\x0a8.4.0\0", struct.pack("<I", 1), b"saltsalt\0"),
+        *(struct.pack("<H", CAPABILITIES & 0xFFFF), b"\xff", struct.pack("<HH", 2, CAPABILITIES >> 16), b"\x15"),
+        *(bytes(10), b"saltsaltsalt\0", METHOD, b"\0"),
+    )
+)
+SEND_IT_ALL = b"\x01\x04"
+"""The server does not remember the password, so it wants to have it, encrypted."""
+
+
+@contextmanager
+def demanding_server() -> Iterator[int]:
+    """A server without TLS that asks for a password as MySQL does after a restart; answers its port."""
+
+    def serve() -> None:
+        with listening.accept()[0] as line:
+            line.settimeout(LIMIT_S)
+            for number, said in enumerate((GREETING, SEND_IT_ALL, b"\x01no key of ours")):
+                line.sendall(struct.pack("<I", len(said))[:3] + bytes([2 * number]) + said)
+                line.recv(65_536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = threading.Thread(target=serve, daemon=True)
+        serving.start()
+        yield listening.getsockname()[1]
+        serving.join(timeout=LIMIT_S)
+
+
+def test_a_password_that_cannot_be_encrypted_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_auth, "_have_cryptography", False)
+    with demanding_server() as port, pytest.raises(ConfigError) as caught:
+        MySQLSessionDBProvider(f"mysql://hermes:secret@127.0.0.1:{port}/hermes")
+    assert "pip install 'hermes-sessions[mysql]'" in str(caught.value)
+    assert "TLS" in caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+class TestAUser:
+    @pytest.fixture
+    def guest(self, server: str, dsn: str) -> Iterator[str]:
+        """A user who may do everything in the test's database, as a DSN says it."""
+        with plain(server) as outside:
+            rows_of(outside, "DROP USER IF EXISTS hermes_resident@localhost")
+            rows_of(outside, "CREATE USER hermes_resident@localhost IDENTIFIED BY ''")
+            database = dsn.partition("?")[0].rpartition("/")[2]
+            rows_of(outside, f"GRANT ALL ON {database}.* TO hermes_resident@localhost")
+            yield dsn.replace("root@", "hermes_resident@")
+            rows_of(outside, "DROP USER hermes_resident@localhost")
+
+    @pytest.mark.parametrize(("state", "advice"), [("ACCOUNT LOCK", "unlock"), ("PASSWORD EXPIRE", "has not expired")])
+    def test_whom_an_administrator_has_shut_out_is_told(
+        self, guest: str, connection: pymysql.Connection, state: str, advice: str
+    ) -> None:
+        MySQLSessionDBProvider(guest).close()
+        rows_of(connection, f"ALTER USER hermes_resident@localhost {state}")
+        with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+            MySQLSessionDBProvider(guest)
+        assert advice in caught.value.hint

@@ -1,0 +1,46 @@
+"""A list reads what it shows, however many sessions there are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pymysql  # type: ignore[import-untyped]
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from tests.mysql.conftest import rows_of
+
+SESSIONS = 3_000
+SHOWN = 20
+MOST_READ = 10 * SHOWN
+"""There are also sessions to pass over, and the tips of those that are shown."""
+
+MANY = """INSERT INTO sessions (id, source, started_at, last_active, chain_active, active_tick)
+          VALUES (%s, %s, %s, %s, %s, %s)"""
+READ = "SHOW SESSION STATUS LIKE 'Handler_read%'"
+
+
+def rows_read(store: MySQLSessionDBProvider) -> int:
+    """How many rows the only connection of a store has had the server read."""
+    return sum(int(row[1]) for row in store._engine.read(lambda tx: tx.rows(READ)))
+
+
+@pytest.mark.parametrize("is_by_activity", [False, True])
+@pytest.mark.parametrize("asked", [{}, {"source": "cli"}, {"exclude_sources": ["cli"]}])
+def test_is_walked_and_not_sorted(
+    dsn: str, connection: pymysql.Connection, settings: SessionDBConfig, asked: dict[str, Any], is_by_activity: bool
+) -> None:
+    with MySQLSessionDBProvider(dsn, settings=replace(settings, pool_max_size=1)) as store:
+        many = [(f"s{n:04}", ("cli", "web")[n % 2], n, n, n, n * 100) for n in range(SESSIONS)]
+        with connection.cursor() as cursor:
+            cursor.executemany(MANY, many)
+        rows_of(connection, "ANALYZE TABLE sessions")
+        before = rows_read(store)
+        listed = store.list_sessions_rich(limit=SHOWN, order_by_last_active=is_by_activity, **asked)
+        first = rows_read(store)
+        store.list_sessions_rich(limit=SHOWN, order_by_last_active=is_by_activity, after=listed[-1]["cursor"], **asked)
+        assert len(listed) == SHOWN
+        assert first - before < MOST_READ
+        assert rows_read(store) - first < MOST_READ
