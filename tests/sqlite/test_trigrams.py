@@ -19,7 +19,7 @@ from tests.support.conversations import say, start
 from tests.support.plainsql import change, rows
 from tests.support.searches import finds
 
-ALPHABET = "ab éß-_/.\"'*(\n記憶断裂한국어ไทยжж👍🏽ｗ"
+ALPHABET = "ab é9ß-_/.\"'*(\n、記憶断裂言語한국어ไทยжж👍🏽ｗ"
 
 
 @given(text=st.text(ALPHABET, max_size=40), start=st.integers(0, 40), length=st.integers(1, 12))
@@ -45,13 +45,26 @@ def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length:
         ("abcd", ["abc", "bcd"]),
         ("ab cd", ["ab ", "b c", " cd"]),
         ("記憶断裂", []),
-        ("記憶abc断", ["abc"]),
-        ("abc 記憶 def", ["abc", "def"]),
-        ("ab記憶cd", []),
+        ("記6憶", ["記6憶"]),
+        ("断裂。記憶", ["断裂。", "裂。記", "。記憶"]),
+        ("記憶断a", ["憶断a"]),
     ],
 )
-def test_scripts_without_spaces_are_not_asked_for(part: str, asked: list[str]) -> None:
+def test_are_not_asked_for_within_scripts_without_spaces(part: str, asked: list[str]) -> None:
     assert trigrams.asked_of(part) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("Plain Text", "plain text"),
+        ("記憶断裂", "記憶断裂"),
+        ("記憶断裂記憶", "記憶記憶"),
+        ("a記憶断裂言語b、ภาษาไทย", "a記憶言語b、ภาทย"),
+    ],
+)
+def test_only_the_borders_of_scripts_without_spaces_are_cut_up(text: str, cut: str) -> None:
+    assert trigrams.text_of(text) == cut
 
 
 def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
@@ -59,7 +72,22 @@ def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "part", ["*憶断*", "*記憶断裂*", "*記*", "*用pyth*", "*thon語*", "*국어*", "*국*", "*ไทย*", "*憶 br*", "*oken me*"]
+    "part",
+    [
+        "*憶断*",
+        "*記憶断裂*",
+        "*記*",
+        "*用pyth*",
+        "*thon語*",
+        "*국어*",
+        "*국*",
+        "*ไทย*",
+        "*憶 br*",
+        "*oken me*",
+        "*裂: 使*",
+        "*用p*",
+        "*言 한*",
+    ],
 )
 def test_of_any_script_are_found_in_a_file(tmp_path: Path, part: str) -> None:
     path = tmp_path / "state.db"

@@ -21,7 +21,7 @@ MAX_ODD = 10_000
 MAX_PARTS = 8
 """What has more is no identifier."""
 
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c\u3041-\u30fa\u30fc-\u318f"
     "\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
@@ -43,10 +43,13 @@ _IGNORED = (
 _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ŧ": "t"}
 _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
 
-_language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![\w+#])")
+_language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
 SPELLED = frozenset(_LANGUAGE_MARKS.values())
 """What follows the letter in `C++` and `F#` is a word of its own."""
+
+_moment = re.compile(r"(?<![0-9])([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:[.,][0-9]+)?)(Z?)")
+"""A day and a time of day, written as one."""
 
 _jamo = re.compile("([\u3131-\u318e]+)")
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -59,8 +62,8 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """What is left out, what is a piece, what is unspaced; compiled when the first text beyond ASCII comes along."""
     return (
         re.compile(f"[{_IGNORED}{''.join(_LETTERS)}]"),
-        re.compile(f"([{_UNSPACED}]+)|((?:[^\\W_{_UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
-        re.compile(f"[{_UNSPACED}]+"),
+        re.compile(f"([{UNSPACED}]+)|((?:[^\\W_{UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
+        re.compile(f"[{UNSPACED}]+"),
     )
 
 
@@ -108,14 +111,6 @@ def words(text: str) -> list[str]:
     return found
 
 
-def spaced(folded: str) -> list[str]:
-    """The stretches of folded text between those of scripts without spaces."""
-    if folded.isascii():
-        return [folded]
-    _, _, runs = _patterns()
-    return runs.split(folded)
-
-
 def unspaced(folded: str) -> list[str]:
     """The stretches of folded text in scripts without spaces."""
     if folded.isascii():
@@ -147,9 +142,12 @@ def _as_plain(found: re.Match[str]) -> str:
 
 
 def _spelled(text: str) -> str:
-    if "#" not in text and "++" not in text:
-        return text
-    return _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
+    """A text with blanks around what is a word of its own, though letters or digits touch it."""
+    if "#" in text or "++" in text:
+        text = _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
+    if "-" in text and ":" in text:
+        text = _moment.sub(r"\1 \2 \3", text)
+    return text
 
 
 def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:

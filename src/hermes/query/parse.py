@@ -55,7 +55,7 @@ def parse(typed: str) -> Query:
     if tree is None and typed.strip():
         # Nothing but punctuation: then that is what is looked for.
         repairs.clear()
-        literal = analyze.fold(" ".join(typed.split()))
+        literal = analyze.flat(typed)
         words = tuple(analyze.words(literal))[:MAX_WORDS]
         tree = _words(words, literal, prefix=False) if words else (Part(literal) if literal else None)
     return Query(tree, tuple(dict.fromkeys(repairs)))

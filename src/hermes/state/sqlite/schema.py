@@ -24,7 +24,7 @@ from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.upkeep.exchange import complete, next_of, settle
 
 SCHEMA_VERSION = 11
-LEDGER = {"0001_store": "d9dfaba7", "0002_search": "9c4b128e", "0003_insights": "2cdd8e29", "0004_parts": "33cd490d"}
+LEDGER = {"0001_store": "d9dfaba7", "0002_search": "9c4b128e", "0003_insights": "2cdd8e29", "0004_parts": "3433750f"}
 """What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
 
 Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer

@@ -193,7 +193,7 @@ CREATE INDEX IF NOT EXISTS idx_message_times_oldest ON message_times(oldest);
 CREATE INDEX IF NOT EXISTS idx_compression_locks_expires ON compression_locks(expires_at);
 
 -- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark. What they are
--- given is analyzed already, so their tokenizers have little to decide; scripts without spaces have no trigrams.
+-- given is analyzed already, so their tokenizers have little to decide; within scripts without spaces there are no trigrams.
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(
     content, content='', contentless_delete=1, tokenize='ascii'
 );
