@@ -23,18 +23,18 @@ class Deleted(NamedTuple):
 def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> Deleted:
     """Delete sessions with everything that hangs on them."""
     doomed = with_delegates(tx, session_ids)
-    delete_from = tx.dialect.delete_by_key
+    delete = tx.dialect.delete_among
     messages = 0
     for some in chunks(doomed):
         listed, values = placeholders("id", some)
         _release_children(tx, listed, values, set(doomed))
-        tx.run(f"UPDATE sessions SET message_count = 0 WHERE id IN ({listed})", **values)
-        messages += tx.run(f"{delete_from('messages')} WHERE session_id IN ({listed})", **values)
-        tx.run(f"{delete_from('compression_locks')} WHERE session_id IN ({listed})", **values)
+        tx.run(f"UPDATE {tx.dialect.by_key('sessions')} SET message_count = 0 WHERE id IN ({listed})", **values)
+        messages += tx.run(delete("messages", "session_id", values), **values)
+        tx.run(delete("compression_locks", "session_id", values), **values)
     roots = _chain_roots(tx, doomed)
     for some in chunks(doomed):
-        listed, values = placeholders("id", some)
-        tx.run(f"{delete_from('sessions')} WHERE id IN ({listed})", **values)
+        _, values = placeholders("id", some)
+        tx.run(delete("sessions", "id", values), **values)
     for root in roots:
         settle_chain(tx, root)
     return Deleted(doomed, messages)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hermes.state.engine import Columns
 
 
@@ -13,12 +15,16 @@ class CommonDialect:
         return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({_slots(columns)}) ON CONFLICT DO NOTHING"
 
     def by_key(self, table: str, alias: str = "") -> str:
-        """A table in a query that names sessions."""
+        """A table in a query that names a session."""
         return f"{table} {alias}"
 
-    def delete_by_key(self, table: str) -> str:
-        """What a DELETE of the rows of some sessions begins with."""
-        return f"DELETE FROM {table}"
+    def among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """The end of a query for the rows of which a column is one of some parameters."""
+        return f"FROM {table} WHERE {column} IN ({_slots(parameters)})"
+
+    def delete_among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """A DELETE of the same rows."""
+        return f"DELETE {self.among(table, column, parameters)}"
 
     def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
         """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
@@ -31,5 +37,5 @@ class CommonDialect:
         )
 
 
-def _slots(columns: Columns) -> str:
+def _slots(columns: Iterable[str]) -> str:
     return ", ".join(f":{column}" for column in columns)

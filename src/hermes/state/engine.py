@@ -6,7 +6,7 @@ phrases that differ come from `Dialect`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -45,11 +45,15 @@ class Dialect(Protocol):
         ...
 
     def by_key(self, table: str, alias: str = "") -> str:
-        """A table in a query that names sessions: their rows alone are looked at and waited for, from where it says."""
+        """A table in a query that names a session: no other row is read, and none before the first that is wanted."""
         ...
 
-    def delete_by_key(self, table: str) -> str:
-        """What a DELETE of the rows of some sessions begins with; it waits for no others."""
+    def among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """The end of a query for the rows of which a column is one of some parameters; it waits for no other rows."""
+        ...
+
+    def delete_among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """A DELETE of the same rows."""
         ...
 
     def starts_with(self, column: str, parameter: str) -> str:

@@ -257,7 +257,7 @@ def remove_messages(tx: Transaction, session_id: str) -> None:
         id=session_id,
     )
     for table in ("messages", "session_tools", "rewinds"):
-        tx.run(f"{tx.dialect.delete_by_key(table)} WHERE session_id = :id", id=session_id)
+        tx.run(tx.dialect.delete_among(table, "session_id", ["id"]), id=session_id)
     settle_chain(tx, session_id)
 
 
@@ -271,8 +271,8 @@ def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
             calls=calls,
         )
     if any(calls < 0 for calls in tools.values()):
-        delete = tx.dialect.delete_by_key("session_tools")
-        tx.run(f"{delete} WHERE session_id = :id AND calls <= 0", id=session_id)
+        delete = tx.dialect.delete_among("session_tools", "session_id", ["id"])
+        tx.run(f"{delete} AND calls <= 0", id=session_id)
 
 
 def _insert_new(

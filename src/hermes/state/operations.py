@@ -75,12 +75,8 @@ def hold_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
     if not tx.dialect.for_update:
         return
     for some in chunks(sorted(session_ids)):
-        listed, values = placeholders("id", some)
-        tx.rows(
-            f"""SELECT id FROM {tx.dialect.by_key("sessions")} WHERE id IN ({listed})
-                ORDER BY id {tx.dialect.for_update}""",
-            **values,
-        )
+        _, values = placeholders("id", some)
+        tx.rows(f"SELECT id {tx.dialect.among('sessions', 'id', values)} ORDER BY id {tx.dialect.for_update}", **values)
 
 
 def may_see(tx: Reading, session_id: str, owner: str | None) -> bool:

@@ -124,12 +124,7 @@ def _take(session: MySQLSession, table: str, limit: int) -> list[int]:
     ids = [row[0] for row in rows]
     for some in chunks(ids):
         _, values = placeholders("id", some)
-        # With a list of ids a short table is read from end to end, and others' rows are waited for that may be in it.
-        taken = " UNION ALL ".join(f"SELECT :{name} AS id" for name in values)
-        session.run(
-            f"DELETE t FROM ({taken}) taken STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) ON t.message_id = taken.id",
-            **values,
-        )
+        session.run(session.dialect.delete_among(table, "message_id", values), **values)
     return ids
 
 

@@ -22,11 +22,10 @@ MANY = 100
 _BEGIN = ("START TRANSACTION",)
 _BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
 # One statement's rows have numbers between which nobody else's are, but not always consecutive ones.
-_ADDED = "SELECT id FROM messages WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"
+_ADDED = """SELECT id FROM messages FORCE INDEX (idx_messages_order)
+            WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"""
 _LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
 """The character behind which none comes."""
-
-
 _KEYS = {
     "sessions": "PRIMARY",
     "compression_locks": "PRIMARY",
@@ -35,8 +34,10 @@ _KEYS = {
     "rewinds": "idx_rewinds_session",
     "usage_events": "idx_usage_events_session",
     "pending_links": "PRIMARY",
+    "stale_index": "PRIMARY",
+    "deleted_messages": "PRIMARY",
 }
-"""The index by which a table's rows are found when their sessions are named."""
+"""The index by which a table's rows are found when their sessions, or those messages, are named."""
 
 
 class MySQLDialect:
@@ -60,12 +61,18 @@ class MySQLDialect:
         return f"{_insert(table, [*key, *columns, *add])} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def by_key(self, table: str, alias: str = "") -> str:
-        """A table in a query that names sessions: left to itself, a server may read, and wait for, every row of it."""
+        """A table in a query that names a session: left to itself, a server may begin at the first of its rows."""
         return f"{table} {alias} FORCE INDEX ({_KEYS[table]})"
 
-    def delete_by_key(self, table: str) -> str:
-        """What a DELETE of the rows of some sessions begins with."""
-        return f"DELETE {table} FROM {self.by_key(table)}"
+    def among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """The end of a query for the rows of which a column is one of some parameters."""
+        # With a list of them a short table is read from end to end, and others' rows are waited for that are in it.
+        named = " UNION ALL ".join(f"SELECT :{parameter} AS named" for parameter in parameters)
+        return f"FROM ({named}) taken STRAIGHT_JOIN {self.by_key(table)} ON {table}.{column} = taken.named"
+
+    def delete_among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """A DELETE of the same rows."""
+        return f"DELETE {table} {self.among(table, column, parameters)}"
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""

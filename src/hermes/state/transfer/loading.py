@@ -63,7 +63,7 @@ def change_session(tx: Transaction, cargo: Cargo, ids: Mapping[str, int]) -> Non
     changes = ", ".join(f"{name} = :{name}" for name in SESSION if name != "id")
     tx.run(f"UPDATE sessions SET {changes} WHERE id = :id", **row)
     for table in _BELONGINGS:
-        tx.run(f"{tx.dialect.delete_by_key(table)} WHERE session_id = :id", id=cargo.id)
+        tx.run(tx.dialect.delete_among(table, "session_id", ["id"]), id=cargo.id)
     _add_belongings(tx, [cargo], ids)
 
 
@@ -95,11 +95,8 @@ def remove_messages(tx: Transaction, session_id: str, message_ids: Sequence[int]
     tx.run("UPDATE sessions SET message_count = 0 WHERE id = :id", id=session_id)
     for some in chunks(message_ids):
         listed, values = placeholders("id", some)
-        tx.run(
-            f"{tx.dialect.delete_by_key('messages')} WHERE session_id = :session AND id IN ({listed})",
-            session=session_id,
-            **values,
-        )
+        delete = tx.dialect.delete_among("messages", "session_id", ["session"])
+        tx.run(f"{delete} AND id IN ({listed})", session=session_id, **values)
 
 
 def count_anew(tx: Transaction, cargo: Cargo) -> None:
