@@ -13,6 +13,12 @@ from tests.support.searches import PATIENCE_S
 from tests.support.stores import Stores
 
 EVERYTHING = 10_000
+TOGETHER = 12
+
+
+def name_of(pairs: list[tuple[str, str]]) -> str:
+    """The first of some queries."""
+    return pairs[0][0][:57].encode("ascii", "backslashreplace").decode()
 
 
 def text_of(pair: tuple[str, str]) -> str:
@@ -36,28 +42,35 @@ def asked(
     store.close()
 
 
-def name_of(pair: tuple[str, str]) -> str:
-    query = pair[0] if len(pair[0]) < 60 else f"{pair[0][:57]}..."
-    return query.encode("ascii", "backslashreplace").decode()
+def some_of(pairs: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """As many at a time as make a test worth its setup."""
+    return [pairs[first : first + TOGETHER] for first in range(0, len(pairs), TOGETHER)]
 
 
-@pytest.mark.parametrize("pair", FOUND, ids=name_of)
-def test_query_finds_its_text(asked: tuple[SessionDBProvider, dict[str, int]], pair: tuple[str, str]) -> None:
-    store, ids = asked
-    query, text = pair
-    results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
-    assert ids[text] in [hit["id"] for hit in results]
-    assert (results.complete, results.degraded) == (True, False)
-
-
-@pytest.mark.parametrize("pair", NOT_FOUND, ids=name_of)
-def test_query_does_not_find_another_text(
-    asked: tuple[SessionDBProvider, dict[str, int]], pair: tuple[str, str]
+@pytest.mark.parametrize("pairs", some_of(FOUND), ids=name_of)
+def test_queries_find_their_texts(
+    asked: tuple[SessionDBProvider, dict[str, int]], pairs: list[tuple[str, str]]
 ) -> None:
     store, ids = asked
-    query, text = pair
-    results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
-    assert ids[text] not in [hit["id"] for hit in results]
+    missed = []
+    for query, text in pairs:
+        results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
+        if ids[text] not in [hit["id"] for hit in results] or not results.complete or results.degraded:
+            missed.append((query, text, results))
+    assert missed == []
+
+
+@pytest.mark.parametrize("pairs", some_of(NOT_FOUND), ids=name_of)
+def test_queries_do_not_find_other_texts(
+    asked: tuple[SessionDBProvider, dict[str, int]], pairs: list[tuple[str, str]]
+) -> None:
+    store, ids = asked
+    wrong = []
+    for query, text in pairs:
+        results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
+        if ids[text] in [hit["id"] for hit in results]:
+            wrong.append((query, text))
+    assert wrong == []
 
 
 def test_there_are_enough_of_them() -> None:

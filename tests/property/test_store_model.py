@@ -131,7 +131,7 @@ def test_child_of_no_kind_comes_back_from_its_export_as_one(tmp_path: Path) -> N
 
 TestStoreAgainstModel = CheckedMachine.TestCase
 TestStoreAgainstModel.settings = settings(
-    max_examples=1500 if IS_LONG else 160,
+    max_examples=1500 if IS_LONG else 110,
     stateful_step_count=60 if IS_LONG else 40,
     derandomize=not IS_LONG,
     deadline=None,
