@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,9 @@ _place = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin a run; workers find it by its name in the environment."""
+    # A run in the background of a shell is started deaf to Ctrl-C, and so would everything be that it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.stash[_place] = servers.begin_run()
 
