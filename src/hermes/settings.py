@@ -27,7 +27,6 @@ _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAX_SHOWN_CHARS = 60
 _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-_PASSWORD_IN_URL = re.compile(r"(://[^:/@\s]*):[^@\s]*@")
 _QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
 
 
@@ -296,8 +295,14 @@ def _found(shown: str, expansion: Expansion) -> str:
 
 
 def _shown(text: str) -> str:
-    safe = _PASSWORD_IN_URL.sub(r"\1:***@", text)
+    safe = _without_password(text)
     return safe if len(safe) <= _MAX_SHOWN_CHARS else f"{safe[:_MAX_SHOWN_CHARS]}..."
+
+
+def _without_password(text: str) -> str:
+    """A text without what stands before the host in a URL; the last @ ends it, since a password may have some too."""
+    start, end = text.find("://"), text.rfind("@")
+    return text if start < 0 or end < start else f"{text[:start]}://***{text[end:]}"
 
 
 def _as_yaml(value: object) -> str:

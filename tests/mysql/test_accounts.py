@@ -13,8 +13,11 @@ import pytest
 from pymysql import _auth
 from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 
+from hermes.config import SessionDBConfig
 from hermes.errors import ConfigError, StoreUnavailable
+from hermes.state.mysql import faults
 from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.server.faults import Refused, Verdict
 from tests.mysql.conftest import plain, rows_of
 from tests.support.waiting import LIMIT_S
 
@@ -78,6 +81,55 @@ class TestAUser:
     ) -> None:
         MySQLSessionDBProvider(guest).close()
         rows_of(connection, f"ALTER USER hermes_resident@localhost {state}")
-        with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+        with pytest.raises(StoreUnavailable, match="refused the connection") as caught:
             MySQLSessionDBProvider(guest)
         assert advice in caught.value.hint
+
+    @pytest.mark.parametrize(
+        ("change", "said", "advice"),
+        [
+            (("hermes_resident@", "hermes_resident:wrong@"), "Access denied", "check the user and the password"),
+            (("hermes_resident@", "ghost@"), "Access denied", "check the user and the password"),
+            (("/test_", "/elsewhere_"), "elsewhere_", "check the name of the database"),
+        ],
+    )
+    def test_whom_the_server_refuses_hears_what_it_said_and_what_to_do(
+        self, guest: str, change: tuple[str, str], said: str, advice: str
+    ) -> None:
+        with pytest.raises(StoreUnavailable, match="refused the connection") as caught:
+            MySQLSessionDBProvider(guest.replace(*change))
+        assert said in caught.value.message
+        assert advice in caught.value.hint
+
+    def test_who_has_too_many_connections_is_told(self, guest: str, connection: pymysql.Connection) -> None:
+        rows_of(connection, "ALTER USER hermes_resident@localhost WITH MAX_USER_CONNECTIONS 1")
+        with plain(guest), pytest.raises(StoreUnavailable, match="refused the connection") as caught:
+            MySQLSessionDBProvider(guest)
+        assert caught.value.hint
+
+
+def test_a_host_that_does_not_exist_is_told_apart_from_a_server_that_is_down() -> None:
+    hints = []
+    for place in ("no-such-host.invalid/hermes", "127.0.0.1:1/hermes", "localhost/hermes?unix_socket=/nowhere"):
+        with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+            MySQLSessionDBProvider(f"mysql://hermes@{place}")
+        hints.append(caught.value.hint)
+    assert hints[0] == "check the host in sessiondb.dsn"
+    assert "check that the server is up" in hints[1]
+    assert hints[1] == hints[2]
+
+
+def test_a_server_that_listens_and_says_nothing_is_given_up_after_the_time_for_connecting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dsn = f"mysql://hermes@127.0.0.1:{silent.getsockname()[1]}/hermes"
+        settings = SessionDBConfig(provider="mysql", connect_timeout_s=1)
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            MySQLSessionDBProvider(dsn, settings=settings)
+
+
+def test_a_node_that_has_lost_its_cluster_is_tried_again() -> None:
+    fault = Refused("1047", "WSREP has not yet prepared node for application use")
+    told = faults.translate(fault, "here")
+    assert (type(told), told.retryable) == (StoreUnavailable, True)
+    assert "another node" in told.hint
+    assert faults.verdict(fault) is Verdict.SOON

@@ -67,6 +67,9 @@ KINDS = {
         plain,
         (
             f"mysql://hermes:{SECRET}@127.0.0.1:1/none",
+            f"mysql://hermes:@{SECRET}@127.0.0.1:1/none",
+            f"mysql://hermes:1/{SECRET}@127.0.0.1:1/none",
+            f"mysql://hermes:1#{SECRET}@127.0.0.1:1/none",
             f"mysql://hermes:{SECRET}@[broken/none",
             f"mysql://hermes:{SECRET}@host/none?what={SECRET}",
             f"nonsense {SECRET}",
@@ -82,6 +85,9 @@ KINDS = {
         (
             f"postgresql://hermes:{SECRET}@127.0.0.1:1/none",
             f"host=127.0.0.1 port=1 user=hermes password={SECRET}",
+            f"postgresql://hermes:@{SECRET}@127.0.0.1:1/none",
+            f"postgresql://hermes:1/{SECRET}@127.0.0.1:1/none",
+            f"postgresql://hermes:1#{SECRET}@127.0.0.1:1/none",
             f"postgresql://hermes:{SECRET}@[broken/none",
             f"nonsense {SECRET}",
         ),

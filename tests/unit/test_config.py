@@ -339,6 +339,11 @@ class TestSecrets:
         assert "line 2: sessiondb.dsn has a value that is not shown" in said
         assert "s3cret" not in said
 
+    def test_of_a_url_in_the_wrong_place_only_the_host_is_shown(self, tmp_path: Path) -> None:
+        said = complaint(tmp_path, "sessiondb:\n  write_timeout_s: postgresql://u:s3cret@s3cret/s3cret@host/db\n")
+        assert "***@host/db" in said
+        assert "s3cret" not in said
+
     @pytest.mark.parametrize(
         "text",
         [

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hermes.errors import ConfigError
+from hermes.state.server.dsn import ESCAPES, is_misread
 
 MASK = "***"
 SCHEMES = ("mysql", "mariadb")
@@ -33,6 +34,9 @@ class Address:
     @classmethod
     def of(cls, dsn: str, database: str | None = None) -> Address:
         """The address in a DSN such as `mysql://user:password@host:3306/database?ssl_ca=ca.pem`."""
+        # The parser would leave out characters that it does not expect.
+        if is_misread(dsn) or not dsn.isprintable():
+            raise _unusable()
         try:
             parts = urlsplit(dsn)
             port = parts.port or DEFAULT_PORT
@@ -42,7 +46,9 @@ class Address:
         except (ValueError, KeyError):
             raise _unusable() from None
         named = database or unquote(parts.path.removeprefix("/"))
-        if parts.scheme not in SCHEMES or not named or not options.keys() <= {*SSL, *FLAGS}:
+        if parts.scheme not in SCHEMES or not named or "/" in parts.path[1:] or parts.fragment:
+            raise _unusable()
+        if not options.keys() <= {*SSL, *FLAGS}:
             raise _unusable()
         return cls(
             database=named,
@@ -74,5 +80,5 @@ def _unusable() -> ConfigError:
     return ConfigError(
         "sessiondb.dsn is not an address of a MySQL or MariaDB database",
         hint="it looks like mysql://user:password@host:3306/database, perhaps with ?unix_socket= or ?ssl_ca=;"
-        " / ? # and % in a password are written %2F %3F %23 and %25",
+        f" {ESCAPES}",
     )

@@ -23,15 +23,18 @@ LOCKED = ("3118", "4151")
 NO_SECRECY = "3159"
 """The server takes no connection that is not encrypted."""
 OFFLINE = "3032"
+NO_QUORUM = "1047"
+"""A node of a cluster that has lost the others, or has not joined them yet."""
 
-_SOON = ("1020", "1205", "1213", "3572")
+_SOON = ("1020", "1205", "1213", "3572", NO_QUORUM)
 _LOOK_AGAIN = ("1062", "1451", "1452", "1761")
 _FULL = ("3", "28", "1021", "1114")
 _DENIED = ("1142", "1143", "1227", "1290", "1370", "1410", "1792", "1836", NO_TRIGGERS)
-_UNREACHABLE = (
-    *("1040", "1043", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698"),
-    *(*GONE, *EXPIRED, *LOCKED, NO_SECRECY, OFFLINE),
+_TURNED_AWAY = (
+    *("1040", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698"),
+    *(*EXPIRED, *LOCKED, NO_SECRECY, OFFLINE),
 )
+_UNREACHABLE = ("1043", *_TURNED_AWAY, *GONE, NO_QUORUM)
 _INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
 
 _KINDS: dict[str, type[errors.HermesError]] = {
@@ -46,9 +49,15 @@ _KINDS: dict[str, type[errors.HermesError]] = {
 _HINTS: dict[str, str] = {
     "1040": "lower sessiondb.pool_max_size, or raise max_connections of the server",
     "1203": "lower sessiondb.pool_max_size, or let this user have more connections",
-    "1044": "let an administrator grant this user the rights to the database",
+    "1044": "check the name of the database in sessiondb.dsn; if it is right, let an administrator create it and grant"
+    " this user the rights to it",
     "1045": "check the user and the password in sessiondb.dsn, and whether this user must use TLS",
     "1698": "check the user and the password in sessiondb.dsn",
+    "1129": "let an administrator flush the list of blocked hosts (FLUSH HOSTS)",
+    "1130": "let an administrator create this user for the host that you connect from",
+    "1226": "wait, or let an administrator raise what this user may use",
+    "1251": "let an administrator give this user a password of another kind",
+    NO_QUORUM: "the node is not part of the cluster now; try again, or name another node in sessiondb.dsn",
     "1049": "create the database, or name another one in sessiondb.dsn",
     "1290": "this server is only read; name the one that can be written in sessiondb.dsn",
     "1836": "this server is only read; name the one that can be written in sessiondb.dsn",
@@ -66,5 +75,5 @@ _HINTS: dict[str, str] = {
 }
 _VERDICTS = {**dict.fromkeys(_SOON, Verdict.SOON), **dict.fromkeys(_LOOK_AGAIN, Verdict.LOOK_AGAIN)}
 
-_CODES = Codes("the server", _VERDICTS, _KINDS, _HINTS)
+_CODES = Codes("the server", _VERDICTS, _KINDS, _HINTS, turned_away=_TURNED_AWAY)
 verdict, translate = _CODES.verdict, _CODES.translate

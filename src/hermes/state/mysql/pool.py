@@ -16,8 +16,8 @@ from hermes.state.mysql import faults
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.server import SMALLEST_PACKET, Server
 from hermes.state.mysql.tls import secrecy
-from hermes.state.mysql.wire import FLAGS, Wire
-from hermes.state.server.faults import Fault, Lost, Refused
+from hermes.state.mysql.wire import CLIENT_ERRORS, FLAGS, Wire
+from hermes.state.server.faults import Fault, Refused, Unreached, Verdict
 
 IDLE_S = 1.0
 """A connection that nobody used for so long is looked at before it is lent again."""
@@ -165,13 +165,15 @@ class Pool:
                 autocommit=True,
                 client_flag=FLAGS,
                 connect_timeout=max(1, round(self._settings.connect_timeout_s)),
-                read_timeout=silence_s,
+                read_timeout=self._settings.connect_timeout_s,
                 write_timeout=silence_s,
                 program_name="hermes",
                 defer_connect=True,
                 **self._secrecy(),
             )
             self._dial(connection)
+            # A server that listens and says nothing is given up sooner than one that has work to do.
+            connection._read_timeout = silence_s
         except pymysql.Error as exc:
             raise self._failure(exc) from None
         except RuntimeError:
@@ -212,7 +214,7 @@ class Pool:
             line.connect(self._address.unix_socket)
         except OSError as exc:
             line.close()
-            raise Lost(str(exc)) from None
+            raise Unreached(f"{exc.strerror or exc}: {self._address.unix_socket}", _advice(exc)) from None
         connection._secure = True
         connection.connect(line)
 
@@ -227,9 +229,19 @@ class Pool:
         reason = self._address.mask(str(exc.args[1] if len(exc.args) > 1 else exc))
         if (hint := _distrust(exc, number)) is not None:
             return StoreUnavailable(f"{self.where} cannot be reached: {reason}", hint=hint)
+        if number == 0 or number in CLIENT_ERRORS or str(number) in faults.GONE:
+            return Unreached(reason, _advice(getattr(exc, "original_exception", None)))
         fault: Fault = Refused(str(number), reason)
-        is_down = number == 0 or 2_000 <= number < 3_000 or str(number) in faults.GONE
-        return Lost(reason) if is_down else faults.translate(fault, self.where)
+        return faults.translate(fault, self.where) if faults.verdict(fault) is Verdict.NEVER else fault
+
+
+def _advice(cause: object) -> str:
+    """What to do about a server that cannot be connected to."""
+    if isinstance(cause, socket.gaierror):
+        return "check the host in sessiondb.dsn"
+    if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
+        return "check that the server is up, and the host, port or unix_socket in sessiondb.dsn"
+    return "check that the server is up and can be reached from here, and the address in sessiondb.dsn"
 
 
 def _distrust(exc: pymysql.Error, number: int) -> str | None:

@@ -8,6 +8,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from hermes.errors import ConfigError
+from hermes.state.server.dsn import ESCAPES, are_ports, is_misread
 
 MASK = "***"
 _SECRETS = ("password", "sslpassword")
@@ -38,10 +39,9 @@ class Address:
             given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
         except psycopg.Error:
             # What libpq says about it quotes it, and with it perhaps the password.
-            raise ConfigError(
-                "sessiondb.dsn is not an address of a PostgreSQL database",
-                hint="it looks like postgresql://user:password@host:5432/database",
-            ) from None
+            raise _unusable() from None
+        if is_misread(dsn) or not _is_plausible(given):
+            raise _unusable()
         secrets = tuple(given[name] for name in _SECRETS if given.get(name))
         # The shortest that libpq knows is two seconds.
         timeout = {"connect_timeout": str(max(2, round(connect_timeout_s)))}
@@ -52,6 +52,21 @@ class Address:
         for secret in self.secrets:
             text = text.replace(secret, MASK)
         return text
+
+
+def _is_plausible(given: dict[str, str]) -> bool:
+    """Whether host, port and database can be what they say, and not the rest of a password."""
+    # The name of a socket may begin with an @.
+    is_host = all("@" not in each[1:] for each in given.get("host", "").split(",") if not each.startswith("/"))
+    return is_host and are_ports(given.get("port", "")) and "://" not in given.get("dbname", "")
+
+
+def _unusable() -> ConfigError:
+    # What was given is not quoted: there may be a password in it.
+    return ConfigError(
+        "sessiondb.dsn is not an address of a PostgreSQL database",
+        hint=f"it looks like postgresql://user:password@host:5432/database; {ESCAPES}",
+    )
 
 
 def _shown(given: dict[str, str]) -> str:

@@ -57,5 +57,5 @@ _HINTS: dict[str, str] = {
     "XX002": "look into the server's log, and rebuild the index that it names with REINDEX",
 }
 
-_CODES = Codes("PostgreSQL", _VERDICTS, _KINDS, _HINTS, class_length=2)
+_CODES = Codes("PostgreSQL", _VERDICTS, _KINDS, _HINTS, turned_away=("28", "3D", "53300"), class_length=2)
 verdict, translate = _CODES.verdict, _CODES.translate

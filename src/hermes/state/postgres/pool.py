@@ -14,6 +14,7 @@ import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequests
 
 from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
+from hermes.state.postgres import login
 from hermes.state.postgres.address import Address
 from hermes.state.postgres.wire import Connection
 
@@ -160,12 +161,9 @@ class Lender:
         try:
             return psycopg.connect(self._address.conninfo, autocommit=True, prepare_threshold=None)
         except psycopg.Error as exc:
-            # The first line says what is wrong; others say it of every other address that the host has.
-            reason = self.mask(str(exc)).strip().split("\n")[0]
-            raise StoreUnavailable(
-                f"{self.where} cannot be reached: {reason}",
-                hint="check sessiondb.dsn, and that the server is up",
-            ) from None
+            reason = login.reason_of(self.mask(str(exc)))
+            verb = "refused the connection" if login.is_refusal(reason) else "cannot be reached"
+            raise StoreUnavailable(f"{self.where} {verb}: {reason}", hint=login.hint_of(reason)) from None
 
     def _lack(self, pool: Pool) -> HermesError:
         """Why there is no connection to be had."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from hermes import errors
-from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Verdict
+from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unreached, Verdict
 
 _SENTENCES: dict[type[errors.HermesError], str] = {
     errors.StoreBusy: "others were in the way in {where} for too long",
@@ -17,6 +17,7 @@ _SENTENCES: dict[type[errors.HermesError], str] = {
     errors.InvalidValue: "a value cannot be stored",
     errors.Conflict: "the change contradicts what is stored",
 }
+_TURNED_AWAY = "{where} refused the connection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Codes:
     verdicts: Mapping[str, Verdict]
     kinds: Mapping[str, type[errors.HermesError]]
     hints: Mapping[str, str]
+    turned_away: Container[str] = ()
+    """What the server says to those whom it does not let in."""
     class_length: int = 0
     """So many characters at the beginning of a code are its class, which the tables may have in place of its codes."""
 
@@ -43,6 +46,8 @@ class Codes:
         """The error of our tree that says what a failure means for the caller."""
         if isinstance(fault, Overdue):
             return errors.StoreBusy(f"{where} did not answer in time: {fault}")
+        if isinstance(fault, Unreached):
+            return errors.StoreUnavailable(f"{where} cannot be reached: {fault}", hint=fault.hint)
         if not isinstance(fault, Refused):
             return errors.StoreUnavailable(
                 f"the connection to {where} broke: {fault}", hint="check that the server is up, and try again"
@@ -51,7 +56,11 @@ class Codes:
         kind = self.kinds.get(fault.code) or self.kinds.get(self._class_of(fault))
         if kind is None:
             return errors.StoreError(f"{self.server} failed in {where}: {fault} ({fault.code})", hint=hint)
-        return kind(f"{_SENTENCES[kind].format(where=where)}: {fault}", hint=hint)
+        sentence = _TURNED_AWAY if self._is_any(fault, self.turned_away) else _SENTENCES[kind]
+        return kind(f"{sentence.format(where=where)}: {fault}", hint=hint)
+
+    def _is_any(self, fault: Refused, codes: Container[str]) -> bool:
+        return fault.code in codes or self._class_of(fault) in codes
 
     def _class_of(self, fault: Refused) -> str:
         return fault.code[: self.class_length]

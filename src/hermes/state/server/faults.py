@@ -22,6 +22,15 @@ class Lost(Fault):
     """The connection broke; what was not committed is undone by the server."""
 
 
+class Unreached(Lost):
+    """No connection could be opened."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        self.hint = hint
+        """What to do about it."""
+        super().__init__(message)
+
+
 class Unsettled(Fault):
     """The connection broke after a commit was sent, so that it is not known whether it was done."""
 

@@ -18,6 +18,7 @@ _SCHEMES = {
     "mariadb": "mysql",
 }
 _scheme = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+_misspelt = re.compile(rf"({'|'.join(_SCHEMES)}):", re.IGNORECASE)
 _conninfo = re.compile(r"\s*(host|hostaddr|port|dbname|user|password|service)\s*=")
 """How libpq writes an address that is no URL."""
 
@@ -35,6 +36,12 @@ def named(text: str, config: Config) -> Config:
                 hint="name a file, or a DSN such as postgresql://user@host/database",
             )
         return _at(config, provider=_SCHEMES[scheme[1].lower()], dsn=text)
+    if _misspelt.match(text):
+        # As the name of a file it would be shown, with the password that may be in it.
+        raise InvalidValue(
+            "this is neither a file nor a DSN: :// is missing after the kind of database",
+            hint="write a DSN such as postgresql://user@host/database, or a file as ./name",
+        )
     if _conninfo.match(text):
         return _at(config, provider="postgresql", dsn=text)
     return local(config, Path(text))

@@ -1,0 +1,28 @@
+"""DSNs that are URLs: what must be escaped in them."""
+
+from __future__ import annotations
+
+import re
+
+ESCAPES = "in a user name or a password, write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25"
+"""What to do about a DSN that is not understood; a hint never quotes the DSN, because a password may be in it."""
+
+_scheme = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
+_bad_escape = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_port = re.compile(r"[0-9]{1,5}")
+
+
+def is_misread(dsn: str) -> bool:
+    """Whether a character in a URL ends its password too early, so that the rest would count as something else."""
+    found = _scheme.match(dsn)
+    if found is None:
+        return False
+    rest = dsn[found.end() :]
+    authority, _, path = rest.partition("/")
+    host = authority.partition("@")[2].partition("?")[0]
+    return "@" in host or "@" in path.partition("?")[0] or _bad_escape.search(rest) is not None
+
+
+def are_ports(text: str) -> bool:
+    """Whether a text is a port, or several with commas between them; an empty one is the default."""
+    return all(not each or (_port.fullmatch(each) and 0 < int(each) < 65_536) for each in text.split(","))
