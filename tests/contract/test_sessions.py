@@ -329,8 +329,39 @@ class TestChildKind:
         start(store, "child", parent_session_id="parent", model_config=config, child_kind="branch")
         assert session_of(store, "child")["child_kind"] == "branch"
 
-    def test_a_marker_that_was_only_guessed_hides_nothing(self, store: SessionDBProvider) -> None:
-        start(store, "chat", model_config={"_delegate_from": "__orphaned__"})
+    @pytest.mark.parametrize("marker", ["parent", "", "__orphaned__", 0])
+    def test_a_delegate_without_a_parent_is_not_listed(self, store: SessionDBProvider, marker: object) -> None:
+        start(store, "chat")
+        start(store, "delegate", model_config={"_delegate_from": marker})
+        assert ids(store.list_sessions_rich()) == ["chat"]
+        assert store.session_count(exclude_children=True) == 1
+        assert set(ids(store.list_sessions_rich(include_children=True))) == {"chat", "delegate"}
+
+    def test_a_session_that_is_marked_later_is_a_delegate_from_then_on(self, store: SessionDBProvider) -> None:
+        start(store, "chat")
+        start(store, "delegate")
+        store.update_session_meta("delegate", {"_delegate_from": "chat"})
+        assert ids(store.list_sessions_rich()) == ["chat"]
+        assert session_of(store, "delegate")["child_kind"] == "delegate"
+
+    def test_a_marker_that_comes_later_does_not_change_a_known_kind(self, store: SessionDBProvider) -> None:
+        start(store, "parent")
+        start(store, "branch", parent_session_id="parent", child_kind="branch")
+        store.update_session_meta("branch", {"_delegate_from": "parent"})
+        assert session_of(store, "branch")["child_kind"] == "branch"
+
+    def test_a_delegate_whose_parent_is_pruned_stays_hidden(self, store: SessionDBProvider) -> None:
+        start(store, "parent")
+        start(store, "child", parent_session_id="parent", model_config={"_delegate_from": "parent"})
+        exported = store.export_session("child")
+        assert exported is not None
+        store.delete_session("parent")
+        store.import_session(exported)
+        assert ids(store.list_sessions_rich()) == []
+
+    def test_a_marker_that_an_older_program_only_guessed_hides_no_import(self, store: SessionDBProvider) -> None:
+        marked = '{"_delegate_from": "__orphaned__"}'
+        store.import_session({"id": "chat", "source": "cli", "model_config": marked, "messages": []})
         assert ids(store.list_sessions_rich()) == ["chat"]
 
     def test_a_clock_that_steps_back_makes_no_delegate_of_a_continuation(

@@ -49,14 +49,31 @@ class TestAround:
         view = store.get_messages_around(session_id, found[9])
         assert view == {"window": [], "messages_before": 0, "messages_after": 0}
 
-    def test_rewound_messages_are_shown(self, store: SessionDBProvider, found: list[int]) -> None:
+    def test_rewound_messages_are_left_out(self, store: SessionDBProvider, found: list[int]) -> None:
         store.rewind_to_message("s", found[10])
-        assert ids(store.get_messages_around("s", found[9], window=1)["window"]) == found[8:11]
+        view = store.get_messages_around("s", found[9], window=1)
+        assert (ids(view["window"]), view["messages_after"]) == (found[8:10], 0)
 
-    def test_rewound_messages_can_be_left_out(self, store: SessionDBProvider, found: list[int]) -> None:
+    def test_there_is_no_window_around_a_rewound_message(self, store: SessionDBProvider, found: list[int]) -> None:
         store.rewind_to_message("s", found[10])
-        view = store.get_messages_around("s", found[9], window=1, include_inactive=False)
-        assert ids(view["window"]) == found[8:10]
+        assert store.get_messages_around("s", found[12]) == {"window": [], "messages_before": 0, "messages_after": 0}
+
+    def test_rewound_messages_are_shown_on_request(self, store: SessionDBProvider, found: list[int]) -> None:
+        store.rewind_to_message("s", found[10])
+        view = store.get_messages_around("s", found[10], window=1, include_inactive=True)
+        assert ids(view["window"]) == found[9:12]
+
+    def test_anchored_view_leaves_rewound_messages_out(self, store: SessionDBProvider, found: list[int]) -> None:
+        store.rewind_to_message("s", found[12])
+        view = store.get_anchored_view("s", found[8], window=2, bookend=3)
+        shown = [*view["bookend_start"], *view["window"], *view["bookend_end"]]
+        assert [message["id"] for message in shown if not message["active"]] == []
+        assert ids(view["bookend_end"]) == found[11:12]
+
+    def test_anchored_view_shows_rewound_messages_on_request(self, store: SessionDBProvider, found: list[int]) -> None:
+        store.rewind_to_message("s", found[12])
+        view = store.get_anchored_view("s", found[8], window=2, bookend=3, include_inactive=True)
+        assert ids(view["bookend_end"]) == found[-3:]
 
     def test_structured_content_is_decoded(self, store: SessionDBProvider) -> None:
         start(store, "s")

@@ -10,8 +10,10 @@ import pytest
 
 from hermes.interop import exported, lines
 from hermes.interop.importing import TOGETHER
+from hermes.interop.jsonl import line_of
 from hermes.state.arrivals import Outcome
 from hermes.state.incoming import EXPORT_SCHEMA
+from hermes.state.outgoing import read_out
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Claude, Entry, take, trouble, write
 from tests.support.conversations import column, contents, session_of
@@ -105,6 +107,28 @@ class TestBadLines:
         good = write(tmp_path / "good.jsonl", [session("good", "hello")])
         tally = take(store, bad, good)
         assert (tally.files, list(tally.failures), tally.messages) == (2, [bad], 1)
+
+
+class TestSurrogatePairs:
+    PAIRS = ("\ud83d\ude00", "\U0001f600 \ud83d\ude00", "\ud83d\x1a\ude00 \\u001a", "\ud83d\ude00" * 10)
+
+    @pytest.mark.parametrize("is_long", [False, True])
+    def test_come_back_as_two_characters_from_an_export(
+        self, store: SessionDBProvider, tmp_path: Path, request: pytest.FixtureRequest, is_long: bool
+    ) -> None:
+        for said in self.PAIRS:
+            store.ensure_session("s", "cli")
+            store.append_message("s", "assistant", said, tool_calls=[{"name": said}], reasoning_details=[{said: said}])
+        told = store.get_messages_as_conversation("s")
+        path = tmp_path / "export.jsonl"
+        path.write_bytes(read_out(store, ["s"], lambda sessions: b"".join(line_of(next(sessions)))))
+        store.delete_session("s")
+        if is_long:
+            request.getfixturevalue("small_pieces")
+        assert take(store, path).failures == {}
+        assert store.get_messages_as_conversation("s") == told
+        assert contents(told) == list(self.PAIRS)
+        assert [message["reasoning_details"] for message in told] == [[{said: said}] for said in self.PAIRS]
 
 
 class TestLongLines:

@@ -20,6 +20,7 @@ SAID: list[Any] = [
     "\x01json: begins as what is stored otherwise",
     "\x00json: begins as older files did",
     "a lone surrogate \ud800 and a pair 😀",
+    "two surrogates \ud83d\ude00 beside their character 😀",
     "中文 한국어 ß Ünïcödé \u2028 \x85 '\"\\",
     [{"type": "text", "text": "a part with \0"}, {"type": "image_url", "image_url": {"url": "data:x"}}],
     {"a": {"b": [1, 2.5, None, True]}},
@@ -38,7 +39,7 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
         uid = f"given-{number}" if number % 2 else None
         store.append_message("alone", "user" if number % 2 else "assistant", content, uid=uid)
     store.append_message(
-        "alone", "assistant", "calls", tool_calls=CALLS, reasoning="why\0", reasoning_details=[{"x": 1}]
+        "alone", "assistant", "calls", tool_calls=CALLS, reasoning="why\0", reasoning_details=[{"x": "\ud83d\ude00"}]
     )
     store.append_message(
         "alone", "tool", "listed", tool_name="terminal", tool_call_id="c1", token_count=3, platform_message_id="p1"

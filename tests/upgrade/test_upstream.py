@@ -107,7 +107,7 @@ def test_every_reading_operation_works(upstream: tuple[Path, Expected]) -> None:
             assert db.get_session_tools(session.id) is not None
             assert db.export_session(session.id) is not None
         for message in expected.all_messages():
-            shown = db.get_messages_around(message.session_id, message.id)["window"]
+            shown = db.get_messages_around(message.session_id, message.id, include_inactive=True)["window"]
             assert message.id in [row["id"] for row in shown]
         assert db.get_compression_tip(COMPRESSED) == TIP
         assert [row["id"] for row in db.get_descendants(TIP)] == [TIP, BRANCH, DELEGATE]

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from hermes.state import jsontext
 from hermes.state.drafts import JSON_FIELDS
 from hermes.state.outgoing import Outgoing
 from hermes.state.rows import Row
@@ -41,10 +42,10 @@ def encode(value: Any) -> bytes:
 def decode(data: bytes) -> Any:
     """What a line of JSON stands for; raises ValueError or RecursionError if it is none."""
     try:
-        return msgspec.json.decode(data)
+        return jsontext.together(msgspec.json.decode(data), data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Half a surrogate pair and numbers that are none are no JSON for some, but come from Python all the same.
-        return json.loads(data)
+        return jsontext.loads(data)
 
 
 def _encode_page(page: list[Row]) -> bytes:
@@ -67,7 +68,7 @@ def _is_odd(message: Row) -> bool:
 
 def _encode_exactly(value: Any) -> bytes:
     """JSON in which also half a surrogate pair and NaN come back as what they were."""
-    return _encode_patiently(value).encode("utf-8", "backslashreplace")
+    return _encode_patiently(jsontext.apart(value)).encode("utf-8", "backslashreplace")
 
 
 def _has_odd_number(value: Any) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from hermes.interop.lines import LONGEST_LINE, bad_line, too_long, unreadable
+from hermes.state import jsontext
 
 MESSAGES = "messages"
 
@@ -99,8 +100,8 @@ class _Text:
                 value, end = _scan(self._text, self._at)
                 # A number at the very end of what was read may go on.
                 if end < len(self._text) or self._is_at_end:
-                    self._at = end
-                    return value
+                    begin, self._at = self._at, end
+                    return jsontext.together(value, self._text[begin:end])
             except RecursionError:
                 raise bad_line(self._path, self._number, "it is nested too deeply") from None
             except ValueError as error:

@@ -126,7 +126,7 @@ def link_to_parent(tx: Transaction, child_id: str, parent_id: str, kind: str | N
     if parent is None or child is None or _descends_from(tx, parent_id, child_id):
         return
     if kind is None:
-        kind = kind_from_markers(child[0]) or kind_from_parent(parent[0])
+        kind = kind_from_markers(child[0], is_old=True) or kind_from_parent(parent[0])
     kind = kind or None
     root = (parent[1] or parent_id) if kind == ChildKind.COMPRESSION else None
     tx.run(

@@ -136,9 +136,7 @@ def _is_looser(hits: SearchResults, than: SearchResults) -> bool:
 
 def _result(store: SessionDBProvider, question: Question, match: Match, sought: list[str]) -> Row:
     hit, root = match.hit, match.family.root
-    view = store.get_anchored_view(
-        hit["session_id"], hit["id"], WINDOW, BOOKEND, owner=question.owner, include_inactive=False
-    )
+    view = store.get_anchored_view(hit["session_id"], hit["id"], WINDOW, BOOKEND, owner=question.owner)
     result = {
         "session_id": hit["session_id"],
         **session_meta({**hit, "started_at": hit["session_started"]}),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hermes.errors import InvalidValue
+from hermes.state import jsontext
 from hermes.state.bookings import OPENING, settled
 from hermes.state.drafts import JSON_FIELDS, MESSAGE_FIELDS, Draft, draft
-from hermes.state.kinds import parse_kind
+from hermes.state.kinds import kind_from_markers, parse_kind
 from hermes.state.rows import (
     Row,
     encode_json,
@@ -145,7 +145,8 @@ def _session_values(data: Mapping[str, Any], now: float) -> Row:
         # What no owner has is for the terminal alone; a user id must not make it somebody's.
         values["owner"] = data["owner"] or None
     kind = data.get("child_kind")
-    return {**values, "child_kind": parse_kind(None if kind == UNDECIDED else kind) or values["child_kind"]}
+    marked = kind_from_markers(values["model_config"], is_old=True)
+    return {**values, "child_kind": parse_kind(None if kind == UNDECIDED else kind) or marked}
 
 
 def _dicts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
@@ -198,6 +199,6 @@ def _uid_of(session_id: str, position: int, message: Mapping[str, Any]) -> str:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return jsontext.loads(text)
     except ValueError:
         return text

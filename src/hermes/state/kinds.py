@@ -25,8 +25,8 @@ ORPHAN_GUESS = "__orphaned__"
 """A marker that an older program put on chats it only guessed to be delegates; it proves nothing."""
 
 
-def kind_from_markers(model_config: str | None) -> ChildKind | None:
-    """The kind that an older program noted inside a session's model_config."""
+def kind_from_markers(model_config: str | None, *, is_old: bool = False) -> ChildKind | None:
+    """The kind that a caller, or with `is_old` an older program, noted inside a session's model_config."""
     if not isinstance(model_config, str) or "_from" not in model_config:
         return None
     try:
@@ -37,9 +37,10 @@ def kind_from_markers(model_config: str | None) -> ChildKind | None:
         return None
     if config.get("_branched_from") is not None:
         return ChildKind.BRANCH
-    if config.get("_delegate_from") not in (None, ORPHAN_GUESS):
-        return ChildKind.DELEGATE
-    return None
+    delegate_from = config.get("_delegate_from")
+    if delegate_from is None or (is_old and delegate_from == ORPHAN_GUESS):
+        return None
+    return ChildKind.DELEGATE
 
 
 def kind_from_parent(end_reason: str | None) -> ChildKind | None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
-from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders
-from hermes.state.rows import Row, count, session_row, timestamp_of
+from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders, row_limit, row_offset
+from hermes.state.rows import Row, session_row, timestamp_of
 from hermes.state.sessions import tick
 
 BY_START = ("started_at", "id")
@@ -62,7 +62,7 @@ class Listing(Operations):
         self,
         source: str | None = None,
         exclude_sources: Sequence[str] | None = None,
-        limit: int = 20,
+        limit: int | None = 20,
         offset: int = 0,
         include_children: bool = False,
         min_message_count: int = 0,
@@ -93,7 +93,7 @@ class Listing(Operations):
         )
 
     def search_sessions(
-        self, source: str | None = None, limit: int = 20, offset: int = 0, *, owner: str | None = None
+        self, source: str | None = None, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
     ) -> list[Row]:
         """All sessions, children and archived ones too, the most recently active first."""
         wanted = _filter(source, None, 0, owner)
@@ -103,13 +103,14 @@ class Listing(Operations):
         return self._engine.read(lambda tx: _walk(tx, wanted, lanes, BY_OWN_ACTIVITY, limit, offset, None))
 
     def search_sessions_by_id(
-        self, query: str, limit: int = 20, include_archived: bool = True, *, owner: str | None = None
+        self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: str | None = None
     ) -> list[Row]:
         """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
         needle = query.strip().lower() if query else ""
+        size = row_limit(limit)
         found: dict[str, Row] = {}
         for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
-            if not needle or len(found) >= limit:
+            if not needle or len(found) >= size:
                 break
             wanted = _filter(None, None, 0, owner)
             _add_id_query(wanted, needle, form)
@@ -117,13 +118,14 @@ class Listing(Operations):
             rows = self._engine.read(partial(_page, wanted=wanted, lanes=lanes, order=BY_ACTIVITY, limit=limit))
             for row in rows:
                 found.setdefault(row["id"], row)
-        return list(found.values())[: max(0, limit)]
+        return list(found.values())[:size]
 
     def list_cron_job_runs(
-        self, job_id: str, limit: int = 20, offset: int = 0, *, owner: str | None = None
+        self, job_id: str, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
     ) -> list[Row]:
         """The runs of a scheduled job, newest first."""
         prefix = f"cron_{job_id}_"
+        first, size = row_offset(offset), row_limit(limit)
         scope = "" if owner is None else "AND owner = :owner"
 
         def runs(tx: Reading) -> list[Row]:
@@ -135,7 +137,7 @@ class Listing(Operations):
             )
             # `cron_a_b_<stamp>` is a run of job `a_b`, not of job `a`.
             own = [(started, run) for run, started in found if not _LONGER_JOB.match(run[len(prefix) :])]
-            chosen = [run for _, run in sorted(own, reverse=True)][offset:][: limit if limit >= 0 else None]
+            chosen = [run for _, run in sorted(own, reverse=True)][first : first + size]
             rows = fetch_sessions(tx, chosen)
             return [_rich(rows[run]) for run in chosen]
 
@@ -219,7 +221,7 @@ def _page(
     wanted: Filter,
     lanes: Mapping[str, Sequence[str]],
     order: Sequence[str],
-    limit: int,
+    limit: int | None,
     *,
     offset: int = 0,
     after: str | None = None,
@@ -237,13 +239,13 @@ def _walk(
     wanted: Filter,
     lanes: Mapping[str, Sequence[str]],
     order: Sequence[str],
-    limit: int,
+    limit: int | None,
     offset: int,
     after: str | None,
 ) -> list[Row]:
     """The rows of a page, in descending order."""
-    size = UNLIMITED if count(limit, "limit") < 0 else limit
-    values = {**wanted.values, "size": min(UNLIMITED, size + max(0, count(offset, "offset")))}
+    skipped = row_offset(offset)
+    values = {**wanted.values, "size": min(UNLIMITED, row_limit(limit) + skipped)}
     condition = wanted.where()
     if after is not None:
         edge = _parse_cursor(after, order)
@@ -263,7 +265,7 @@ def _walk(
         merged = " UNION ALL ".join(f"SELECT * FROM ({walk}) AS lane{i}" for i, walk in enumerate(walks))
         sql = f"{merged} ORDER BY {_descending(order)} LIMIT :size"
     columns, rows = tx.table(sql, **values)
-    return [_rich(session_row(columns, row)) for row in rows[max(0, offset) :]]
+    return [_rich(session_row(columns, row)) for row in rows[skipped:]]
 
 
 def _descending(columns: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from hermes.log import inform, warn
 from hermes.state.conversation import project
 from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
-from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, unknown_session
+from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, row_limit, unknown_session
 from hermes.state.rows import (
     Row,
     identifier,
@@ -150,7 +150,8 @@ class Messages(Operations):
         limit: int | None = None,
     ) -> list[Row]:
         """A session's messages in the order they were stored, all columns; `before_id` with `limit` pages backwards."""
-        backwards = before_id is not None and after_id is None and limit is not None
+        size = row_limit(limit)
+        backwards = before_id is not None and after_id is None and size < UNLIMITED
         visible = "" if include_inactive else "AND active = 1"
 
         def get(tx: Reading) -> list[Row]:
@@ -163,7 +164,7 @@ class Messages(Operations):
                 id=session_id,
                 after=-1 if after_id is None else after_id,
                 before=UNLIMITED if before_id is None else before_id,
-                limit=UNLIMITED if limit is None or limit < 0 else limit,
+                limit=size,
             )
             return [message_row(columns, row) for row in (reversed(rows) if backwards else rows)]
 
@@ -203,9 +204,10 @@ class Messages(Operations):
         return self._engine.read(count)
 
     def list_recent_user_messages(
-        self, session_id: str, limit: int = 20, include_inactive: bool = False, *, owner: str | None = None
+        self, session_id: str, limit: int | None = 20, include_inactive: bool = False, *, owner: str | None = None
     ) -> list[Row]:
         """What a person said lately in a session, newest first: id, timestamp and a preview of one line."""
+        size = row_limit(limit)
 
         def recent(tx: Reading) -> list[Row]:
             if not may_see(tx, session_id, owner):
@@ -215,7 +217,7 @@ class Messages(Operations):
                     WHERE session_id = :id AND role = 'user' {"" if include_inactive else "AND active = 1"}
                     ORDER BY id DESC LIMIT :limit""",
                 id=session_id,
-                limit=UNLIMITED if limit < 0 else limit,
+                limit=size,
             )
             found = [message_row(columns, row) for row in rows]
             return [{"id": m["id"], "timestamp": m["timestamp"], "preview": one_line(m["content"], 80)} for m in found]

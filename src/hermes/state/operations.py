@@ -7,15 +7,34 @@ from functools import cache
 from typing import Any, TypeVar
 
 from hermes.clock import Clock
-from hermes.errors import UnknownSession
+from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.engine import Engine, Reading, Transaction
-from hermes.state.rows import Row, session_row
+from hermes.state.rows import Row, count, optional_integer, session_row
 
 T = TypeVar("T")
 
 UNLIMITED = 2**62
 CHUNK = 400
 """How many values one statement lists; far below any engine's limit."""
+
+
+NO_LIMIT = -1
+"""What SQLite calls no limit, as a caller may."""
+
+
+def row_limit(limit: int | None) -> int:
+    """How many rows a caller wants: None or -1 stands for all of them, 0 for none."""
+    number = optional_integer(limit, "limit")
+    if number is None or number == NO_LIMIT:
+        return UNLIMITED
+    if number < 0:
+        raise InvalidValue(f"limit must not be {limit}", hint="pass None (or -1) for no limit, 0 for nothing")
+    return min(number, UNLIMITED)
+
+
+def row_offset(offset: int) -> int:
+    """How many rows a caller wants to skip; less than none is none."""
+    return min(max(0, count(offset, "offset")), UNLIMITED)
 
 
 class Operations:

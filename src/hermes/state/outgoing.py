@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from hermes.errors import InvalidValue, StoreError
+from hermes.state import jsontext
 from hermes.state.bookings import COLUMNS as BOOKING
 from hermes.state.drafts import JSON_FIELDS
 from hermes.state.engine import Columns, Reading, Values
@@ -219,7 +219,7 @@ def _message(columns: Columns, values: Values) -> Row:
 
 def _parsed(text: Any) -> Any:
     try:
-        return json.loads(text)
+        return jsontext.loads(text)
     except (TypeError, ValueError):
         return text
 

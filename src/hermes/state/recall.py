@@ -258,10 +258,8 @@ def _scroll(store: SessionDBProvider, question: Question) -> Row:
     if at is not None and at != session["id"]:
         session = _relative(store, question, session, at)
         warning = {"warning": f"message {anchor} is in session {at}, which belongs to the same conversation"}
-    view = store.get_messages_around(
-        session["id"], anchor, question.window, owner=question.owner, include_inactive=False
-    )
-    if not any(message["id"] == anchor and message["active"] for message in view["window"]):
+    view = store.get_messages_around(session["id"], anchor, question.window, owner=question.owner)
+    if not view["window"]:
         raise _not_in(anchor, question)
     return {
         "success": True,

@@ -6,7 +6,6 @@ Such a string, and every list or dict, is stored as `MARK` followed by JSON. Pla
 
 from __future__ import annotations
 
-import json
 import math
 from binascii import crc32
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,8 @@ from typing import Any
 from hermes.errors import InvalidValue
 from hermes.ids import OWN_UID
 from hermes.log import warn
+from hermes.state import jsontext
+from hermes.state.jsontext import is_unicode
 
 Row = dict[str, Any]
 """One row of a table, by column name."""
@@ -22,8 +23,6 @@ Row = dict[str, Any]
 MARK = "\x01json:"
 OLD_MARK = "\x00json:"
 """What files written before this store begin structured content with."""
-
-_parse = json.JSONDecoder().decode
 
 SESSION_TEXT = (
     "model",
@@ -59,8 +58,8 @@ class Stored(str):
 
 def encode_text(value: str) -> str:
     """The form in which a database keeps a string."""
-    if "\0" in value or value.startswith(MARK) or not (value.isascii() or _is_unicode(value)):
-        return Stored(MARK + json.dumps(value))
+    if "\0" in value or value.startswith(MARK) or not (value.isascii() or is_unicode(value)):
+        return Stored(MARK + jsontext.dumps_ascii(value))
     return value
 
 
@@ -68,7 +67,7 @@ def decode_text(value: Any) -> Any:
     """The string that `encode_text` was given; other values pass through."""
     if type(value) is str and value[:1] == "\x01" and value.startswith(MARK):
         try:
-            return json.loads(value[len(MARK) :])
+            return jsontext.loads(value[len(MARK) :])
         except ValueError:
             return value
     return value
@@ -77,10 +76,9 @@ def decode_text(value: Any) -> Any:
 def encode_json(value: Any) -> str:
     """JSON text, readable (not escaped) wherever the database can hold it."""
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        return jsontext.dumps(value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidValue(f"this value cannot be stored as JSON: {exc}") from None
-    return text if text.isascii() or _is_unicode(text) else json.dumps(value)
 
 
 def encode_content(content: Any) -> str | None:
@@ -106,7 +104,7 @@ def decode_content(stored: Any) -> Any:
     for mark in (MARK, OLD_MARK):
         if stored.startswith(mark):
             try:
-                return json.loads(stored[len(mark) :])
+                return jsontext.loads(stored[len(mark) :])
             except (ValueError, RecursionError):
                 warn(__name__, "a message's structured content is not valid JSON; showing it as text")
                 return stored
@@ -116,8 +114,8 @@ def decode_content(stored: Any) -> Any:
 def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
     """Parsed JSON, or `otherwise` (and a warning) when the text is broken."""
     try:
-        return _parse(stored)
-    except (TypeError, ValueError):
+        return jsontext.loads(stored)
+    except (TypeError, ValueError, RecursionError):
         warn(__name__, "%s of a stored message is not valid JSON", what)
         return otherwise
 
@@ -217,7 +215,7 @@ def identifier(value: Any, name: str) -> str:
         raise InvalidValue(f"{name} must be a string, not {type(value).__name__}")
     if not value:
         raise InvalidValue(f"{name} must not be empty")
-    if "\0" in value or not (value.isascii() or _is_unicode(value)):
+    if "\0" in value or not (value.isascii() or is_unicode(value)):
         raise InvalidValue(f"{name} must be valid text without NUL characters: {value!r}")
     return value
 
@@ -267,14 +265,6 @@ def optional_number(value: Any, name: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidValue(f"{name} must be a finite number, not {value!r}")
     return float(value)
-
-
-def _is_unicode(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _check_structure(value: Any) -> None:

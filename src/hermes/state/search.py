@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.operations import Operations
+from hermes.state.operations import Operations, row_limit, row_offset
 from hermes.state.results import SearchResults
-from hermes.state.rows import count, flag, optional_number, optional_text
+from hermes.state.rows import flag, optional_number, optional_text
 
 if TYPE_CHECKING:
     from hermes.query.parse import Query
@@ -24,7 +24,7 @@ class Search(Operations):
         source_filter: Iterable[str] | None = None,
         exclude_sources: Iterable[str] | None = None,
         role_filter: Iterable[str] | None = None,
-        limit: int = 20,
+        limit: int | None = 20,
         offset: int = 0,
         sort: str | None = None,
         include_inactive: bool = False,
@@ -57,8 +57,8 @@ class Search(Operations):
             include_inactive=bool(flag(include_inactive, "include_inactive")),
         )
         page = Page(
-            limit=max(0, count(limit, "limit")),
-            offset=max(0, count(offset, "offset")),
+            limit=row_limit(limit),
+            offset=row_offset(offset),
             order=_order(sort),
             budget_s=optional_number(budget_s, "budget_s"),
         )

@@ -90,12 +90,27 @@ class Sessions(Operations):
     def update_session_meta(
         self, session_id: str, model_config_json: dict[str, Any] | str | None, model: str | None = None
     ) -> bool:
-        """Replace a session's model configuration, and its model if one is given."""
+        """Replace a session's model configuration, and its model if one is given.
+
+        A marker `_delegate_from` in it makes a delegate of a session that has no kind yet.
+        """
         optional_text(model, "model")
         config = _config_text(model_config_json)
-        return self._change(
-            session_id, "model_config = :config, model = COALESCE(:model, model)", config=config, model=model
-        )
+        is_delegate = kind_from_markers(config) == ChildKind.DELEGATE
+
+        def update(tx: Transaction) -> bool:
+            assignments = "model_config = :config, model = COALESCE(:model, model)"
+            if not _update(tx, session_id, assignments, config=config, model=model):
+                return False
+            if is_delegate:
+                tx.run(
+                    """UPDATE sessions SET child_kind = 'delegate', listed = 0
+                       WHERE id = :id AND child_kind IS NULL""",
+                    id=session_id,
+                )
+            return True
+
+        return self._engine.write(update)
 
     def update_system_prompt(self, session_id: str, system_prompt: str | None) -> bool:
         """Keep the system prompt that a session runs with."""
@@ -116,13 +131,7 @@ class Sessions(Operations):
         return self._change_chain(session_id, "pinned", bool(pinned))
 
     def _change(self, session_id: str, assignments: str, **values: Any) -> bool:
-        def change(tx: Transaction) -> bool:
-            if not session_exists(tx, session_id):
-                return False
-            tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session_id, **values)
-            return True
-
-        return self._engine.write(change)
+        return self._engine.write(lambda tx: _update(tx, session_id, assignments, **values))
 
     def _change_chain(self, session_id: str, column: str, value: bool) -> bool:
         def change(tx: Transaction) -> bool:
@@ -244,6 +253,14 @@ def chain_root(tx: Reading, session_id: str) -> str | None:
     """The first session of a session's compression chain, itself if it is in none, None if it does not exist."""
     row = tx.row("SELECT COALESCE(chain_root, id) FROM sessions WHERE id = :id", id=session_id)
     return None if row is None else row[0]
+
+
+def _update(tx: Transaction, session_id: str, assignments: str, **values: Any) -> bool:
+    """Change columns of a session; whether there is such a session."""
+    if not session_exists(tx, session_id):
+        return False
+    tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session_id, **values)
+    return True
 
 
 def _config_text(config: dict[str, Any] | str | None) -> str | None:

@@ -7,7 +7,6 @@ storing it once: whatever happens between the two, nothing is lost and nothing i
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from hermes.errors import ConfigError, NotADatabase, StoreCorrupt
 from hermes.home import ensure_private_dir, private_opener, sync_directory
 from hermes.log import warn
+from hermes.state import jsontext
 from hermes.state.drafts import Draft
 from hermes.state.rows import Stored
 
@@ -140,7 +140,7 @@ def _bytes_of(path: Path) -> int:
 def _line(session_id: str, message: Draft) -> str:
     # Text that is in its stored form already is told from text that only looks like it.
     values = {name: [value] if isinstance(value, Stored) else value for name, value in message.values.items()}
-    return json.dumps({"session_id": session_id, "draft": [values, *message[1:]]}) + "\n"
+    return jsontext.dumps_ascii({"session_id": session_id, "draft": [values, *message[1:]]}) + "\n"
 
 
 def _read(data: bytes) -> tuple[list[Kept], list[bytes]]:
@@ -150,7 +150,7 @@ def _read(data: bytes) -> tuple[list[Kept], list[bytes]]:
         if not line.strip():
             continue
         try:
-            kept.append(_parsed(json.loads(line)))
+            kept.append(_parsed(jsontext.loads(line)))
         except (ValueError, TypeError, KeyError):
             unreadable.append(line)
     return kept, unreadable

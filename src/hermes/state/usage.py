@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.state.engine import Reading, Transaction, Values
-from hermes.state.operations import Operations, may_see
+from hermes.state.operations import Operations, may_see, row_limit
 from hermes.state.rows import Row, decode_text, optional_integer, optional_number, optional_text, session_row
 from hermes.state.sessions import insert_session, new_session, session_exists
 
@@ -90,13 +90,13 @@ class Usage(Operations):
             owner=owner,
         )
 
-    def top_sessions(self, limit: int = 10, *, owner: str | None = None) -> list[Row]:
+    def top_sessions(self, limit: int | None = 10, *, owner: str | None = None) -> list[Row]:
         """The sessions that used the most tokens."""
         scope = "" if owner is None else "WHERE owner = :owner"
         return self._report(
             f"""SELECT id, title, model, input_tokens + output_tokens AS total_tokens, estimated_cost_usd
                 FROM sessions {scope} ORDER BY input_tokens + output_tokens DESC, id LIMIT :limit""",
-            limit=max(0, limit),
+            limit=row_limit(limit),
             owner=owner,
         )
 

@@ -20,9 +20,12 @@ class Windows(Operations):
         window: int = 5,
         *,
         owner: str | None = None,
-        include_inactive: bool = True,
+        include_inactive: bool = False,
     ) -> Row:
-        """Up to `window` messages on either side of one; a count below `window` means the session ends there."""
+        """Up to `window` messages on either side of one; a count below `window` means the session ends there.
+
+        Rewound messages are left out, and there is no window around one, unless `include_inactive` is set.
+        """
         return self._engine.read(
             lambda tx: _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
         )
@@ -36,9 +39,12 @@ class Windows(Operations):
         keep_roles: Sequence[str] | None = ("user", "assistant"),
         *,
         owner: str | None = None,
-        include_inactive: bool = True,
+        include_inactive: bool = False,
     ) -> Row:
-        """A window of the chosen roles with how the session began and ended, for a reader who was not there."""
+        """A window of the chosen roles with how the session began and ended, for a reader who was not there.
+
+        Rewound messages are left out as in `get_messages_around`.
+        """
 
         def view(tx: Reading) -> Row:
             around = _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
@@ -63,10 +69,10 @@ class Windows(Operations):
 def _around(
     tx: Reading, session_id: str, anchor_id: int, window: int, owner: str | None, include_inactive: bool
 ) -> Row:
-    anchor = _select(tx, "session_id = :id AND id = :anchor", id=session_id, anchor=anchor_id)
+    visible = "" if include_inactive else "AND active = 1"
+    anchor = _select(tx, f"session_id = :id AND id = :anchor {visible}", id=session_id, anchor=anchor_id)
     if not anchor or not may_see(tx, session_id, owner):
         return {"window": [], "messages_before": 0, "messages_after": 0}
-    visible = "" if include_inactive else "AND active = 1"
     side = {"id": session_id, "anchor": anchor_id, "limit": window}
     before = _select(tx, f"session_id = :id AND id < :anchor {visible} ORDER BY id DESC LIMIT :limit", **side)
     after = _select(tx, f"session_id = :id AND id > :anchor {visible} ORDER BY id LIMIT :limit", **side)

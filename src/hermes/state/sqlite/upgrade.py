@@ -187,7 +187,7 @@ def _set_kinds(view: View) -> None:
     kinds: dict[str, str | None] = {}
     followers: dict[str, list[tuple[bool, float, str]]] = {}
     for session_id, _, _, _, config, parent, end_reason, followed, started_at in rows:
-        kinds[session_id] = kind_from_markers(config)
+        kinds[session_id] = kind_from_markers(config, is_old=True)
         if parent is not None and kinds[session_id] is None:
             kinds[session_id] = kind_from_parent(end_reason)
             if kinds[session_id] == ChildKind.COMPRESSION:
