@@ -64,8 +64,9 @@ def test_every_addition_has_a_checksum() -> None:
 
 def test_every_statement_can_be_repeated(store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
     collation = rows_of(connection, "SELECT table_collation FROM information_schema.tables WHERE table_name='sessions'")
-    for statement in tables.statements("0001_store", collation[0][0]):
-        rows_of(connection, statement.replace("%", "%%"))
+    for name in tables.ADDITIONS:
+        for statement in tables.statements(name, collation[0][0]):
+            rows_of(connection, statement.replace("%", "%%"))
     start(store, "s")
     assert store.search_messages("docker") == []
 
@@ -79,7 +80,7 @@ def test_processes_that_open_a_new_store_at_once_make_it_once(dsn: str, connecti
     ]
     told = [each.communicate(timeout=60)[1] for each in running]
     assert [each.returncode for each in running] == [0] * OPENERS, told
-    assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(1,)]
+    assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(len(tables.LEDGER),)]
     assert rows_of(connection, "SELECT COUNT(*) FROM messages") == [(OPENERS,)]
 
 
@@ -131,6 +132,44 @@ def test_every_table_has_a_primary_key_as_servers_may_demand(
                AND s.table_name = t.table_name AND s.index_name = 'PRIMARY')""",
     )
     assert without == []
+
+
+class TestOfTheFirstVersion:
+    """A store that knows no owner of a title yet."""
+
+    @pytest.fixture(autouse=True)
+    def _made(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+        with MySQLSessionDBProvider(dsn, settings=settings) as store:
+            store.set_session_title(start(store, "s"), "Docker")
+        rows_of(
+            connection,
+            """ALTER TABLE sessions DROP INDEX idx_sessions_title_unique, DROP COLUMN owner_key,
+               DROP COLUMN imported_from, ADD UNIQUE KEY idx_sessions_title_unique (title)""",
+        )
+        rows_of(connection, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
+
+    def test_gets_what_it_lacks(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+        with MySQLSessionDBProvider(dsn, settings=settings) as store:
+            row = store.get_session("s")
+            assert row is not None
+            assert (row["title"], row["imported_from"]) == ("Docker", None)
+        key = rows_of(connection, "SHOW INDEX FROM sessions WHERE Key_name = 'idx_sessions_title_unique'")
+        assert [column[4] for column in key] == ["title", "owner_key"]
+
+    def test_is_read_as_it_is(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+        with MySQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
+            row = store.get_session("s")
+            assert row is not None
+            assert row["imported_from"] is None
+        assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(1,)]
+
+    def test_that_was_changed_but_not_noted_as_changed_is_noted(
+        self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
+    ) -> None:
+        MySQLSessionDBProvider(dsn, settings=settings).close()
+        rows_of(connection, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
+        MySQLSessionDBProvider(dsn, settings=settings).close()
+        assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(tables.LEDGER.items())
 
 
 class TestOfAnotherVersion:

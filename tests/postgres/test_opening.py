@@ -60,7 +60,9 @@ with PostgreSQLSessionDBProvider({dsn!r}, settings=settings) as store:
     ]
     told = [each.communicate(timeout=60)[1] for each in running]
     assert [each.returncode for each in running] == [0] * OPENERS, told
-    assert connection.execute(f"SELECT count(*) FROM {schema}.hermes_ledger".encode()).fetchone() == (1,)
+    assert connection.execute(f"SELECT count(*) FROM {schema}.hermes_ledger".encode()).fetchone() == (
+        len(tables.LEDGER),
+    )
     assert connection.execute(f"SELECT count(*) FROM {schema}.messages".encode()).fetchone() == (OPENERS,)
 
 
@@ -90,6 +92,47 @@ def test_status_tells_what_there_is(
     status = tables.inspect(connection, schema)
     assert (status.standing, status.version, status.pending) == (Standing.CURRENT, tables.SCHEMA_VERSION, [])
     assert tables.inspect(connection, "nowhere").pending == list(tables.ADDITIONS)
+
+
+class TestOfTheFirstVersion:
+    """A store that knows no owner of a title yet."""
+
+    @pytest.fixture(autouse=True)
+    def _made(self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
+            store.create_session("s", "cli")
+            store.set_session_title("s", "Docker")
+        for statement in (
+            f"DROP INDEX {schema}.idx_sessions_title_unique",
+            f"ALTER TABLE {schema}.sessions DROP COLUMN imported_from",
+            f"CREATE UNIQUE INDEX idx_sessions_title_unique ON {schema}.sessions (title) WHERE title IS NOT NULL",
+            f"DELETE FROM {schema}.hermes_ledger WHERE name <> '0001_store'",
+        ):
+            connection.execute(statement.encode())
+
+    def test_gets_what_it_lacks(
+        self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
+    ) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
+            row = store.get_session("s")
+            assert row is not None
+            assert (row["title"], row["imported_from"]) == ("Docker", None)
+        index = connection.execute(
+            "SELECT indexdef FROM pg_indexes WHERE schemaname = %s AND indexname = 'idx_sessions_title_unique'",
+            [schema],
+        ).fetchone()
+        assert index is not None
+        assert "UNIQUE" in index[0]
+        assert "owner" in index[0]
+
+    def test_is_read_as_it_is(
+        self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
+    ) -> None:
+        with PostgreSQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
+            row = store.get_session("s")
+            assert row is not None
+            assert row["imported_from"] is None
+        assert connection.execute(f"SELECT count(*) FROM {schema}.hermes_ledger".encode()).fetchone() == (1,)
 
 
 class TestOfAnotherVersion:

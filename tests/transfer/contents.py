@@ -67,6 +67,7 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
     store.request_handoff("rewound", "slack")
 
     store.import_session({"id": "waits", "source": "cli", "parent_session_id": "not here", "messages": []})
+    store._engine.write(lambda tx: tx.run("UPDATE sessions SET imported_from = 'ada.jsonl' WHERE id = 'waits'"))
     store.create_session("empty", "cli")
     store.end_session("empty", "user_exit")
     store.set_meta("mine", "kept \0 whole")

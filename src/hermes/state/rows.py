@@ -39,10 +39,14 @@ SESSION_TEXT = (
     "billing_mode",
     "handoff_platform",
     "handoff_error",
+    "imported_from",
     "platform",
     "error",
 )
 """The columns of a session that hold whatever somebody said, also under the names that a query gives them."""
+
+LATER_COLUMNS = ("imported_from",)
+"""The columns that a store which is only read, and so not brought to the present, may lack."""
 
 FREE_TEXT = ("tool_name", "tool_call_id", "finish_reason", "platform_message_id", "reasoning", "reasoning_content")
 """The columns of a message besides its content that hold whatever somebody said."""
@@ -123,6 +127,10 @@ def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
 def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
     """A session as a dict of the given columns."""
     row = dict(zip(columns, values, strict=True))
+    if "system_prompt" in row:
+        # It is a whole row.
+        for column in LATER_COLUMNS:
+            row.setdefault(column, None)
     for column in SESSION_TEXT:
         if row.get(column):
             row[column] = decode_text(row[column])

@@ -17,9 +17,9 @@ from hermes.state.mysql.wire import Wire, text_of
 from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 
 SCHEMA_VERSION = 11
-ADDITIONS = {"0001_store": "schema.sql"}
+ADDITIONS = {"0001_store": "schema.sql", "0002_owners": "0002_owners.sql"}
 """The files that make a store, in their order. A file that was ever part of a release is never changed again."""
-LEDGER = {"0001_store": "bcb1ffb9"}
+LEDGER = {"0001_store": "bcb1ffb9", "0002_owners": "35a2b383"}
 """The checksum of each addition."""
 LOCK_TIMEOUT_S = 120
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")

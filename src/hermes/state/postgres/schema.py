@@ -21,9 +21,9 @@ from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 Connection = psycopg.Connection[Any]
 
 SCHEMA_VERSION = 11
-ADDITIONS = {"0001_store": "schema.sql"}
+ADDITIONS = {"0001_store": "schema.sql", "0002_owners": "0002_owners.sql"}
 """The files that make a store, in their order. A file that was ever part of a release is never changed again."""
-LEDGER = {"0001_store": "52b9ab48"}
+LEDGER = {"0001_store": "52b9ab48", "0002_owners": "4fc4759b"}
 """The checksum of each addition."""
 
 TRIGRAMS, STEMS = "idx_known_words_parts", "idx_known_words_stems"

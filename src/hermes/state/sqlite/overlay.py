@@ -73,13 +73,19 @@ def show_as_current(view: View, schema_sql: str) -> None:
     wanted.close()
 
 
-def add_missing_tables(view: View, schema_sql: str) -> None:
-    """Give a file of ours that lacks a later addition its tables, empty."""
+def add_missing(view: View, schema_sql: str) -> None:
+    """Give a file of ours that lacks a later addition its tables, empty, and its columns, NULL."""
     wanted = apsw.Connection(":memory:")
     wanted.execute(schema_sql).fetchall()
-    for name, sql in _tables(View(wanted)):
-        if not _columns(view, name):
+    model = View(wanted)
+    for name, sql in _tables(model):
+        present = _columns(view, name)
+        missing = [each for each in _columns(model, name) if each not in present]
+        if not present:
             view.run(sql.replace("CREATE TABLE", "CREATE TEMP TABLE", 1))
+        elif missing:
+            added = ", ".join(f"NULL AS {column}" for column in missing)
+            view.run(f"CREATE TEMP VIEW {name} AS SELECT s.*, {added} FROM main.{name} s")
     wanted.close()
 
 

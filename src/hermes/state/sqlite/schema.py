@@ -24,7 +24,13 @@ from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.upkeep.exchange import complete, next_of, settle
 
 SCHEMA_VERSION = 11
-LEDGER = {"0001_store": "d9dfaba7", "0002_search": "9c4b128e", "0003_insights": "2cdd8e29", "0004_parts": "3433750f"}
+LEDGER = {
+    "0001_store": "d9dfaba7",
+    "0002_search": "9c4b128e",
+    "0003_insights": "2cdd8e29",
+    "0004_parts": "3433750f",
+    "0005_owners": "d60c8ecc",
+}
 """What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
 
 Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer
@@ -140,7 +146,7 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
             if inspection.min_reader > FORMAT:
                 raise StoreTooNew(f"{path} was written by a newer version of Hermes")
             if inspection.standing is Standing.OURS:
-                overlay.add_missing_tables(view, schema_sql())
+                overlay.add_missing(view, schema_sql())
             elif inspection.standing is not Standing.CURRENT:
                 overlay.show_as_current(view, schema_sql())
         except BaseException:

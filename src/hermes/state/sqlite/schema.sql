@@ -62,6 +62,7 @@ CREATE TABLE IF NOT EXISTS sessions (
     preview            TEXT,                        -- first user message, shortened; NULL: none yet
     model_config       TEXT,
     system_prompt      TEXT,
+    imported_from      TEXT,                        -- the file that an imported session came from; NULL: made here
     FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
 );
 
@@ -158,7 +159,9 @@ CREATE TABLE IF NOT EXISTS message_times (
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
 CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
-CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title) WHERE title IS NOT NULL;
+-- A title is unique among the sessions of an owner; the terminal is one owner.
+CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(owner, ''))
+    WHERE title IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_chain ON sessions(chain_root) WHERE chain_root IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_handoff ON sessions(handoff_state) WHERE handoff_state IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_source_id ON sessions(source, id);

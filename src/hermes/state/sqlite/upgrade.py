@@ -134,23 +134,33 @@ def _normal(sql: str) -> str:
 
 
 def _free_titles(view: View) -> None:
-    """Number the titles that more than one session has, in the order of their start."""
-    taken: set[str] = set()
+    """Number the titles that more than one session of an owner has, in the order of their start."""
+    taken: set[tuple[str, str]] = set()
     doubled = []
-    for session_id, title in view.rows(
-        "SELECT id, title FROM sessions WHERE title IS NOT NULL ORDER BY started_at, id"
+    for session_id, title, owner in view.rows(
+        "SELECT id, title, COALESCE(owner, '') FROM sessions WHERE title IS NOT NULL ORDER BY started_at, id"
     ):
-        if title in taken:
-            doubled.append((session_id, title))
-        taken.add(title)
-    numbers: dict[str, int] = {}
-    for session_id, title in doubled:
-        number = numbers.get(title, 1) + 1
-        while titling.numbered(title, number) in taken:
+        if (owner, title) in taken:
+            doubled.append((session_id, title, owner))
+        taken.add((owner, title))
+    numbers: dict[tuple[str, str], int] = {}
+    for session_id, title, owner in doubled:
+        number = numbers.get((owner, title), 1) + 1
+        while (owner, titling.numbered(title, number)) in taken:
             number += 1
-        numbers[title] = number
-        taken.add(titling.numbered(title, number))
+        numbers[owner, title] = number
+        taken.add((owner, titling.numbered(title, number)))
         view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.numbered(title, number), id=session_id)
+
+
+def _free_title_for(view: View, title: str | None, owner: str | None) -> str | None:
+    """A session's title when it becomes an owner's, numbered if the owner has another session of that title."""
+    taken = "SELECT 1 FROM sessions WHERE title = :title AND owner = :owner"
+    given, number = title, 1
+    while owner is not None and given is not None and view.value(taken, title=given, owner=owner) is not None:
+        number += 1
+        given = titling.numbered(str(title), number)
+    return given
 
 
 def _give_uids(view: View, condition: str) -> None:
@@ -181,12 +191,12 @@ def _free_beheaded(view: View) -> None:
 def _set_kinds(view: View) -> None:
     rows = view.rows("""
         SELECT s.id, s.source, s.user_id, s.owner, s.model_config, s.parent_session_id,
-               p.end_reason, s.started_at >= p.ended_at, s.started_at
+               p.end_reason, s.started_at >= p.ended_at, s.started_at, s.title
         FROM sessions s LEFT JOIN sessions p ON p.id = s.parent_session_id
         WHERE s.child_kind = '?' AND s.id IN (SELECT session_id FROM stale_sessions)""")
     kinds: dict[str, str | None] = {}
     followers: dict[str, list[tuple[bool, float, str]]] = {}
-    for session_id, _, _, _, config, parent, end_reason, followed, started_at in rows:
+    for session_id, _, _, _, config, parent, end_reason, followed, started_at, _ in rows:
         kinds[session_id] = kind_from_markers(config, is_old=True)
         if parent is not None and kinds[session_id] is None:
             kinds[session_id] = kind_from_parent(end_reason)
@@ -199,13 +209,15 @@ def _set_kinds(view: View) -> None:
         for _, _, name in siblings:
             if name not in going_on:
                 kinds[name] = None
-    for session_id, source, user_id, owner, _, parent, *_ in rows:
+    for session_id, source, user_id, owner, _, parent, *_, title in rows:
+        whose = owner or owner_of(source, user_id)
         view.run(
-            "UPDATE sessions SET child_kind = :kind, listed = :listed, owner = :owner WHERE id = :id",
+            "UPDATE sessions SET child_kind = :kind, listed = :listed, owner = :owner, title = :title WHERE id = :id",
             id=session_id,
             kind=kinds[session_id],
             listed=int(is_listed(parent, kinds[session_id])),
-            owner=owner or owner_of(source, user_id),
+            owner=whose,
+            title=title if whose == owner else _free_title_for(view, title, whose),
         )
 
 

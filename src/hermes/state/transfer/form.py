@@ -40,7 +40,7 @@ SESSION = (
     *("tool_call_count", "rewind_count", "api_call_count", "input_tokens", "output_tokens", "cache_read_tokens"),
     *("cache_write_tokens", "reasoning_tokens", "estimated_cost_usd", "actual_cost_usd", "cost_status", "cost_source"),
     *("pricing_version", "billing_provider", "billing_base_url", "billing_mode", "title", "model", "handoff_state"),
-    *("handoff_platform", "handoff_error", "cwd", "preview", "model_config", "system_prompt"),
+    *("handoff_platform", "handoff_error", "cwd", "preview", "model_config", "system_prompt", "imported_from"),
 )
 """The columns of a session, all of which are carried."""
 
@@ -84,7 +84,7 @@ class Message(NamedTuple):
 
 def session_form(row: dict[str, Any]) -> dict[str, Any]:
     """A session's columns in this form."""
-    formed = {name: _formed(name, row[name]) for name in SESSION}
+    formed = {name: _formed(name, row.get(name)) for name in SESSION}
     for name, default in _SESSION_DEFAULTS.items():
         if formed[name] is None:
             formed[name] = default

@@ -15,7 +15,7 @@ from hermes.state.operations import Operations, chunks, placeholders, read
 from hermes.state.rows import Row, derived_uid
 from hermes.state.transfer import oddities
 from hermes.state.transfer.cargo import Cargo, Rewind, grouped
-from hermes.state.transfer.form import MESSAGE, SESSION, Message, booking_form, message_form, session_form, tools_of
+from hermes.state.transfer.form import MESSAGE, Message, booking_form, message_form, session_form, tools_of
 
 PAGE_MESSAGES, PAGE_BYTES = 2_000, 8 << 20
 """How much is in memory at a time, but for a message that is longer than that alone."""
@@ -24,11 +24,8 @@ PAGE_SESSIONS = 200
 _SIZE = " + ".join(
     f"COALESCE(octet_length({name}), 0)" for name in ("content", "tool_calls", "reasoning", "reasoning_details")
 )
-# A parent that is not there is none.
-_SESSION = ", ".join(
-    "(SELECT p.id FROM sessions p WHERE p.id = s.parent_session_id)" if name == "parent_session_id" else f"s.{name}"
-    for name in SESSION
-)
+# All columns that there are: a store that is only read may lack a later one.
+_SESSION = "s.*, (SELECT p.id FROM sessions p WHERE p.id = s.parent_session_id) AS known_parent"
 
 
 class Origin:
@@ -133,8 +130,11 @@ class Origin:
     def _rows(self, tx: Reading, session_ids: Sequence[str]) -> dict[str, Row]:
         listed, values = placeholders("id", session_ids)
         found = {}
-        for row in tx.rows(f"SELECT {_SESSION} FROM sessions s WHERE s.id IN ({listed})", **values):
-            formed = session_form(dict(zip(SESSION, row, strict=True)))
+        columns, rows = tx.table(f"SELECT {_SESSION} FROM sessions s WHERE s.id IN ({listed})", **values)
+        for row in rows:
+            stored = dict(zip(columns, row, strict=True))
+            # A parent that is not there is none.
+            formed = session_form({**stored, "parent_session_id": stored["known_parent"]})
             formed["title"] = self._oddities.titles.get(formed["id"], formed["title"])
             is_counted = formed["id"] not in self._oddities.uncounted
             found[formed["id"]] = formed if is_counted else oddities.counted(tx, formed)
