@@ -14,7 +14,7 @@ SET_UP = '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is not Python 3.11 or newer: install that, or name it, as in make run PYTHON=python3.12" >&2; exit 1; }; \
 	  '$(PYTHON)' tools/venv.py '$(PYTHON)'
 
-.PHONY: help run test torture lint format bench lock clean ready-run ready-dev
+.PHONY: help run test check torture lint format bench lock clean ready-run ready-dev
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ run: ready-run ## start hermes; ARGS="sessions list" passes arguments
 test: lint ## run all checks and tests
 	$(BIN)/python -m tests.support.fetch
 	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: lint ## the quick part: style, types, and the tests of one process on SQLite, in less than two minutes
+	$(BIN)/pytest -q $(PYTEST_ARGS) -k "not postgresql and not mysql" tests/unit tests/contract tests/sqlite tests/agent tests/interop
 
 torture: ready-dev ## hurt stores in every way there is and judge what is left; ARGS="--minutes 60" for longer than ten minutes
 	$(BIN)/python -m tests.torture $(ARGS)

@@ -159,7 +159,7 @@ class TestArguments:
             {"exclude_session_ids": 5},
             {"limit": "5"},
             {"limit": 1.5},
-            {"limit": None},
+            {"limit": -2},
             {"limit": True},
             {"limit": 2**63},
             {"offset": "5"},

@@ -120,12 +120,11 @@ def test_pages_of_a_filtered_search_show_every_match_once(corpus: Corpus, order:
 
 @pytest.mark.parametrize("order", ORDERS)
 class TestLimit:
-    @pytest.mark.parametrize("limit", [0, -1, -(10**9)])
-    def test_that_is_not_positive_shows_nothing(self, corpus: Corpus, order: str, limit: int) -> None:
-        assert corpus.search("docker", sort=order, limit=limit) == []
+    def test_of_zero_shows_nothing(self, corpus: Corpus, order: str) -> None:
+        assert corpus.search("docker", sort=order, limit=0) == []
 
-    @pytest.mark.parametrize("limit", [10**6, 2**31, 2**62, 2**63 - 1])
-    def test_that_is_huge_shows_everything(self, corpus: Corpus, order: str, limit: int) -> None:
+    @pytest.mark.parametrize("limit", [-1, 10**6, 2**31, 2**62, 2**63 - 1])
+    def test_of_minus_one_or_a_huge_number_shows_everything(self, corpus: Corpus, order: str, limit: int) -> None:
         assert sorted(corpus.search("docker", sort=order, limit=limit)) == corpus.matching("docker")
 
     def test_cuts_the_same_list(self, corpus: Corpus, order: str) -> None:
