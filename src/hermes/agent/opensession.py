@@ -15,7 +15,7 @@ from hermes.agent.prompt import Setting, system_prompt
 from hermes.agent.tools.context import ToolContext, Workplace
 from hermes.config import EndpointConfig
 from hermes.errors import TitleTaken, UnknownSession
-from hermes.state.kinds import owner_of
+from hermes.state.owner import owner_column
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -43,7 +43,7 @@ class OpenSession:
         self.model = agent.model
         self.session_id = session_id
         self.source = source
-        self.owner = owner or owner_of(source, user_id)
+        self.owner = owner or owner_column(source, user_id)
         self.user_id = user_id
         self.cwd = cwd
         self.approve = approve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hermes.state.kinds import TERMINAL_SOURCES
+from hermes.state.owner import is_terminal_source
 
 IDENTITY = (
     "You are Hermes, an agent that works for the person it talks to. Answer what was asked, truthfully and to the"
@@ -46,6 +46,6 @@ def system_prompt(setting: Setting) -> str:
 
 
 def _surface(source: str) -> str:
-    if source in TERMINAL_SOURCES:
+    if is_terminal_source(source):
         return AT_A_TERMINAL
     return IN_A_CHAT.format(source=source.capitalize()) if source in CHATS else ""

@@ -1,4 +1,4 @@
-"""Pure rules about sessions: what kind of child one is, whether it is listed, and whose it is."""
+"""Pure rules about sessions: what kind of child one is, and whether it is listed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ class ChildKind(StrEnum):
 
 
 LISTED_KINDS = (ChildKind.BRANCH, ChildKind.RESET, ChildKind.IMPORT)
-TERMINAL_SOURCES = ("cli", "tui")
 
 ORPHAN_GUESS = "__orphaned__"
 """A marker that an older program put on chats it only guessed to be delegates; it proves nothing."""
@@ -75,8 +74,3 @@ def first_of_chain(parents: dict[str, str], session_id: str) -> str:
         first = parent
         seen.add(first)
     return first
-
-
-def owner_of(source: str, user_id: str | None) -> str | None:
-    """Who may see a session: a platform's user, or None for the person at the terminal."""
-    return None if not user_id or source in TERMINAL_SOURCES else f"{source}:{user_id}"

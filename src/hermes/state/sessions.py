@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.state.engine import Reading, Transaction
-from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, owner_of, parse_kind
+from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
 from hermes.state.operations import Operations, fetch_session, unknown_session
+from hermes.state.owner import owner_column
 from hermes.state.rows import Row, encode_json, identifier, optional_identifier, optional_text, timestamp_of
 
 TICK_LIMIT = 4.6e18
@@ -160,7 +161,7 @@ def new_session(session_id: str, source: str, started_at: float, **fields: Any) 
         "id": identifier(session_id, "session_id"),
         "source": identifier(source, "source"),
         "user_id": fields.get("user_id"),
-        "owner": fields.get("owner") or owner_of(source, fields.get("user_id")),
+        "owner": fields.get("owner") or owner_column(source, fields.get("user_id")),
         "parent_session_id": optional_identifier(fields.get("parent_session_id") or None, "parent_session_id"),
         "child_kind": kind or kind_from_markers(config),
         "model": fields.get("model"),

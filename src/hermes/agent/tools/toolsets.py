@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from hermes.errors import ConfigError
-from hermes.state.kinds import TERMINAL_SOURCES
+from hermes.state.owner import is_terminal_source
 
 ALL = "all"
 DEFAULT = "default"
@@ -17,7 +17,7 @@ OF_OTHERS: Sequence[str] = ("memory", "recall")
 
 def toolsets_for(source: str, configured: Mapping[str, Sequence[str]], known: Collection[str]) -> frozenset[str]:
     """The toolsets of a conversation: as `tools.<source>` says, else `tools.default`, else what is safe there."""
-    if source in TERMINAL_SOURCES:
+    if is_terminal_source(source):
         key, fallback = "cli", OF_TERMINAL
     else:
         key, fallback = source if source in configured else DEFAULT, OF_OTHERS

@@ -10,7 +10,8 @@ from typing import Any
 
 import apsw
 
-from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, TERMINAL_SOURCES, first_of_chain
+from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, first_of_chain
+from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, encode_text, preview_of
 from hermes.state.sqlite.brokentext import decoded
 from hermes.state.sqlite.connection import View
@@ -41,8 +42,7 @@ _WORKED_OUT = {
         "chain_root": "(SELECT NULLIF(c.root, s.id) FROM chains c WHERE c.id = s.id)",
         "chain_active": _CHAIN_ACTIVE,
         "active_tick": f"CAST(MAX(-4.6e18, MIN(4.6e18, {_CHAIN_ACTIVE} * 100)) AS INTEGER)",
-        "owner": f"""CASE WHEN s.user_id IS NOT NULL AND s.source NOT IN {TERMINAL_SOURCES}
-                     THEN s.source || ':' || s.user_id END""",
+        "owner": "owner_column(s.source, s.user_id)",
         "preview": """preview_of((SELECT CAST(m.content AS BLOB) FROM main.messages m
                                   WHERE m.session_id = s.id AND m.role = 'user' AND m.content IS NOT NULL {visible}
                                   ORDER BY m.id LIMIT 1))""",
@@ -53,6 +53,7 @@ _WORKED_OUT = {
 def show_as_current(view: View, schema_sql: str) -> None:
     """Lay today's tables over those of the file."""
     view.connection.create_scalar_function("preview_of", _preview_of, 1)
+    view.connection.create_scalar_function("owner_column", _owner_column, 2)
     wanted = apsw.Connection(":memory:")
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
@@ -119,6 +120,11 @@ def _columns(view: View, table: str) -> set[str]:
 def _preview_of(*stored: Any) -> str | None:
     content = decoded("text", stored[0]) if isinstance(stored[0], bytes) else None
     return None if content is None else encode_text(preview_of(decode_content(content)))
+
+
+def _owner_column(*stored: Any) -> str | None:
+    source, user_id = (each if each is None else str(each) for each in stored)
+    return owner_column(source or "", user_id)
 
 
 def _substitute(table: str, column: str, default: str | None, visible: str) -> str:

@@ -11,7 +11,8 @@ import apsw
 
 from hermes.home import sync_directory
 from hermes.state import titling
-from hermes.state.kinds import ChildKind, first_of_chain, is_listed, kind_from_markers, kind_from_parent, owner_of
+from hermes.state.kinds import ChildKind, first_of_chain, is_listed, kind_from_markers, kind_from_parent
+from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.brokentext import decoded, unread
@@ -210,7 +211,7 @@ def _set_kinds(view: View) -> None:
             if name not in going_on:
                 kinds[name] = None
     for session_id, source, user_id, owner, _, parent, *_, title in rows:
-        whose = owner or owner_of(source, user_id)
+        whose = owner or owner_column(source, user_id)
         view.run(
             "UPDATE sessions SET child_kind = :kind, listed = :listed, owner = :owner, title = :title WHERE id = :id",
             id=session_id,

@@ -1,0 +1,204 @@
+"""Whose a session is, and who asks: two types, so that "everybody" is never what is left when nobody was named."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import Enum
+from typing import Final, NoReturn, final
+
+from hermes.errors import InvalidValue
+from hermes.state.jsontext import is_unicode
+
+TERMINAL_SOURCES: Final = ("cli", "tui")
+"""The sources of the sessions that the person at the terminal has; no chat platform can have one of them."""
+
+MAX_SOURCE_CHARACTERS: Final = 64
+MAX_USER_CHARACTERS: Final = 255
+
+_TERMINAL_NAMES = frozenset({*TERMINAL_SOURCES, "terminal", "everybody"})
+_ROOM_PREFIX = "agent"
+_ROOM_PARTS = 5
+"""`agent:<name>:<platform>:<kind of chat>:<chat>`; a key without a chat would be shared by strangers."""
+
+_WHATSAPP = "whatsapp"
+_SEPARATORS = re.compile(r"[\s().+/-]+")
+_WHATSAPP_NUMBER = re.compile(r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@[A-Za-z.]{0,64})?")
+_WHATSAPP_ROOMS = ("@g.us", "@broadcast", "@newsletter")
+
+# Letters and symbols by their category, which fonts show as nothing.
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")
+
+
+class Everybody(Enum):
+    """The asker who sees the sessions of all owners: the operator."""
+
+    EVERYBODY = "everybody"
+
+    @property
+    def stored(self) -> None:
+        """No single owner."""
+        return None
+
+
+EVERYBODY: Final = Everybody.EVERYBODY
+
+
+@final
+class Owner:
+    """One person, or the people of one shared room; `owner_of`, `owner_of_room` and `TERMINAL` are all there are."""
+
+    __slots__ = ("_stored",)
+    _stored: str | None
+
+    def __init__(self, *_: object) -> None:
+        raise TypeError("an owner comes from owner_of() or owner_of_room(), or is TERMINAL")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("an owner does not change")
+
+    @property
+    def stored(self) -> str | None:
+        """The value of the `owner` column; None for the person at the terminal."""
+        return self._stored
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Owner) and self._stored == other._stored
+
+    def __hash__(self) -> int:
+        return hash((Owner, self._stored))
+
+    def __repr__(self) -> str:
+        return "TERMINAL" if self._stored is None else f"<owner {self._stored!r}>"
+
+
+Asker = Owner | Everybody
+"""For whom sessions are read and written."""
+
+
+def _make(stored: str | None) -> Owner:
+    owner = object.__new__(Owner)
+    object.__setattr__(owner, "_stored", stored)
+    return owner
+
+
+TERMINAL: Final = _make(None)
+"""The person at the terminal as an owner of sessions, notes and permissions."""
+
+
+def is_terminal_source(source: str) -> bool:
+    """Whether sessions of a source are those of the person at the terminal."""
+    return source in TERMINAL_SOURCES
+
+
+def owner_of(source: str, user_id: str | None) -> Owner:
+    """Return the owner that a user of a chat platform is.
+
+    Raises `InvalidValue` without a user, for a name of the terminal in any spelling, and for an id that is a group's,
+    too long, or has characters that cannot be seen.
+    """
+    platform = _checked(source, "the name of a platform", MAX_SOURCE_CHARACTERS)
+    if unicodedata.normalize("NFKC", platform).casefold().strip() in _TERMINAL_NAMES:
+        raise InvalidValue(
+            f"{source!r} is a name of the terminal, which no chat platform can have",
+            hint="give the platform another name",
+        )
+    return _make(f"{_encoded(platform)}:{_canonical(platform, _checked(user_id, 'a user id', MAX_USER_CHARACTERS))}")
+
+
+def owner_of_room(session_key: str) -> Owner:
+    """Return the owner that all people of a shared lane are together, by the lane's session key."""
+    key = _checked(session_key, "a session key", MAX_SOURCE_CHARACTERS + 2 * MAX_USER_CHARACTERS)
+    parts = key.split(":")
+    if parts[0] != _ROOM_PREFIX or len(parts) < _ROOM_PARTS or not all(part.strip() for part in parts[:_ROOM_PARTS]):
+        raise InvalidValue(
+            f"{session_key!r} is not the key of a shared lane",
+            hint="a key has the form agent:main:<platform>:<kind of chat>:<chat>",
+        )
+    if unicodedata.normalize("NFKC", parts[2]).casefold().strip() in _TERMINAL_NAMES:
+        raise InvalidValue(f"{session_key!r} is not the key of a shared lane: the terminal has none")
+    return _make(key)
+
+
+def owner_in_row(stored: str | None) -> Owner:
+    """Return the owner that the `owner` column of a session names."""
+    return TERMINAL if stored is None else _make(stored)
+
+
+def owner_column(source: str, user_id: str | None) -> str | None:
+    """Return the `owner` column of a session that its creator has named no owner for.
+
+    It is the terminal's (None) without a user and for a terminal's source. A user id that `owner_of` refuses makes an
+    owner that nobody can be.
+    """
+    if not user_id or is_terminal_source(source):
+        return None
+    try:
+        return owner_of(source, user_id).stored
+    except InvalidValue:
+        return f"{_encoded(source)}:{user_id}"
+
+
+def asker_named(owner: str | Asker | None) -> Asker:
+    """Return the asker that a caller of the documented operations names; None is everybody."""
+    if owner is None:
+        return EVERYBODY
+    if isinstance(owner, str):
+        return _make(owner)
+    if not isinstance(owner, Owner | Everybody):
+        raise InvalidValue(f"owner must be a string or None, not {type(owner).__name__}")
+    return owner
+
+
+def _encoded(source: str) -> str:
+    """A platform's name without a colon, so that the first colon of an owner ends it; never that of a session key."""
+    encoded = source.replace("%", "%25").replace(":", "%3A")
+    return "%61gent" if encoded == _ROOM_PREFIX else encoded
+
+
+def _canonical(platform: str, user_id: str) -> str:
+    """One spelling for each user: digits for a WhatsApp number, elsewhere what the platform says, unchanged."""
+    if platform != _WHATSAPP:
+        return user_id
+    if user_id.lower().endswith(_WHATSAPP_ROOMS):
+        raise InvalidValue(f"{user_id!r} is a group, not a person", hint="name the sender, or use owner_of_room")
+    match = _WHATSAPP_NUMBER.fullmatch(user_id)
+    if match is None:
+        if not user_id.split("@")[0].split(":")[0].strip(" +"):
+            raise _nobody("a user id")
+        return user_id
+    digits = "".join(str(unicodedata.digit(each)) for each in _SEPARATORS.sub("", match[1]))
+    if not digits:
+        raise _nobody("a user id")
+    return digits
+
+
+def _checked(value: str | None, what: str, most: int) -> str:
+    """A name without blanks around it, if there is something to see in it and nothing that cannot be seen."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidValue(f"{what} must be a string, not {type(value).__name__}")
+    text = (value or "").strip()
+    if len(text) > most:
+        raise InvalidValue(f"{what} has at most {most} characters, not {len(text)}")
+    if all(_is_unseen(each) or each.isspace() for each in text):
+        raise _nobody(what)
+    if not is_unicode(text) or any(map(_is_unseen, text)):
+        raise InvalidValue(f"{what} must not have characters that cannot be seen: {value!a}")
+    return text
+
+
+def _is_unseen(character: str) -> bool:
+    return (
+        character in _BLANKS
+        or unicodedata.category(character) in _UNSEEN_CATEGORIES
+        or "\ufe00" <= character <= "\ufe0f"
+        or "\U000e0100" <= character <= "\U000e01ef"
+    )
+
+
+def _nobody(what: str) -> InvalidValue:
+    return InvalidValue(
+        f"{what} is missing, so nobody can be told from others",
+        hint="a chat without a user is refused; a shared room has an owner of its own (owner_of_room)",
+    )
