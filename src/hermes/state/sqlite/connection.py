@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,17 @@ from hermes.state.operations import insert_into
 from hermes.state.sqlite.journal import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
+
+_READING_ACTIONS = frozenset(
+    (
+        *(apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE),
+        *(apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT),
+    )
+)
+_DESCRIBING_PRAGMAS = frozenset(("table_info", "table_xinfo", "index_list", "index_xinfo", "foreign_key_list"))
+_READ_PRAGMAS = frozenset(
+    ("schema_version", "data_version", "page_count", "page_size", "freelist_count", "journal_mode", "user_version")
+)
 
 
 class SqliteDialect(CommonDialect):
@@ -111,10 +123,46 @@ class View:
         self.connection.executemany(sql, [bind(values) for values in many]).fetchall()
 
 
-def open_writer(path: Path) -> apsw.Connection:
-    """The one writing connection of a process: every commit is on disk before it returns."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+def connect(path: Path | str, flags: int, *, runs_triggers: bool = False, is_defended: bool = True) -> apsw.Connection:
+    """Return a connection that runs nothing which a file brings along; every connection to a file is made here.
+
+    Views are never used. Triggers run only on request, by callers who know that all of them are ours. A connection
+    that is not defended may rewrite what SQLite keeps for itself.
+    """
+    connection = apsw.Connection(str(path), flags=flags)
+    for option, is_on in (
+        (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, False),
+        (apsw.SQLITE_DBCONFIG_DEFENSIVE, is_defended),
+        (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, False),
+        (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, runs_triggers),
+        (apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, False),
+        (apsw.SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, False),
+        (apsw.SQLITE_DBCONFIG_DQS_DML, False),
+        (apsw.SQLITE_DBCONFIG_DQS_DDL, False),
+    ):
+        connection.config(option, int(is_on))
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return connection
+
+
+def run_triggers(connection: apsw.Connection) -> None:
+    """Let a connection run the triggers of its file, all of which have been found to be ours."""
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+
+
+@contextmanager
+def undefended(connection: apsw.Connection) -> Iterator[None]:
+    """Let a connection rewrite, for a moment, what SQLite keeps for itself."""
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+    try:
+        yield
+    finally:
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+
+
+def open_writer(path: Path, *, runs_triggers: bool = True) -> apsw.Connection:
+    """The one writing connection of a process: every commit is on disk before it returns."""
+    connection = connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, runs_triggers=runs_triggers)
     # Without a WAL the directory must be synced too, after the journal has been removed.
     sync = "full" if choose_journal(connection, path) == "wal" else "extra"
     for pragma in (f"synchronous = {sync}", "wal_autocheckpoint = 0", "foreign_keys = on"):
@@ -126,10 +174,30 @@ def open_writer(path: Path) -> apsw.Connection:
 def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
     """A connection that can only read, and so never is the one that removes a WAL."""
     uri = f"file:{quote(os.fsencode(path))}?mode=ro" + ("&immutable=1" if immutable else "")
-    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection = connect(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     _set_caches(connection)
     return connection
+
+
+def open_foreign(path: Path, *, immutable: bool = False) -> apsw.Connection:
+    """Return a connection to a file of which nothing is known: it reads tables, and can do nothing else."""
+    connection = open_reader(path, immutable=immutable)
+    only_read(connection)
+    return connection
+
+
+def only_read(connection: apsw.Connection) -> None:
+    """Have SQLite refuse every statement of a connection that does more than read its tables and describe them."""
+    connection.authorizer = _authorize_reading
+
+
+def _authorize_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    if action == apsw.SQLITE_PRAGMA:
+        # The second name is the value that a setting would get, or the table that is asked about.
+        is_harmless = first in _DESCRIBING_PRAGMAS or (first in _READ_PRAGMAS and second is None)
+    else:
+        is_harmless = action in _READING_ACTIONS
+    return apsw.SQLITE_OK if is_harmless else apsw.SQLITE_DENY
 
 
 def has_moved(connection: apsw.Connection) -> bool:

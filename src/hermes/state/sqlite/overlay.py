@@ -14,7 +14,7 @@ from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, first_of_chain
 from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, encode_text, preview_of
 from hermes.state.sqlite.brokentext import decoded
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, connect
 
 _MARKER = "CASE WHEN json_valid(s.model_config) THEN json_extract(s.model_config, '$.{key}') END"
 _BRANCHED = _MARKER.format(key="_branched_from")
@@ -54,7 +54,7 @@ def show_as_current(view: View, schema_sql: str) -> None:
     """Lay today's tables over those of the file."""
     view.connection.create_scalar_function("preview_of", _preview_of, 1)
     view.connection.create_scalar_function("owner_column", _owner_column, 2)
-    wanted = apsw.Connection(":memory:")
+    wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
     for name, sql in _tables(model):
@@ -76,7 +76,7 @@ def show_as_current(view: View, schema_sql: str) -> None:
 
 def add_missing(view: View, schema_sql: str) -> None:
     """Give a file of ours that lacks a later addition its tables, empty, and its columns, NULL."""
-    wanted = apsw.Connection(":memory:")
+    wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
     for name, sql in _tables(model):

@@ -8,7 +8,7 @@ import apsw
 
 from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import fulltext
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, undefended
 from hermes.state.sqlite.schema import schema_sql
 
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
@@ -63,10 +63,11 @@ def _drop(view: View, table: str) -> None:
         return
     except apsw.Error:
         pass  # too damaged to be opened, which dropping it in the proper way needs
-    view.run("PRAGMA writable_schema = ON")
-    try:
-        view.run("DELETE FROM sqlite_schema WHERE name = :table", table=table)
-    finally:
-        view.run("PRAGMA writable_schema = RESET")
+    with undefended(view.connection):
+        view.run("PRAGMA writable_schema = ON")
+        try:
+            view.run("DELETE FROM sqlite_schema WHERE name = :table", table=table)
+        finally:
+            view.run("PRAGMA writable_schema = RESET")
     for shadow in _SHADOWS:
         view.run(f"DROP TABLE IF EXISTS {table}_{shadow}")

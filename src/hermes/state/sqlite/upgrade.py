@@ -16,7 +16,7 @@ from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.brokentext import decoded, unread
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.files import beside, remove, stamped
 from hermes.state.sqlite.upkeep.copying import copy_database
 
@@ -37,7 +37,7 @@ def back_up(path: Path, version: int) -> Path:
 
 def reconcile(view: View, schema_sql: str) -> None:
     """Give the file every table and column it lacks, and drop what has another form today."""
-    wanted = apsw.Connection(":memory:")
+    wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
     is_index_lost = _drop_changed(view, model)

@@ -11,6 +11,7 @@ import apsw
 
 from hermes.home import create_private_file
 from hermes.state.engine import Report
+from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.rescue.conversion import Conversion, quoted
 from hermes.state.sqlite.rescue.mending import Mending
 from hermes.state.sqlite.rescue.numbering import are_in_order, corrected
@@ -84,7 +85,7 @@ class Salvaged:
 def salvage(wreck: Wreck, target: Path, report: Report | None = None) -> Salvaged:
     """Bring all rows of a damaged file into a new one, which gets tables but no indexes yet."""
     create_private_file(target)
-    connection = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = connect(target, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
     try:
         # If this dies, the file is worth nothing; it is written to the disk for good once it is whole.
         for pragma in ("journal_mode = off", "synchronous = off", "cache_size = -65536"):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.rescue.records import Value
 
 OLD_ORDERS = {
@@ -107,7 +108,7 @@ class Model:
     """An empty database with the tables of another one, which answers what they are like."""
 
     def __init__(self, schema: str = "") -> None:
-        self._connection = apsw.Connection(":memory:")
+        self._connection = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
         if schema:
             self._connection.execute(schema).fetchall()
 

@@ -16,7 +16,7 @@ from hermes.errors import StoreBusy, StoreError, StoreFull, StoreUnavailable
 from hermes.home import sync_directory
 from hermes.state.engine import Report
 from hermes.state.sqlite import fulltext, schema
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, remove, stamped
 from hermes.state.sqlite.filling import index_batch
@@ -164,7 +164,7 @@ class Workshop:
             )
 
     def _fill_index(self) -> None:
-        connection = apsw.Connection(str(self._repaired), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connect(self._repaired, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
         try:
             for pragma in ("journal_mode = delete", "journal_mode = off", "synchronous = off"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()

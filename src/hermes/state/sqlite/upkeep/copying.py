@@ -11,6 +11,7 @@ import apsw
 from hermes.errors import StoreError, StoreFull, StoreUnavailable
 from hermes.home import create_private_file
 from hermes.state.engine import Report
+from hermes.state.sqlite.connection import connect
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import remove
 from hermes.state.sqlite.place import free_bytes
@@ -82,7 +83,7 @@ def _require_room(source: apsw.Connection, target: Path) -> None:
 def _fill(source: apsw.Connection, target: Path, watch: LogWatch, report: Report | None) -> None:
     fd = os.open(target, os.O_RDWR)  # closed last: that would drop SQLite's locks
     try:
-        copy = apsw.Connection(str(target), flags=apsw.SQLITE_OPEN_READWRITE)
+        copy = connect(target, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
         try:
             # A copy that is not finished is thrown away: nothing need be undone in it, and SQLite need not sync it.
             for pragma in ("journal_mode = off", "synchronous = off"):

@@ -15,7 +15,7 @@ import apsw
 
 from hermes.errors import StoreBusy
 from hermes.home import sync_directory
-from hermes.state.sqlite.connection import close_leaving
+from hermes.state.sqlite.connection import close_leaving, connect
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_file
 from hermes.state.sqlite.lock import WriterLock
 
@@ -80,7 +80,7 @@ def complete(database: Path) -> None:
 def settle(database: Path) -> bool:
     """Move the log of a database into it, page by page, whatever the pages hold; True if nothing is left in the log."""
     with suppress(apsw.Error):
-        connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connect(database, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.execute("PRAGMA synchronous = full").fetchall()
             connection.execute(

@@ -15,7 +15,7 @@ import apsw
 from hermes.errors import HermesError, InvalidValue, NotADatabase, StoreBusy, StoreCorrupt, StoreError
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.state.engine import Report, Values
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file, remove, stamped
 from hermes.state.sqlite.journal import choose_journal
@@ -120,7 +120,7 @@ def _draw_up(draft: Path, backup: Path, database: Path, report: Report | None) -
     if verify(draft, Depth.QUICK, report=report).has(Kind.DAMAGE, Kind.FOREIGN):
         raise StoreCorrupt(f"the copy of {backup} is damaged", hint="check the disk; nothing was changed")
     try:
-        connection = apsw.Connection(str(draft), flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connect(draft, apsw.SQLITE_OPEN_READWRITE)
         try:
             choose_journal(connection, database)
         finally:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from hermes.state.sqlite import fulltext
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, undefended
 from hermes.state.sqlite.filling import MESSAGE, add
 from hermes.state.sqlite.schema import schema_sql
 
@@ -27,7 +27,8 @@ def wrong_indexes(view: View, tell: Callable[[int, int], None]) -> list[str]:
     """
     view.run("PRAGMA temp_store = file")
     view.run("BEGIN")
-    _copy(view)
+    with undefended(view.connection):
+        _copy(view)
     newest = _fill(view, tell)
     return [
         table
