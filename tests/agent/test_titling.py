@@ -75,7 +75,7 @@ class TestOffline:
         assert conversation.title == "Docker networks between two hosts"
 
     def test_takes_a_number_when_it_is_taken(self, offline: Agent) -> None:
-        for title in ("Docker networks", "Docker networks #2"):
+        for title in ("Docker networks", "Docker networks (2)"):
             conversation = Conversation.start(offline)
             conversation.say("Docker networks")
             assert offline.settle(20)

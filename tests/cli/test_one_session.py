@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hermes_state import SessionDB
@@ -152,3 +154,41 @@ def test_nothing_is_created_where_nothing_is(hermes: Hermes, command: tuple[str,
     title = ["x"] if command == ("rename",) else []
     assert hermes("sessions", *command, "s", *title).returncode == 3
     assert not hermes.database.exists()
+
+
+class TestExactTitle:
+    """Numbers are followed only by those who resume."""
+
+    @pytest.fixture
+    def numbered(self, hermes: Hermes) -> Hermes:
+        hermes.store(("first", "cli", "p", "one"), ("second", "cli", "p #2", "two"), ("third", "cli", "p #3", "three"))
+        return hermes
+
+    @pytest.mark.parametrize(("title", "meant"), [("p", "first"), ("p #2", "second")])
+    @pytest.mark.parametrize("command", ["show", "archive", "pin", "unarchive", "unpin", "lineage"])
+    def test_is_the_session_that_a_command_is_about(
+        self, numbered: Hermes, command: str, title: str, meant: str
+    ) -> None:
+        assert numbered.json("sessions", command, title)["item"]["id"] == meant
+
+    def test_is_the_session_that_is_renamed(self, numbered: Hermes) -> None:
+        assert numbered.json("sessions", "rename", "p", "q")["item"] == {"id": "first", "title": "q"}
+
+    def test_is_the_session_that_is_exported(self, numbered: Hermes) -> None:
+        done = numbered("sessions", "export", "-", "--session-id", "p")
+        assert json.loads(done.stdout)["id"] == "first"
+
+    def test_is_the_session_whose_tree_is_shown(self, numbered: Hermes) -> None:
+        assert numbered.json("sessions", "tree", "p")["items"][0]["id"] == "first"
+
+    def test_of_other_capitals_changes_nothing(self, numbered: Hermes) -> None:
+        assert numbered("sessions", "rename", "P", "q").returncode == 3
+
+    def test_of_several_sessions_is_listed_with_dates_and_titles(self, hermes: Hermes) -> None:
+        hermes.store(("20261115_a", "cli", "tea", "one"), ("20261115_b", "cli", None, "two"))
+        lines = hermes("sessions", "show", "20261115").stderr.splitlines()
+        assert lines[1] == "Hint: name one of these by its id:"
+        assert [(line.split()[0], line.split("  ")[-1]) for line in lines[2:]] == [
+            ("20261115_b", "(no title)"),
+            ("20261115_a", "tea"),
+        ]

@@ -54,8 +54,49 @@ def answered(hermes: Hermes, answer: str, *args: str) -> subprocess.CompletedPro
         os.close(theirs)
 
 
+@pytest.fixture
+def lineage(hermes: Hermes) -> Hermes:
+    """Three sessions of which the titles are numbered, each with another number of messages."""
+    hermes.store(("first", "cli", "p", "one"), ("second", "cli", "p #2", "two"), ("third", "cli", "p #3", "three"))
+    return hermes
+
+
+class TestDeleteByTitle:
+    @pytest.mark.parametrize(("title", "gone"), [("p", "first"), ("p #2", "second"), ("p #3", "third")])
+    def test_takes_the_session_of_exactly_this_title(self, lineage: Hermes, title: str, gone: str) -> None:
+        assert lineage("sessions", "delete", title, "--yes").returncode == 0
+        assert left(lineage) == {"first", "second", "third"} - {gone}
+
+    def test_follows_no_numbers_once_the_title_is_gone(self, lineage: Hermes) -> None:
+        assert lineage("sessions", "delete", "p", "--yes").returncode == 0
+        done = lineage("sessions", "delete", "p", "--yes")
+        assert done.returncode == 3
+        assert '"p #2"' in done.stderr
+        assert left(lineage) == {"second", "third"}
+
+    def test_of_other_capitals_deletes_nothing(self, old: Hermes) -> None:
+        done = old("sessions", "delete", "FRESH IDEAS", "--yes")
+        assert (done.returncode, done.stderr.splitlines()[1]) == (3, 'Hint: did you mean "Fresh ideas"?')
+        assert "fresh" in left(old)
+
+    def test_that_is_the_id_of_another_session_deletes_neither(self, lineage: Hermes) -> None:
+        with SessionDB(lineage.database) as db:
+            db.set_session_title("second", "third")
+        done = lineage("sessions", "delete", "third", "--yes")
+        assert done.returncode == 3
+        assert left(lineage) == {"first", "second", "third"}
+
+    def test_shows_what_goes_before_the_question(self, lineage: Hermes) -> None:
+        with SessionDB(lineage.database) as db:
+            db.create_session("helper", "subagent", parent_session_id="first", child_kind="delegate")
+            db.append_message("helper", "user", "look")
+        shown = answered(lineage, "n", "sessions", "delete", "p").stderr
+        assert shown.splitlines()[0] == "first  p  (cli, 1 message)"
+        assert "Delete 1 session, 1 session of agents with 2 messages? [y/N]" in shown
+
+
 class TestDelete:
-    @pytest.mark.parametrize("name", ["fresh", "Fresh ideas", "fresh ideas"])
+    @pytest.mark.parametrize("name", ["fresh", "Fresh ideas"])
     def test_takes_a_session_by_any_name(self, old: Hermes, name: str) -> None:
         done = old("sessions", "delete", name, "--yes")
         assert (done.returncode, done.stdout) == (0, "Deleted 1 session, 1 message.\n")
@@ -64,7 +105,9 @@ class TestDelete:
     def test_shows_what_is_meant_and_asks(self, old: Hermes) -> None:
         done = answered(old, "n", "sessions", "delete", OLD[:8])
         assert done.returncode == 0
-        assert f"{OLD}  hello from {OLD}  (telegram, 1 message)\nDelete 1 session? [y/N]: " in done.stderr
+        assert (
+            f"{OLD}  hello from {OLD}  (telegram, 1 message)\nDelete 1 session with 1 message? [y/N]: " in done.stderr
+        )
         assert done.stderr.endswith("Nothing was deleted.\n")
         assert OLD in left(old)
 

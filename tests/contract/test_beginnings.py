@@ -167,7 +167,7 @@ class TestBranch:
             (None, None, "branch"),
             (None, "Another way", "Another way"),
             ("Plan", None, "Plan #2"),
-            ("Plan", "Plan", "Plan #2"),
+            ("Plan", "Plan", "Plan (2)"),
             ("Plan #2", None, "Plan #3"),
             ("Plan", "Other", "Other"),
         ],

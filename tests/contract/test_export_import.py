@@ -231,7 +231,7 @@ class TestConflict:
         assert exported(store, "s") == before
 
     def test_rename_numbers_the_title(self, store: SessionDBProvider, data: Row) -> None:
-        assert store.get_session_title(store.import_session(data, on_conflict="rename")) == "Docker #2"
+        assert store.get_session_title(store.import_session(data, on_conflict="rename")) == "Docker (2)"
 
     def test_rename_without_conflict_keeps_the_id(self, other: SessionDBProvider, data: Row) -> None:
         assert other.import_session(data, on_conflict="rename") == "s"
@@ -266,7 +266,7 @@ class TestConflict:
         start(other, "holder")
         other.set_session_title("holder", "Docker")
         other.import_session(exported(store, "s"))
-        assert other.get_session_title("s") == "Docker #2"
+        assert other.get_session_title("s") == "Docker (2)"
 
 
 class TestForeignData:

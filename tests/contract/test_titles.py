@@ -263,11 +263,23 @@ class TestTitleOfItsOwnAccord:
         assert store.set_title_if_untitled("s", "Docker networks") is None
         assert store.get_session_title("s") == "Mine"
 
-    def test_takes_the_next_number_on_a_clash(self, store: SessionDBProvider) -> None:
+    def test_is_told_apart_on_a_clash_and_joins_no_lineage(self, store: SessionDBProvider) -> None:
         titled(store, a="Docker", b="Docker #2")
-        start(store, "s", "t")
-        assert store.set_title_if_untitled("s", "Docker") == "Docker #3"
-        assert store.set_title_if_untitled("t", "Docker #2") == "Docker #4"
+        start(store, "s", "t", "u")
+        assert store.set_title_if_untitled("s", "Docker") == "Docker (2)"
+        assert store.set_title_if_untitled("t", "Docker #2") == "Docker #2 (2)"
+        assert store.set_title_if_untitled("u", "Docker") == "Docker (3)"
+        assert store.resolve_session_by_title("Docker") == "b"
+
+    def test_stays_within_the_limit_on_a_clash(self, store: SessionDBProvider) -> None:
+        titled(store, a="x" * 100)
+        start(store, "s")
+        assert store.set_title_if_untitled("s", "x" * 100) == "x" * 96 + " (2)"
+
+    def test_finds_a_free_one_among_many_with_few_questions(self, store: SessionDBProvider) -> None:
+        titled(store, a="Docker", **{f"s{number}": f"Docker ({number})" for number in range(2, 30)})
+        start(store, "s")
+        assert store.set_title_if_untitled("s", "Docker") == "Docker (30)"
 
     @pytest.mark.parametrize("title", ["", " \u200b "])
     def test_of_nothing_is_none(self, store: SessionDBProvider, title: str) -> None:
@@ -285,7 +297,7 @@ class TestTitleOfItsOwnAccord:
     def test_many_at_once_get_as_many_titles(self, store: SessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(8)))
         given = at_once(8, lambda number: store.set_title_if_untitled(f"s{number}", "Docker"))
-        assert set(given) == {"Docker", *(f"Docker #{number}" for number in range(2, 9))}
+        assert set(given) == {"Docker", *(f"Docker ({number})" for number in range(2, 9))}
 
     def test_of_a_person_wins_whoever_comes_first(self, store: SessionDBProvider) -> None:
         start(store, "s")

@@ -154,7 +154,7 @@ def test_a_title_that_is_taken_gets_a_number_and_a_long_one_is_cut(store: Sessio
         title = {"type": "custom-title", "customTitle": name, "sessionId": f"s{number}"}
         take(store, write(tmp_path / f"{number}.jsonl", [title, Claude(f"s{number}").user("hello")]))
     titles = [session_of(store, f"claude-code_s{number}")["title"] for number in range(3)]
-    assert titles == ["Wiki", "Wiki #2", "W" * 100]
+    assert titles == ["Wiki", "Wiki (2)", "W" * 100]
 
 
 def test_a_title_that_comes_later_is_taken_over(store: SessionDBProvider, tmp_path: Path) -> None:

@@ -124,7 +124,15 @@ class TestOrder:
 
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
-    [("A", "A #2", True), ("A #3", "A", True), ("A", "B #2", False), (None, "A", False), (None, None, False)],
+    [
+        ("A", "A #2", True),
+        ("A #3", "A", True),
+        ("A", "A (2)", True),
+        ("A #2", "A #2 (3)", True),
+        ("A", "B #2", False),
+        (None, "A", False),
+        (None, None, False),
+    ],
 )
 def test_titles_that_differ_only_in_their_numbers_are_variants(
     one: str | None, other: str | None, expected: bool

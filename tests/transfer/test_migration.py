@@ -126,7 +126,7 @@ class TestATargetThatIsSomebodys:
         before = target.export_session("talk-000")
         carry(origin, target)
         assert target.export_session("talk-000") == before
-        assert session_of(target, "alone")["title"] == "One alone #2"
+        assert session_of(target, "alone")["title"] == "One alone (2)"
         assert differences(origin, target) == []
 
     def test_gets_all_but_the_numbers(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:

@@ -52,7 +52,7 @@ def test_opening_makes_its_titles_unique_for_each_owner(path: Path) -> None:
     assert flaws(path) == []
 
 
-def test_a_title_that_another_program_gave_twice_to_an_owner_is_numbered(tmp_path: Path) -> None:
+def test_a_title_that_another_program_gave_twice_to_an_owner_is_told_apart(tmp_path: Path) -> None:
     """Another program leaves the owner empty; who it belongs to is worked out when the file is opened."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
@@ -65,4 +65,4 @@ def test_a_title_that_another_program_gave_twice_to_an_owner_is_numbered(tmp_pat
     )
     with SessionDB(path) as db:
         titles = {each: db.get_session_title(each, owner="telegram:1") for each in ("mine", "theirs")}
-    assert titles == {"mine": "Docker", "theirs": "Docker #2"}
+    assert titles == {"mine": "Docker", "theirs": "Docker (2)"}

@@ -256,13 +256,13 @@ def test_damaged_file_opens_and_keeps_what_it_holds(path: Path, damage: Callable
     assert len(backups(path)) == 1
 
 
-def test_second_holder_of_a_title_gets_a_number(path: Path) -> None:
+def test_second_holder_of_a_title_is_told_apart(path: Path) -> None:
     damaged = oldfiles.with_duplicate_titles(path)
     kept, renamed = damaged.sessions
     with SessionDB(path) as db:
         assert db.get_session_title(kept) == "Deploy pipeline"
-        # `#2` is taken by the session that goes on.
-        assert db.get_session_title(renamed) == "Deploy pipeline #3"
+        # `#2` is the session that goes on, and this one is none of its lineage.
+        assert db.get_session_title(renamed) == "Deploy pipeline (2)"
 
 
 def test_orphans_get_a_session_of_their_own(path: Path) -> None:

@@ -30,6 +30,7 @@ _LABEL = re.compile(r"^\W*(?:title|titel|titre|título|标题|タイトル)\s*[:
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINK = re.compile(r"\b[a-z]+://\S+", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
+_LINEAGE = re.compile(r" #(?=[0-9]+$)")
 _AROUND = "\"'`*_#“”„«»‘’「」『』 \t"
 _AT_END = ".!?…,;:。！？，；： -–—"
 
@@ -74,7 +75,8 @@ def _shortened(title: str) -> str | None:
     if len(title) > MAX_CHARACTERS:
         # Words are kept whole, where there are any.
         title = title[:MAX_CHARACTERS].rpartition(" ")[0] or title[:MAX_CHARACTERS]
-    return title.rstrip(_AT_END) or None
+    # ` #2` at the end would say that this session continues another one.
+    return _LINEAGE.sub(" ", title.rstrip(_AT_END)) or None
 
 
 def give_title(agent: Agent, session_id: str, said: str, answered: str) -> None:

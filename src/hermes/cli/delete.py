@@ -44,7 +44,7 @@ def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: 
         ids = named(store, names)
         for line in () if as_json else described(store, ids):
             talk(line)
-        if not confirm(f"Delete {counted(len(ids), 'session')}?", is_sure=is_sure):
+        if not confirm(f"Delete {extent(store, ids)}?", is_sure=is_sure):
             talk("Nothing was deleted.")
             return
         receipt = store.delete_with_receipt(ids, sessions_dir(), secure=is_secure)
@@ -56,9 +56,20 @@ def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: 
 
 def named(store: SessionDBProvider, names: tuple[str, ...]) -> list[str]:
     """The ids of the sessions that are meant; one that is not there keeps all of them."""
-    from hermes.state.naming import find_session
+    from hermes.state.naming import Purpose, find_session
 
-    return list(dict.fromkeys(find_session(store, name) for name in names))
+    return list(dict.fromkeys(find_session(store, name, Purpose.CHANGE) for name in names))
+
+
+def extent(store: SessionDBProvider, ids: list[str]) -> str:
+    """How much goes: the sessions, those of agents that worked for them, and the messages of all."""
+    from hermes.state.deletion import with_delegates
+    from hermes.state.operations import read
+
+    going = read(store, lambda tx: with_delegates(tx, ids))
+    agents = f", {counted(len(going) - len(ids), 'session')} of agents" if len(going) > len(ids) else ""
+    messages = counted(sum(store.message_count(each) for each in going), "message")
+    return f"{counted(len(ids), 'session')}{agents} with {messages}"
 
 
 def described(store: SessionDBProvider, ids: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from hermes.config import Config
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.interop.exporting import Form, Lines, write_out
 from hermes.phrases import counted
-from hermes.state.naming import find_session
+from hermes.state.naming import Purpose, find_session
 from hermes.state.operations import chunks, fetch_sessions, read
 from hermes.state.outgoing import Chosen, choose
 from hermes.state.provider import SessionDBProvider
@@ -111,7 +111,7 @@ def chosen_sessions(
         return [] if store is None else choose(store, source=source, since=since)
     if store is None:
         raise UnknownSession(nothing_yet(database_file(config)), hint="")
-    session_id = find_session(store, name)
+    session_id = find_session(store, name, Purpose.READ)
     return [Chosen(session_id, store.message_count(session_id))]
 
 

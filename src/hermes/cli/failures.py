@@ -24,7 +24,8 @@ def report(error: HermesError | click.ClickException, *, as_json: bool) -> int:
     else:
         talk(f"Error: {message}")
         if hint:
-            talk(f"Hint: {hint}")
+            for line in f"Hint: {hint}".split("\n"):
+                talk(line)
     return exit_code_of(error)
 
 

@@ -11,7 +11,7 @@ import click
 from hermes.cli.store import database_file, nothing_yet, open_for_change, open_for_reading
 from hermes.config import Config
 from hermes.errors import UnknownSession
-from hermes.state.naming import find_session
+from hermes.state.naming import Purpose, find_session
 from hermes.state.provider import SessionDBProvider
 from hermes.state.rows import Row
 
@@ -32,7 +32,7 @@ def named_session(config: Config, name: str, *, for_change: bool = False) -> Ite
     with (open_for_change if for_change else open_for_reading)(config) as store:
         if store is None:
             raise UnknownSession(nothing_yet(database_file(config)), hint="")
-        session_id = find_session(store, name)
+        session_id = find_session(store, name, Purpose.CHANGE if for_change else Purpose.READ)
         row = store.get_session(session_id)
         if row is None:
             raise UnknownSession(f"session {session_id!r} has just been deleted")

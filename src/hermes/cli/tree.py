@@ -104,9 +104,9 @@ def read_page(
 def family_of(store: SessionDBProvider, name: str, *, include_all: bool) -> list[Row]:
     """The family of a session, from its first session on."""
     from hermes.state.forest import sessions_by_id
-    from hermes.state.naming import find_session
+    from hermes.state.naming import Purpose, find_session
 
-    asked = find_session(store, name)
+    asked = find_session(store, name, Purpose.READ)
     first = store.get_ancestors(asked)[-1]["id"]
     members = [row["id"] for row in store.get_descendants(first)]
     rows = sessions_by_id(store, members)

@@ -60,8 +60,8 @@ class Beginnings(Operations):
     def branch_session(self, session_id: str, child_id: str, title: str | None = None) -> Row:
         """Begin a session as a copy of another, which ends as `branched`; answers `title` and `message_count`.
 
-        The copies have everything that the messages had. A title that another session has is numbered, and without one
-        the other session's own is. Doing it again for the same child changes nothing.
+        The copies have everything that the messages had. A title that another session has gets ` (2)`; without one, the
+        other session's own gets its next number. Doing it again for the same child changes nothing.
         """
         wanted = titling.sanitize(title)
         now = self._clock()
@@ -71,7 +71,10 @@ class Beginnings(Operations):
             if child_id in _children(tx, session_id, ChildKind.BRANCH):
                 return _outcome(tx, child_id)
             _begin_from(tx, parent, child_id, ChildKind.BRANCH, parent["system_prompt"], now)
-            _entitle(tx, child_id, free_title(tx, wanted or parent["title"] or UNNAMED_BRANCH))
+            if wanted is None and parent["title"] is not None:
+                _entitle(tx, child_id, next_title(tx, parent["title"]))
+            else:
+                _entitle(tx, child_id, free_title(tx, wanted or UNNAMED_BRANCH))
             add_messages(tx, child_id, _copies(tx, session_id))
             _end(tx, session_id, "branched", now)
             return _outcome(tx, child_id)

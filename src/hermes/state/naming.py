@@ -1,9 +1,16 @@
-"""Which session a person means: by its id, its title, the beginning of its id, or something close."""
+"""Lookup of a session by what a person typed: its id, its title, or the beginning of its id.
+
+An exact title wins in every command. Only resuming follows the numbers of a lineage (`plan` leads to `plan #3`), and
+nothing that changes a session accepts a title in other capitals.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from difflib import get_close_matches
+from enum import Enum, auto
+from typing import NamedTuple
 
 from hermes.errors import AmbiguousSession, InvalidValue, UnknownSession
 from hermes.state import titling
@@ -16,36 +23,84 @@ SHORTEST_PREFIX = 4
 CANDIDATES = 5
 
 
-def find_session(store: SessionDBProvider, given: str, owner: str | None = None) -> str:
-    """The id of the session that is meant; raises an error that lists what may have been meant.
+class Purpose(Enum):
+    """What a session is looked up for, which decides how a name is read."""
 
-    An exact id comes first, then a title with its newest number, then the only id that begins so, then a title in
-    other capitals. A conversation that was compressed is found by each of its sessions; which of them to go on with is
-    for `get_compression_tip` to say.
+    RESUME = auto()
+    """To go on with it: a title means the newest number of its lineage."""
+    READ = auto()
+    """To look at it: a title means itself, in any capitals if that is unambiguous."""
+    CHANGE = auto()
+    """To delete, rename or mark it: a title means itself, letter by letter."""
+
+
+class Candidate(NamedTuple):
+    """A session that may have been meant."""
+
+    id: str
+    title: str | None
+    last_active: float
+    owner: str | None
+
+    @property
+    def line(self) -> str:
+        """The session on one line: its id, the time of its last message, and its title."""
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(self.last_active))
+        return f"{self.id}  {when}  {self.title or '(no title)'}"
+
+
+def find_session(store: SessionDBProvider, given: str, purpose: Purpose, owner: str | None = None) -> str:
+    """Return the id of the session that is meant, or raise an error that lists the sessions that may be meant.
+
+    The order is: the exact id, the exact title (when resuming, the newest number of its lineage), the only id that
+    begins so, and, unless the session is going to be changed, a title in other capitals. A change is refused where the
+    name is the id of one session and the title of another. The terminal's own titles come before those of others.
     """
     text = given.strip()
     if not text:
         raise InvalidValue("no session was named", hint="name one by its id or its title")
-    if store.get_session(text, owner) is not None:
-        return text
-    found = store.resolve_session_by_title(text, owner)
-    if found is None and (title := _sanitized(text)) is not None and title != text:
-        found = store.resolve_session_by_title(title, owner)
-    if found is not None:
-        return found
-    beginning = read(store, lambda tx: _ids_beginning(tx, text, owner)) if len(text) >= SHORTEST_PREFIX else []
-    if len(beginning) == 1:
-        return beginning[0]
-    titles = read(store, lambda tx: _titles(tx, owner))
-    alike = _alike(text, titles)
-    if not beginning and len(alike) == 1:
-        return store.resolve_session_by_title(alike[0], owner) or text
-    if beginning or alike:
+    by_id, titled = read(store, lambda tx: (_sessions(tx, "id = :text", owner, text=text), _titled(tx, text, owner)))
+    if by_id and purpose is Purpose.CHANGE and any(each.id != text for each in titled):
         raise AmbiguousSession(
-            f"several sessions can be meant by {text!r}", hint=f"name one of {_listed([*beginning, *alike])}"
+            f"{text!r} is the id of one session and the title of another",
+            hint=_listed([*by_id, *titled], "name the second by its own id and give it another title first:"),
         )
-    near = _near(text, titles)
-    raise UnknownSession(f"there is no session {text!r}", hint=f"did you mean {_listed(near)}?" if near else None)
+    if by_id:
+        return by_id[0].id
+    if purpose is Purpose.RESUME and (newest := _newest_of_lineage(store, text, owner)) is not None:
+        return newest
+    if titled:
+        return _only(text, [each for each in titled if each.owner is None] or titled)
+    beginning = read(store, lambda tx: _ids_beginning(tx, text, owner)) if len(text) >= SHORTEST_PREFIX else []
+    if beginning:
+        return _only(text, beginning)
+    return _by_other_capitals(store, text, purpose, owner)
+
+
+def _newest_of_lineage(store: SessionDBProvider, text: str, owner: str | None) -> str | None:
+    for title in dict.fromkeys((text, _sanitized(text))):
+        found = None if title is None else store.resolve_session_by_title(title, owner)
+        if found is not None:
+            return found
+    return None
+
+
+def _by_other_capitals(store: SessionDBProvider, text: str, purpose: Purpose, owner: str | None) -> str:
+    """The session of a title that differs only in capitals, or an error that names what is spelled like it."""
+    titles = read(store, lambda tx: _titles(tx, owner))
+    alike = _alike(text, titles, with_numbers=purpose is Purpose.RESUME)
+    if purpose is not Purpose.CHANGE and len(alike) == 1:
+        return find_session(store, alike[0], purpose, owner)
+    if purpose is not Purpose.CHANGE and alike:
+        raise AmbiguousSession(f"several sessions can be meant by {text!r}", hint=f"name one of {_quoted(alike)}")
+    near = list(dict.fromkeys([*alike, *_near(text, titles)]))[:CANDIDATES]
+    raise UnknownSession(f"there is no session {text!r}", hint=f"did you mean {_quoted(near)}?" if near else None)
+
+
+def _only(text: str, found: Sequence[Candidate]) -> str:
+    if len(found) > 1:
+        raise AmbiguousSession(f"several sessions can be meant by {text!r}", hint=_listed(found))
+    return found[0].id
 
 
 def _sanitized(text: str) -> str | None:
@@ -55,28 +110,43 @@ def _sanitized(text: str) -> str | None:
         return None
 
 
-def _ids_beginning(tx: Reading, text: str, owner: str | None) -> list[str]:
+def _titled(tx: Reading, text: str, owner: str | None) -> list[Candidate]:
+    """The sessions of exactly this title, of which every owner can have one."""
+    found = _sessions(tx, "title = :text", owner, text=text)
+    title = _sanitized(text)
+    return found if found or title in (None, text) else _sessions(tx, "title = :text", owner, text=title)
+
+
+def _ids_beginning(tx: Reading, text: str, owner: str | None) -> list[Candidate]:
+    return _sessions(tx, tx.dialect.starts_with("id", "text"), owner, text=text)
+
+
+def _sessions(tx: Reading, condition: str, owner: str | None, **values: str | None) -> list[Candidate]:
+    """Some of the sessions that meet a condition, one more than are shown."""
     scope = "" if owner is None else "AND owner = :owner"
     rows = tx.rows(
-        f"SELECT id FROM sessions WHERE {tx.dialect.starts_with('id', 'text')} {scope} ORDER BY id DESC LIMIT :limit",
-        text=text,
+        f"""SELECT id, title, COALESCE(last_active, started_at), owner FROM sessions WHERE {condition} {scope}
+            ORDER BY id DESC LIMIT :limit""",
         owner=owner,
         limit=CANDIDATES + 1,
+        **values,
     )
-    return [row[0] for row in rows]
+    return [Candidate(*row) for row in rows]
 
 
 def _titles(tx: Reading, owner: str | None) -> list[str]:
     scope = "" if owner is None else "AND owner = :owner"
-    return [row[0] for row in tx.rows(f"SELECT title FROM sessions WHERE title IS NOT NULL {scope}", owner=owner)]
+    rows = tx.rows(f"SELECT DISTINCT title FROM sessions WHERE title IS NOT NULL {scope}", owner=owner)
+    return [row[0] for row in rows]
 
 
-def _alike(text: str, titles: Sequence[str]) -> list[str]:
-    """The titles that differ from a text only in capitals; of a numbered one, what comes before the number will do."""
+def _alike(text: str, titles: Sequence[str], *, with_numbers: bool) -> list[str]:
+    """The titles that differ from a text only in capitals; `with_numbers`, what comes before a number counts too."""
     folded = text.casefold()
     exact = sorted(title for title in titles if title.casefold() == folded)
-    bases = {titling.split_number(title)[0] for title in titles}
-    return exact or sorted(base for base in bases if base.casefold() == folded)
+    if exact or not with_numbers:
+        return exact
+    return sorted(base for base in {titling.split_number(title)[0] for title in titles} if base.casefold() == folded)
 
 
 def _near(text: str, titles: Sequence[str]) -> list[str]:
@@ -87,6 +157,11 @@ def _near(text: str, titles: Sequence[str]) -> list[str]:
     return [folded[name] for name in dict.fromkeys([*spelled, *within])][:CANDIDATES]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _listed(found: Sequence[Candidate], lead: str = "name one of these by its id:") -> str:
+    shown = [each.line for each in found[:CANDIDATES]]
+    return "\n  ".join([lead, *shown, *(["..."] if len(found) > CANDIDATES else [])])
+
+
+def _quoted(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{name}"' for name in names[:CANDIDATES])
     return f"{shown}, ..." if len(names) > CANDIDATES else shown

@@ -31,7 +31,7 @@ class Titles(Operations):
         return self._engine.write(name)
 
     def set_title_if_untitled(self, session_id: str, title: str) -> str | None:
-        """Name a session that has no name, with a number if another has the title; answers the title, or None."""
+        """Name a session that has no name, with ` (2)` if another has the title; returns the title, or None."""
         cleaned = titling.sanitize(title)
 
         def name(tx: Transaction) -> str | None:
@@ -82,9 +82,21 @@ class Titles(Operations):
 
 
 def free_title(tx: Reading, title: str) -> str:
-    """A title if nobody has it, else the first free one of its lineage."""
-    is_taken = tx.value("SELECT 1 FROM sessions WHERE title = :title", title=title) is not None
-    return next_title(tx, title) if is_taken else title
+    """The title if no session has it, else the first free `title (2)`, `title (3)`, which joins no lineage."""
+
+    def is_taken(name: str) -> bool:
+        return tx.value("SELECT 1 FROM sessions WHERE title = :title", title=name) is not None
+
+    if not is_taken(title):
+        return title
+    # Thousands of sessions may share a title, so the number is not counted up: it is doubled, then halved in.
+    taken, free = 1, 2
+    while is_taken(titling.told_apart(title, free)):
+        taken, free = free, 2 * free
+    while free - taken > 1:
+        middle = (taken + free) // 2
+        taken, free = (middle, free) if is_taken(titling.told_apart(title, middle)) else (taken, middle)
+    return titling.told_apart(title, free)
 
 
 def next_title(tx: Reading, base_title: str) -> str:

@@ -11,6 +11,7 @@ MAX_TITLE_LENGTH = 100
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc\ufff9-\ufffb]")
 _NUMBERED = re.compile(r"^(.+) #([0-9]{1,9})$", re.DOTALL)
+_TOLD_APART = re.compile(r"^(.+) \(([0-9]{1,9})\)$", re.DOTALL)
 
 
 def sanitize(title: str | None) -> str | None:
@@ -38,8 +39,18 @@ def split_number(title: str) -> tuple[str, int]:
 
 def numbered(base: str, number: int) -> str:
     """`base #number`, the base shortened where the whole would be too long."""
-    suffix = f" #{number}"
-    return base[: MAX_TITLE_LENGTH - len(suffix)].rstrip() + suffix
+    return _ended_by(base, f" #{number}")
+
+
+def told_apart(title: str, number: int) -> str:
+    """`title (number)`, which tells two sessions of one title apart and, unlike ` #number`, joins no lineage."""
+    return _ended_by(title, f" ({number})")
+
+
+def without_suffix(title: str) -> str:
+    """A title without the ` (2)` that tells it apart and without the number of its lineage."""
+    match = _TOLD_APART.match(title)
+    return split_number(match[1] if match else title)[0]
 
 
 def is_variant(base: str, title: str) -> bool:
@@ -51,3 +62,7 @@ def next_number(base: str, titles: list[str]) -> int | None:
     """The number that the next title of this lineage gets, or None if nobody has the base yet."""
     taken = [split_number(title)[1] for title in titles if is_variant(base, title)]
     return max(taken) + 1 if taken else None
+
+
+def _ended_by(title: str, suffix: str) -> str:
+    return title[: MAX_TITLE_LENGTH - len(suffix)].rstrip() + suffix

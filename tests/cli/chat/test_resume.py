@@ -46,6 +46,12 @@ class TestWhich:
         remember(OTHER, ("user", "hello"), title="my project")
         assert f"Resumed {ID}" in hermes("-c", "my project", "-q", "hi").stderr
 
+    def test_the_title_is_offered_only_if_it_leads_back_here(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("user", "hello"), title="my project #3")
+        remember(OTHER, ("user", "hello"), title="my project")
+        assert 'hermes -c "my project"' not in hermes("-r", OTHER, "-q", "hi").stderr
+        assert 'hermes -c "my project #3"' in hermes("-r", ID, "-q", "hi").stderr
+
     def test_several_that_fit_are_named_and_none_is_taken(self, hermes: Hermes, remember: Remember) -> None:
         remember(ID, ("user", "hello"))
         remember(OTHER, ("user", "hello"))

@@ -235,7 +235,7 @@ class TestBranch:
 
     def test_a_taken_name_is_numbered_and_that_is_said(self, hermes: Hermes, remember: Remember) -> None:
         remember(ID, ("user", "hello"), title="taken")
-        assert 'Branch "taken #2"' in talk(hermes, "!say one", "/branch taken")
+        assert 'Branch "taken (2)"' in talk(hermes, "!say one", "/branch taken")
 
 
 class TestFacts:

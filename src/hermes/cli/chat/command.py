@@ -91,9 +91,9 @@ def _store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
 
 def _found(store: SessionDBProvider, name: str) -> str:
     from hermes.cli.chat.resume import latest_session
-    from hermes.state.naming import find_session
+    from hermes.state.naming import Purpose, find_session
 
-    return latest_session(store) if name == LATEST else find_session(store, name)
+    return latest_session(store) if name == LATEST else find_session(store, name, Purpose.RESUME)
 
 
 def _talk(

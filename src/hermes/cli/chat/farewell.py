@@ -6,10 +6,13 @@ import shlex
 from typing import TYPE_CHECKING
 
 from hermes.cli.terminal import printable
+from hermes.errors import NotFound
 from hermes.phrases import counted
+from hermes.state.naming import Purpose, find_session
 
 if TYPE_CHECKING:
     from hermes.agent.conversation import Conversation
+    from hermes.state.provider import SessionDBProvider
 
 LABEL_WIDTH = 16
 NOTHING_SAID = "Nothing was said, so nothing is kept."
@@ -21,13 +24,14 @@ def farewell_of(conversation: Conversation, seconds: float) -> list[str]:
     if row is None:
         return [NOTHING_SAID]
     session_id, title = str(row["id"]), row["title"]
+    way_title = title if title and leads_to(conversation.agent.store, title) == session_id else None
     said = sum(each["role"] == "user" for each in conversation.history)
     counts = f"{row['message_count']} ({said} user, {counted(row['tool_call_count'] or 0, 'tool call')})"
     facts = {"Session": session_id, "Title": title, "Duration": duration(seconds), "Messages": counts}
     return [
         "",
         "Resume this session with:",
-        *(f"  {each}" for each in ways_back(session_id, title)),
+        *(f"  {each}" for each in ways_back(session_id, way_title)),
         "",
         *(f"{f'{label}:':<{LABEL_WIDTH}}{printable(fact)}" for label, fact in facts.items() if fact),
     ]
@@ -39,6 +43,14 @@ def ways_back(session_id: str, title: str | None) -> list[str]:
     if title and printable(title) == title:
         ways.append(_in_one_piece("continue", title) if title[0] == "-" else f"hermes -c {_quoted(title)}")
     return [printable(each) for each in ways]
+
+
+def leads_to(store: SessionDBProvider, title: str) -> str | None:
+    """The session that `hermes -c TITLE` goes on with; None if it would go on with none."""
+    try:
+        return store.get_compression_tip(find_session(store, title, Purpose.RESUME))
+    except NotFound:
+        return None
 
 
 def duration(seconds: float) -> str:

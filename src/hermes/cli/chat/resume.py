@@ -9,7 +9,7 @@ from hermes.cli.chat.style import bold
 from hermes.cli.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
 from hermes.phrases import counted
-from hermes.state.naming import find_session
+from hermes.state.naming import Purpose, find_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def is_session(name: str) -> bool:
         if store is None:
             return False
         try:
-            find_session(store, name)
+            find_session(store, name, Purpose.RESUME)
         except NotFound:
             return False
     return True

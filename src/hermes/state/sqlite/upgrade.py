@@ -135,7 +135,7 @@ def _normal(sql: str) -> str:
 
 
 def _free_titles(view: View) -> None:
-    """Number the titles that more than one session of an owner has, in the order of their start."""
+    """Tell the titles apart that more than one session of an owner has, in the order of their start."""
     taken: set[tuple[str, str]] = set()
     doubled = []
     for session_id, title, owner in view.rows(
@@ -147,20 +147,20 @@ def _free_titles(view: View) -> None:
     numbers: dict[tuple[str, str], int] = {}
     for session_id, title, owner in doubled:
         number = numbers.get((owner, title), 1) + 1
-        while (owner, titling.numbered(title, number)) in taken:
+        while (owner, titling.told_apart(title, number)) in taken:
             number += 1
         numbers[owner, title] = number
-        taken.add((owner, titling.numbered(title, number)))
-        view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.numbered(title, number), id=session_id)
+        taken.add((owner, titling.told_apart(title, number)))
+        view.run("UPDATE sessions SET title = :t WHERE id = :id", t=titling.told_apart(title, number), id=session_id)
 
 
 def _free_title_for(view: View, title: str | None, owner: str | None) -> str | None:
-    """A session's title when it becomes an owner's, numbered if the owner has another session of that title."""
+    """A session's title when it becomes an owner's, told apart if the owner has another session of that title."""
     taken = "SELECT 1 FROM sessions WHERE title = :title AND owner = :owner"
     given, number = title, 1
     while owner is not None and given is not None and view.value(taken, title=given, owner=owner) is not None:
         number += 1
-        given = titling.numbered(str(title), number)
+        given = titling.told_apart(str(title), number)
     return given
 
 

@@ -66,7 +66,7 @@ class Cargo:
 
 def are_variants(one: str | None, other: str | None) -> bool:
     """Whether two titles differ only in their numbers, as they do when a title was taken."""
-    return bool(one and other) and titling.split_number(one or "")[0] == titling.split_number(other or "")[0]
+    return bool(one and other) and titling.without_suffix(one or "") == titling.without_suffix(other or "")
 
 
 def parents_first(parents: Mapping[str, str | None]) -> list[str]:

@@ -81,7 +81,7 @@ def booked(row: Row, usage: list[Values]) -> list[Values]:
 
 
 def _free_titles(tx: Reading) -> dict[str, str]:
-    """Titles with numbers for all but the first of those that share one."""
+    """Titles with ` (2)`, ` (3)` for all but the first of those that share one."""
     shared = tx.rows("SELECT title FROM sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1")
     if not shared:
         return {}
@@ -91,8 +91,8 @@ def _free_titles(tx: Reading) -> dict[str, str]:
         rows = tx.rows("SELECT id FROM sessions WHERE title = :title ORDER BY started_at, id", title=title)
         number = 2
         for (session_id,) in rows[1:]:
-            while titling.numbered(title, number) in taken:
+            while titling.told_apart(title, number) in taken:
                 number += 1
-            found[session_id] = titling.numbered(title, number)
+            found[session_id] = titling.told_apart(title, number)
             taken.add(found[session_id])
     return found

@@ -18,7 +18,7 @@ from hermes.cli.times import ago
 from hermes.errors import HermesError, InvalidTitle, InvalidValue, TitleTaken
 from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.phrases import counted
-from hermes.state.naming import find_session
+from hermes.state.naming import Purpose, find_session
 from hermes.state.rows import Row
 
 RECENT = 10
@@ -75,7 +75,7 @@ def resume(sitting: Sitting, name: str) -> None:
     elif name.isdecimal() and sitting.listed and not _is_name(sitting, name):
         sitting.choose(int(name))
     else:
-        sitting.resume(find_session(sitting.store, name))
+        sitting.resume(find_session(sitting.store, name, Purpose.RESUME))
 
 
 def list_(sitting: Sitting, name: str) -> None:
