@@ -20,6 +20,7 @@ LIMIT_S = 20.0
 SCROLLBACK = 1_000
 
 CTRL_C, CTRL_D, ENTER, ALT_ENTER, TAB = "\x03", "\x04", "\r", "\x1b\r", "\t"
+UP, BACKSPACE = "\x1b[A", "\x7f"
 PROMPT = "> "
 
 
@@ -103,6 +104,11 @@ class Terminal:
     def until_gone(self, text: str) -> Self:
         """Wait until something is not on the screen any more."""
         self._wait(lambda: text not in self.text, f"no {text!r}")
+        return self
+
+    def until_times(self, text: str, count: int) -> Self:
+        """Wait until something is on the screen so many times."""
+        self._wait(lambda: self.text.count(text) >= count, f"{text!r} {count} times")
         return self
 
     def until_prompt(self) -> Self:

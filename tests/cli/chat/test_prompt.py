@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import signal
 import stat
 
 import pytest
 
 from hermes.cli.chat.prompt import HISTORY
+from hermes.cli.chat.signals import Presses
 from tests.cli.chat.conftest import Remember
 from tests.cli.chat.stored import said, sessions
-from tests.cli.chat.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, TAB, Terminal, without_ids
+from tests.cli.chat.terminal import ALT_ENTER, BACKSPACE, CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal, without_ids
 from tests.cli.conftest import Hermes
 
 
@@ -98,7 +100,7 @@ def test_what_was_typed_can_be_typed_again_in_the_next_chat(hermes: Hermes) -> N
         terminal.until_over()
     assert stat.S_IMODE((hermes.home / HISTORY).stat().st_mode) == 0o600
     with Terminal(hermes) as terminal:
-        terminal.until_prompt().type("\x1b[A").until("> !say again").type(ENTER).until("◆ again")
+        terminal.until_prompt().type(UP).until("> !say again").type(ENTER).until("◆ again")
 
 
 def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes) -> None:
@@ -109,15 +111,42 @@ def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes
 
 
 class TestLeaving:
-    def test_ctrl_c_clears_the_line_and_twice_leaves(self, hermes: Hermes) -> None:
+    def test_ctrl_c_twice_in_a_row_leaves(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
-            terminal.until_prompt().type("half a thou").until("half a thou").type(CTRL_C).until("Ctrl-C again")
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave")
             terminal.until_prompt().type(CTRL_C)
             assert terminal.until_over() == 0
+            assert "Nothing was said" in terminal.text
+
+    def test_two_ctrl_c_at_once_leave_in_order(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(CTRL_C + CTRL_C)
+            assert terminal.until_over() == 0
+            assert "Nothing was said" in terminal.text
+
+    def test_ctrl_c_drops_a_line_that_the_up_key_brings_back(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave").until_prompt()
+            terminal.type("!say half").until("> !say half").type(CTRL_C).until("Dropped").until_prompt()
+            terminal.type(UP).until("Dropped; the Up key brings it back.\n> !say half").type(ENTER).until("◆ half")
+
+    def test_ctrl_c_does_not_leave_when_another_key_was_pressed_between(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave").until_prompt()
+            terminal.type("x").until("> x").type(BACKSPACE).until_prompt().type(CTRL_C)
+            terminal.until_times("Press Ctrl-C again", 2)
+            terminal.enter("!say still here").until("◆ still here")
+
+    def test_a_draft_survives_the_end_of_the_terminal(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("a long thought").until("> a long thought").kill(signal.SIGTERM)
+            terminal.until_over()
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(UP).until("> a long thought")
 
     def test_ctrl_c_does_not_leave_when_something_was_said_between(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
-            terminal.until_prompt().type(CTRL_C).until("Ctrl-C again")
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again")
             terminal.enter("!say still here").until("◆ still here").until_prompt().type(CTRL_C)
             terminal.until_prompt().enter("!say and here").until("◆ and here")
 
@@ -126,6 +155,16 @@ class TestLeaving:
         with Terminal(hermes) as terminal:
             terminal.enter(command)
             assert terminal.until_over() == 0
+
+
+@pytest.mark.parametrize(
+    ("after_s", "keys", "expected"), [(0.1, 0, True), (2.0, 0, True), (2.1, 0, False), (0.1, 1, False), (0.1, -1, False)]
+)
+def test_two_presses_are_in_a_row_if_quick_and_with_nothing_between(after_s: float, keys: int, expected: bool) -> None:
+    presses = Presses()
+    assert not presses.is_second(100.0, 5)
+    assert presses.is_second(100.0 + after_s, 5 + keys) is expected
+    assert not presses.is_second(200.0, 5)
 
 
 class TestApprovals:

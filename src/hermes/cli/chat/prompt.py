@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from hermes.cli.chat.signals import Left, Signals
+from hermes.cli.chat.signals import Dropped, Left, Presses, Signals
 from hermes.home import create_private_file, ensure_private_dir, write_private_atomic
 
 HISTORY = "chat_history"
@@ -28,31 +29,67 @@ class Prompt:
 
     def __init__(self, home: Path, completer: Completer, signals: Signals) -> None:
         self._signals = signals
+        self._presses = Presses()
+        self._keys = 0
+        """How many keys were pressed, but for Ctrl-C."""
         self._session: PromptSession[str] = PromptSession(
             history=_history(home),
             completer=completer,
             complete_while_typing=False,
             complete_style=CompleteStyle.READLINE_LIKE,
-            key_bindings=_keys(),
+            key_bindings=self._bindings(),
             multiline=True,
             prompt_continuation=FURTHER,
             enable_suspend=True,
             reserve_space_for_menu=0,
             output=_output(),
         )
+        self._session.app.key_processor.before_key_press += self._count_key
 
     def read(self, draft: str = "") -> str:
-        """What is typed; raises EOFError after Ctrl-D, KeyboardInterrupt after Ctrl-C, and `Left` after a signal."""
+        """What is typed; raises EOFError after Ctrl-D or two Ctrl-C in a row, KeyboardInterrupt after the first of them.
+
+        Raises `Dropped` after Ctrl-C on a line that was not empty, and `Left` after a signal. What was typed until then
+        is in the history.
+        """
         app = self._session.app
+
+        def exit_app() -> None:
+            self._session.default_buffer.append_to_history()
+            app.exit(exception=Left)
 
         def leave() -> None:
             if app.loop is not None and app.is_running:
-                app.loop.call_soon_threadsafe(lambda: app.exit(exception=Left))
+                app.loop.call_soon_threadsafe(exit_app)
             else:
                 raise Left
 
-        with self._signals.leaving_by(leave):
-            return self._session.prompt(FormattedText([("bold", MARK)]), default=draft)
+        try:
+            with self._signals.leaving_by(leave):
+                return self._session.prompt(FormattedText([("bold", MARK)]), default=draft)
+        except KeyboardInterrupt:
+            if self._presses.is_second(time.monotonic(), self._keys):
+                raise EOFError from None
+            raise
+
+    def _count_key(self, _: object) -> None:
+        self._keys += 1
+
+    def _bindings(self) -> KeyBindings:
+        keys = _keys()
+
+        @keys.add("c-c")
+        @keys.add("<sigint>")
+        def _(event: KeyPressEvent) -> None:
+            self._keys -= 1  # which `_count_key` has counted
+            buffer = event.current_buffer
+            if buffer.text:
+                buffer.append_to_history()
+                event.app.exit(exception=Dropped, style="class:aborting")
+            else:
+                event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+        return keys
 
 
 class Suggestions(Completer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,30 @@ from hermes.agent.model import Stop
 
 _LEAVING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
+IN_A_ROW_S = 2.0
+"""The longest time between two presses of Ctrl-C that leave the chat."""
+
 
 class Left(BaseException):
     """The chat is to end, while it waits for somebody to say something."""
+
+
+class Dropped(Exception):
+    """The person has dropped what they were typing with Ctrl-C; the history of the prompt has it."""
+
+
+class Presses:
+    """Tells whether Ctrl-C was pressed twice in a row: shortly after each other, with no other key between."""
+
+    def __init__(self) -> None:
+        self._at = -math.inf
+        self._keys = 0
+
+    def is_second(self, now: float, keys: int) -> bool:
+        """Note a press at a time and after so many other keys; whether it is the second of two in a row."""
+        is_second = now - self._at <= IN_A_ROW_S and keys == self._keys
+        self._at, self._keys = (-math.inf if is_second else now), keys
+        return is_second
 
 
 class Signals:

@@ -12,7 +12,7 @@ from hermes.agent.conversation import Conversation
 from hermes.cli.chat.farewell import farewell_of
 from hermes.cli.chat.keys import unechoed
 from hermes.cli.chat.resume import SOURCE, arrive, current_directory, show_recap
-from hermes.cli.chat.signals import Left
+from hermes.cli.chat.signals import Dropped, Left
 from hermes.cli.failures import INTERRUPTED, exit_code_of
 from hermes.errors import HermesError, NotFound
 
@@ -155,20 +155,20 @@ class Sitting:
 
     def run(self, reader: Reader) -> None:
         """Go on with a person until they leave."""
-        was_interrupted = False
         while not self.is_over and self._signals.leaving is None:
             draft, self.draft = self.draft, ""
             try:
                 line = reader.read(draft)
             except (EOFError, Left):
                 break
-            except KeyboardInterrupt:
-                if was_interrupted:
-                    break
-                was_interrupted = True
-                self.screen.say_dim("Ctrl-C again, or Ctrl-D, leaves.")
+            except Dropped:
+                self.screen.say_dim("Dropped; the Up key brings it back.")
                 continue
-            was_interrupted = False
+            except KeyboardInterrupt:
+                with suppress(KeyboardInterrupt):  # the second in a row, too quick for the prompt to see it
+                    self.screen.say_dim("Press Ctrl-C again to leave; Ctrl-D leaves too.")
+                    continue
+                break
             try:
                 self.take(line)
             except KeyboardInterrupt:  # in a command that takes no time; a turn hears Ctrl-C itself
