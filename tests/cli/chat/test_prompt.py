@@ -150,15 +150,21 @@ class TestLeaving:
             terminal.enter("!say still here").until("◆ still here").until_prompt().type(CTRL_C)
             terminal.until_prompt().enter("!say and here").until("◆ and here")
 
-    @pytest.mark.parametrize("command", ["/quit", "/exit", "/QUIT"])
+    @pytest.mark.parametrize("command", ["/quit", "/exit", "/QUIT", "exit", "quit", ":q", "Exit"])
     def test_a_command_leaves(self, hermes: Hermes, command: str) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter(command)
             assert terminal.until_over() == 0
+        assert sessions(hermes) == []
+
+    def test_a_sentence_with_exit_in_it_is_something_to_say(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.enter("exit?").until("◆").until_prompt()
 
 
 @pytest.mark.parametrize(
-    ("after_s", "keys", "expected"), [(0.1, 0, True), (2.0, 0, True), (2.1, 0, False), (0.1, 1, False), (0.1, -1, False)]
+    ("after_s", "keys", "expected"),
+    [(0.1, 0, True), (2.0, 0, True), (2.1, 0, False), (0.1, 1, False), (0.1, -1, False)],
 )
 def test_two_presses_are_in_a_row_if_quick_and_with_nothing_between(after_s: float, keys: int, expected: bool) -> None:
     presses = Presses()

@@ -47,7 +47,7 @@ class Prompt:
         self._session.app.key_processor.before_key_press += self._count_key
 
     def read(self, draft: str = "") -> str:
-        """What is typed; raises EOFError after Ctrl-D or two Ctrl-C in a row, KeyboardInterrupt after the first of them.
+        """What is typed; raises EOFError after Ctrl-D or two Ctrl-C in a row, KeyboardInterrupt after the first.
 
         Raises `Dropped` after Ctrl-C on a line that was not empty, and `Left` after a signal. What was typed until then
         is in the history.

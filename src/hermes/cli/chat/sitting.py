@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 TITLE_LIMIT_S = 5.0
 """How long the end waits for a title that is still being made."""
 
+LEAVING_WORDS = ("exit", "quit", ":q")
+"""What a person types to leave anywhere else; nobody means to ask a model that."""
+
 T = TypeVar("T")
 
 _COMMAND = re.compile(r"/([A-Za-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
@@ -168,6 +171,8 @@ class Sitting:
                 with suppress(KeyboardInterrupt):  # the second in a row, too quick for the prompt to see it
                     self.screen.say_dim("Press Ctrl-C again to leave; Ctrl-D leaves too.")
                     continue
+                break
+            if line.strip().casefold() in LEAVING_WORDS:
                 break
             try:
                 self.take(line)
