@@ -8,14 +8,17 @@ import pytest
 
 from hermes.agent.safety.commands import READERS
 from hermes.agent.safety.environment import NEEDED
-from hermes.agent.safety.paths import OF_HERMES
+from hermes.agent.safety.protected import DIRECTORIES, FILES, HARMLESS, HOME_PLACES, SYSTEM_PLACES
 from hermes.agent.tools.toolbox import TOOLBOX
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "tools.md").read_text()
 TOOLS = {each["function"]["name"]: each["function"] for each in TOOLBOX.schemas(TOOLBOX.toolsets)}
 
 
-@pytest.mark.parametrize("word", sorted({*TOOLS, *TOOLBOX.toolsets, *READERS, *NEEDED, *OF_HERMES}))
+PROTECTED = {*DIRECTORIES, *FILES, *HARMLESS, *HOME_PLACES, *SYSTEM_PLACES}
+
+
+@pytest.mark.parametrize("word", sorted({*TOOLS, *TOOLBOX.toolsets, *READERS, *NEEDED, *PROTECTED}))
 def test_every_name_is_on_it(word: str) -> None:
     assert f"`{word}`" in PAGE
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
 from hermes.agent.safety.approval import Approvals, Decision
 from hermes.agent.safety.permits import Permits
+from hermes.agent.safety.protected import DIRECTORIES, FILES, HOME_PLACES, SYSTEM_PLACES
+from hermes.agent.tools.context import Workplace
 from tests.agent.tools.workbench import Workbench
 
 
@@ -162,6 +165,11 @@ PROTECTED = [
     "~/work/.env.production",
     "~/work/.ENV",
     "~/work/.envrc",
+    "~/work/prod.env",
+    "~/work/terraform.tfstate",
+    "~/.claude/.credentials.json",
+    "~/.cargo/credentials.toml",
+    "~/.hermes/anything/at/all",
     "~/work/server.pem",
     "~/work/server.key",
     "~/work/id_rsa",
@@ -170,6 +178,9 @@ PROTECTED = [
     "~/work/cache.sqlite3",
     "/etc/shadow",
     "/proc/self/environ",
+    "//proc/self/environ",
+    "/proc/self/root/etc/passwd",
+    "/dev/fd/0",
     "/proc/self/cwd/../../etc/shadow",
     "/dev/null",
 ]
@@ -216,7 +227,88 @@ class TestProtected:
         put(bench.work / name)
         assert bench.call("read_file", path=name) == "1\ttext"
 
-    def test_a_project_inside_of_the_hermes_home_is_read(self, bench: Workbench) -> None:
+    def test_a_project_inside_of_the_hermes_home_is_not_read(self, bench: Workbench) -> None:
         project = bench.context.home / "workspace"
         put(project / "a.txt")
-        assert bench.call("read_file", path=str(project / "a.txt")) == "1\ttext"
+        assert "Hermes keeps its own files there" in bench.refused("read_file", path=str(project / "a.txt"))
+
+    @pytest.mark.parametrize(
+        "name", [each.replace("*", "x") for each in (*FILES, *(f"{directory}/x" for directory in DIRECTORIES))]
+    )
+    @pytest.mark.parametrize("place", ["", "deep/down/"])
+    def test_every_name_on_the_list_is_protected_in_a_project(self, bench: Workbench, place: str, name: str) -> None:
+        put(bench.work / f"{place}{name}")
+        assert "is not read" in bench.refused("read_file", path=f"{place}{name}")
+
+    @pytest.mark.parametrize("name", [*HOME_PLACES, ".anything", ".config/any/thing", ".anything.txt"])
+    def test_hidden_entries_of_the_home_are_protected(self, bench: Workbench, tmp_path: Path, name: str) -> None:
+        put(tmp_path / "person" / name)
+        assert "is not read" in bench.refused("read_file", path=f"~/{name}")
+
+    @pytest.mark.parametrize("name", SYSTEM_PLACES)
+    @pytest.mark.parametrize("spelling", ["{}", "/{}", "//{}", "/.{}", "/usr/..{}", "/proc/self/root{}"])
+    def test_places_of_the_system_are_protected_by_any_spelling(
+        self, bench: Workbench, name: str, spelling: str
+    ) -> None:
+        assert "it belongs to the system" in bench.refused("read_file", path=spelling.format(name))
+
+    def test_the_home_of_the_system_counts_besides_that_of_the_environment(self, bench: Workbench) -> None:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+        assert "is not read" in bench.refused("read_file", path=f"{home}/.anything")
+
+    def test_a_hidden_entry_of_the_home_that_is_a_link_protects_where_it_leads(
+        self, bench: Workbench, tmp_path: Path
+    ) -> None:
+        put(tmp_path / "disk" / "tool" / "config")
+        (tmp_path / "person" / ".tool").symlink_to(tmp_path / "disk" / "tool")
+        assert "is not read" in bench.refused("read_file", path=str(tmp_path / "disk" / "tool" / "config"))
+
+    def test_a_path_that_is_too_long_is_no_path(self, bench: Workbench) -> None:
+        assert "is not a path" in bench.refused("read_file", path="a/" * 50_000)
+
+
+class TestWideRoots:
+    """Where nothing is free to read, although it lies in the session's directory."""
+
+    @pytest.mark.parametrize("root", ["{home}", "{home}/..", "{home}/../..", "/", "/home", "/etc", "/usr"])
+    def test_nothing_is_read_unasked(self, bench: Workbench, tmp_path: Path, root: str) -> None:
+        place = Path(root.format(home=tmp_path / "person"))
+        inside = next(each for each in ("/etc/hostname", "/usr/bin/env", "/etc/passwd") if Path(each).exists())
+        target = put(tmp_path / "person" / "a.txt") if root.startswith("{home}") else Path(inside)
+        bench.change(workplace=Workplace(place), approve=None)
+        assert "nobody to ask" in bench.refused("read_file", path=str(target))
+        assert "nobody to ask" in bench.refused("terminal", command="ls")
+        assert "nobody to ask" in bench.refused("terminal", command=f"cat {target}")
+        assert "nobody to ask" in bench.refused("terminal", command="pwd")
+
+    def test_a_link_to_the_home_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "person")
+        put(tmp_path / "person" / "a.txt")
+        bench.change(workplace=Workplace(tmp_path / "link"), approve=None)
+        assert "nobody to ask" in bench.refused("read_file", path="a.txt")
+
+    def test_a_home_that_is_a_link_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "person")
+        put(tmp_path / "person" / "a.txt")
+        bench.change(
+            workplace=Workplace(tmp_path / "person"),
+            environ={**bench.context.environ, "HOME": str(tmp_path / "link")},
+            approve=None,
+        )
+        assert "nobody to ask" in bench.refused("read_file", path="a.txt")
+
+    def test_a_command_there_is_asked_about_and_not_dangerous_for_that(self, bench: Workbench, tmp_path: Path) -> None:
+        bench.change(workplace=Workplace(tmp_path / "person"))
+        bench.call("terminal", command="ls")
+        assert [request.risk for request in bench.person.asked] == ["normal"]
+
+    def test_a_project_below_the_home_is_free(self, bench: Workbench) -> None:
+        put(bench.work / "a.txt")
+        bench.change(approve=None)
+        assert bench.call("read_file", path="a.txt") == "1\ttext"
+
+    def test_a_project_behind_a_hidden_name_of_the_home_is_not(self, bench: Workbench, tmp_path: Path) -> None:
+        put(tmp_path / "person" / ".dotfiles" / "a.txt")
+        bench.change(workplace=Workplace(tmp_path / "person" / ".dotfiles"))
+        bench.call("terminal", command="ls")
+        assert [request.risk for request in bench.person.asked] == ["high"]

@@ -25,9 +25,12 @@ class _Program:
     """A program that only reads when it is called so."""
 
     options: str = r"(?!)"
-    takes: Literal["nothing", "words", "paths", "a pattern and paths"] = "nothing"
+    takes: Literal["nothing", "words", "names", "paths", "a pattern and paths"] = "nothing"
 
 
+# No git: a repository names programs that git runs (fsmonitor, textconv, filters, external diffs, signatures, pagers),
+# and so do the repositories inside of it. No option that follows links or goes down (`ls -L`, `ls -R`, `du -a`): what
+# it comes by was not looked at. None that names a file (`grep -f`, `file -m`, `wc --files0-from`).
 READERS = {
     "pwd": _Program(r"-[LP]"),
     "whoami": _Program(),
@@ -36,8 +39,8 @@ READERS = {
     "uname": _Program(r"-[amnoprsv]+"),
     "date": _Program(r"-u|\+.*"),
     "echo": _Program(r"-[neE]+", "words"),
-    "which": _Program(r"-a", "words"),
-    "ls": _Program(r"-[AaBCFGghiklLmNnopQqrRSstUuvXx1]+|--all|--almost-all|--human-readable", "paths"),
+    "which": _Program(r"-a", "names"),
+    "ls": _Program(r"-[AaBCFGghiklmNnopQqrSstUuvXx1]+|--all|--almost-all|--human-readable", "paths"),
     "cat": _Program(r"-[AbEenstTuv]+", "paths"),
     "head": _Program(r"-[0-9]+|-[nc][0-9]*|-[qv]", "paths"),
     "tail": _Program(r"-[0-9]+|-[nc]\+?[0-9]*|-[qv]|\+[0-9]+", "paths"),
@@ -45,16 +48,9 @@ READERS = {
     "stat": _Program(takes="paths"),
     "file": _Program(r"-[bi]+|--brief|--mime-type", "paths"),
     "df": _Program(r"-[hiTk]+", "paths"),
-    "du": _Program(r"-[achks]+", "paths"),
+    "du": _Program(r"-[chks]+", "paths"),
     "grep": _Program(r"-[cEFhHilnoqsvwx]+|-[ABC][0-9]+|-m[0-9]+|--color=never", "a pattern and paths"),
 }
-_GIT_COMMANDS = frozenset({"status", "log", "diff", "show"})
-_GIT_OPTIONS = (
-    r"-[0-9]+|-n[0-9]*|-[psbuw]|--oneline|--stat|--short|--branch|--porcelain|--cached|--staged|--name-only"
-    r"|--name-status|--graph|--decorate|--all|--patch|--no-patch|--no-color|--numstat|--shortstat|--follow|--reverse"
-    r"|--merges|--no-merges|--(?:format|pretty|since|until|after|before|author|grep|max-count|unified|date)=.*"
-)
-
 _DANGEROUS_PROGRAMS = frozenset(
     {
         *(
@@ -115,15 +111,15 @@ def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
     words = plain_words(command)
     if words is None:
         return False
-    if words[0] == "git":
-        return _is_git_reading(words[1:], may_read)
     program = READERS.get(words[0])
     if program is None:
         return False
     operands = _operands(words[1:], program.options)
     if operands is None or (operands and program.takes == "nothing"):
         return False
-    paths = {"words": [], "a pattern and paths": operands[1:]}.get(program.takes, operands)
+    if program.takes == "names" and any("/" in each for each in operands):
+        return False
+    paths = {"words": [], "names": [], "a pattern and paths": operands[1:]}.get(program.takes, operands)
     return all(map(may_read, paths))
 
 
@@ -159,17 +155,6 @@ def begins_alike(command: str, prefix: str) -> bool:
     """Whether a command is plain and begins with these words."""
     words, first = plain_words(command), prefix.split()
     return words is not None and bool(first) and words[: len(first)] == first
-
-
-def _is_git_reading(words: Sequence[str], may_read: Callable[[str], bool]) -> bool:
-    words = words[1:] if words[:1] == ["--no-pager"] else words
-    if not words or words[0] not in _GIT_COMMANDS:
-        return False
-    operands = _operands(words[1:], _GIT_OPTIONS)
-    # `HEAD:path` names a file too.
-    return operands is not None and all(
-        may_read(each) and may_read(each.rpartition(":")[2] or ".") for each in operands
-    )
 
 
 def _operands(words: Sequence[str], options: str) -> list[str] | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection, Mapping
+from pathlib import Path
 
 NEEDED = frozenset(
     {
@@ -26,9 +28,32 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
     return kept
 
 
+def reading_environment(environ: Mapping[str, str], untrusted: Collection[Path]) -> dict[str, str] | None:
+    """The variables of a command that runs unasked, or None if no directory of programs can be trusted.
+
+    Programs come from directories of the system only, none of which lies in an `untrusted` one: what a project or a
+    person's own directory calls `ls` is another program.
+    """
+    kept = scrubbed(environ)
+    trusted = [each for each in kept.get("PATH", "").split(os.pathsep) if each and _is_of_system(each, untrusted)]
+    return {**kept, "PATH": os.pathsep.join(trusted)} if trusted else None
+
+
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name usually holds a secret."""
     return _SECRET.search(name) is not None
+
+
+def _is_of_system(directory: str, untrusted: Collection[Path]) -> bool:
+    """Whether only the system's administrator can put programs into a directory."""
+    real = Path(os.path.realpath(directory))
+    if any(real.is_relative_to(each) for each in untrusted):
+        return False
+    try:
+        status = real.stat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == 0 and not status.st_mode & 0o022
 
 
 def _is_harmless(name: str) -> bool:

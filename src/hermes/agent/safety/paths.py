@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.agent.safety.protected import DIRECTORIES, HOME_PLACES, SYSTEM_PLACES, has_secret_name
 from hermes.errors import InvalidValue
 
-_OF_SYSTEM = (
-    *("/proc", "/sys", "/dev", "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-"),
-    *("/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private"),
-)
-_OF_PERSON = (
-    *(".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".password-store"),
-    *(".config/gh", ".config/gcloud", ".local/share/keyrings", "Library/Keychains"),
-    *(".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin"),
-    *(".bash_history", ".zsh_history", ".python_history", ".psql_history", ".mysql_history"),
-    *(".npmrc", ".pypirc", ".my.cnf", ".vault-token"),
-)
-OF_HERMES = ("memories", "approvals", "sessions", "profiles", "backups", "logs")
-_NAMES = re.compile(
-    r"\.env(?:rc|\..+)?|\.netrc|\.pgpass|\.git-credentials|\.htpasswd"
-    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:\..+)?"
-    r"|.+\.(?:pem|key|p12|pfx|jks|keystore|kdbx)"
-    r"|.+\.(?:db|sqlite|sqlite3)(?:-(?:wal|shm|journal))?"
-)
-_HARMLESS = re.compile(r"\.env\.(?:example|sample|template|dist)|id_\w+\.pub")
+_TOP_LEVEL_PARTS = 2
+
 _BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
+
+
+_TOP = Path("/")
+_MAX_LINKS = 40
+"""As many as Linux follows."""
+_MAX_CHARACTERS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,42 +28,67 @@ class Place:
 
     named: Path
     real: Path
+    links: tuple[Path, ...] = ()
+    """The links on the way: one that lies in `/proc` leads elsewhere for every process."""
 
 
 def place_of(text: str, cwd: Path, user_home: Path) -> Place:
-    """The place that somebody in `cwd` means."""
-    if not text or "\0" in text:
-        raise InvalidValue(f"{text!r} is not a path")
+    """The place that a path means in `cwd`."""
+    if not text or "\0" in text or len(text) > _MAX_CHARACTERS:
+        raise InvalidValue(f"{text[:80]!r} is not a path")
     if text == "~" or text.startswith("~/"):
         text = f"{user_home}{text[1:]}"
-    return Place(Path(os.path.normpath(cwd / text)), Path(os.path.realpath(cwd / text)))
+    elif text.startswith("/"):
+        text = f"/{text.lstrip('/')}"
+    links: list[Path] = []
+    real = _followed(Path(os.path.realpath(cwd)), text, links)
+    return Place(Path(os.path.normpath(cwd / text)), real, tuple(links))
+
+
+def is_special(path: Path) -> bool:
+    """Whether there is something at a path that is neither a file nor a directory, such as a pipe or a device."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
+    """Whether a directory holds more than one project: a home directory, one above it, or a top-level one."""
+    return len(root.parts) <= _TOP_LEVEL_PARTS or any(
+        home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each)))
+    )
 
 
 class ProtectedPlaces:
     """What is not read for one person, one Hermes home and one store."""
 
-    def __init__(self, user_home: Path, hermes_home: Path, database: Path | None = None) -> None:
+    def __init__(self, user_homes: Iterable[Path], hermes_home: Path, database: Path | None = None) -> None:
+        homes = list(user_homes)
         self._databases = [f"{database}{suffix}" for suffix in _BESIDE_DATABASE] if database else []
-        self._of_person = _both_ways(user_home / each for each in _OF_PERSON)
-        self._of_hermes = _both_ways(hermes_home / each for each in OF_HERMES)
-        self._homes = _both_ways([hermes_home])
-        self._of_system = _both_ways(map(Path, _OF_SYSTEM))
+        self._homes = _both_ways(homes)
+        self._in_homes = _both_ways(home / each for home in homes for each in HOME_PLACES) | _behind_links(homes)
+        self._of_hermes = _both_ways([hermes_home])
+        self._of_system = _both_ways(map(Path, SYSTEM_PLACES))
 
     def reason(self, place: Place) -> str | None:
         """Why a place is not read, in words that follow "because", or None if it may be."""
-        return self._reason(place.named) or self._reason(place.real)
+        for path in (place.named, place.real, *place.links):
+            reason = self._reason(path)
+            if reason is not None:
+                return reason
+        return None
 
     def _reason(self, path: Path) -> str | None:
         folded = _folded(path)
         if _is_in(folded, self._of_system):
             return "it belongs to the system"
-        if _is_in(folded, self._of_person):
-            return "keys, passwords and shell settings are kept there"
-        is_in_home = os.path.dirname(folded) in self._homes and not path.is_dir()
-        if is_in_home or _is_in(folded, self._of_hermes) or self._is_database(path):
+        if _is_in(folded, self._of_hermes) or self._is_database(path):
             return "Hermes keeps its own files there"
-        name = os.path.basename(folded)
-        if _NAMES.fullmatch(name) and not _HARMLESS.fullmatch(name):
+        if _is_in(folded, self._in_homes) or any(_is_hidden_in(folded, home) for home in self._homes):
+            return "programs keep keys, passwords and settings there"
+        if has_secret_name(folded):
             return "files of such names hold secrets or databases"
         return None
 
@@ -86,6 +101,41 @@ class ProtectedPlaces:
             except OSError:
                 continue  # one of the two does not exist
         return False
+
+
+def _followed(start: Path, text: str, links: list[Path]) -> Path:
+    """Where a path leads from a real directory, through all links, which are noted."""
+    real, names = start, list(reversed(Path(text).parts))
+    while names:
+        name = names.pop()
+        if name == "..":
+            real = real.parent
+            continue
+        real = _TOP if name.startswith("/") else real / name  # two slashes are one
+        if len(links) < _MAX_LINKS and os.path.islink(real):
+            links.append(real)
+            names += reversed(Path(os.readlink(real)).parts)
+            real = real.parent
+    return real
+
+
+def _is_hidden_in(folded: str, home: str) -> bool:
+    """Whether a path lies behind a name in a home directory that begins with a dot."""
+    return folded.startswith(f"{home.rstrip('/')}/.")
+
+
+def _behind_links(homes: list[Path]) -> frozenset[str]:
+    """Where hidden entries of home directories lead that are links: keys may be kept on another disk."""
+    found: list[Path] = []
+    for home in homes:
+        found += [home / each for each in DIRECTORIES]
+        try:
+            with os.scandir(home) as entries:
+                found += [Path(each.path) for each in entries if each.name.startswith(".") and each.is_symlink()]
+        except OSError:
+            continue  # there is no such home, or nothing in it can be read either
+    real = (Path(os.path.realpath(each)) for each in found)
+    return frozenset(_folded(each) for each in real if not is_too_wide(each, homes))
 
 
 def _both_ways(paths: Iterable[Path]) -> frozenset[str]:

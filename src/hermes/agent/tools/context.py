@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes.agent.model import Stop
 from hermes.agent.safety.approval import Approvals, Approve, Request
-from hermes.agent.safety.paths import Place, ProtectedPlaces, place_of
+from hermes.agent.safety.paths import Place, ProtectedPlaces, is_too_wide, place_of
 from hermes.clock import Clock, system_clock
 
 if TYPE_CHECKING:
@@ -62,12 +62,36 @@ class ToolContext:
     def protected(self) -> ProtectedPlaces:
         """The places that are not read."""
         database = getattr(self.store, "db_path", None)
-        return ProtectedPlaces(self._user_home, self.home, database)
+        return ProtectedPlaces(self.user_homes, self.home, database)
+
+    def is_free(self, place: Place) -> bool:
+        """Whether a place may be read unasked: it is in the session's directory, unless that holds everything."""
+        root = self.workplace.root
+        return (
+            place.real.is_relative_to(root)
+            and not is_too_wide(root, self.user_homes)
+            and self.protected.reason(place) is None
+        )
 
     def refusal(self, request: Request) -> str | None:
         """Why something may not be done, in words for the model, or None when it may; this may ask the person."""
         return self.approvals.refusal(request, session_id=self.session_id, owner=self.owner, approve=self.approve)
 
+    @cached_property
+    def user_homes(self) -> tuple[Path, ...]:
+        """The person's home directories: that of the environment, and that of the system if it is another."""
+        return tuple(dict.fromkeys(each for each in (self._user_home, _home_of_system()) if each != Path("/")))
+
     @property
     def _user_home(self) -> Path:
         return Path(self.environ.get("HOME") or os.path.expanduser("~"))
+
+
+def _home_of_system() -> Path:
+    """The home directory of the process's user, whatever its environment says."""
+    try:
+        import pwd
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):  # another kind of system, or a user without an entry
+        return Path(os.path.expanduser("~"))

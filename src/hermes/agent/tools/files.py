@@ -40,7 +40,7 @@ def read_file(
         return failure(f"{path} is not read, because {reason}. Nobody can allow it; do not try it another way.")
     if not os.path.lexists(place.real):
         raise NotFound(f"there is no file {path}", hint=f"paths start at {context.workplace.cwd}")
-    denied = None if place.real.is_relative_to(context.workplace.root) else _refusal(context, place)
+    denied = None if context.is_free(place) else _refusal(context, place)
     if denied is not None:
         return failure(denied)
     if place.real.is_dir():

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 from hermes.agent.safety.approval import Request
+from hermes.agent.safety.paths import is_special
 from hermes.agent.safety.visible import visible
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import tool
@@ -34,17 +35,20 @@ def terminal(
     cwd: Annotated[str | None, "Directory for this and all later commands; a cd lasts for one command only."] = None,
 ) -> str | ToolResult:
     """Run a shell command on this computer; answers what it writes and its exit code. The person may be asked first."""
-    from hermes.agent.safety.environment import scrubbed
     from hermes.agent.tools.process import Process
 
     if not command.strip() or "\0" in command:
         raise InvalidValue("there is no command to run, or it has NUL in it")
     directory = _directory(context, cwd)
-    denied = _refusal(context, command, directory, in_background=background)
-    if denied is not None:
-        return failure(denied)
+    environ = _unasked_environment(context, command, directory)
+    if environ is None:
+        from hermes.agent.safety.environment import scrubbed
+
+        denied = _refusal(context, command, directory, in_background=background)
+        if denied is not None:
+            return failure(denied)
+        environ = scrubbed(context.environ, context.env_passthrough)
     context.workplace.cwd = directory
-    environ = scrubbed(context.environ, context.env_passthrough)
     if background:
         started = context.processes.start(context.session_id, command, cwd=directory, environ=environ)
         return f"[started as {started.id}, pid {started.process.pid}; the process tool tells how it goes]"
@@ -100,20 +104,35 @@ def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult
     return ToolResult(_written(running, f"{why}; try background, or a higher timeout_s"), is_error=True)
 
 
-def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
-    """Why a command may not run, or None when it may: only reading in its own place needs no permission."""
-    from hermes.agent.safety.commands import alike_prefix, is_read_only, risk_of
+def _unasked_environment(context: ToolContext, command: str, directory: Path) -> dict[str, str] | None:
+    """The variables for a command that only reads in the session's own place, or None if it needs permission."""
+    from hermes.agent.safety.commands import is_read_only
+    from hermes.agent.safety.environment import reading_environment
 
     def may_read(path: str) -> bool:
-        place = context.place_of(path or ".", directory)
-        return place.real.is_relative_to(context.workplace.root) and context.protected.reason(place) is None
+        try:
+            place = context.place_of(path or ".", directory)
+        except InvalidValue:
+            return False
+        # A pipe would be waited for, and what a device does when it is read is not known.
+        return context.is_free(place) and not is_special(place.real)
+
+    if not may_read(".") or not is_read_only(command, may_read):
+        return None
+    return reading_environment(context.environ, [context.workplace.root, *context.user_homes])
+
+
+def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
+    """Why a command may not run, or None when the person allows it."""
+    from hermes.agent.safety.commands import alike_prefix, risk_of
 
     def is_protected(path: str) -> bool:
-        return context.protected.reason(context.place_of(path, directory)) is not None
+        try:
+            return context.protected.reason(context.place_of(path, directory)) is not None
+        except InvalidValue:  # too long for a path
+            return False
 
-    is_at_home = may_read(".")
-    if is_at_home and is_read_only(command, may_read):
-        return None
+    is_at_home = directory.is_relative_to(context.workplace.root) and not is_protected(".")
     where = f"in {visible(str(directory))}"
     first_line = visible(command.strip().partition("\n")[0])
     return context.refusal(
