@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench import archive, vocabulary
 from bench.corpus import SEED, Message, conversation
+from hermes_state import Sort
 
 LIMIT = 20
 BAR_MS, SUBSTRING_BAR_MS, NO_HIT_BAR_MS = 10.0, 150.0, 100.0
@@ -31,7 +32,7 @@ class Question:
     owner: tuple[str, str] | None = None
     """A platform and a user id."""
     source: str | None = None
-    sort: str | None = None
+    sort: Sort | None = None
 
 
 @dataclass(frozen=True, slots=True)

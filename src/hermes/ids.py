@@ -10,8 +10,8 @@ OWN_UID = "~"
 """How the uids begin that were not given by a caller."""
 
 
-def new_session_id(now: float) -> str:
-    """An id such as `20261115_204247_9f3a01bc`: the local time, then 32 random bits."""
+def new_session_id(now: float | None = None) -> str:
+    """An id such as `20261115_204247_9f3a01bc`: the local time (now, unless one is given), then 32 random bits."""
     return f"{time.strftime('%Y%m%d_%H%M%S', time.localtime(now))}_{os.urandom(4).hex()}"
 
 

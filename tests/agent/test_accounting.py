@@ -29,7 +29,7 @@ SUM = Say(calls=[Call("add", {"one": 1, "other": 2})], usage={"prompt_tokens": 5
 
 
 def sums(store: SessionDBProvider, session_id: str) -> dict[str, Any]:
-    events = store.list_usage_events(session_id)
+    events: list[Any] = [*store.list_usage_events(session_id)]
     return {name: sum(event[name] or 0 for event in events) for name in (*COUNTERS, "api_call_count")}
 
 

@@ -57,7 +57,7 @@ class TestByHand:
             asked = server.requests[0].last_text
         assert done.is_changed
         assert (done.session_id, done.messages_before, done.messages_after) == (conversation.session_id, 12, 7)
-        told = [row["content"] for row in conversation.history]
+        told = [str(row["content"]) for row in conversation.history]
         assert told[:2] == ["!say answer 0", "answer 0"]
         assert told[2].startswith(MARK)
         assert told[2].endswith("They said several things.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from hermes.agent.compression.division import count_kept, divide, exchanges_of
 from hermes.agent.compression.extract import MAX_CHARACTERS, extract
+from hermes.state.rows import AnyRow
 
 Row = dict[str, Any]
 
@@ -25,7 +27,7 @@ def rows(letters: str, content: str = "x") -> list[Row]:
     ]
 
 
-def letters(found: list[Row]) -> str:
+def letters(found: Sequence[AnyRow]) -> str:
     return "".join(row["role"][0] for row in found)
 
 

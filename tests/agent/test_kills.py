@@ -187,7 +187,7 @@ def test_two_processes_talk_in_one_session(tmp_path: Path) -> None:
         ]
         assert [talker.line() for talker in talkers] == ["over", "over"]
     with resumed(home, session_id) as conversation:
-        texts = [row["content"] for row in conversation.history if row["role"] == "user"]
+        texts = [str(row["content"]) for row in conversation.history if row["role"] == "user"]
         assert sorted(texts[1:]) == [f"{ADD}\n!say {each}" for each in "ab"]
         assert_sound(conversation.agent.store, session_id)
         assert conversation.say("!say on").text == "on"

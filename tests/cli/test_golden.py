@@ -15,6 +15,7 @@ import pytest
 from hermes.cli.app import run
 from hermes.cli.chat.recap import panel_of, recap_of
 from hermes.config import DisplayConfig
+from hermes.state.kinds import ChildKind
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 
@@ -76,9 +77,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 db.set_session_title(session_id, title)
         db.end_session(AUTH, "compression")
         for session_id, kind, source in (
-            (BRANCH, "branch", "cli"),
-            (TIP, "compression", "cli"),
-            (HELPER, "delegate", "subagent"),
+            (BRANCH, ChildKind.BRANCH, "cli"),
+            (TIP, ChildKind.COMPRESSION, "cli"),
+            (HELPER, ChildKind.DELEGATE, "subagent"),
         ):
             parent = BRANCH if session_id == HELPER else AUTH
             db.create_session(session_id, source, parent_session_id=parent, child_kind=kind, started_at=NOW - HOUR)

@@ -113,7 +113,7 @@ class TestFlags:
             db.set_session_pinned("s", not value)
         assert hermes.json("sessions", command, "s")["item"] == {"id": "s", flag: bool(value)}
         with SessionDB(hermes.database) as db:
-            assert (db.get_session("s") or {})[flag] == value
+            assert {**(db.get_session("s") or {})}[flag] == value
 
     def test_are_told(self, hermes: Hermes) -> None:
         hermes.store(("s", "cli", None, "hello"))

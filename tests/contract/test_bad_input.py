@@ -174,7 +174,7 @@ class TestAppend:
         [5, 1.5, True, b"x", {1, 2}, object(), [{"x": {1}}], {"x": b"y"}, {1: "x"}, [{None: "x"}], [10**5000]],
         ids=lambda content: type(content).__name__,
     )
-    def test_refuses_content_that_would_not_come_back_the_same(self, store: SessionDBProvider, content: object) -> None:
+    def test_refuses_content_that_would_not_come_back_the_same(self, store: SessionDBProvider, content: Any) -> None:
         start(store, "s")
         with pytest.raises(InvalidValue):
             store.append_message("s", "user", content)

@@ -67,7 +67,7 @@ def everything(store: SessionDBProvider, session_id: str) -> list[int]:
 
 
 def copied(store: SessionDBProvider, session_id: str) -> list[tuple[Any, ...]]:
-    return [tuple(row[name] for name in COPIED) for row in store.get_messages(session_id)]
+    return [tuple(row[name] for name in COPIED) for row in map(dict[str, Any], store.get_messages(session_id))]
 
 
 class TestStart:

@@ -19,7 +19,7 @@ def replay_one(store: SessionDBProvider, role: str, content: Any = "x", **fields
     start(store, "s")
     store.append_message("s", role, content, **fields)
     (message,) = store.get_messages_as_conversation("s")
-    return message
+    return {**message}
 
 
 class TestShape:

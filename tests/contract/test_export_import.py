@@ -355,8 +355,8 @@ class TestDatabase:
     def test_is_exact(self, store: SessionDBProvider, file: Path) -> None:
         store.import_database(str(file))
         with SessionDB(file, read_only=True) as source:
-            theirs = {each["id"]: portable(each) for each in source.iter_export(include_inactive=True)}
-        ours = {each["id"]: portable(each) for each in store.iter_export(include_inactive=True)}
+            theirs = {each["id"]: portable({**each}) for each in source.iter_export(include_inactive=True)}
+        ours = {each["id"]: portable({**each}) for each in store.iter_export(include_inactive=True)}
         assert ours == theirs
 
     def test_keeps_relations(self, store: SessionDBProvider, file: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from hermes.state.forest import sessions_by_id, trees
 from hermes.state.provider import SessionDBProvider
+from hermes.state.rowtypes import ChildKindName
 from tests.support.clock import FakeClock
 from tests.support.conversations import compress, say, start
 
 
 def child(
-    store: SessionDBProvider, clock: FakeClock, session_id: str, parent: str, kind: str, source: str = "cli"
+    store: SessionDBProvider, clock: FakeClock, session_id: str, parent: str, kind: ChildKindName, source: str = "cli"
 ) -> None:
     clock.advance(1)
     store.create_session(session_id, source, parent_session_id=parent, child_kind=kind)

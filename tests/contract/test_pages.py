@@ -18,7 +18,7 @@ def all_pages(store: SessionDBProvider, size: int, **filters: Any) -> list[Row]:
     after = None
     while page := store.list_sessions_rich(limit=size, after=after, **filters):
         assert len(page) <= size
-        rows += page
+        rows += [{**row} for row in page]
         after = page[-1]["cursor"]
     return rows
 

@@ -9,7 +9,7 @@ import pytest
 from hermes.errors import InvalidValue
 from hermes.state.provider import SessionDBProvider
 from tests.support.clock import NOW, FakeClock
-from tests.support.conversations import ids, say, start
+from tests.support.conversations import Row, ids, say, start
 from tests.support.searches import finds
 from tests.support.stores import Opener
 
@@ -39,7 +39,8 @@ class TestHit:
         store.set_session_title("s", "Ships")
         clock.advance(60)
         message_id = store.append_message("s", "tool", "docker is up", tool_name="terminal")
-        (hit,) = store.search_messages("docker")
+        (found,) = store.search_messages("docker")
+        hit: Row = {**found}
         del hit["context"]
         assert hit == {
             "id": message_id,

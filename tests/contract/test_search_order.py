@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hermes.state.provider import SessionDBProvider
+from hermes.state.rowtypes import Sort
 from tests.support.clock import NOW, FakeClock
 from tests.support.conversations import ids, say, start
 from tests.support.stores import Stores
@@ -132,7 +133,7 @@ class TestLimit:
         for limit in (1, 2, 20, 100, 256, 257):
             assert corpus.search("docker", sort=order, limit=limit) == whole[:limit]
 
-    def test_is_twenty_by_default(self, corpus: Corpus, order: str) -> None:
+    def test_is_twenty_by_default(self, corpus: Corpus, order: Sort) -> None:
         assert len(corpus.store.search_messages("docker", sort=order, budget_s=PATIENCE_S)) == 20
 
     @pytest.mark.parametrize("offset", [10**6, 2**62, 2**63 - 1])

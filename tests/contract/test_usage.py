@@ -130,7 +130,7 @@ class TestEvents:
         update(store, input_tokens=50, reasoning_tokens=3, estimated_cost_usd=1.0, absolute=True)
         update(store, cache_read_tokens=8, cache_write_tokens=9, actual_cost_usd=0.5, estimated_cost_usd=0.5)
         row = update(store, input_tokens=40, actual_cost_usd=0.25, absolute=True)
-        events = store.list_usage_events("s")
+        events: list[Any] = [*store.list_usage_events("s")]
         sums = {name: sum(event[name] or 0 for event in events) for name in (*COUNTERS, *COSTS)}
         assert sums == {name: row[name] for name in (*COUNTERS, *COSTS)}
 

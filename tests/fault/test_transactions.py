@@ -22,7 +22,7 @@ from tests.support.waiting import LIMIT_S, wait_until
 
 def contents(db: SessionDB) -> list[str]:
     """What the messages say, in order."""
-    return [message["content"] for message in db.get_messages(SESSION)]
+    return [str(message["content"]) for message in db.get_messages(SESSION)]
 
 
 def append(db: SessionDB, text: str) -> Task:
@@ -69,7 +69,7 @@ class TestGroup:
         assert last.result()
         assert isinstance(failing.error(), LookupError)
         assert contents(db) == ["first", "last"]
-        assert (db.get_session(SESSION) or {})["model"] is None
+        assert {**(db.get_session(SESSION) or {})}["model"] is None
 
     def test_work_that_makes_sqlite_undo_everything_costs_only_itself(
         self, db: SessionDB, engine: SqliteEngine
@@ -92,7 +92,7 @@ class TestGroup:
         assert last.result()
         assert isinstance(failing.error(), StoreUnavailable)
         assert sorted(contents(db)) == ["first", "last"]
-        assert (db.get_session(SESSION) or {})["model"] is None
+        assert {**(db.get_session(SESSION) or {})}["model"] is None
 
     def test_error_of_an_operation_reaches_its_caller_only(self, db: SessionDB, engine: SqliteEngine) -> None:
         with one_writer_inside(engine):

@@ -105,7 +105,8 @@ def test_other_tools_are_tools_too(
 ) -> None:
     take(store, write(tmp_path / "rollout.jsonl", items({**item, "call_id": "c"})))
     (message,) = store.get_messages(ID)
-    assert message["tool_calls"][0]["function"] == {"name": name, "arguments": arguments}
+    (call,) = message["tool_calls"] or []
+    assert call["function"] == {"name": name, "arguments": arguments}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hermes.state.postgres import schema as tables
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.postgres.stemming import widened
+from hermes.state.results import SearchResults
 from tests.support.conversations import ids, say, start
 
 SAID = (
@@ -44,9 +45,9 @@ def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDB
         yield opened
 
 
-def said(results: list[dict[str, Any]], store: PostgreSQLSessionDBProvider) -> list[str]:
+def said(results: SearchResults, store: PostgreSQLSessionDBProvider) -> list[str]:
     """What the found messages say, in the order in which they were found."""
-    contents = {message["id"]: message["content"] for message in store.get_messages("s")}
+    contents = {message["id"]: str(message["content"]) for message in store.get_messages("s")}
     return [contents[each] for each in ids(results)]
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from hermes_state import SessionDB, TitleTaken, UnknownMessage, UnknownSession
+from hermes_state import ChildKindName, SessionDB, TitleTaken, UnknownMessage, UnknownSession
 from tests.property.model import Message, Model, Session
 
 KINDS = ("compression", "branch", "delegate", "reset", "import")
@@ -89,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
         source=st.sampled_from(SOURCES),
         user=st.one_of(st.none(), st.sampled_from(["u1", "u2"])),
     )
-    def create_child(self, parent: int, kind: str | None, source: str, user: str | None) -> None:
+    def create_child(self, parent: int, kind: ChildKindName | None, source: str, user: str | None) -> None:
         if self.model.sessions:
             self.create(parent, kind, source, user, has_parent=True)
 
@@ -97,7 +97,9 @@ class StoreMachine(RuleBasedStateMachine):
     def create_root(self, source: str, user: str | None) -> None:
         self.create(0, None, source, user)
 
-    def create(self, parent: int, kind: str | None, source: str, user: str | None, *, has_parent: bool = False) -> None:
+    def create(
+        self, parent: int, kind: ChildKindName | None, source: str, user: str | None, *, has_parent: bool = False
+    ) -> None:
         name = self.new_name()
         above = self.some(parent).id if has_parent else None
         self.db.create_session(name, source, user_id=user, parent_session_id=above, child_kind=kind)

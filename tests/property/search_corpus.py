@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from hermes_state import Sort
 from tests.property.naive_search import Branch, Leaf, Message, Tree, flat, items
 
 SOURCES = ("cli", "telegram", "Web UI", "日本")
@@ -61,7 +62,7 @@ class Query:
     typed: str
     tree: Tree
     filters: dict[str, Any]
-    sort: str | None
+    sort: Sort | None
 
     def admits(self, message: Message) -> bool:
         """Whether the filters let a message through."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from hermes.state.provider import SessionDBProvider
+from hermes.state.rows import AnyRow
 from tests.support.clock import FakeClock
 
 T = TypeVar("T")
@@ -64,27 +65,27 @@ def session_of(store: SessionDBProvider, session_id: str) -> Row:
     """A session that must be there."""
     row = store.get_session(session_id)
     assert row is not None, f"session {session_id!r} is missing"
-    return row
+    return {**row}
 
 
 def exported(store: SessionDBProvider, session_id: str, *, include_inactive: bool = False) -> Row:
     """The export of a session that must be there."""
     data = store.export_session(session_id, include_inactive)
     assert data is not None, f"session {session_id!r} is missing"
-    return data
+    return {**data}
 
 
-def column(rows: Iterable[Row], name: str) -> list[Any]:
+def column(rows: Iterable[AnyRow], name: str) -> list[Any]:
     """One column of some rows."""
     return [row[name] for row in rows]
 
 
-def ids(rows: Iterable[Row]) -> list[Any]:
+def ids(rows: Iterable[AnyRow]) -> list[Any]:
     """The ids of some rows."""
     return column(rows, "id")
 
 
-def contents(rows: Iterable[Row]) -> list[Any]:
+def contents(rows: Iterable[AnyRow]) -> list[Any]:
     """The contents of some messages."""
     return column(rows, "content")
 
@@ -92,7 +93,7 @@ def contents(rows: Iterable[Row]) -> list[Any]:
 def only_message(store: SessionDBProvider, session_id: str) -> Row:
     """The one message of a session."""
     (message,) = store.get_messages(session_id)
-    return message
+    return {**message}
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T]:

@@ -29,11 +29,11 @@ class History:
     @classmethod
     def of(cls, store: SessionDBProvider) -> History:
         """All of a store."""
-        sessions = {row["id"]: row for row in store.search_sessions(limit=-1)}
+        sessions: dict[str, Row] = {row["id"]: {**row} for row in store.search_sessions(limit=-1)}
         return cls(
             sessions,
-            {session_id: store.get_messages(session_id) for session_id in sessions},
-            {session_id: store.list_usage_events(session_id) for session_id in sessions},
+            {session_id: [{**row} for row in store.get_messages(session_id)] for session_id in sessions},
+            {session_id: [{**row} for row in store.list_usage_events(session_id)] for session_id in sessions},
         )
 
 

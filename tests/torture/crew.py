@@ -168,7 +168,7 @@ class Hand:
 
     def _read(self, session: str, held: tuple[Message, ...]) -> None:
         rows = self._db.get_messages(session, include_inactive=True)
-        found = tuple(Message(word_of(row["content"]), bool(row["active"])) for row in rows)
+        found = tuple(Message(word_of(str(row["content"])), bool(row["active"])) for row in rows)
         if found != held:
             self._say(wrong(self._stream, f"{session} holds {found}, not {held}"))
         self._db.list_sessions_rich(limit=5)

@@ -64,7 +64,7 @@ def row_of(db: SessionDB, session_id: str) -> dict[str, Any]:
     """A session that is there."""
     row = db.get_session(session_id)
     assert row is not None
-    return row
+    return {**row}
 
 
 class TestHealing:

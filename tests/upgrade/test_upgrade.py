@@ -147,7 +147,7 @@ class TestEveryVersion:
     def test_settles_kinds_chains_and_previews(self, path: Path, make: Make, version: int) -> None:
         make(path)
         with SessionDB(path) as db:
-            found = {session: db.get_session(session) or {} for session in PREVIEWS}
+            found = {session: {**(db.get_session(session) or {})} for session in PREVIEWS}
             assert {session: row["preview"] or "" for session, row in found.items()} == PREVIEWS
             assert {session: row["child_kind"] for session, row in found.items() if row["child_kind"]} == KINDS
             assert {session: row["chain_root"] for session, row in found.items() if row["chain_root"]} == {
@@ -172,7 +172,7 @@ class TestEveryVersion:
                     "estimated_cost_usd": session.estimated_cost_usd or 0,
                     "actual_cost_usd": session.actual_cost_usd or 0,
                 }
-                events = db.list_usage_events(session.id)
+                events = [dict[str, Any](event) for event in db.list_usage_events(session.id)]
                 assert [event["kind"] for event in events] == (["opening"] if any(counters.values()) else [])
                 assert all(event[name] == value for event in events for name, value in counters.items())
 

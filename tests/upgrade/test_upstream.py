@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermes.state.rows import AnyRow
 from hermes_state import SessionDB, StoreReadOnly
 from tests.support.plainsql import change
 from tests.upgrade import checks, oldfiles
@@ -37,7 +38,7 @@ def db(tmp_path: Path) -> SessionDB:
     return SessionDB(tmp_path / "ours" / "state.db")
 
 
-def message_of(row: dict[str, Any]) -> dict[str, Any]:
+def message_of(row: AnyRow) -> dict[str, Any]:
     """A stored message in the form of the account, without what is ours."""
     found = {name: row[name] for name in asdict(Message(0, "", "", 0.0)) if name != "id"}
     for name in JSON_COLUMNS & found.keys():
@@ -46,7 +47,7 @@ def message_of(row: dict[str, Any]) -> dict[str, Any]:
     return {**found, "observed": bool(found["observed"]), "active": bool(found["active"])}
 
 
-def session_of(row: dict[str, Any]) -> dict[str, Any]:
+def session_of(row: AnyRow) -> dict[str, Any]:
     """A stored session in the form of the account, as far as it is carried over."""
     found = {name: row[name] for name in asdict(Session("", "", 0.0)) if name not in NOT_CARRIED}
     if isinstance(found["model_config"], str):

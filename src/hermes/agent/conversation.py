@@ -19,12 +19,13 @@ from hermes.agent.record import Record, new_uid
 from hermes.agent.turn import CUT, Outcome, Turn
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
 from hermes.ids import new_session_id
-from hermes.state.rows import Row, flatten_text
+from hermes.state.rows import AnyRow, Row, flatten_text
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import Compressed
     from hermes.agent.safety.approval import Approve
+    from hermes.state.rowtypes import ConversationMessage
 
 TITLED_WITHIN = 2
 """A title comes after the first exchange, or after the second if the first was about nothing, such as a greeting."""
@@ -98,7 +99,7 @@ class Conversation(OpenSession):
         return made
 
     @property
-    def history(self) -> list[Row]:
+    def history(self) -> list[ConversationMessage]:
         """The messages of the session, as `get_messages_as_conversation` answers them."""
         return self.agent.store.get_messages_as_conversation(self.session_id)
 
@@ -192,7 +193,7 @@ class Conversation(OpenSession):
 
     def usage(self) -> Row:
         """The session's counters of tokens and money; nothing if nothing was said yet."""
-        row = self.agent.store.get_session(self.session_id) or {}
+        row: AnyRow = self.agent.store.get_session(self.session_id) or {}
         return {name: row[name] for name in COUNTERS if name in row}
 
     def end(self, reason: str) -> None:

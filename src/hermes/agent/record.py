@@ -43,7 +43,7 @@ class Record:
     def load(self) -> None:
         """Read what is stored, also by others."""
         self.follow()
-        self.messages = self._store.get_messages_as_conversation(self.session_id)
+        self.messages = [{**message} for message in self._store.get_messages_as_conversation(self.session_id)]
         self.has_grown = False
 
     def add(self, role: str, content: Any, **fields: Any) -> int | None:

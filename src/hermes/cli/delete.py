@@ -16,6 +16,7 @@ from hermes.phrases import counted
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
+    from hermes.state.rows import AnyRow
 
 SCHEMA = "hermes.deleted/1"
 
@@ -76,7 +77,7 @@ def described(store: SessionDBProvider, ids: list[str]) -> list[str]:
     """What each session is, for the person who is to decide."""
     lines = []
     for session_id in ids:
-        row = store.get_session(session_id) or {}
+        row: AnyRow = store.get_session(session_id) or {}
         name = row.get("title") or row.get("preview") or "(no messages)"
         messages = counted(store.message_count(session_id), "message")
         pinned = ", pinned" if row.get("pinned") else ""

@@ -137,7 +137,7 @@ def headings(store: SessionDBProvider | None, chosen: Sequence[Chosen], *, hides
         rows = read(store, partial(fetch_sessions, session_ids=some))
         for each in some:
             if each in rows:
-                yield without_secrets(rows[each]) if hides_secrets else rows[each]
+                yield without_secrets({**rows[each]}) if hides_secrets else {**rows[each]}
 
 
 def without_secrets(row: Row) -> Row:

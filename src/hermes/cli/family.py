@@ -11,7 +11,7 @@ from hermes.cli.times import ago
 from hermes.phrases import counted
 
 if TYPE_CHECKING:
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 INNER, LAST = "├─ ", "└─ "
 BELOW = {INNER: "│  ", LAST: "   ", "": ""}
@@ -24,11 +24,11 @@ LEAST_NAME = 8
 class Branch:
     """A session with those that stem from it."""
 
-    row: Row
+    row: AnyRow
     children: list[Branch] = field(default_factory=list)
 
 
-def grown(rows: Iterable[Row]) -> Branch:
+def grown(rows: Iterable[AnyRow]) -> Branch:
     """A family of which the first session comes first, and every other behind the one that it stems from."""
     branches: dict[str, Branch] = {}
     for row in rows:
@@ -51,7 +51,7 @@ def drawn(family: Branch, *, now: float, width: int) -> Iterator[tuple[str, str]
         waiting += reversed([(child, inner, each) for child, each in zip(branch.children, joints, strict=False)])
 
 
-def _line(row: Row, before: str, *, now: float, width: int) -> str:
+def _line(row: AnyRow, before: str, *, now: float, width: int) -> str:
     head = printable(f"{before}{row['child_kind'] or 'child'}: " if before else "")
     name = printable(row["title"] or row["preview"] or "(no messages)")
     flags = "".join(f", {flag}" for flag in ("pinned", "archived") if row[flag])

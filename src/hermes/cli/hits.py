@@ -10,7 +10,7 @@ from hermes.cli.terminal import clip, heading, pad, printable, width_of
 from hermes.cli.times import ago
 
 if TYPE_CHECKING:
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 UNTITLED = "Untitled"
 GAP = "  "
@@ -23,9 +23,9 @@ LEAST_WIDTH = 8
 """Nothing is made narrower than this, however small the terminal."""
 
 
-def page_of(hits: Sequence[Row], *, now: float, width: int) -> list[str]:
+def page_of(hits: Sequence[AnyRow], *, now: float, width: int) -> list[str]:
     """What was found, for a person: by session, in the order of the best message of each."""
-    sessions: dict[str, list[Row]] = {}
+    sessions: dict[str, list[AnyRow]] = {}
     for hit in hits:
         sessions.setdefault(hit["session_id"], []).append(hit)
     labels = {hit["id"]: label_of(hit) for hit in hits}
@@ -40,7 +40,7 @@ def page_of(hits: Sequence[Row], *, now: float, width: int) -> list[str]:
     return lines[1:]
 
 
-def heading_of(hit: Row, *, now: float, width: int) -> list[str]:
+def heading_of(hit: AnyRow, *, now: float, width: int) -> list[str]:
     """A session on one line, or on several where it is narrow; the id is never cut, so that it can be copied."""
     title = printable(hit["title"] or UNTITLED)
     started = f"started {ago(hit['session_started'], now)}"
@@ -59,7 +59,7 @@ def heading_of(hit: Row, *, now: float, width: int) -> list[str]:
     return lines
 
 
-def label_of(hit: Row) -> str:
+def label_of(hit: AnyRow) -> str:
     """Who said it; a tool by its name."""
     label = f"{hit['role']} {hit['tool_name']}" if hit["tool_name"] else str(hit["role"])
     return clip(printable(label), WIDEST_LABEL)

@@ -19,7 +19,7 @@ from hermes.phrases import counted
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 LIST_SCHEMA = "hermes.sessions/1"
 
@@ -77,7 +77,7 @@ class Query:
 class Page:
     """A part of a list, and how much there is beyond it."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[AnyRow] = ()
     total: int = 0
     next: str | None = None
     left_out: dict[str, int] = field(default_factory=dict)
@@ -167,13 +167,13 @@ def read_page(store: SessionDBProvider, query: Query) -> Page:
     )
 
 
-def item_of(row: Row) -> dict[str, Any]:
+def item_of(row: AnyRow) -> dict[str, Any]:
     """A session as `list --json` tells of it."""
     item = {name: row[name] for name in FIELDS} | {name: bool(row[name]) for name in FLAGS}
     return item | {"root_id": row.get("_lineage_root_id", row["id"]), "cursor": row["cursor"]}
 
 
-def table_of(rows: Sequence[Row], query: Query, *, now: float, width: int) -> list[str]:
+def table_of(rows: Sequence[AnyRow], query: Query, *, now: float, width: int) -> list[str]:
     """The list as a table: with titles when there is one, else with sources."""
     moment, name = ("started_at", "Started") if query.by_start else ("last_active", "Last Active")
     preview = Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True)

@@ -13,7 +13,7 @@ from hermes.config import Config
 from hermes.errors import UnknownSession
 from hermes.state.naming import Purpose, find_session
 from hermes.state.provider import SessionDBProvider
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow
 
 SESSION = click.argument("name", metavar="ID|TITLE")
 
@@ -23,7 +23,7 @@ class Named(NamedTuple):
 
     store: SessionDBProvider
     id: str
-    row: Row
+    row: AnyRow
 
 
 @contextmanager

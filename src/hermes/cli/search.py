@@ -20,6 +20,7 @@ from hermes.state.results import SearchResults
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
+    from hermes.state.rowtypes import Sort
 
 SCHEMA = "hermes.search/1"
 BUDGET_S = 5.0
@@ -39,7 +40,7 @@ class Request:
     until: float | None = None
     limit: int = 20
     offset: int = 0
-    sort: str = "relevance"
+    sort: Sort = "relevance"
     include_rewound: bool = False
 
     def conditions(self) -> str:

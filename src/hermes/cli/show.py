@@ -17,7 +17,7 @@ from hermes.phrases import counted
 from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 SCHEMA = "hermes.session/1"
 LAST_ID = 2**62
@@ -66,7 +66,7 @@ def relatives_of(session: Named) -> list[str]:
     return lines
 
 
-def summary_of(row: Row, relatives: Sequence[str], *, now: float) -> list[str]:
+def summary_of(row: AnyRow, relatives: Sequence[str], *, now: float) -> list[str]:
     """What a session is, in a few lines."""
     lines = [heading(printable(str(row["title"] or row["preview"] or row["id"])))]
     lines.append(f"Session: {row['id']} ({row['source']})")
@@ -79,7 +79,7 @@ def summary_of(row: Row, relatives: Sequence[str], *, now: float) -> list[str]:
     return [lines[0], *(printable(line) for line in [*lines[1:], *relatives])]
 
 
-def lines_of(message: Row, *, is_full: bool) -> list[str]:
+def lines_of(message: AnyRow, *, is_full: bool) -> list[str]:
     """A message for a person."""
     undone = "" if message["active"] else " (undone)"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(message["timestamp"]))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes.config import Config
     from hermes.state.forest import Tree
     from hermes.state.provider import SessionDBProvider
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 SCHEMA = "hermes.tree/1"
 FIELDS = ("id", "parent_session_id", "child_kind", "title", "source", "started_at", "last_active", "ended_at")
@@ -31,7 +31,7 @@ FLAGS = ("archived", "pinned")
 class Page:
     """Some families, and how many there are."""
 
-    families: Sequence[Sequence[Row]] = ()
+    families: Sequence[Sequence[AnyRow]] = ()
     total: int = 0
     next: str | None = None
 
@@ -101,7 +101,7 @@ def read_page(
     return Page([family for family in families if family], len(found), None if is_end else shown[-1].root_id)
 
 
-def family_of(store: SessionDBProvider, name: str, *, include_all: bool) -> list[Row]:
+def family_of(store: SessionDBProvider, name: str, *, include_all: bool) -> list[AnyRow]:
     """The family of a session, from its first session on."""
     from hermes.state.forest import sessions_by_id
     from hermes.state.naming import Purpose, find_session
@@ -110,7 +110,7 @@ def family_of(store: SessionDBProvider, name: str, *, include_all: bool) -> list
     first = store.get_ancestors(asked)[-1]["id"]
     members = [row["id"] for row in store.get_descendants(first)]
     rows = sessions_by_id(store, members)
-    kept: dict[str, Row] = {}
+    kept: dict[str, AnyRow] = {}
     for row in (rows[member] for member in members if member in rows):
         is_visible = include_all or (row["child_kind"] != "delegate" and row["source"] not in HIDDEN_SOURCES)
         if row["id"] in (first, asked) or (is_visible and row["parent_session_id"] in kept):
@@ -118,7 +118,7 @@ def family_of(store: SessionDBProvider, name: str, *, include_all: bool) -> list
     return list(kept.values())
 
 
-def item_of(family: Sequence[Row]) -> dict[str, Any]:
+def item_of(family: Sequence[AnyRow]) -> dict[str, Any]:
     """A family for a program: its sessions in a row, each behind the one that it stems from."""
     sessions = [
         {name: row[name] for name in FIELDS}

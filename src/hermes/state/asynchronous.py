@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
 
 from hermes.errors import InvalidValue, StoreClosed
 from hermes.log import warn
 from hermes.state.engine import Capability
 from hermes.state.provider import SessionDBProvider, open_session_db
-from hermes.state.rows import Row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ExportedSession
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -155,8 +157,7 @@ class AsyncSessionDB:
     delete_sessions = _write(SessionDBProvider.delete_sessions)
     delete_with_receipt = _write(SessionDBProvider.delete_with_receipt)
     end_session = _write(SessionDBProvider.end_session)
-    # One of its fields might be called self, as far as a type checker knows.
-    ensure_session = _write(SessionDBProvider.ensure_session)  # type: ignore[arg-type]
+    ensure_session = _write(SessionDBProvider.ensure_session)
     fail_handoff = _write(SessionDBProvider.fail_handoff)
     finalize_orphaned_compression_sessions = _write(SessionDBProvider.finalize_orphaned_compression_sessions)
     import_database = _write(SessionDBProvider.import_database)
@@ -179,8 +180,7 @@ class AsyncSessionDB:
     set_session_pinned = _write(SessionDBProvider.set_session_pinned)
     set_session_title = _write(SessionDBProvider.set_session_title)
     set_title_if_untitled = _write(SessionDBProvider.set_title_if_untitled)
-    # One of its fields might be called self, as far as a type checker knows.
-    start_session = _write(SessionDBProvider.start_session)  # type: ignore[arg-type]
+    start_session = _write(SessionDBProvider.start_session)
     try_acquire_compression_lock = _write(SessionDBProvider.try_acquire_compression_lock)
     update_session_cwd = _write(SessionDBProvider.update_session_cwd)
     update_session_meta = _write(SessionDBProvider.update_session_meta)
@@ -191,7 +191,7 @@ class AsyncSessionDB:
 
     async def iter_export(
         self, source: str | None = None, include_inactive: bool = False, *, owner: str | None = None
-    ) -> AsyncIterator[Row]:
+    ) -> AsyncIterator[ExportedSession]:
         """All sessions with their messages, one after the other: a store of any size fits into little memory."""
         rows = self.store.iter_export(source, include_inactive, owner=owner)
         while (row := await self._run(functools.partial(_next, rows), is_write=False)) is not None:
@@ -238,7 +238,7 @@ def _on_a_thread(name: str, work: Callable[[], R]) -> Future[R]:
     return doing
 
 
-def _next(rows: Iterator[Row]) -> Row | None:
+def _next(rows: Iterator[ExportedSession]) -> ExportedSession | None:
     return next(rows, None)
 
 

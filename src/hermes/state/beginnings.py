@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hermes.errors import Conflict, InvalidValue
 from hermes.state import titling
@@ -13,6 +13,7 @@ from hermes.state.kinds import ChildKind
 from hermes.state.messages import add_messages
 from hermes.state.operations import Operations, fetch_session, unknown_session
 from hermes.state.rows import (
+    AnyRow,
     Row,
     Stored,
     count_tool_calls,
@@ -21,10 +22,14 @@ from hermes.state.rows import (
     derived_uid,
     optional_text,
     preview_of,
+    timestamp_of,
     tool_names,
 )
 from hermes.state.sessions import insert_session, new_session, session_exists
 from hermes.state.titles import free_title, next_title
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ContinuedSession, SessionRow, StartedSession, StartFields
 
 INHERITED = ("source", "user_id", "owner", "model", "model_config", "cwd")
 """What a session that goes on from another has from it."""
@@ -36,18 +41,26 @@ class Beginnings(Operations):
     """Operations that make a session and its first messages in one transaction."""
 
     def start_session(
-        self, session_id: str, source: str, message: Mapping[str, Any], *, title: str | None = None, **fields: Any
-    ) -> Row:
+        self,
+        session_id: str,
+        source: str,
+        message: Mapping[str, Any],
+        *,
+        title: str | None = None,
+        **fields: Unpack[StartFields],
+    ) -> StartedSession:
         """Create a session with its first message; answers `message_id` and `title`, None if another session has it.
 
         The fields are those of `create_session`, the message is a dict of `append_message`'s arguments.
         """
         now = self._clock()
-        values = new_session(session_id, source, now, **fields)
+        given: Row = {**fields}
+        started_at = timestamp_of(given.pop("started_at", None), now)
+        values = new_session(session_id, source, started_at, **given)
         first = draft(checked(message), now)
         wanted = titling.sanitize(title)
 
-        def start(tx: Transaction) -> Row:
+        def start(tx: Transaction) -> StartedSession:
             if not session_exists(tx, session_id):
                 insert_session(tx, values)
                 if wanted is not None and free_title(tx, wanted) == wanted:
@@ -57,7 +70,7 @@ class Beginnings(Operations):
 
         return self._engine.write(start)
 
-    def branch_session(self, session_id: str, child_id: str, title: str | None = None) -> Row:
+    def branch_session(self, session_id: str, child_id: str, title: str | None = None) -> ContinuedSession:
         """Begin a session as a copy of another, which ends as `branched`; answers `title` and `message_count`.
 
         The copies have everything that the messages had. A title that another session has gets ` (2)`; without one, the
@@ -66,7 +79,7 @@ class Beginnings(Operations):
         wanted = titling.sanitize(title)
         now = self._clock()
 
-        def branch(tx: Transaction) -> Row:
+        def branch(tx: Transaction) -> ContinuedSession:
             parent = _parent(tx, session_id)
             if child_id in _children(tx, session_id, ChildKind.BRANCH):
                 return _outcome(tx, child_id)
@@ -91,7 +104,7 @@ class Beginnings(Operations):
         head_upto: int | None = None,
         system_prompt: str | None = None,
         holder: str | None = None,
-    ) -> Row:
+    ) -> ContinuedSession:
         """Go on with a conversation in a child that has a summary in the place of what it leaves out.
 
         The child begins with copies of the messages up to `head_upto`, then has the summary, then copies of those from
@@ -105,7 +118,7 @@ class Beginnings(Operations):
         now = self._clock()
         told = draft({"role": "system", "content": summary}, now)
 
-        def compress(tx: Transaction) -> Row:
+        def compress(tx: Transaction) -> ContinuedSession:
             parent = _parent(tx, session_id)
             heirs = _children(tx, session_id, ChildKind.COMPRESSION)
             if child_id in heirs:
@@ -125,7 +138,7 @@ class Beginnings(Operations):
         return self._engine.write(compress)
 
 
-def _parent(tx: Transaction, session_id: str) -> Row:
+def _parent(tx: Transaction, session_id: str) -> SessionRow:
     tx.row(f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
     parent = fetch_session(tx, session_id)
     if parent is None:
@@ -141,7 +154,7 @@ def _children(tx: Reading, session_id: str, kind: ChildKind) -> list[str]:
 
 
 def _begin_from(
-    tx: Transaction, parent: Row, child_id: str, kind: ChildKind, system_prompt: str | None, now: float
+    tx: Transaction, parent: AnyRow, child_id: str, kind: ChildKind, system_prompt: str | None, now: float
 ) -> None:
     """Insert a session that goes on from another."""
     if session_exists(tx, child_id):
@@ -223,6 +236,6 @@ def _entitle(tx: Transaction, session_id: str, title: str) -> None:
     tx.run("UPDATE sessions SET title = :title WHERE id = :id", id=session_id, title=title)
 
 
-def _outcome(tx: Reading, session_id: str) -> Row:
+def _outcome(tx: Reading, session_id: str) -> ContinuedSession:
     title, count = tx.row("SELECT title, message_count FROM sessions WHERE id = :id", id=session_id) or (None, 0)
     return {"title": title, "message_count": count}

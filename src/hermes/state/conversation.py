@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes.state.rows import Row, decode_content, decode_json, decode_text
+from hermes.state.rows import decode_content, decode_json, decode_text
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ConversationMessage
 
 MARKS = ("\x00", "\x01")
 SPEAKERS = ("user", "assistant")
@@ -18,7 +21,7 @@ _MEMORY_FENCES = (
 )
 
 
-def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[Row]:
+def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[ConversationMessage]:
     """Stored rows as conversation messages, in the same order."""
     messages = [_message(row) for row in rows]
     return _without_repeats(messages) if drop_repeats else messages
@@ -33,14 +36,14 @@ def without_memory_fences(text: str) -> str:
     return text.strip()
 
 
-def _message(row: tuple[Any, ...]) -> Row:
+def _message(row: tuple[Any, ...]) -> ConversationMessage:
     role, content, timestamp, call_id, tool_name, tool_calls, platform_id, observed, *thinking = row
     if type(content) is str:
         if content[:1] in MARKS:
             content = decode_content(content)
         if role in SPEAKERS and type(content) is str:
             content = without_memory_fences(content)
-    message: Row = {"role": role, "content": content}
+    message: ConversationMessage = {"role": role, "content": content}
     if timestamp:
         message["timestamp"] = timestamp
     if call_id:
@@ -59,7 +62,7 @@ def _message(row: tuple[Any, ...]) -> Row:
 
 
 def _add_thinking(
-    message: Row,
+    message: ConversationMessage,
     finish_reason: str | None,
     reasoning: str | None,
     reasoning_content: str | None,
@@ -83,7 +86,7 @@ def _add_thinking(
         message["codex_message_items"] = decode_json(codex_message_items, otherwise=None, what="codex_message_items")
 
 
-def _without_repeats(messages: list[Row]) -> list[Row]:
+def _without_repeats(messages: list[ConversationMessage]) -> list[ConversationMessage]:
     """Drop what a person is shown to say again before anybody answered: a copy carried over by compression."""
     kept, said = [], set()
     for message in messages:

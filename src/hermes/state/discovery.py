@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.state.provider import SessionDBProvider
 from hermes.state.question import MAX_QUERY, Question
 from hermes.state.relatives import Family, families
 from hermes.state.results import SearchResults
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow, Row
 from hermes.state.summaries import Request, summarize_all
 from hermes.state.transcript import cut_around, shown, sought_in, transcript, when
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SearchHit
 
 HIDDEN_SOURCES = ("subagent", "tool")
 """What agents and tools said among themselves."""
@@ -31,7 +34,7 @@ BOOKEND_CHARACTERS = 1_000
 class Match:
     """A conversation that matches."""
 
-    hit: Row
+    hit: SearchHit
     """Its best message, as search gives it."""
     family: Family
 
@@ -67,7 +70,7 @@ def current_lineage(store: SessionDBProvider, question: Question) -> dict[str, s
     return {} if family is None else family.members
 
 
-def session_meta(session: Row) -> Row:
+def session_meta(session: AnyRow) -> Row:
     """What is said about a session."""
     return {
         "when": when(session["started_at"]),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from hermes.state.engine import Reading
 from hermes.state.listing import Filter
 from hermes.state.operations import Operations, fetch_session
-from hermes.state.rows import Row, message_row
+from hermes.state.rows import message_row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ExportedSession, MessageRow
 
 
 class Export(Operations):
@@ -15,22 +19,22 @@ class Export(Operations):
 
     def export_session(
         self, session_id: str, include_inactive: bool = False, *, owner: str | None = None
-    ) -> Row | None:
+    ) -> ExportedSession | None:
         """A session's columns and its `messages`, or None."""
 
-        def export(tx: Reading) -> Row | None:
+        def export(tx: Reading) -> ExportedSession | None:
             session = fetch_session(tx, session_id, owner)
             return None if session is None else {**session, "messages": _messages(tx, session_id, include_inactive)}
 
         return self._engine.read(export)
 
-    def export_all(self, source: str | None = None, *, owner: str | None = None) -> list[Row]:
+    def export_all(self, source: str | None = None, *, owner: str | None = None) -> list[ExportedSession]:
         """All sessions with their messages, the most recently active first."""
         return list(self.iter_export(source, owner=owner))
 
     def iter_export(
         self, source: str | None = None, include_inactive: bool = False, *, owner: str | None = None
-    ) -> Iterator[Row]:
+    ) -> Iterator[ExportedSession]:
         """All sessions with their messages, one after the other: a store of any size fits into little memory."""
         wanted = Filter()
         if source is not None:
@@ -50,9 +54,9 @@ class Export(Operations):
                 yield exported
 
 
-def _messages(tx: Reading, session_id: str, include_inactive: bool) -> list[Row]:
+def _messages(tx: Reading, session_id: str, include_inactive: bool) -> list[MessageRow]:
     columns, rows = tx.table(
         f"SELECT * FROM messages WHERE session_id = :id {'' if include_inactive else 'AND active = 1'} ORDER BY id",
         id=session_id,
     )
-    return [message_row(columns, row) for row in rows]
+    return [cast("MessageRow", message_row(columns, row)) for row in rows]

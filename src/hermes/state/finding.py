@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.query import analyze
 from hermes.query.match import Document, matches
@@ -22,6 +22,9 @@ from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
 from hermes.state.walk import BACKLOG, MAX_STALE, SOME_ZONES, Hit, Walk
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SearchHit
 
 BUDGET_S, PART_BUDGET_S = 0.09, 0.14
 """How long a search may take; one for parts of words reads most of what their trigrams find."""
@@ -89,7 +92,7 @@ def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, u
     if is_degraded or current.backlog > BACKLOG:
         unwell.append(current.coverage.epoch if current.is_damaged else CATCH_UP)
     return SearchResults(
-        hits,
+        cast("list[SearchHit]", hits),
         path="scan" if is_degraded else path,
         degraded=is_degraded,
         complete=current.is_complete and len(current.coverage.stale) < MAX_STALE,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hermes.state.engine import Reading
 from hermes.state.kinds import ChildKind
 from hermes.state.operations import Operations, chunks, fetch_sessions, placeholders, read
-from hermes.state.rows import Row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SessionRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ def trees(store: Operations, *, hidden_sources: Sequence[str] = (), include_all:
     return read(store, lambda tx: _trees(tx, hidden_sources, include_all))
 
 
-def sessions_by_id(store: Operations, session_ids: Sequence[str]) -> dict[str, Row]:
+def sessions_by_id(store: Operations, session_ids: Sequence[str]) -> dict[str, SessionRow]:
     """Sessions by id; one that is not there is left out."""
     return read(store, lambda tx: fetch_sessions(tx, session_ids))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations
-from hermes.state.rows import Row, identifier, session_row
+from hermes.state.rows import identifier, session_row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import HandoffState, SessionRow
 
 MAX_ERROR_LENGTH = 500
 
@@ -38,7 +41,7 @@ class Handoffs(Operations):
             raise TypeError(f"error must be a string, not {type(error).__name__}")
         return self._move(session_id, "'failed', handoff_error = :error", error=error[:MAX_ERROR_LENGTH])
 
-    def get_handoff_state(self, session_id: str, owner: str | None = None) -> Row | None:
+    def get_handoff_state(self, session_id: str, owner: str | None = None) -> HandoffState | None:
         """A session's handoff as state, platform and error; None for an unknown session."""
         columns, rows = self._engine.read(
             lambda tx: tx.table(
@@ -48,20 +51,20 @@ class Handoffs(Operations):
                 owner=owner,
             )
         )
-        return session_row(columns, rows[0]) if rows else None
+        return cast("HandoffState", session_row(columns, rows[0])) if rows else None
 
-    def list_pending_handoffs(self, owner: str | None = None) -> list[Row]:
+    def list_pending_handoffs(self, owner: str | None = None) -> list[SessionRow]:
         """Sessions that wait to be taken over, oldest first."""
 
         scope = "" if owner is None else "AND owner = :owner"
 
-        def pending(tx: Reading) -> list[Row]:
+        def pending(tx: Reading) -> list[SessionRow]:
             columns, rows = tx.table(
                 f"""SELECT * FROM sessions WHERE handoff_state = 'pending' {scope}
                     ORDER BY started_at, id""",
                 owner=owner,
             )
-            return [session_row(columns, row) for row in rows]
+            return [cast("SessionRow", session_row(columns, row)) for row in rows]
 
         return self._engine.read(pending)
 

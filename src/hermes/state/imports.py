@@ -13,6 +13,7 @@ from hermes.state.operations import Operations
 
 if TYPE_CHECKING:
     from hermes.state.arrivals import OnConflict
+    from hermes.state.rowtypes import ImportCounts
 
 
 class Import(Operations):
@@ -35,7 +36,7 @@ class Import(Operations):
         renamed_to = new_session_id(session.values["started_at"])
         return self._engine.write(lambda tx: bring_in(tx, session, on_conflict, now, renamed_to)).id
 
-    def import_database(self, path: str | Path) -> dict[str, int]:
+    def import_database(self, path: str | Path) -> ImportCounts:
         """Bring in every session and message of another database file, of any version; the file is only read.
 
         Answers `sessions` and `messages` that were new here and `sessions_seen`. A second run finds nothing new.
@@ -43,7 +44,7 @@ class Import(Operations):
         from hermes.state.arrivals import Outcome, bring_in_together, sessions_of
         from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
-        counts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
+        counts: ImportCounts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
         now = self._clock()
         with SQLiteSessionDBProvider(path, read_only=True) as other:
             for session in sessions_of(other, now):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hermes.state.engine import Reading
 from hermes.state.kinds import ChildKind
 from hermes.state.messages import has_messages
 from hermes.state.operations import Operations, chunks, may_see, placeholders
-from hermes.state.rows import Row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import Ancestor, Descendant
 
 
 class Lineage(Operations):
@@ -50,11 +54,11 @@ class Lineage(Operations):
         """The newest session of the compression chain that begins here; the id itself if there is none."""
         return self._engine.read(lambda tx: compression_tip(tx, session_id, owner))
 
-    def get_ancestors(self, session_id: str, owner: str | None = None) -> list[Row]:
+    def get_ancestors(self, session_id: str, owner: str | None = None) -> list[Ancestor]:
         """A session and its parents up to the first: id, title, started_at, parent_session_id."""
 
-        def ancestors(tx: Reading) -> list[Row]:
-            found: dict[str, Row] = {}
+        def ancestors(tx: Reading) -> list[Ancestor]:
+            found: dict[str, Ancestor] = {}
             current: str | None = session_id
             while current is not None and current not in found:
                 row = tx.row(
@@ -62,7 +66,7 @@ class Lineage(Operations):
                 )
                 if row is None or (owner is not None and row[4] != owner):
                     break
-                found[current] = dict(zip(("id", "title", "started_at", "parent_session_id"), row[:4], strict=True))
+                found[current] = {"id": row[0], "title": row[1], "started_at": row[2], "parent_session_id": row[3]}
                 current = row[3]
             if owner is not None and found:
                 last = next(reversed(found.values()))
@@ -71,12 +75,12 @@ class Lineage(Operations):
 
         return self._engine.read(ancestors)
 
-    def get_descendants(self, session_id: str, owner: str | None = None) -> list[Row]:
+    def get_descendants(self, session_id: str, owner: str | None = None) -> list[Descendant]:
         """A session and all that stem from it, generation by generation: id, title, started_at."""
 
-        def descendants(tx: Reading) -> list[Row]:
+        def descendants(tx: Reading) -> list[Descendant]:
             scope = "" if owner is None else "AND owner = :owner"
-            found: dict[str, Row] = {}
+            found: dict[str, Descendant] = {}
             condition, values = "id = :id", {"id": session_id}
             generation = _generation(tx, f"{condition} {scope}", **values, owner=owner)
             while generation:
@@ -120,6 +124,6 @@ def _heir(tx: Reading, session_id: str) -> str | None:
     return max(candidates)[2] if candidates else None
 
 
-def _generation(tx: Reading, condition: str, **values: object) -> list[Row]:
+def _generation(tx: Reading, condition: str, **values: object) -> list[Descendant]:
     rows = tx.rows(f"SELECT id, title, started_at FROM sessions WHERE {condition} ORDER BY started_at, id", **values)
-    return [dict(zip(("id", "title", "started_at"), row, strict=True)) for row in rows]
+    return [{"id": session_id, "title": title, "started_at": started_at} for session_id, title, started_at in rows]

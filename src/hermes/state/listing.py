@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
 from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders, row_limit, row_offset
-from hermes.state.rows import Row, session_row, timestamp_of
+from hermes.state.rows import AnyRow, Row, session_row, timestamp_of
 from hermes.state.sessions import tick
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import FoundSession, ListedSession, Moment
 
 BY_START = ("started_at", "id")
 BY_ACTIVITY = ("active_tick", "chain_active", "started_at", "id")
@@ -74,8 +77,8 @@ class Listing(Operations):
         *,
         owner: str | None = None,
         after: str | None = None,
-        active_since: float | None = None,
-    ) -> list[Row]:
+        active_since: Moment | None = None,
+    ) -> list[ListedSession]:
         """Conversations with preview and last activity, newest first.
 
         A compressed conversation is one row, shown as its newest session. `after` takes the `cursor` of a row and goes
@@ -94,21 +97,23 @@ class Listing(Operations):
 
     def search_sessions(
         self, source: str | None = None, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
-    ) -> list[Row]:
+    ) -> list[FoundSession]:
         """All sessions, children and archived ones too, the most recently active first."""
         wanted = _filter(source, None, 0, owner)
         # A session's own activity is that of its chain, unless it was continued; those have an index of their own.
         lanes: dict[str, Sequence[str]] = {f"{lane} AND chain_active = last_active": BY_ACTIVITY for lane in LANES}
         lanes["chain_active > last_active"] = BY_OWN_ACTIVITY
-        return self._engine.read(lambda tx: _walk(tx, wanted, lanes, BY_OWN_ACTIVITY, limit, offset, None))
+        return self._engine.read(
+            lambda tx: cast("list[FoundSession]", _walk(tx, wanted, lanes, BY_OWN_ACTIVITY, limit, offset, None))
+        )
 
     def search_sessions_by_id(
         self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: str | None = None
-    ) -> list[Row]:
+    ) -> list[ListedSession]:
         """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
         needle = query.strip().lower() if query else ""
         size = row_limit(limit)
-        found: dict[str, Row] = {}
+        found: dict[str, ListedSession] = {}
         for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
             if not needle or len(found) >= size:
                 break
@@ -122,13 +127,13 @@ class Listing(Operations):
 
     def list_cron_job_runs(
         self, job_id: str, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
-    ) -> list[Row]:
+    ) -> list[FoundSession]:
         """The runs of a scheduled job, newest first."""
         prefix = f"cron_{job_id}_"
         first, size = row_offset(offset), row_limit(limit)
         scope = "" if owner is None else "AND owner = :owner"
 
-        def runs(tx: Reading) -> list[Row]:
+        def runs(tx: Reading) -> list[FoundSession]:
             found = tx.rows(
                 f"""SELECT id, started_at FROM sessions
                     WHERE source = 'cron' AND {tx.dialect.starts_with("id", "prefix")} {scope}""",
@@ -139,7 +144,7 @@ class Listing(Operations):
             own = [(started, run) for run, started in found if not _LONGER_JOB.match(run[len(prefix) :])]
             chosen = [run for _, run in sorted(own, reverse=True)][first : first + size]
             rows = fetch_sessions(tx, chosen)
-            return [_rich(rows[run]) for run in chosen]
+            return [cast("FoundSession", _rich({**rows[run]})) for run in chosen]
 
         return self._engine.read(runs)
 
@@ -153,7 +158,7 @@ class Listing(Operations):
         exclude_sources: Sequence[str] | None = None,
         *,
         owner: str | None = None,
-        active_since: float | None = None,
+        active_since: Moment | None = None,
     ) -> int:
         """How many sessions there are; with `exclude_children` as many as the list has rows."""
         wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
@@ -179,7 +184,7 @@ def _filter(
     exclude_sources: Sequence[str] | None,
     min_message_count: int,
     owner: str | None,
-    active_since: float | None = None,
+    active_since: Moment | None = None,
 ) -> Filter:
     wanted = Filter()
     if source is not None:
@@ -226,12 +231,13 @@ def _page(
     offset: int = 0,
     after: str | None = None,
     as_tips: bool = True,
-) -> list[Row]:
+) -> list[ListedSession]:
     """A page of conversations, each with the cursor to go on from."""
     rows = _walk(tx, wanted, lanes, order, limit, offset, after)
     for row in rows:
         row["cursor"] = _cursor(order, row)
-    return _as_tips(tx, rows, wanted.values.get("owner")) if as_tips else rows
+    shown = _as_tips(tx, rows, wanted.values.get("owner")) if as_tips else rows
+    return cast("list[ListedSession]", shown)
 
 
 def _walk(
@@ -286,7 +292,7 @@ def _as_tips(tx: Reading, rows: list[Row], owner: str | None) -> list[Row]:
     return [_as_tip(row, sessions[tips[row["id"]]]) if row["id"] in tips else row for row in rows]
 
 
-def _as_tip(row: Row, tip: Row) -> Row:
+def _as_tip(row: Row, tip: AnyRow) -> Row:
     shown = {**row, **{name: tip[name] for name in TIP_FIELDS}, "_lineage_root_id": row["id"]}
     return _rich(shown)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import HermesError, InvalidValue, MessageSpooled
 from hermes.ids import OWN_UID
@@ -22,6 +22,9 @@ from hermes.state.rows import (
 from hermes.state.sessions import insert_session, new_session, session_exists, settle_chain, tick, touch_chain
 from hermes.state.spool import WORTH_KEEPING
 
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ConversationMessage, GivenContent, MessageRow, Moment, UserMessage
+
 
 class Messages(Operations):
     """Operations on the messages of a session."""
@@ -30,7 +33,7 @@ class Messages(Operations):
         self,
         session_id: str,
         role: str,
-        content: Any = None,
+        content: GivenContent = None,
         tool_name: str | None = None,
         tool_calls: Any = None,
         tool_call_id: str | None = None,
@@ -41,9 +44,9 @@ class Messages(Operations):
         reasoning_details: Any = None,
         codex_reasoning_items: Any = None,
         codex_message_items: Any = None,
-        platform_message_id: str | None = None,
+        platform_message_id: str | int | None = None,
         observed: bool = False,
-        timestamp: Any = None,
+        timestamp: Moment | None = None,
         *,
         uid: str | None = None,
     ) -> int:
@@ -148,13 +151,13 @@ class Messages(Operations):
         after_id: int | None = None,
         before_id: int | None = None,
         limit: int | None = None,
-    ) -> list[Row]:
+    ) -> list[MessageRow]:
         """A session's messages in the order they were stored, all columns; `before_id` with `limit` pages backwards."""
         size = row_limit(limit)
         backwards = before_id is not None and after_id is None and size < UNLIMITED
         visible = "" if include_inactive else "AND active = 1"
 
-        def get(tx: Reading) -> list[Row]:
+        def get(tx: Reading) -> list[MessageRow]:
             if not may_see(tx, session_id, owner):
                 return []
             columns, rows = tx.table(
@@ -166,7 +169,7 @@ class Messages(Operations):
                 before=UNLIMITED if before_id is None else before_id,
                 limit=size,
             )
-            return [message_row(columns, row) for row in (reversed(rows) if backwards else rows)]
+            return [cast("MessageRow", message_row(columns, row)) for row in (reversed(rows) if backwards else rows)]
 
         return self._engine.read(get)
 
@@ -177,10 +180,10 @@ class Messages(Operations):
         include_inactive: bool = False,
         *,
         owner: str | None = None,
-    ) -> list[Row]:
+    ) -> list[ConversationMessage]:
         """A session in the form in which models take conversations; ancestors are those it continues by compression."""
 
-        def load(tx: Reading) -> list[Row]:
+        def load(tx: Reading) -> list[ConversationMessage]:
             if not may_see(tx, session_id, owner):
                 return []
             sessions = _chain_up_to(tx, session_id, owner) if include_ancestors else [session_id]
@@ -205,11 +208,11 @@ class Messages(Operations):
 
     def list_recent_user_messages(
         self, session_id: str, limit: int | None = 20, include_inactive: bool = False, *, owner: str | None = None
-    ) -> list[Row]:
+    ) -> list[UserMessage]:
         """What a person said lately in a session, newest first: id, timestamp and a preview of one line."""
         size = row_limit(limit)
 
-        def recent(tx: Reading) -> list[Row]:
+        def recent(tx: Reading) -> list[UserMessage]:
             if not may_see(tx, session_id, owner):
                 return []
             columns, rows = tx.table(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hermes.clock import Clock
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.engine import Engine, Reading, Transaction
-from hermes.state.rows import Row, count, optional_integer, session_row
+from hermes.state.rows import count, optional_integer, session_row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SessionRow
 
 T = TypeVar("T")
 
@@ -68,23 +71,23 @@ def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
-def fetch_session(tx: Reading, session_id: str, owner: str | None = None) -> Row | None:
+def fetch_session(tx: Reading, session_id: str, owner: str | None = None) -> SessionRow | None:
     """A session's row, if it exists and the owner may see it."""
     columns, rows = tx.table("SELECT * FROM sessions WHERE id = :id", id=session_id)
     if not rows:
         return None
-    row = session_row(columns, rows[0])
+    row = cast("SessionRow", session_row(columns, rows[0]))
     return row if owner is None or row["owner"] == owner else None
 
 
-def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, Row]:
+def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, SessionRow]:
     """Sessions by id."""
-    found: dict[str, Row] = {}
+    found: dict[str, SessionRow] = {}
     for some in chunks(session_ids):
         listed, values = placeholders("id", some)
         columns, rows = tx.table(f"SELECT * FROM sessions WHERE id IN ({listed})", **values)
         for row in rows:
-            session = session_row(columns, row)
+            session = cast("SessionRow", session_row(columns, row))
             found[session["id"]] = session
     return found
 

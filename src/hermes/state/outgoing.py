@@ -123,7 +123,7 @@ def _outgoing(tx: Reading, session_ids: Sequence[str]) -> Iterator[Outgoing]:
     for session_id in session_ids:
         if session_id in rows:
             yield Outgoing(
-                _plain(rows[session_id]),
+                _plain({**rows[session_id]}),
                 [{name: event[name] for name in BOOKING} for event in usage.get(session_id, ())],
                 [_rewind(tx, each) for each in trails.get(session_id, ())],
                 _pages(tx, session_id) if short is None else iter([short.get(session_id, [])]),

@@ -20,7 +20,6 @@ from hermes.state.lineage import Lineage
 from hermes.state.listing import Listing
 from hermes.state.messages import Messages
 from hermes.state.rewind import Rewinds
-from hermes.state.rows import Row
 from hermes.state.search import Search
 from hermes.state.sessions import Sessions
 from hermes.state.titles import Titles
@@ -30,6 +29,7 @@ from hermes.state.windows import Windows
 
 if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
+    from hermes.state.rowtypes import Health
 
 ENTRY_POINTS = "hermes.sessiondb_providers"
 """Where other packages register providers: functions that take the settings and `read_only`, and answer a store."""
@@ -60,7 +60,7 @@ class SessionDBProvider(
         if engine is not None:
             self._store_what_waited()
 
-    def initialize(self, dsn: str | None = None, pool: Any = None) -> None:
+    def initialize(self, dsn: str | None = None, pool: object = None) -> None:
         """Open the store that a DSN names, or that a pool of connections leads to; one that was open is closed."""
         before, self._engine = self._engine, self._open(dsn, pool)
         if not isinstance(before, _Unopened):
@@ -85,14 +85,15 @@ class SessionDBProvider(
         """What this store can do that not every one can."""
         return self._engine.capabilities
 
-    def health(self) -> Row:
+    def health(self) -> Health:
         """Whether the store answers and how fast, with what there is to know about it; `error` says why it does not."""
-        known: Row = {"provider": self._engine.name, "ok": True}
+        known: Health = {"provider": self._engine.name, "ok": True}
         started = time.perf_counter()
         try:
             version = self.schema_version()
             known["latency_ms"] = round((time.perf_counter() - started) * 1000, 3)
-            known |= {"schema_version": version, **self._engine.describe()}
+            known["schema_version"] = version
+            known |= cast("Health", self._engine.describe())
         except StoreClosed:
             raise
         except HermesError as exc:

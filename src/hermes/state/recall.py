@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.errors import HermesError, InvalidValue, StoreUnavailable, UnknownMessage, UnknownSession
 from hermes.state.discovery import HIDDEN_SOURCES, current_lineage, discover, session_meta
@@ -17,9 +17,12 @@ from hermes.state.profiles import open_profile, profile_names
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.question import LIMIT, MAX_LIMIT, MAX_WINDOW, TIMEOUT_S, WINDOW, Question, ask
 from hermes.state.relatives import families, session_of_message
-from hermes.state.rows import MAX_INTEGER, Row, encode_json
+from hermes.state.rows import MAX_INTEGER, AnyRow, Row, encode_json
 from hermes.state.summaries import Summarizer
 from hermes.state.transcript import shown, when
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SessionRow
 
 READ_LIMIT, READ_HEAD, READ_TAIL = 30, 20, 10
 BROWSE_PAGE = 20
@@ -171,7 +174,7 @@ def _answer_from(store: SessionDBProvider, question: Question) -> Row:
 def _browse(store: SessionDBProvider, question: Question) -> Row:
     """The conversations that were active last."""
     current = current_lineage(store, question)
-    rows: list[Row] = []
+    rows: list[AnyRow] = []
     after = None
     while len(rows) < question.limit:
         page = store.list_sessions_rich(
@@ -275,7 +278,7 @@ def _scroll(store: SessionDBProvider, question: Question) -> Row:
     }
 
 
-def _session(store: SessionDBProvider, question: Question) -> Row:
+def _session(store: SessionDBProvider, question: Question) -> SessionRow:
     session = store.get_session(question.session_id or "", question.owner)
     if session is None:
         raise UnknownSession(
@@ -285,7 +288,7 @@ def _session(store: SessionDBProvider, question: Question) -> Row:
     return session
 
 
-def _relative(store: SessionDBProvider, question: Question, session: Row, session_id: str) -> Row:
+def _relative(store: SessionDBProvider, question: Question, session: SessionRow, session_id: str) -> SessionRow:
     """The session of the same lineage that a message turned out to be in."""
     family = families(store, [session["id"]], question.owner).get(session["id"])
     found = store.get_session(session_id, question.owner) if family and session_id in family.members else None

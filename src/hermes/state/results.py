@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from hermes.state.rows import Row
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SearchHit
+
 
 Path = Literal["words", "substring", "scan"]
 
 
-class SearchResults(list[Row]):
+class SearchResults(list["SearchHit"]):
     """The found messages, and how they were found. Nothing found is an empty list; a failure is an error."""
 
     def __init__(
         self,
-        hits: Iterable[Row] = (),
+        hits: Iterable[SearchHit] = (),
         *,
         path: Path = "words",
         degraded: bool = False,

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING, cast
 
 from hermes.errors import InvalidValue, UnknownMessage
 from hermes.state.engine import Reading, Transaction
 from hermes.state.messages import count_tools
 from hermes.state.operations import Operations, may_see
-from hermes.state.rows import Row, count_tool_calls, decode_content, decode_json, message_row, preview_of, tool_names
+from hermes.state.rows import count_tool_calls, decode_content, decode_json, message_row, preview_of, tool_names
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import MessageRow, RewindRow, Rewound
 
 
 class Rewinds(Operations):
     """Operations that hide and restore the end of a conversation."""
 
-    def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Row:
+    def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Rewound:
         """Hide a user message and everything after it; answers rewound_count, target_message and new_head_id.
 
         With `keep_target` the message itself stays, so that it can be answered anew.
         """
         now = self._clock()
 
-        def rewind(tx: Transaction) -> Row:
+        def rewind(tx: Transaction) -> Rewound:
             _lock(tx, session_id)
             columns, rows = tx.table(
                 "SELECT * FROM messages WHERE id = :target AND session_id = :id",
@@ -30,7 +34,7 @@ class Rewinds(Operations):
             )
             if not rows:
                 raise UnknownMessage(f"message {target_message_id} not found in session {session_id!r}")
-            target = message_row(columns, rows[0])
+            target = cast("MessageRow", message_row(columns, rows[0]))
             if target["role"] != "user":
                 raise InvalidValue(
                     f"message {target_message_id} has role {target['role']!r}; only a user message can be rewound to",
@@ -57,15 +61,21 @@ class Rewinds(Operations):
 
         return self._engine.write(restore)
 
-    def list_rewinds(self, session_id: str, owner: str | None = None) -> list[Row]:
+    def list_rewinds(self, session_id: str, owner: str | None = None) -> list[RewindRow]:
         """The audit trail of a session's rewinds and restores, oldest first."""
-        names = ("id", "action", "target_message_id", "message_count", "at")
 
-        def trail(tx: Reading) -> list[Row]:
+        def trail(tx: Reading) -> list[RewindRow]:
             if not may_see(tx, session_id, owner):
                 return []
-            rows = tx.rows(f"SELECT {', '.join(names)} FROM rewinds WHERE session_id = :id ORDER BY id", id=session_id)
-            return [dict(zip(names, row, strict=True)) for row in rows]
+            rows = tx.rows(
+                """SELECT id, action, target_message_id, message_count, at FROM rewinds
+                   WHERE session_id = :id ORDER BY id""",
+                id=session_id,
+            )
+            return [
+                {"id": number, "action": action, "target_message_id": target, "message_count": count, "at": at}
+                for number, action, target, count, at in rows
+            ]
 
         return self._engine.read(trail)
 

@@ -20,6 +20,9 @@ from hermes.state.jsontext import is_unicode
 Row = dict[str, Any]
 """One row of a table, by column name."""
 
+AnyRow = Mapping[str, Any]
+"""A row of whichever kind, only to be read."""
+
 MARK = "\x01json:"
 OLD_MARK = "\x00json:"
 """What files written before this store begin structured content with."""

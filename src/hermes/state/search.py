@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.state.operations import Operations, row_limit, row_offset
 from hermes.state.results import SearchResults
@@ -12,6 +12,7 @@ from hermes.state.rows import flag, optional_number, optional_text
 if TYPE_CHECKING:
     from hermes.query.parse import Query
     from hermes.state.finding import Page
+    from hermes.state.rowtypes import Moment, Sort
     from hermes.state.scope import Scope
 
 
@@ -26,14 +27,14 @@ class Search(Operations):
         role_filter: Iterable[str] | None = None,
         limit: int | None = 20,
         offset: int = 0,
-        sort: str | None = None,
+        sort: Sort | None = None,
         include_inactive: bool = False,
         *,
         owner: str | None = None,
         session_ids: Iterable[str] | None = None,
         exclude_session_ids: Iterable[str] | None = None,
-        since: Any = None,
-        until: Any = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
         budget_s: float | None = None,
     ) -> SearchResults:
         """Messages that match a query, each with a snippet, its neighbours and its session.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hermes.state.engine import Reading, Transaction
 from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
 from hermes.state.operations import Operations, fetch_session, unknown_session
 from hermes.state.owner import owner_column
 from hermes.state.rows import Row, encode_json, identifier, optional_identifier, optional_text, timestamp_of
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import GivenChildKind, Moment, SessionFields, SessionRow
 
 TICK_LIMIT = 4.6e18
 """Beyond this a moment is not one, but a count of nanoseconds, say; it still has to fit into an integer."""
@@ -29,8 +32,8 @@ class Sessions(Operations):
         parent_session_id: str | None = None,
         cwd: str | None = None,
         owner: str | None = None,
-        child_kind: str | None = None,
-        started_at: float | None = None,
+        child_kind: GivenChildKind | None = None,
+        started_at: Moment | None = None,
     ) -> str:
         """Create a session and answer its id. One that exists stays as it is: the first writer wins."""
         values = new_session(
@@ -54,11 +57,13 @@ class Sessions(Operations):
         self._engine.write(create)
         return session_id
 
-    def ensure_session(self, session_id: str, source: str = "unknown", model: str | None = None, **fields: Any) -> str:
+    def ensure_session(
+        self, session_id: str, source: str = "unknown", model: str | None = None, **fields: Unpack[SessionFields]
+    ) -> str:
         """Create a session unless it exists, for a caller that only knows it should."""
         return self.create_session(session_id, source, model=model, **fields)
 
-    def get_session(self, session_id: str, owner: str | None = None) -> Row | None:
+    def get_session(self, session_id: str, owner: str | None = None) -> SessionRow | None:
         """A session as a dict of all its columns, or None."""
         return self._engine.read(lambda tx: fetch_session(tx, session_id, owner))
 
@@ -149,25 +154,37 @@ class Sessions(Operations):
         return self._engine.write(change)
 
 
-def new_session(session_id: str, source: str, started_at: float, **fields: Any) -> Row:
+def new_session(
+    session_id: str,
+    source: str,
+    started_at: float,
+    *,
+    model: str | None = None,
+    model_config: dict[str, Any] | str | None = None,
+    system_prompt: str | None = None,
+    user_id: str | None = None,
+    parent_session_id: str | None = None,
+    cwd: str | None = None,
+    owner: str | None = None,
+    child_kind: GivenChildKind | None = None,
+) -> Row:
     """The values of a session to be inserted, checked."""
-    for name in ("model", "system_prompt", "cwd"):
-        optional_text(fields.get(name), name)
-    for name in ("user_id", "owner"):
-        optional_identifier(optional_text(fields.get(name), name) or None, name)
-    kind = parse_kind(fields.get("child_kind"))
-    config = _config_text(fields.get("model_config"))
+    for name, text in (("model", model), ("system_prompt", system_prompt), ("cwd", cwd)):
+        optional_text(text, name)
+    for name, text in (("user_id", user_id), ("owner", owner), ("parent_session_id", parent_session_id)):
+        optional_identifier(optional_text(text, name) or None, name)
+    config = _config_text(model_config)
     return {
         "id": identifier(session_id, "session_id"),
         "source": identifier(source, "source"),
-        "user_id": fields.get("user_id"),
-        "owner": fields.get("owner") or owner_column(source, fields.get("user_id")),
-        "parent_session_id": optional_identifier(fields.get("parent_session_id") or None, "parent_session_id"),
-        "child_kind": kind or kind_from_markers(config),
-        "model": fields.get("model"),
+        "user_id": user_id,
+        "owner": owner or owner_column(source, user_id),
+        "parent_session_id": parent_session_id or None,
+        "child_kind": parse_kind(child_kind) or kind_from_markers(config),
+        "model": model,
         "model_config": config,
-        "system_prompt": fields.get("system_prompt"),
-        "cwd": fields.get("cwd"),
+        "system_prompt": system_prompt,
+        "cwd": cwd,
         "started_at": started_at,
     }
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 from hermes.errors import TitleTaken
 from hermes.state import titling
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import Operations
-from hermes.state.rows import Row, identifier, session_row
+from hermes.state.rows import identifier, session_row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import SessionRow
 
 
 class Titles(Operations):
@@ -53,14 +58,14 @@ class Titles(Operations):
         )
         return session_row(row[0], row[1][0])["title"] if row[1] else None
 
-    def get_session_by_title(self, title: str, owner: str | None = None) -> Row | None:
+    def get_session_by_title(self, title: str, owner: str | None = None) -> SessionRow | None:
         """The session with exactly this title, or None."""
         columns, rows = self._engine.read(
             lambda tx: tx.table(
                 f"SELECT * FROM sessions WHERE title = :title {_scope(owner)}", title=title, owner=owner
             )
         )
-        return session_row(columns, rows[0]) if rows else None
+        return cast("SessionRow", session_row(columns, rows[0])) if rows else None
 
     def resolve_session_by_title(self, title: str, owner: str | None = None) -> str | None:
         """The newest session of a title's lineage: the one with the highest number, else the title itself."""

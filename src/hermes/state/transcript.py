@@ -11,7 +11,7 @@ from unicodedata import normalize
 from hermes.query.analyze import fold
 from hermes.query.parse import parse
 from hermes.query.tree import wanted
-from hermes.state.rows import Row, encode_json, flatten_text, tool_names
+from hermes.state.rows import AnyRow, Row, encode_json, flatten_text, tool_names
 
 TRANSCRIPT_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 4_000
@@ -41,7 +41,7 @@ def sought_in(query: str) -> list[str]:
     return [] if tree is None else list(dict.fromkeys(leaf.text for leaf in wanted(tree)))
 
 
-def transcript(messages: Iterable[Row], sought: Sequence[str] = ()) -> str:
+def transcript(messages: Iterable[AnyRow], sought: Sequence[str] = ()) -> str:
     """A conversation as paragraphs, each led by who speaks; what tools said is shortened."""
     return "\n\n".join(paragraph for message in messages if (paragraph := _paragraph(message, sought)))
 
@@ -68,7 +68,7 @@ def shorten(text: str, size: int) -> str:
 
 
 def shown(
-    message: Row, *, anchor_id: int | None = None, sought: Sequence[str] = (), size: int = MESSAGE_CHARACTERS
+    message: AnyRow, *, anchor_id: int | None = None, sought: Sequence[str] = (), size: int = MESSAGE_CHARACTERS
 ) -> Row:
     """A message as it is given out: what says nothing is left out, what is too long is cut and marked."""
     is_anchor = message["id"] == anchor_id
@@ -85,7 +85,7 @@ def shown(
     return row | {name: value for name, value in optional.items() if value}
 
 
-def _paragraph(message: Row, sought: Sequence[str]) -> str:
+def _paragraph(message: AnyRow, sought: Sequence[str]) -> str:
     said = flatten_text(message["content"])
     speaker = message["role"].upper()
     if message["role"] == "tool":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly
 from hermes.log import warn
@@ -13,6 +13,9 @@ from hermes.state.engine import Report
 from hermes.state.meta import Meta
 from hermes.state.receipt import Receipt
 from hermes.state.retention import Retention
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import PruneOutcome
 
 LAST_PRUNE = "last_auto_prune"
 HOUR_S = 3_600.0
@@ -48,17 +51,17 @@ class Upkeep(Retention, Meta):
         *,
         retention_by_source: Mapping[str, float] | None = None,
         secure: bool = False,
-    ) -> dict[str, Any]:
+    ) -> PruneOutcome:
         """Prune old sessions unless that was done lately; what fails is told and tried another time.
 
         A source in `retention_by_source` has its own number of days, and 0 keeps its sessions for good. Whoever starts
         up has other things to do than to look after this, so it raises only where it could never work.
         """
         self._require_writable()
-        outcome: dict[str, Any] = {"skipped": False, "pruned": 0, "vacuumed": False}
+        outcome: PruneOutcome = {"skipped": False, "pruned": 0, "vacuumed": False}
         try:
             if self._clock() - self._last_prune() < min_interval_hours * HOUR_S:
-                return outcome | {"skipped": True}
+                return {**outcome, "skipped": True}
             receipt = self._prune_by_source(retention_days, retention_by_source or {}, sessions_dir, secure)
             outcome["pruned"] = receipt.sessions
             self.set_meta(LAST_PRUNE, repr(self._clock()))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes.state.engine import Reading, Transaction, Values
 from hermes.state.operations import Operations, may_see, row_limit
 from hermes.state.rows import Row, decode_text, optional_integer, optional_number, optional_text, session_row
 from hermes.state.sessions import insert_session, new_session, session_exists
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ModelUsage, TopSession, UsageEvent
 
 COUNTERS = (
     "input_tokens",
@@ -79,7 +82,7 @@ class Usage(Operations):
 
         self._engine.write(update)
 
-    def usage_by_model(self, *, owner: str | None = None) -> list[Row]:
+    def usage_by_model(self, *, owner: str | None = None) -> list[ModelUsage]:
         """Sessions, tokens and cost per model, the dearest first."""
         scope = "" if owner is None else "AND owner = :owner"
         return self._report(
@@ -90,7 +93,7 @@ class Usage(Operations):
             owner=owner,
         )
 
-    def top_sessions(self, limit: int | None = 10, *, owner: str | None = None) -> list[Row]:
+    def top_sessions(self, limit: int | None = 10, *, owner: str | None = None) -> list[TopSession]:
         """The sessions that used the most tokens."""
         scope = "" if owner is None else "WHERE owner = :owner"
         return self._report(
@@ -113,14 +116,14 @@ class Usage(Operations):
 
         return {decode_text(name): calls for name, calls in self._engine.read(tools)}
 
-    def list_usage_events(self, session_id: str, owner: str | None = None) -> list[Row]:
+    def list_usage_events(self, session_id: str, owner: str | None = None) -> list[UsageEvent]:
         """Every booking of a session's tokens and costs, oldest first."""
         scope = "" if owner is None else "AND session_id IN (SELECT id FROM sessions WHERE owner = :owner)"
         return self._report(
             f"SELECT * FROM usage_events WHERE session_id = :id {scope} ORDER BY id", id=session_id, owner=owner
         )
 
-    def _report(self, sql: str, **values: Any) -> list[Row]:
+    def _report(self, sql: str, **values: Any) -> list[Any]:
         columns, rows = self._engine.read(lambda tx: tx.table(sql, **values))
         return [session_row(columns, row) for row in rows]
 

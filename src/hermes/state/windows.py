@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations, may_see, placeholders
-from hermes.state.rows import Row, message_row
+from hermes.state.rows import message_row
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import AnchoredView, MessageRow, MessagesAround
 
 
 class Windows(Operations):
@@ -21,7 +24,7 @@ class Windows(Operations):
         *,
         owner: str | None = None,
         include_inactive: bool = False,
-    ) -> Row:
+    ) -> MessagesAround:
         """Up to `window` messages on either side of one; a count below `window` means the session ends there.
 
         Rewound messages are left out, and there is no window around one, unless `include_inactive` is set.
@@ -40,13 +43,13 @@ class Windows(Operations):
         *,
         owner: str | None = None,
         include_inactive: bool = False,
-    ) -> Row:
+    ) -> AnchoredView:
         """A window of the chosen roles with how the session began and ended, for a reader who was not there.
 
         Rewound messages are left out as in `get_messages_around`.
         """
 
-        def view(tx: Reading) -> Row:
+        def view(tx: Reading) -> AnchoredView:
             around = _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
             shown = around["window"]
             if not shown:
@@ -68,7 +71,7 @@ class Windows(Operations):
 
 def _around(
     tx: Reading, session_id: str, anchor_id: int, window: int, owner: str | None, include_inactive: bool
-) -> Row:
+) -> MessagesAround:
     visible = "" if include_inactive else "AND active = 1"
     anchor = _select(tx, f"session_id = :id AND id = :anchor {visible}", id=session_id, anchor=anchor_id)
     if not anchor or not may_see(tx, session_id, owner):
@@ -91,7 +94,7 @@ def _bookend(
     size: int,
     keep_roles: Sequence[str] | None,
     include_inactive: bool,
-) -> list[Row]:
+) -> list[MessageRow]:
     """The first messages before (`<`) or the last after (`>`) an edge that say something."""
     listed, roles = placeholders("role", keep_roles or ())
     found = _select(
@@ -107,6 +110,6 @@ def _bookend(
     return found if side == "<" else found[::-1]
 
 
-def _select(tx: Reading, condition: str, **values: Any) -> list[Row]:
+def _select(tx: Reading, condition: str, **values: Any) -> list[MessageRow]:
     columns, rows = tx.table(f"SELECT * FROM {tx.dialect.by_key('messages')} WHERE {condition}", **values)
-    return [message_row(columns, row) for row in rows]
+    return [cast("MessageRow", message_row(columns, row)) for row in rows]

@@ -10,13 +10,13 @@ from tests.cli.conftest import Hermes
 def sessions(hermes: Hermes) -> list[Row]:
     """Every conversation, the most recently active first."""
     with SessionDB(hermes.database, read_only=True) as db:
-        return db.list_sessions_rich(order_by_last_active=True, include_archived=True)
+        return [{**row} for row in db.list_sessions_rich(order_by_last_active=True, include_archived=True)]
 
 
 def messages(hermes: Hermes, session_id: str) -> list[Row]:
     """The messages of a session that were not taken back."""
     with SessionDB(hermes.database, read_only=True) as db:
-        return db.get_messages(session_id)
+        return [{**row} for row in db.get_messages(session_id)]
 
 
 def said(hermes: Hermes, session_id: str) -> list[tuple[str, str]]:

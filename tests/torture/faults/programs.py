@@ -79,7 +79,7 @@ def read_beside_it(place: Place) -> Outcome:
             ship.listen(place.random.uniform(0, LONGEST_S / READS))
             with SessionDB(theirs) as db:
                 assert db.read_only, "a file of another program was opened for writing"
-                found = {word_of(row["content"]) for row in db.get_messages(SHARED)}
+                found = {word_of(str(row["content"])) for row in db.get_messages(SHARED)}
             assert ship.journal.shared <= found, "a message that the other program has stored is not to be seen"
         assert not peer.is_silent, "the other program gave up"
         ship.kill_everybody()

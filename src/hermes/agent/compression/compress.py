@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never
 
@@ -16,7 +16,7 @@ from hermes.agent.model import Model, Stop
 from hermes.agent.tokens import room_for
 from hermes.errors import Conflict, ModelError
 from hermes.ids import new_session_id
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -119,7 +119,7 @@ class Compression:
             title=made["title"],
         )
 
-    def _divide(self, rows: list[Row], wish: Wish) -> Division:
+    def _divide(self, rows: Sequence[AnyRow], wish: Wish) -> Division:
         """What stays and what does not."""
         settings = self._agent.config.compression
         exchanges = exchanges_of(rows)
@@ -139,7 +139,9 @@ class Compression:
             raise _Unchanged(TOO_LITTLE)
         return division
 
-    def _summarize(self, session_id: str, rows: list[Row], wish: Wish, listener: Listener, stop: Stop) -> str | None:
+    def _summarize(
+        self, session_id: str, rows: Sequence[AnyRow], wish: Wish, listener: Listener, stop: Stop
+    ) -> str | None:
         """A summary by a model, or else an extract; None when it was stopped."""
         model = self._agent.auxiliary or self._model
         if not can_summarize(model):

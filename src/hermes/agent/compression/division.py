@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from hermes.agent.projection import project
 from hermes.agent.tokens import tokens_of_conversation
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow
 
-Exchange = list[Row]
+Exchange = list[AnyRow]
 """Rows of `get_messages`."""
 
 
 class Division(NamedTuple):
     """A conversation in three parts: its beginning and its end stay, a summary takes the place of the middle."""
 
-    head: list[Row]
-    middle: list[Row]
-    tail: list[Row]
+    head: list[AnyRow]
+    middle: list[AnyRow]
+    tail: list[AnyRow]
 
     @property
     def head_upto(self) -> int | None:
@@ -30,7 +30,7 @@ class Division(NamedTuple):
         return self.head[-1]["id"] if self.head else None
 
 
-def exchanges_of(rows: Sequence[Row]) -> list[Exchange]:
+def exchanges_of(rows: Sequence[AnyRow]) -> list[Exchange]:
     """A conversation in exchanges; a summary of earlier ones is one by itself.
 
     Words without an answer belong to those that follow them, and no tool call is parted from its result.
@@ -49,7 +49,7 @@ def exchanges_of(rows: Sequence[Row]) -> list[Exchange]:
 def divide(exchanges: Sequence[Exchange], *, head_messages: int, head_tokens: int, kept: int) -> Division:
     """Keep the last `kept` exchanges, and of the first ones those within so many messages and tokens."""
     rest = max(0, len(exchanges) - kept)
-    head: list[Row] = []
+    head: list[AnyRow] = []
     count = 0
     for exchange in exchanges[:rest]:
         longer = [*head, *exchange]
@@ -71,10 +71,10 @@ def count_kept(exchanges: Sequence[Exchange], *, tokens: int, messages: int) -> 
     return kept
 
 
-def _joined(exchanges: Sequence[Exchange]) -> list[Row]:
+def _joined(exchanges: Sequence[Exchange]) -> list[AnyRow]:
     return list(chain.from_iterable(exchanges))
 
 
-def tokens_of_rows(rows: Sequence[Row]) -> int:
+def tokens_of_rows(rows: Sequence[AnyRow]) -> int:
     """About how many tokens stored messages are for a model."""
     return tokens_of_conversation(project(rows))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from hermes.agent.text import valid_text
-from hermes.state.rows import Row, flatten_text, one_line
+from hermes.state.rows import AnyRow, flatten_text, one_line
 
 MAX_CHARACTERS = 8_000
 MAX_ITEMS = 12
@@ -25,7 +25,7 @@ _DECISION = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
-def extract(rows: Sequence[Row], focus: str | None = None) -> str:
+def extract(rows: Sequence[AnyRow], focus: str | None = None) -> str:
     """What was wanted, decided, touched, run and left open, at most `MAX_CHARACTERS` of it; the newest goes before."""
     asked = [text for row in rows if row["role"] == "user" and (text := one_line(row["content"], LINE))]
     sections = {
@@ -42,7 +42,7 @@ def extract(rows: Sequence[Row], focus: str | None = None) -> str:
     return valid_text("\n\n".join([*earlier, *told]))[:MAX_CHARACTERS] or "Nothing was said in words."
 
 
-def _sentences(rows: Sequence[Row], is_wanted: Callable[[str], bool]) -> list[str]:
+def _sentences(rows: Sequence[AnyRow], is_wanted: Callable[[str], bool]) -> list[str]:
     said = (
         one_line(sentence, LINE)
         for row in rows
@@ -53,21 +53,21 @@ def _sentences(rows: Sequence[Row], is_wanted: Callable[[str], bool]) -> list[st
     return _newest(_unique(said), MAX_ITEMS)
 
 
-def _paths(rows: Sequence[Row]) -> Iterable[str]:
+def _paths(rows: Sequence[AnyRow]) -> Iterable[str]:
     for row in rows:
         text = flatten_text(row["content"]) if row["role"] in ("user", "assistant") else ""
         for each in [text, *(json.dumps(arguments, ensure_ascii=False) for arguments in _arguments(row))]:
             yield from (found.group() for found in _PATH.finditer(each))
 
 
-def _commands(rows: Sequence[Row]) -> Iterable[str]:
+def _commands(rows: Sequence[AnyRow]) -> Iterable[str]:
     for row in rows:
         for arguments in _arguments(row):
             if isinstance(command := arguments.get("command"), str):
                 yield one_line(command, LINE)
 
 
-def _arguments(row: Row) -> list[dict[str, Any]]:
+def _arguments(row: AnyRow) -> list[dict[str, Any]]:
     """What tools were called with, as far as it is JSON."""
     found = []
     for call in row["tool_calls"] if isinstance(row["tool_calls"], list) else ():
@@ -80,7 +80,7 @@ def _arguments(row: Row) -> list[dict[str, Any]]:
     return found
 
 
-def _is_answer(row: Row) -> bool:
+def _is_answer(row: AnyRow) -> bool:
     return row["role"] == "assistant" and bool(flatten_text(row["content"]).strip())
 
 

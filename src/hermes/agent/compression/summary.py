@@ -9,7 +9,7 @@ from hermes.agent.auxiliary import ask, question
 from hermes.agent.model import Message, Model, Stop
 from hermes.agent.models.choice import OFFLINE
 from hermes.agent.text import bounded, valid_text
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow, Row
 from hermes.state.transcript import shorten, transcript
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def can_summarize(model: Model) -> bool:
     return model.provider != OFFLINE
 
 
-def summary_question(rows: Sequence[Row], focus: str | None, context_tokens: int | None) -> list[Message]:
+def summary_question(rows: Sequence[AnyRow], focus: str | None, context_tokens: int | None) -> list[Message]:
     """What a model is asked for a summary of some messages; of too many, the beginning and the end."""
     size = (context_tokens or _DEFAULT_CONTEXT_TOKENS) * _CHARACTERS_PER_TOKEN // 2
     told = shorten(valid_text(transcript(rows)), size)

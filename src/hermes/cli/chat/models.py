@@ -10,7 +10,7 @@ from hermes.agent.models.choice import OFFLINE, Choice, choose, choose_auxiliary
 from hermes.agent.models.opening import open_model
 from hermes.config import Config
 from hermes.errors import HermesError
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Models:
         choice = choose_auxiliary(self.config.model, self.variables, main)
         return None if choice == main else open_model(choice, self.config.model)
 
-    def restored(self, row: Row, current: Model) -> tuple[Model, str]:
+    def restored(self, row: AnyRow, current: Model) -> tuple[Model, str]:
         """The model for a session that was answered by another than the current one, and a line that says which it is.
 
         A model is restored where its provider is still the one in use; a session of the offline model goes on with a

@@ -15,7 +15,7 @@ from hermes.cli.terminal import clip, graphemes, pad, width_of
 from hermes.cli.wrapping import wrapped
 from hermes.config import DisplayConfig
 from hermes.phrases import counted
-from hermes.state.rows import Row, count_tool_calls, tool_names
+from hermes.state.rows import AnyRow, count_tool_calls, tool_names
 
 TITLE = "Previous Conversation"
 MAX_WIDTH = 100
@@ -49,13 +49,13 @@ class Recap:
     earlier: int = 0
 
 
-def recap_of(history: Sequence[Row], limits: DisplayConfig) -> Recap:
+def recap_of(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
     """The last exchanges of a conversation in the form of `get_messages_as_conversation`."""
     start = _start_of_last(history, limits.resume_exchanges)
     return Recap(entries_of(history[start:], limits), start)
 
 
-def entries_of(rows: Sequence[Row], limits: DisplayConfig) -> list[Entry]:
+def entries_of(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
     """What people and models said, each in short; tool calls that follow each other without a word are one entry."""
     entries: list[Entry] = []
     calls: list[object] = []
@@ -133,7 +133,7 @@ def shortened(text: str, limit: int) -> str:
     return text if len(characters) <= limit else "".join(characters[:limit]).rstrip() + DOTS
 
 
-def _start_of_last(history: Sequence[Row], exchanges: int) -> int:
+def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:
     """Where the last exchanges begin; words without an answer belong to those that follow them."""
     starts: list[int] = []
     is_answered = True
@@ -146,7 +146,7 @@ def _start_of_last(history: Sequence[Row], exchanges: int) -> int:
     return starts[-exchanges] if len(starts) > exchanges else 0
 
 
-def _answer(row: Row, limits: DisplayConfig) -> str:
+def _answer(row: AnyRow, limits: DisplayConfig) -> str:
     """The text of an answer: first its lines are counted, then its characters."""
     text = without_reasoning(text_of(row["content"]))
     lines = text.splitlines()

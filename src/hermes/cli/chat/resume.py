@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hermes.cli.chat.screen import Screen
     from hermes.config import DisplayConfig
     from hermes.state.provider import SessionDBProvider
-    from hermes.state.rows import Row
+    from hermes.state.rows import AnyRow
 
 SOURCE = "cli"
 
@@ -61,7 +61,7 @@ def arrive(conversation: Conversation, asked_id: str, models: Models, screen: Sc
     screen.say_dim(line)
 
 
-def show_recap(history: Sequence[Row], display: DisplayConfig, screen: Screen) -> None:
+def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen) -> None:
     """Show what was said, or what may be done about what was not."""
     if display.resume_display == "full":
         from hermes.cli.chat.recap import panel_of, recap_of
@@ -71,7 +71,7 @@ def show_recap(history: Sequence[Row], display: DisplayConfig, screen: Screen) -
         screen.say_dim("The last message was not answered; /retry has it answered.")
 
 
-def status_line(row: Row, history: Sequence[Row]) -> str:
+def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
     """The session that is gone on with: its id, its title, and how much was said."""
     title = f" {printable(repr_title(row['title']))}" if row["title"] else ""
     if not history:

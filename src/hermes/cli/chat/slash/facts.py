@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from hermes.cli.chat.sitting import Sitting
 from hermes.cli.times import ago
 from hermes.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from hermes.state.rows import AnyRow
 
 LABEL_WIDTH = 16
 
@@ -24,7 +28,7 @@ def model(sitting: Sitting, name: str) -> None:
 def status(sitting: Sitting, _: str) -> None:
     """Show what the session is."""
     conversation, now = sitting.conversation, time.time()
-    row = sitting.store.get_session(conversation.session_id) or {}
+    row: AnyRow = sitting.store.get_session(conversation.session_id) or {}
     facts = {
         "Session": conversation.session_id if row else f"{conversation.session_id} (not stored yet)",
         "Title": conversation.title or "none",

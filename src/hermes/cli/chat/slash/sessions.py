@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes.cli.chat.farewell import ways_back
 from hermes.cli.chat.resume import repr_title
@@ -19,7 +21,10 @@ from hermes.errors import HermesError, InvalidTitle, InvalidValue, TitleTaken
 from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.phrases import counted
 from hermes.state.naming import Purpose, find_session
-from hermes.state.rows import Row
+from hermes.state.rows import AnyRow
+
+if TYPE_CHECKING:
+    from hermes.state.rowtypes import ListedSession
 
 RECENT = 10
 FOUND = 10
@@ -170,13 +175,13 @@ def _show_recent(sitting: Sitting) -> None:
     sitting.screen.say_dim("Type a number to go on with that session, or /resume ID or TITLE.")
 
 
-def recent_sessions(sitting: Sitting, limit: int) -> list[Row]:
+def recent_sessions(sitting: Sitting, limit: int) -> list[ListedSession]:
     """The sessions in which something was said last, but for this one and for those of agents."""
     rows = sitting.store.list_sessions_rich(exclude_sources=HIDDEN_SOURCES, limit=limit + 1, order_by_last_active=True)
     return [row for row in rows if row["id"] != sitting.conversation.session_id][:limit]
 
 
-def table_of(rows: list[Row], *, now: float, width: int) -> list[str]:
+def table_of(rows: Sequence[AnyRow], *, now: float, width: int) -> list[str]:
     """Sessions with numbers to choose them by."""
     return lay_out(
         [

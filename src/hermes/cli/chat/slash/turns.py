@@ -10,7 +10,7 @@ from hermes.cli.chat.recap import shortened, text_of, without_reasoning
 from hermes.cli.chat.sitting import Sitting
 from hermes.errors import InvalidValue, NotFound
 from hermes.phrases import counted
-from hermes.state.rows import Row, count_tool_calls, one_line
+from hermes.state.rows import AnyRow, count_tool_calls, one_line
 
 MAX_SHOWN = 400
 PREVIEW = 60
@@ -29,7 +29,7 @@ def history(sitting: Sitting, _: str) -> None:
     sitting.screen.say("\n".join(history_lines(messages)))
 
 
-def history_lines(messages: Sequence[Row]) -> Iterator[str]:
+def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
     """A conversation with its messages numbered, each of them cut, and what tools said left out."""
     number = 0
     for role, group in groupby(messages, key=lambda each: each["role"]):
@@ -106,7 +106,7 @@ def _is_stored(sitting: Sitting) -> bool:
     return sitting.conversation.is_stored
 
 
-def _shown(message: Row) -> str:
+def _shown(message: AnyRow) -> str:
     text = text_of(message["content"])
     if message["role"] == "assistant":
         text = without_reasoning(text)

@@ -1,0 +1,116 @@
+"""Rows are what their types say: the same keys, and values of the declared types, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import pytest
+
+from hermes.state import rowtypes
+from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
+from tests.support.calls import Sample, fill
+from tests.support.stores import Opener
+
+Question = Callable[[SessionDBProvider, Sample], object]
+
+QUESTIONS: dict[str, tuple[Question, object]] = {
+    "get_session": (lambda db, _: db.get_session("s"), rowtypes.SessionRow),
+    "get_session_by_title": (lambda db, _: db.get_session_by_title("Title"), rowtypes.SessionRow),
+    "list_pending_handoffs": (lambda db, _: db.list_pending_handoffs(), list[rowtypes.SessionRow]),
+    "list_sessions_rich": (lambda db, _: db.list_sessions_rich(), list[rowtypes.ListedSession]),
+    "a compressed conversation": (lambda db, _: db.list_sessions_rich(id_query="whole"), list[rowtypes.ListedSession]),
+    "search_sessions": (lambda db, _: db.search_sessions(), list[rowtypes.FoundSession]),
+    "search_sessions_by_id": (lambda db, _: db.search_sessions_by_id("s"), list[rowtypes.ListedSession]),
+    "list_cron_job_runs": (lambda db, _: db.list_cron_job_runs("job"), list[rowtypes.FoundSession]),
+    "get_messages": (lambda db, _: db.get_messages("s", True), list[rowtypes.MessageRow]),
+    "get_messages_as_conversation": (
+        lambda db, _: db.get_messages_as_conversation("part", include_ancestors=True),
+        list[rowtypes.ConversationMessage],
+    ),
+    "list_recent_user_messages": (lambda db, _: db.list_recent_user_messages("s"), list[rowtypes.UserMessage]),
+    "get_messages_around": (lambda db, it: db.get_messages_around("s", it.message_id), rowtypes.MessagesAround),
+    "get_anchored_view": (lambda db, it: db.get_anchored_view("s", it.message_id), rowtypes.AnchoredView),
+    "search_messages": (lambda db, _: db.search_messages("hello"), list[rowtypes.SearchHit]),
+    "export_all": (lambda db, _: db.export_all(), list[rowtypes.ExportedSession]),
+    "list_rewinds": (lambda db, _: db.list_rewinds("s"), list[rowtypes.RewindRow]),
+    "get_ancestors": (lambda db, _: db.get_ancestors("part"), list[rowtypes.Ancestor]),
+    "get_descendants": (lambda db, _: db.get_descendants("whole"), list[rowtypes.Descendant]),
+    "usage_by_model": (lambda db, _: db.usage_by_model(), list[rowtypes.ModelUsage]),
+    "top_sessions": (lambda db, _: db.top_sessions(), list[rowtypes.TopSession]),
+    "list_usage_events": (lambda db, _: db.list_usage_events("s"), list[rowtypes.UsageEvent]),
+    "get_handoff_state": (lambda db, _: db.get_handoff_state("s"), rowtypes.HandoffState),
+    "health": (lambda db, _: db.health(), rowtypes.Health),
+    "rewind_to_message": (lambda db, it: db.rewind_to_message("s", it.message_id), rowtypes.Rewound),
+    "start_session": (
+        lambda db, _: db.start_session("new", "cli", {"role": "user", "content": "x"}),
+        rowtypes.StartedSession,
+    ),
+    "branch_session": (lambda db, _: db.branch_session("s", "branch"), rowtypes.ContinuedSession),
+    "import_database": (lambda db, it: db.import_database(it.database), rowtypes.ImportCounts),
+    "maybe_auto_prune_and_vacuum": (lambda db, _: db.maybe_auto_prune_and_vacuum(0), rowtypes.PruneOutcome),
+}
+
+
+@pytest.fixture
+def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
+    """A store with some of everything, a compressed conversation too."""
+    with SessionDB(tmp_path / "other.db") as other:
+        made = fill(store, other, tmp_path / "other.db")
+    store.create_session("whole", "cli", model="m", cwd="/")
+    store.append_message("whole", "user", [{"type": "text", "text": "hello"}], platform_message_id="7", observed=True)
+    last = store.append_message(
+        "whole", "assistant", "well", reasoning="r", reasoning_content="c", reasoning_details=[{}, {"a": 1}]
+    )
+    store.compress_session("whole", "part", "in short", tail_from=last)
+    store.update_token_counts("s", input_tokens=1, estimated_cost_usd=0.5)
+    return made
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_answer_is_of_its_type(store: SessionDBProvider, sample: Sample, name: str) -> None:
+    ask, hint = QUESTIONS[name]
+    answer = ask(store, sample)
+    assert answer
+    assert list(faults(answer, hint)) == []
+
+
+def test_a_row_that_is_only_read_is_of_its_type(open_store: Opener, store: SessionDBProvider, sample: Sample) -> None:
+    with open_store(read_only=True) as reader:
+        assert list(faults(reader.get_session("s"), rowtypes.SessionRow)) == []
+
+
+def faults(value: object, hint: Any, where: str = "") -> list[str]:
+    """Where a value is not what its type says."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return []
+    if origin is NotRequired:
+        return faults(value, arguments[0], where)
+    if origin in (Union, UnionType):
+        return [] if any(not faults(value, each) for each in arguments) else [f"{where}: {value!r} is no {hint}"]
+    if origin is Literal:
+        return [] if value in arguments else [f"{where}: {value!r} is not one of {arguments}"]
+    if origin is list and isinstance(value, list):
+        return [fault for each in value for fault in faults(each, arguments[0], f"{where}[]")]
+    if is_typeddict(hint):
+        return faults_of_row(value, hint, where)
+    if hint is float:
+        return [] if type(value) in (int, float) else [f"{where}: {value!r} is no number"]
+    kind = NoneType if hint is None else origin or hint
+    return [] if isinstance(value, kind) else [f"{where}: {value!r} is no {hint}"]
+
+
+def faults_of_row(value: object, hint: Any, where: str) -> list[str]:
+    if not isinstance(value, Mapping):
+        return [f"{where}: {value!r} is no row"]
+    hints = get_type_hints(hint)
+    missing = [f"{where}.{name} is missing" for name in sorted(hint.__required_keys__ - value.keys())]
+    unknown = [f"{where}.{name} is not declared" for name in sorted(value.keys() - hints.keys())]
+    wrong = [
+        fault for name in value.keys() & hints.keys() for fault in faults(value[name], hints[name], f"{where}.{name}")
+    ]
+    return missing + unknown + wrong

@@ -1,0 +1,55 @@
+"""What can be imported from the documented modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import hermes_constants
+import hermes_state
+from hermes import errors
+from hermes.state import rowtypes
+
+PROMISED = [
+    "AsyncSessionDB",
+    "DEFAULT_DB_PATH",
+    "EVERYBODY",
+    "Owner",
+    "Receipt",
+    "Row",
+    "SCHEMA_VERSION",
+    "SearchResults",
+    "SessionDB",
+    "SessionDBProvider",
+    "new_session_id",
+    "open_session_db",
+    "owner_of",
+]
+
+
+@pytest.mark.parametrize("name", [*PROMISED, *errors.__all__])
+def test_promised_name_is_exported(name: str) -> None:
+    assert name in hermes_state.__all__
+
+
+@pytest.mark.parametrize("module", [hermes_state, hermes_constants], ids=["hermes_state", "hermes_constants"])
+def test_every_exported_name_is_there(module: object) -> None:
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []  # type: ignore[attr-defined]
+
+
+def test_every_type_of_a_row_is_exported() -> None:
+    own = [name for name, each in vars(rowtypes).items() if getattr(each, "__module__", "") == rowtypes.__name__]
+    assert [name for name in own if name not in hermes_state.__all__] == []
+
+
+def test_another_name_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = hermes_state.no_such_name  # type: ignore[attr-defined]
+
+
+def test_the_types_are_not_loaded_by_a_program_that_only_runs() -> None:
+    program = "import sys, hermes_state; print('hermes.state.rowtypes' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
