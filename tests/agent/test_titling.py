@@ -112,6 +112,56 @@ class TestOffline:
         assert conversation.title is None
 
 
+class TestByTheMainModel:
+    def test_is_made_where_there_is_no_auxiliary_one(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("Use a bridge."), Say('"Docker bridges."')) as server:
+            agent = agent_at(server, store, home, auxiliary=None)
+            conversation = Conversation.start(agent)
+            conversation.say("How do I connect containers?")
+            assert agent.settle(20)
+            assert "How do I connect containers?" in server.requests[1].last_text
+        assert conversation.title == "Docker bridges"
+        assert session_of(store, conversation.session_id)["api_call_count"] == 2
+
+    def test_of_another_model_is_made_by_that_one(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer() as server, ModelServer(Say("Use a bridge."), Say("Docker bridges")) as other:
+            agent = agent_at(server, store, home, auxiliary=None)
+            conversation = Conversation.start(agent)
+            conversation.use(endpoint(other))
+            conversation.say("How do I connect containers?")
+            assert agent.settle(20)
+            assert server.requests == []
+        assert conversation.title == "Docker bridges"
+
+
+class TestOfASessionThatIsLeft:
+    """What no model has answered is named after its first words, when it ends."""
+
+    @pytest.mark.parametrize(("said", "title"), [("connect two containers", "Connect two containers"), ("hi", "Hi")])
+    def test_after_a_turn_that_failed(self, store: SessionDBProvider, home: Path, said: str, title: str) -> None:
+        with ModelServer(Fail(400)) as server:
+            conversation = Conversation.start(agent_at(server, store, home, auxiliary=None))
+            assert conversation.say(said).status == "failed"
+            conversation.end("user_exit")
+        assert conversation.title == title
+        assert [row["content"] for row in conversation.history] == [said]
+
+    def test_after_an_answer_it_waits_for_the_model(self, offline: Agent) -> None:
+        conversation = Conversation.start(offline)
+        conversation.say("hello")
+        conversation.end("user_exit")
+        assert offline.settle(20)
+        assert conversation.title is None
+
+    def test_is_not_given_where_titles_are_switched_off(self, store: SessionDBProvider, home: Path) -> None:
+        config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
+        with ModelServer(Fail(400)) as server:
+            conversation = Conversation.start(agent_at(server, store, home, config, auxiliary=None))
+            conversation.say("connect two containers")
+            conversation.end("user_exit")
+        assert conversation.title is None
+
+
 class TestByTheAuxiliaryModel:
     def test_is_asked_for_and_booked(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge.")) as server, ModelServer(Say('"Docker bridges."')) as fast:

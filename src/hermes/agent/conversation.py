@@ -197,10 +197,20 @@ class Conversation(OpenSession):
         return {name: row[name] for name in COUNTERS if name in row}
 
     def end(self, reason: str) -> None:
-        """Close the session; one in which nothing was said leaves nothing behind."""
+        """Close the session; one in which nothing was said leaves nothing behind.
+
+        A session that was never answered gets its first words as a title, because no model is going to name it.
+        """
         if self.is_stored:
+            self.name_by_words(only_unanswered=True)
             self.agent.store.end_session(self.session_id, reason)
         self.agent.approvals.forget(self.session_id)
+
+    def name_by_words(self, *, only_unanswered: bool = False) -> None:
+        """Give a session that has no title its first words, without asking a model."""
+        from hermes.agent.titling import give_title_of_words
+
+        give_title_of_words(self.agent, self.session_id, only_unanswered=only_unanswered)
 
     @contextmanager
     def _turn(self, listener: Listener | None = None) -> Iterator[Record]:
@@ -285,5 +295,5 @@ class Conversation(OpenSession):
             return
         from hermes.agent.titling import give_title
 
-        session_id, first = outcome.session_id, "\n".join(map(flatten_text, said))
-        self.agent.background.submit(lambda: give_title(self.agent, session_id, first, outcome.text))
+        model, session_id, first = self.model, outcome.session_id, "\n".join(map(flatten_text, said))
+        self.agent.background.submit(lambda: give_title(self.agent, model, session_id, first, outcome.text))

@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes.agent.auxiliary import ask, question
-from hermes.agent.model import Message
+from hermes.agent.model import Message, Model
 from hermes.agent.models.choice import OFFLINE
 from hermes.agent.models.smalltalk import topic_of
 from hermes.agent.text import valid_text
 from hermes.errors import ModelError
 from hermes.log import warn
+from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -24,6 +25,7 @@ INSTRUCTIONS = (
     " conversation is about, in its own language, without quotation marks and without a full stop."
 )
 _MAX_SHOWN = 500
+_FIRST_ROWS = 6
 
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _LABEL = re.compile(r"^\W*(?:title|titel|titre|título|标题|タイトル)\s*[:：]\s*", re.IGNORECASE)
@@ -79,19 +81,44 @@ def _shortened(title: str) -> str | None:
     return _LINEAGE.sub(" ", title.rstrip(_AT_END)) or None
 
 
-def give_title(agent: Agent, session_id: str, said: str, answered: str) -> None:
-    """Name a session after its first exchange, unless it has a name by then; a person's choice is never replaced."""
+def give_title(agent: Agent, model: Model, session_id: str, said: str, answered: str) -> None:
+    """Name a session after its first exchange, unless it has a name by then; a person's choice is never replaced.
+
+    The auxiliary model makes the title, or `model`, which has answered, where there is no auxiliary one.
+    """
     if agent.store.get_session_title(session_id) is not None:
         return
-    title = _asked_for(agent, session_id, said, answered) or plain_title(said)
+    title = _asked_for(agent, agent.auxiliary or model, session_id, said, answered) or plain_title(said)
     if title is not None:
         agent.store.set_title_if_untitled(session_id, title)
 
 
-def _asked_for(agent: Agent, session_id: str, said: str, answered: str) -> str | None:
-    """A title by the auxiliary model, where there is one that can make it."""
-    model = agent.auxiliary
-    if model is None or model.provider == OFFLINE:
+def give_title_of_words(agent: Agent, session_id: str, *, only_unanswered: bool) -> None:
+    """Name a session that is left without a name after its first words, so that it is found again.
+
+    With `only_unanswered`, only one in which no model has said anything: nothing else is going to name it.
+    """
+    store = agent.store
+    if not agent.config.agent.auto_title or store.get_session_title(session_id) is not None:
+        return
+    rows = store.get_messages(session_id, limit=_FIRST_ROWS)
+    is_answered = any(row["role"] == "assistant" and row["content"] for row in rows)
+    if is_answered and only_unanswered:
+        return
+    said = "\n".join(flatten_text(row["content"])[:_MAX_SHOWN] for row in rows if row["role"] == "user")
+    title = plain_title(said) or (None if is_answered else _first_words(said))
+    if title is not None:
+        store.set_title_if_untitled(session_id, title)
+
+
+def _first_words(said: str) -> str | None:
+    title = " ".join(valid_text(said).split()[:MAX_WORDS]).strip(_AROUND)
+    return _shortened(title[:1].upper() + title[1:])
+
+
+def _asked_for(agent: Agent, model: Model, session_id: str, said: str, answered: str) -> str | None:
+    """A title by a model, unless that understands nothing."""
+    if model.provider == OFFLINE:
         return None
     asked = title_question(said, answered)
     try:

@@ -14,6 +14,7 @@ from hermes.cli.failures import INTERRUPTED, report
 from hermes.cli.lazy import Lazy, LazyGroup
 from hermes.cli.terminal import drop_output, talk
 from hermes.errors import HermesError
+from hermes.log import before_first
 
 COMMANDS = {
     "chat": Lazy("hermes.cli.chat.command:chat", "Talk to the agent, in a new session or in one that was left."),
@@ -55,6 +56,7 @@ def run(args: Sequence[str]) -> int:
     """Run a command line and answer its exit code."""
     # Asked of the raw arguments, because those that cannot be parsed are to be reported as JSON too.
     as_json = "--json" in args
+    before_first(_log_to_file)
     try:
         if "_HERMES_COMPLETE" in os.environ:
             return _complete(os.environ["_HERMES_COMPLETE"], args)
@@ -72,6 +74,12 @@ def run(args: Sequence[str]) -> int:
     except (HermesError, click.ClickException) as error:
         return report(error, as_json=as_json)
     return 0
+
+
+def _log_to_file() -> None:
+    from hermes.cli.logfile import log_to_file
+
+    log_to_file()
 
 
 def _is_session(name: str) -> bool:

@@ -115,7 +115,9 @@ def _talk(
     from hermes.cli.chat.sitting import Sitting
     from hermes.config import load_variables
     from hermes.home import get_hermes_home
+    from hermes.log import make_ready
 
+    make_ready()
     is_interactive = query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
@@ -131,24 +133,26 @@ def _talk(
     sitting = Sitting(agent, models, screen, signals, Asker(screen, signals) if has_person else None)
     with signals.heard():
         try:
-            if is_interactive and session_id is None:
-                screen.say_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
-            if session_id is not None:
-                sitting.resume(session_id, has_recap=is_interactive)
-            _keep_order(config, sitting)
-            if query is not None:
-                sitting.say(query)
-            elif is_interactive:
-                sitting.run(_prompt(sitting, signals))
-            else:
-                sitting.work_off(Lines(signals))
+            try:
+                if is_interactive and session_id is None:
+                    screen.say_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
+                if session_id is not None:
+                    sitting.resume(session_id, has_recap=is_interactive)
+                _keep_order(config, sitting)
+                if query is not None:
+                    sitting.say(query)
+                elif is_interactive:
+                    sitting.run(_prompt(sitting, signals))
+                else:
+                    sitting.work_off(Lines(signals))
+            finally:
+                sitting.end()
+            if not is_quiet:
+                sitting.say_farewell()
+            elif sitting.conversation.is_stored:
+                screen.say(f"session_id: {sitting.conversation.session_id}")
         finally:
-            sitting.end()
-    if not is_quiet:
-        sitting.say_farewell()
-    elif sitting.conversation.is_stored:
-        screen.say(f"session_id: {sitting.conversation.session_id}")
-    agent.processes.close(kill=config.terminal.kill_at_exit)
+            sitting.release_processes()
     if signals.leaving is not None:
         return 128 + signals.leaving
     return 0 if is_interactive else sitting.exit_code

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from hermes.cli.terminal import printable
+from hermes.agent.safety.visible import visible
+from hermes.cli.terminal import ELLIPSIS, clip, printable
 from hermes.errors import NotFound
 from hermes.phrases import counted
 from hermes.state.naming import Purpose, find_session
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes.agent.conversation import Conversation
+    from hermes.agent.tools.processes import Background
     from hermes.state.provider import SessionDBProvider
 
 LABEL_WIDTH = 16
+MAX_COMMAND = 200
 NOTHING_SAID = "Nothing was said, so nothing is kept."
 
 
@@ -34,6 +39,19 @@ def farewell_of(conversation: Conversation, seconds: float) -> list[str]:
         *(f"  {each}" for each in ways_back(session_id, way_title)),
         "",
         *(f"{f'{label}:':<{LABEL_WIDTH}}{printable(fact)}" for label, fact in facts.items() if fact),
+    ]
+
+
+def still_running(processes: Sequence[Background], *, was_asked_to_end: bool) -> list[str]:
+    """The lines about background processes that outlive Hermes: their numbers and their commands."""
+    if not processes:
+        return []
+    what = "1 background process" if len(processes) == 1 else f"{len(processes)} background processes"
+    fate = "could not be ended and" if was_asked_to_end else "started here"
+    verb = "goes" if len(processes) == 1 else "go"
+    return [
+        f"{what} {fate} {verb} on without Hermes; `kill -- -PID` ends one with all that it has started:",
+        *(f"  pid {each.process.pid}  {_first_line(each.command)}" for each in processes),
     ]
 
 
@@ -60,6 +78,11 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours}h {minutes}m {rest}s"
     return f"{minutes}m {rest}s" if minutes else f"{rest}s"
+
+
+def _first_line(command: str) -> str:
+    line, _, rest = command.strip().partition("\n")
+    return clip(printable(visible(line)), MAX_COMMAND) + (f" {ELLIPSIS}" if rest else "")
 
 
 def _quoted(title: str) -> str:

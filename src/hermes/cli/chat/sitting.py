@@ -9,12 +9,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hermes.agent.conversation import Conversation
-from hermes.cli.chat.farewell import farewell_of
+from hermes.cli.chat.farewell import farewell_of, still_running
 from hermes.cli.chat.keys import unechoed
 from hermes.cli.chat.resume import SOURCE, arrive, current_directory, show_recap
 from hermes.cli.chat.signals import Dropped, Left
 from hermes.cli.failures import INTERRUPTED, exit_code_of
 from hermes.errors import HermesError, NotFound
+from hermes.log import warn
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -181,9 +182,12 @@ class Sitting:
 
     def end(self) -> None:
         """Close the session."""
-        with suppress(KeyboardInterrupt):  # who is in a hurry can do without a title
-            self.agent.settle(TITLE_LIMIT_S)
+        is_settled = False
+        with suppress(KeyboardInterrupt):  # who is in a hurry gets a title that takes no time
+            is_settled = self.agent.settle(TITLE_LIMIT_S)
         try:
+            if not is_settled and self.conversation.is_stored:
+                self.conversation.name_by_words()
             self.conversation.end("user_exit" if self._signals.leaving is None else "terminated")
         except HermesError as error:  # what was said is stored, and an open session can be resumed as well
             self.complain(error)
@@ -191,6 +195,18 @@ class Sitting:
     def say_farewell(self) -> None:
         """Tell which session it was, and how to come back."""
         self.screen.say("\n".join(farewell_of(self.conversation, time.monotonic() - self._began)))
+
+    def release_processes(self) -> None:
+        """End the background processes, if that is set, and tell of those that go on."""
+        kill = self.agent.config.terminal.kill_at_exit
+        try:
+            running = self.agent.processes.close(kill=kill)
+        except KeyboardInterrupt:  # in the middle of ending them: who is in a hurry is told what is left
+            running = self.agent.processes.close(kill=False)
+        for line in still_running(running, was_asked_to_end=kill):
+            self.screen.say(line)
+            if self._signals.leaving is not None:
+                warn(__name__, "%s", line)  # the terminal may be gone
 
     def _new(self) -> Conversation:
         return Conversation.start(self.agent, SOURCE, cwd=current_directory(), approve=self._approve)

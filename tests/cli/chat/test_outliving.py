@@ -1,0 +1,99 @@
+"""Background processes when the chat ends: those that go on are named, whatever ended it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.cli.chat.terminal import CTRL_C, CTRL_D, Terminal
+from tests.cli.chat.test_pipes import piped
+from tests.cli.conftest import Hermes
+from tests.support.waiting import wait_until
+
+COMMAND = "sleep 300 # while you are away"
+START = f'!tool terminal {{"command": "{COMMAND}", "background": true}}'
+TOLD = "1 background process started here goes on without Hermes"
+
+
+@pytest.fixture
+def started(hermes: Hermes) -> Iterator[Hermes]:
+    """A home in which commands may run; what they leave running is ended afterwards."""
+    hermes.home.mkdir()
+    (hermes.home / "config.yaml").write_text("approvals: {mode: allow}\n")
+    yield hermes
+    for pid in told_pids((hermes.home / "told").read_text()):
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def told_pids(text: str) -> list[int]:
+    return [int(pid) for pid in re.findall(r"pid (\d+)", text)]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def check(hermes: Hermes, text: str) -> None:
+    """The process that started is named with its command, and goes on."""
+    (hermes.home / "told").write_text(text)
+    flat = " ".join(text.split())
+    assert TOLD in flat
+    (pid,) = set(told_pids(flat[flat.index(TOLD) :]))
+    assert f"pid {pid} {COMMAND}" in flat
+    assert is_alive(pid)
+
+
+LEAVING: dict[str, Callable[[Terminal], object]] = {
+    "/quit": lambda terminal: terminal.enter("/quit"),
+    "exit": lambda terminal: terminal.enter("exit"),
+    "Ctrl-D": lambda terminal: terminal.type(CTRL_D),
+    "two Ctrl-C": lambda terminal: terminal.type(CTRL_C).until("again to leave").until_prompt().type(CTRL_C),
+    "SIGTERM": lambda terminal: terminal.kill(signal.SIGTERM),
+    "SIGHUP": lambda terminal: terminal.kill(signal.SIGHUP),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+def test_are_named_at_the_end_of_a_chat(started: Hermes, way: str) -> None:
+    with Terminal(started) as terminal:
+        terminal.enter(START).until("started as p1").until_prompt()
+        LEAVING[way](terminal)
+        terminal.until_over()
+        check(started, terminal.text)
+
+
+def test_are_named_after_a_single_question(started: Hermes) -> None:
+    check(started, started("-Q", "-q", START).stderr)
+
+
+def test_are_named_at_the_end_of_a_pipe(started: Hermes) -> None:
+    check(started, piped(started, START).stderr.decode())
+
+
+def test_are_named_in_the_log_when_the_terminal_is_gone(started: Hermes) -> None:
+    log = started.home / "logs" / "hermes.log"
+    with Terminal(started) as terminal:
+        terminal.enter(START).until("started as p1").until_prompt()
+        terminal.process.close(force=False)  # which hangs up
+        wait_until(lambda: log.exists() and "pid " in log.read_text(), "the log")
+    check(started, log.read_text().replace("WARNING hermes.cli.chat.sitting: ", ""))
+
+
+def test_are_ended_where_that_is_set(started: Hermes) -> None:
+    with (started.home / "config.yaml").open("a") as file:
+        file.write("terminal: {kill_at_exit: true}\n")
+    done = started("-q", START)
+    (started.home / "told").write_text(done.stdout)
+    (pid,) = set(told_pids(done.stdout))
+    assert "without Hermes" not in done.stderr
+    assert not is_alive(pid)
