@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from hermes.state.sqlite.definitions import schema_sql
 from hermes.state.sqlite.rescue.salvage import Salvaged, salvage
 from hermes.state.sqlite.rescue.wreck import Wreck
-from hermes.state.sqlite.schema import schema_sql
 from hermes_state import SessionDB
 from tests.support.pagemap import PageMap, page_map
 from tests.support.plainsql import change, plain, rows

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.state.sqlite.definitions import schema_sql
 from hermes.state.sqlite.rescue.records import Value
 from hermes.state.sqlite.rescue.shapes import OLD_ORDERS, Model, Table
-from hermes.state.sqlite.schema import schema_sql
 from tests.support.plainsql import rows
 from tests.upgrade.oldfiles import real
 

@@ -37,7 +37,7 @@ def sql(provider: str | None) -> None:
 def script_of(provider: str) -> str:
     """The statements that make a store."""
     if provider == "sqlite":
-        from hermes.state.sqlite.schema import schema_sql
+        from hermes.state.sqlite.definitions import schema_sql
 
         return schema_sql()
     return _mysql() if provider == "mysql" else _postgresql()

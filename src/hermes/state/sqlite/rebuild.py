@@ -9,7 +9,7 @@ import apsw
 from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View, undefended
-from hermes.state.sqlite.schema import schema_sql
+from hermes.state.sqlite.definitions import schema_sql
 
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
 """How a damaged index shows: noise where a length should be may also ask for more memory than there is."""

@@ -7,17 +7,17 @@ import time
 from binascii import crc32
 from collections.abc import Callable
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import apsw
 
-from hermes.errors import ConfigError, NotADatabase, StoreBusy, StoreTooNew, StoreUnavailable
+from hermes.errors import ConfigError, NotADatabase, StoreBusy, StoreCorrupt, StoreTooNew, StoreUnavailable
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
-from hermes.state.sqlite.connection import View, open_reader, open_writer
+from hermes.state.sqlite.connection import View, open_reader, open_writer, run_triggers
+from hermes.state.sqlite.definitions import Foreign, find_foreign, read_definitions, schema_sql
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.files import JOURNAL, LOG, beside, bytes_of, real_file, refuse_lone_log, set_log_aside
 from hermes.state.sqlite.lock import WriterLock
@@ -62,6 +62,10 @@ class Inspection(NamedTuple):
     version: int
     min_reader: int = 0
     min_writer: int = 0
+    is_newer: bool = False
+    """Whether a newer version has added something to it."""
+    foreign: Foreign = Foreign()
+    """What others have put into its schema."""
 
 
 class Opened(NamedTuple):
@@ -71,12 +75,6 @@ class Opened(NamedTuple):
     lock: WriterLock
     indexed_upto: int
     newest_message: int
-
-
-@cache
-def schema_sql() -> str:
-    """The schema of a new file."""
-    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
 
 
 def checksum(schema: str) -> str:
@@ -97,13 +95,13 @@ def open_for_writing(path: Path) -> Opened | None:
             finally:
                 lock.release()
         inspection = inspect(path)
-        _refuse_newer(path, inspection)
+        _refuse_writing(path, inspection)
         if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
             _acquire(lock)
             try:
                 # Whoever had the lock before may have done it already.
                 inspection = inspect(path)
-                _refuse_newer(path, inspection)
+                _refuse_writing(path, inspection)
                 if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
                     _bring_up(path)
             finally:
@@ -145,6 +143,7 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
             inspection = inspect_view(view, path)
             if inspection.min_reader > FORMAT:
                 raise StoreTooNew(f"{path} was written by a newer version of Hermes")
+            refuse_tricks(path, inspection)
             if inspection.standing is Standing.OURS:
                 overlay.add_missing(view, schema_sql())
             elif inspection.standing is not Standing.CURRENT:
@@ -199,14 +198,17 @@ def _prepare_place(path: Path) -> None:
 
 def inspect_view(view: View, path: Path) -> Inspection:
     """Look at a file that is open."""
-    tables = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    definitions = read_definitions(view)
+    tables = {each.name for each in definitions if each.kind == "table"}
     if not tables - {"sqlite_sequence"}:
         return Inspection(Standing.FRESH, 0)
     if not {"sessions", "messages"} <= tables:
         raise NotADatabase(f"{path} is an SQLite database, but not one of sessions")
     version = _version(view) if "schema_version" in tables else 0
+    foreign = find_foreign(definitions)
     if "hermes_ledger" not in tables:
-        return Inspection(Standing.OLD if version <= SCHEMA_VERSION else Standing.UPSTREAM, version)
+        standing = Standing.OLD if version <= SCHEMA_VERSION else Standing.UPSTREAM
+        return Inspection(standing, version, foreign=foreign)
     meta: dict[str, str] = dict(
         view.rows("SELECT key, value FROM state_meta WHERE key IN ('min_reader', 'min_writer', 'schema_cookie')")
     )
@@ -216,6 +218,8 @@ def inspect_view(view: View, path: Path) -> Inspection:
         version == SCHEMA_VERSION
         and meta.get("schema_cookie") == str(view.value("PRAGMA schema_version"))
         and applied == LEDGER
+        and not foreign.removable
+        and not foreign.has_lost_index
         and not upgrade.has_foreign_rows(view)
     )
     return Inspection(
@@ -223,6 +227,8 @@ def inspect_view(view: View, path: Path) -> Inspection:
         version,
         min_reader=int(meta.get("min_reader") or 0),
         min_writer=int(meta.get("min_writer") or 0),
+        is_newer=is_newer,
+        foreign=foreign,
     )
 
 
@@ -232,7 +238,7 @@ def _version(view: View) -> int:
 
 def _bring_up(path: Path) -> None:
     """Create, upgrade or heal a file in one transaction; a crash in the middle changes nothing."""
-    connection = open_writer(path)
+    connection = open_writer(path, runs_triggers=False)
     saved: Path | None = None
     try:
         view = View(connection)
@@ -241,18 +247,22 @@ def _bring_up(path: Path) -> None:
         inspection = inspect_view(view, path)
         if inspection.standing is Standing.UPSTREAM:
             raise StoreBusy(f"another program is changing {path}")
+        _refuse_writing(path, inspection)
         if inspection.standing is Standing.OLD:
             saved = upgrade.back_up(path, inspection.version)
             inform(__name__, "upgrading %s from schema %s; a copy is kept as %s", path, inspection.version, saved)
         if inspection.standing is not Standing.FRESH:
-            upgrade.reconcile(view, schema_sql())
+            upgrade.reconcile(view, schema_sql(), inspection.foreign)
         if inspection.standing is Standing.OLD:
             upgrade.mark_all_stale(view)
         connection.execute(schema_sql()).fetchall()
+        run_triggers(connection)
         upgrade.adopt(view)
         _record(view)
         view.run("COMMIT")
         saved = None
+        if inspection.standing is Standing.OURS and inspection.foreign.removable:
+            warn(__name__, "%s was removed from %s: it is not Hermes's", inspection.foreign.named(), path)
         note_cookie(view)
     except BaseException:
         connection.close()
@@ -268,6 +278,31 @@ def note_cookie(view: View) -> None:
         "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
         cookie=str(view.value("PRAGMA schema_version")),
     )
+
+
+def refuse_tricks(path: Path, inspection: Inspection) -> None:
+    """Raise if the schema of a file makes it unsafe even to read it."""
+    _refuse_definitions(path, inspection.foreign.tricks)
+
+
+def _refuse_definitions(path: Path, found: tuple[str, ...]) -> None:
+    if found:
+        raise StoreCorrupt(
+            f"{path} is not opened, because others have changed its tables: {'; '.join(found)}",
+            hint="`hermes sessions repair` brings its sessions and messages into a new file",
+        )
+
+
+def _refuse_writing(path: Path, inspection: Inspection) -> None:
+    _refuse_newer(path, inspection)
+    refuse_tricks(path, inspection)
+    if inspection.standing is not Standing.UPSTREAM:
+        _refuse_definitions(path, inspection.foreign.rules)
+    if inspection.is_newer and inspection.foreign.triggers:
+        raise StoreTooNew(
+            f"{path} has triggers that this version of Hermes does not know: {', '.join(inspection.foreign.triggers)}",
+            hint="update Hermes, or open it with read_only=True; the file was left as it is",
+        )
 
 
 def _refuse_newer(path: Path, inspection: Inspection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from hermes.state.rows import decode_content, derived_uid, preview_of
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.brokentext import decoded, unread
 from hermes.state.sqlite.connection import View, connect
+from hermes.state.sqlite.definitions import Foreign, normal
 from hermes.state.sqlite.files import beside, remove, stamped
 from hermes.state.sqlite.upkeep.copying import copy_database
 
@@ -35,12 +35,12 @@ def back_up(path: Path, version: int) -> Path:
     return target
 
 
-def reconcile(view: View, schema_sql: str) -> None:
+def reconcile(view: View, schema_sql: str, foreign: Foreign) -> None:
     """Give the file every table and column it lacks, and drop what has another form today."""
     wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
-    is_index_lost = _drop_changed(view, model)
+    is_index_lost = _drop_changed(view, model, foreign)
     for name, sql in model.rows(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
     ):
@@ -56,6 +56,13 @@ def reconcile(view: View, schema_sql: str) -> None:
         fulltext.forget(view)
     _free_titles(view)
     wanted.close()
+
+
+def remove_foreign(view: View, foreign: Foreign) -> None:
+    """Drop the triggers, views and indexes of a file that are not ours."""
+    for each in foreign.removable:
+        quoted = each.name.replace('"', '""')
+        view.run(f'DROP {each.kind} IF EXISTS main."{quoted}"')
 
 
 def mark_all_stale(view: View) -> None:
@@ -94,25 +101,21 @@ def adopt(view: View) -> None:
     view.run("DELETE FROM stale_sessions")
 
 
-def _drop_changed(view: View, model: View) -> bool:
-    """Drop indexes, triggers and full-text tables that are not as they are today; True if search starts over."""
-    wanted = {name: _normal(sql) for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")}
+def _drop_changed(view: View, model: View, foreign: Foreign) -> bool:
+    """Drop what is not ours, and full-text tables that are not as they are today; True if search starts over."""
+    wanted = {name: normal(sql) for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")}
     present = view.rows("SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL")
-    lost = False
-    for kind, name, sql in present:
-        is_fts_trigger = kind == "trigger" and name.startswith(FTS_TABLES)
-        if (is_fts_trigger or (kind in ("index", "trigger") and name in wanted)) and wanted.get(name) != _normal(sql):
-            quoted = name.replace('"', '""')
-            view.run(f'DROP {kind} IF EXISTS "{quoted}"')
-            # Another program's trigger may have filled the index in its own way.
-            lost = lost or is_fts_trigger
+    lost = foreign.has_lost_index
+    remove_foreign(view, foreign)
+    # Another program's trigger may have filled the index in its own way.
+    lost = lost or any(each.kind == "trigger" and "fts" in str(each.sql).lower() for each in foreign.removable)
     # Without one of our triggers, changes were made that the index knows nothing of.
     triggers = {name for (name,) in model.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
     lost = lost or not triggers <= {name for _, name, _ in present}
     lost = lost or not (_columns(view, "hermes_ledger") and fulltext.has_form(view))
     for table in FTS_TABLES:
         sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
-        if sql is None or _normal(sql) != wanted[table]:
+        if sql is None or normal(sql) != wanted[table]:
             view.run(f"DROP TABLE IF EXISTS {table}")
             lost = True
     if lost:
@@ -128,10 +131,6 @@ def _columns(view: View, table: str) -> dict[str, str]:
         parts = [kind, "NOT NULL" if not_null and default is not None else "", f"DEFAULT {default}" if default else ""]
         declared[name] = " ".join(part for part in parts if part)
     return declared
-
-
-def _normal(sql: str) -> str:
-    return re.sub(r"\s+", " ", sql.replace("IF NOT EXISTS ", "")).replace("( ", "(").replace(" )", ")").strip()
 
 
 def _free_titles(view: View) -> None:

@@ -87,6 +87,14 @@ def _belonging(inspection: Inspection, path: Path, unknown: list[str]) -> Outcom
         return error("a newer version of Hermes made it, and this one cannot read it", "update Hermes")
     if inspection.min_writer > FORMAT:
         return error("a newer version of Hermes made it, and this one can only read it", "update Hermes")
+    foreign = inspection.foreign
+    if foreign.tricks or (foreign.rules and inspection.standing is not Standing.UPSTREAM):
+        rules = "; ".join(dict.fromkeys((*foreign.rules, *foreign.tricks)))
+        return error(f"others have changed its tables, and it is not opened: {rules}", REPAIR)
+    if inspection.is_newer and foreign.triggers:
+        return error(f"it has triggers of a newer version of Hermes, or of others: {foreign.named()}", "update Hermes")
+    if foreign.removable and inspection.standing is Standing.OURS:
+        return warning(f"it has something that is not Hermes's and is never used: {foreign.named()}", SEE_TO_IT)
     match inspection.standing:
         case Standing.FRESH:
             return ok("it has no tables yet")
@@ -197,7 +205,7 @@ def keeps_log(view: View) -> bool:
 
 
 def _is_ours(view: View) -> bool:
-    return view.value("SELECT 1 FROM sqlite_schema WHERE name = 'hermes_ledger'") is not None
+    return view.value("SELECT 1 FROM sqlite_schema WHERE name = 'hermes_ledger' AND type = 'table'") is not None
 
 
 def _names(files: list[Path]) -> str:

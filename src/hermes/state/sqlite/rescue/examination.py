@@ -14,6 +14,7 @@ from hermes.state.sqlite.rescue.wreck import NEEDED, OURS, Wreck
 from hermes.state.sqlite.upkeep.verify import Depth, Finding, Kind, verify
 
 OF_INDEX = frozenset(("index", "index_parity"))
+OF_SCHEMA = frozenset(("altered", "foreign_schema"))
 NOT_READ = "orphan_rows"
 """Rows of other tables that belong to no session: nothing reads them, and they may be another program's."""
 KINDS = ("header", "schema", "data", "log", "index", "counts")
@@ -46,6 +47,8 @@ def damage_of(findings: Iterable[Finding], salvaged: Salvaged) -> tuple[str, ...
     for finding in findings:
         if finding.code in OF_INDEX:
             kinds.add("index")
+        elif finding.code in OF_SCHEMA:
+            kinds.add("schema")
         elif finding.kind is Kind.DRIFT:
             kinds.add("counts")
         elif finding.code in ("truncated", "unreadable"):

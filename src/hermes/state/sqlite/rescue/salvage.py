@@ -164,10 +164,10 @@ class _Salvage:
                 ).fetchall()
 
     def _make_extras(self) -> None:
-        """Make the indexes, triggers and views of other programs on tables of their own."""
+        """Make the indexes of other programs on tables of their own; their triggers and views are left behind."""
         for thing in self._wreck.things.values():
             belongs = thing.table not in self._own and thing.table not in self._result.left_out
-            if thing.kind != "table" and thing.sql and belongs:
+            if thing.kind == "index" and thing.sql and belongs:
                 make(self._connection, thing.sql)
 
     def _bring(self, name: str) -> None:

@@ -100,6 +100,14 @@ class Table:
         return replace(self, columns=columns, alias=alias)
 
 
+MAX_DEFINITION_BYTES = 10_000_000
+"""No definition, and no default value that one works out, is as long."""
+
+_MAKING = frozenset(
+    (apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_REINDEX, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION)
+)
+_NOTING = frozenset((apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE))
+
 SEQUENCE = Table("sqlite_sequence", (Column("name", "text", True, None), Column("seq", "integer", True, None)))
 """Where SQLite keeps the highest key that each table ever had; no statement makes it."""
 
@@ -109,6 +117,7 @@ class Model:
 
     def __init__(self, schema: str = "") -> None:
         self._connection = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, MAX_DEFINITION_BYTES)
         if schema:
             self._connection.execute(schema).fetchall()
 
@@ -163,11 +172,20 @@ def make(connection: apsw.Connection, sql: str) -> bool:
     connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
     if not sql.upper().startswith("CREATE") or "\0" in sql:
         return False
+    connection.authorizer = _authorize_making
     try:
         connection.execute(sql).fetchall()
     except apsw.Error:
         return False
+    finally:
+        connection.authorizer = None
     return True
+
+
+def _authorize_making(action: int, table: str | None, *_: str | None) -> int:
+    """Allow what making a table or an index takes; not a table that is filled by a query, nor a second statement."""
+    is_of_schema = action in _NOTING and table is not None and table.startswith("sqlite_")
+    return apsw.SQLITE_OK if is_of_schema or action in _MAKING else apsw.SQLITE_DENY
 
 
 def is_virtual(sql: str) -> bool:

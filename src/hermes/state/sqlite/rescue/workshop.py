@@ -17,6 +17,7 @@ from hermes.home import sync_directory
 from hermes.state.engine import Report
 from hermes.state.sqlite import fulltext, schema
 from hermes.state.sqlite.connection import View, connect
+from hermes.state.sqlite.definitions import schema_sql
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, remove, stamped
 from hermes.state.sqlite.filling import index_batch
@@ -89,7 +90,7 @@ class Workshop:
         """Tell what is wrong with the copy, and salvage what can be read if something is."""
         if not bytes_of(self._copy) and not bytes_of(beside(self._copy, LOG)):
             return Examined(is_empty=True)
-        wreck = Wreck(self._copy, schema.schema_sql())
+        wreck = Wreck(self._copy, schema_sql())
         try:
             refuse_others(wreck, self._database)
             if wreck.is_schema_whole and not wreck.things:

@@ -20,7 +20,8 @@ from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file, remove, stamped
 from hermes.state.sqlite.journal import choose_journal
 from hermes.state.sqlite.rescue.bytecopy import copy_bytes
-from hermes.state.sqlite.schema import Standing, inspect
+from hermes.state.sqlite.schema import Standing, inspect, inspect_view
+from hermes.state.sqlite.upgrade import remove_foreign
 from hermes.state.sqlite.upkeep.backup import PARTIAL, alone_in, leave_to_owner
 from hermes.state.sqlite.upkeep.copying import cannot_write, copy_database, sync_file
 from hermes.state.sqlite.upkeep.exchange import POLL_S, alone, exchange, settle
@@ -122,6 +123,7 @@ def _draw_up(draft: Path, backup: Path, database: Path, report: Report | None) -
     try:
         connection = connect(draft, apsw.SQLITE_OPEN_READWRITE)
         try:
+            _remove_foreign(View(connection), draft)
             choose_journal(connection, database)
         finally:
             connection.close()
@@ -131,6 +133,15 @@ def _draw_up(draft: Path, backup: Path, database: Path, report: Report | None) -
         shutil.copymode(database, draft)
         leave_to_owner(draft, database)
     sync_file(draft)
+
+
+def _remove_foreign(view: View, draft: Path) -> None:
+    """Drop what is not ours from a copy of a store of ours; one of an older version is brought up when it is opened."""
+    inspection = inspect_view(view, draft)
+    if inspection.standing is Standing.OURS:
+        view.run("BEGIN IMMEDIATE")
+        remove_foreign(view, inspection.foreign)
+        view.run("COMMIT")
 
 
 def _replace(database: Path, draft: Path, timeout_s: float) -> Path | None:

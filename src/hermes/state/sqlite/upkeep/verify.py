@@ -15,7 +15,7 @@ from hermes.state.checkup import Status
 from hermes.state.engine import Report
 from hermes.state.sqlite import fulltext, schema
 from hermes.state.sqlite.checks import counters, index, orphans
-from hermes.state.sqlite.checks.subject import REPAIR, Subject, Watch
+from hermes.state.sqlite.checks.subject import REPAIR, SEE_TO_IT, Subject, Watch
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file
 from hermes.state.sqlite.rebuild import DAMAGE
@@ -45,6 +45,7 @@ class Remedies:
 
     damage: str
     index: str
+    definitions: str
     drift: str
     """Empty where each finding has its own."""
 
@@ -52,11 +53,13 @@ class Remedies:
 OF_STORE = Remedies(
     damage=f"{REPAIR}; `hermes sessions restore` goes back to a backup",
     index="no message is affected: searches read the messages themselves, and `hermes sessions repair` makes it anew",
+    definitions=f"{SEE_TO_IT}: it is removed",
     drift="",
 )
 OF_BACKUP = Remedies(
     damage="use another one: `hermes sessions restore` lists them, `hermes sessions backup` makes a new one",
     index="no message is affected: it is made anew once the backup is restored and searched",
+    definitions="it is removed when the backup is restored",
     drift="every session and message is there: once it is restored, `hermes doctor` says how to put this right",
 )
 
@@ -150,6 +153,7 @@ class _Examination:
                 inspection = schema.inspect_view(view, self._path)
             self._check_seal()
             self._judge_origin(inspection)
+            self._judge_definitions(inspection)
             self._check_pages("quick_check" if depth is Depth.QUICK else "integrity_check")
             if inspection.standing is not Standing.FRESH:
                 with self._reading("counting") as view:
@@ -175,8 +179,21 @@ class _Examination:
                 f"it has schema {inspection.version} of another program",
                 schema.bring_over(self._path),
             )
-        elif max(inspection.min_reader, inspection.min_writer) > FORMAT:
+        elif max(inspection.min_reader, inspection.min_writer) > FORMAT or (
+            inspection.is_newer and inspection.foreign.triggers
+        ):
             self._add(Kind.FOREIGN, "too_new", "it was written by a newer version of Hermes", "update Hermes")
+
+    def _judge_definitions(self, inspection: Inspection) -> None:
+        """Tell of what others have put into the schema; what another program's own file has in it is its own affair."""
+        foreign = inspection.foreign
+        rules = foreign.tricks if inspection.standing is Standing.UPSTREAM else (*foreign.rules, *foreign.tricks)
+        for rule in dict.fromkeys(rules):
+            message = f"others have changed its tables: {rule}"
+            self._add(Kind.DAMAGE, "altered", message, self._remedies.damage)
+        if foreign.removable and inspection.standing is Standing.OURS:
+            message = f"it has something that is not Hermes's and is never used: {foreign.named()}"
+            self._add(Kind.DRIFT, "foreign_schema", message, self._remedies.definitions)
 
     def _check_seal(self) -> None:
         if is_unbroken(self._path, self._report) is False:

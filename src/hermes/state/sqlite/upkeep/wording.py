@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View, undefended
+from hermes.state.sqlite.definitions import schema_sql
 from hermes.state.sqlite.filling import MESSAGE, add
-from hermes.state.sqlite.schema import schema_sql
 
 BATCH = 512
 FIRST_OF_WORDS = 11

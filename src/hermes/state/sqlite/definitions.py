@@ -1,0 +1,188 @@
+"""What the schema of a file defines beyond ours: triggers, views and rules that somebody else has put into it.
+
+Decided by the text of each definition. What SQLite keeps beside the text may say something else about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes.state.sqlite.connection import View
+
+RULES = frozenset(
+    (
+        *("CHECK", "GENERATED", "AS", "CONFLICT", "COLLATE", "UNIQUE", "WITHOUT", "STRICT"),
+        *("CASCADE", "RESTRICT", "SET", "DEFERRABLE"),
+    )
+)
+"""The words by which a table decides what is stored in it, or does more than it is asked for."""
+_COMPUTED = frozenset(("GENERATED", "AS"))
+
+_QUOTED = r"""'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"""
+_NAME = rf"""({_QUOTED}|[^\s("'`\[]+)"""
+_BEGINNING = re.compile(rf"CREATE (VIRTUAL TABLE|TABLE|(?:UNIQUE )?INDEX|TRIGGER|VIEW) (?:IF NOT EXISTS )?{_NAME}")
+_COMMENT_OR_QUOTED = re.compile(rf"--[^\n]*|/\*.*?(?:\*/|\Z)|{_QUOTED}", re.DOTALL)
+_WORD = re.compile(r"\w+")
+_PLAIN_INDEX = re.compile(
+    r"CREATE INDEX \w+\s+ON \w+\s*\(\s*\w+(?: (?:ASC|DESC))?(?:\s*,\s*\w+(?: (?:ASC|DESC))?)*\s*\)", re.IGNORECASE
+)
+_REFERENCES = re.compile(r"\bREFERENCES\s+(\w*)", re.IGNORECASE)
+_EXPRESSION_AS_DEFAULT = re.compile(r"\bDEFAULT\s*\(", re.IGNORECASE)
+
+_SHADOWS = {
+    "messages_fts": ("data", "idx", "docsize", "config"),
+    "messages_fts_trigram": ("data", "idx", "docsize", "config"),
+}
+_SHADOW_TEXTS = {
+    "data": "CREATE TABLE '{name}'(id INTEGER PRIMARY KEY, block BLOB)",
+    "idx": "CREATE TABLE '{name}'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+    "docsize": "CREATE TABLE '{name}'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER)",
+    "config": "CREATE TABLE '{name}'(k PRIMARY KEY, v) WITHOUT ROWID",
+}
+
+
+class Definition(NamedTuple):
+    """One row of SQLite's schema."""
+
+    kind: str
+    name: str
+    table: str
+    sql: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What of a schema is not ours and could act on our rows, or keep them from being stored or read."""
+
+    removable: tuple[Definition, ...] = ()
+    """Triggers, views and indexes: whoever opens the file for writing removes them first."""
+    rules: tuple[str, ...] = ()
+    """What cannot be taken out of a table, in words; such a file is not written to."""
+    tricks: tuple[str, ...] = ()
+    """What makes it unsafe even to read it, in words."""
+    has_lost_index: bool = False
+    """Whether a table of the search index has another form."""
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The names of the triggers among what can be removed."""
+        return tuple(each.name for each in self.removable if each.kind == "trigger")
+
+    def named(self) -> str:
+        """What can be removed, for a person."""
+        return ", ".join(f"the {each.kind} {each.name}" for each in self.removable)
+
+
+@cache
+def schema_sql() -> str:
+    """The schema of a new file."""
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+
+
+@cache
+def our_definitions() -> dict[str, str]:
+    """The definitions of a new file by name, as SQLite keeps them."""
+    found = {}
+    for statement in _statements(schema_sql()):
+        text = statement.replace("IF NOT EXISTS ", "", 1)
+        found[_beginning(text)[1]] = text
+    for index, shadows in _SHADOWS.items():
+        for shadow in shadows:
+            found[f"{index}_{shadow}"] = _SHADOW_TEXTS[shadow].format(name=f"{index}_{shadow}")
+    return found
+
+
+def read_definitions(view: View) -> list[Definition]:
+    """The whole schema of a file."""
+    return [Definition(*row) for row in view.rows("SELECT type, name, tbl_name, sql FROM main.sqlite_schema")]
+
+
+def find_foreign(definitions: Iterable[Definition]) -> Foreign:
+    """What of a schema is not ours and matters."""
+    ours = our_definitions()
+    removable, rules, tricks, has_lost_index = [], [], [], False
+    for each in definitions:
+        if each.sql is None or ours.get(each.name) == each.sql:
+            continue
+        kind, name = _beginning(each.sql)
+        if kind.removeprefix("unique ") != each.kind and not (kind == "virtual table" and each.kind == "table"):
+            tricks.append(f"its schema calls {each.name} a {each.kind}, which it is not")
+        elif name.lower() != each.name.lower():
+            tricks.append(f"its schema has two names for {each.name}")
+        elif each.kind == "view" and name.lower() in ours:
+            tricks.append(f"{each.name} is not a table but a view")
+        elif each.kind in ("trigger", "view"):
+            removable.append(each)
+        elif each.kind == "index":
+            if _is_in_the_way(each.name, each.table, each.sql):
+                removable.append(each)
+        elif each.name.startswith(tuple(_SHADOWS)):
+            has_lost_index = has_lost_index or each.name in ours
+        elif (own := ours.get(each.name.lower())) is not None:
+            found = _rules(each.sql, own)
+            rules += [f"{each.name} {rule}" for rule, _ in found]
+            tricks += [f"{each.name} {rule}" for rule, is_trick in found if is_trick]
+    return Foreign(tuple(removable), tuple(rules), tuple(tricks), has_lost_index)
+
+
+def normal(sql: str) -> str:
+    """A definition without what makes no difference."""
+    return re.sub(r"\s+", " ", sql.replace("IF NOT EXISTS ", "")).replace("( ", "(").replace(" )", ")").strip()
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of our schema, which begin and end with a line."""
+    pending: list[str] = []
+    for line in script.splitlines():
+        if not pending and not line.startswith("CREATE "):
+            continue
+        pending.append(line)
+        if line == "END;" if pending[0].startswith("CREATE TRIGGER") else line.endswith(";"):
+            yield "\n".join(pending).removesuffix(";")
+            pending = []
+
+
+def _is_in_the_way(index: str, table: str, sql: str) -> bool:
+    """Whether an index has the place of one of ours, or could refuse a row of ours."""
+    own = our_definitions().get(index)
+    if own is not None:
+        return normal(own) != normal(sql)
+    return table.lower() in our_definitions() and not _PLAIN_INDEX.fullmatch(_bare(sql))
+
+
+def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
+    """What a table of ours does that it should not, and whether that matters to those who only read."""
+    if sql.upper().startswith("CREATE VIRTUAL"):
+        return [("is not a table but a module's", True)]
+    text, own_text = _bare(sql), _bare(own)
+    words = {word.upper() for word in _WORD.findall(text)} & RULES
+    words -= {word.upper() for word in _WORD.findall(own_text)}
+    found = [(f"says {word}", word in _COMPUTED) for word in sorted(words)]
+    if _EXPRESSION_AS_DEFAULT.search(text):
+        found.append(("works out a default", False))
+    references, allowed = _REFERENCES.findall(text), _REFERENCES.findall(own_text)
+    if len(references) > len(allowed) or any(target.lower() != "sessions" for target in references):
+        found.append(("refers to another table", False))
+    return found
+
+
+def _bare(sql: str) -> str:
+    """A definition without comments, and with a digit in place of everything in quotes."""
+    return _COMMENT_OR_QUOTED.sub(lambda found: " " if found[0][:2] in ("--", "/*") else " 0 ", sql)
+
+
+def _beginning(sql: str) -> tuple[str, str]:
+    """What a definition makes, and the name of it; empty strings if it is none."""
+    found = _BEGINNING.match(sql)
+    if found is None:
+        return "", ""
+    name = found[2]
+    closing = {'"': '"', "'": "'", "`": "`", "[": "]"}.get(name[0])
+    if closing is not None:
+        name = name[1:-1].replace(closing * 2, closing) if closing != "]" else name[1:-1]
+    return found[1].lower(), name
