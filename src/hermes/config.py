@@ -21,6 +21,11 @@ CONFIG_FILENAME = "config.yaml"
 ENV_FILENAME = ".env"
 BACKUPS = "backups"
 
+Mode = Literal["ask", "allow", "deny"]
+ChatMode = Literal["ask", "deny"]
+"""What strangers talk to is never allowed everything."""
+CHAT_MODE_HINT = "write `ask`, and the operator decides, or `deny`; `allow` is for the terminal only, as approvals.mode"
+
 _MAX_BYTES = 256 * 1024
 
 
@@ -134,7 +139,10 @@ class TerminalConfig:
 class ApprovalsConfig:
     """`approvals`: what an agent may do."""
 
-    mode: Literal["ask", "allow", "deny"] = "ask"
+    mode: Mode = "ask"
+    """At the terminal."""
+    sources: Mapping[str, ChatMode] = settings_by_name(hint=CHAT_MODE_HINT)
+    """On chat platforms; those that are not named have `ask`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,9 @@ def setting(default: Any, *, above: float | None = None, at_least: float | None 
     return field(default=default, repr=not secret, metadata={"above": above, "at_least": at_least, "secret": secret})
 
 
-def settings_by_name(*, above: float | None = None, at_least: float | None = None) -> Any:
-    """A field that maps names of the person's choice to values, which may have a bound."""
-    return field(default_factory=dict, metadata={"above": above, "at_least": at_least})
+def settings_by_name(*, above: float | None = None, at_least: float | None = None, hint: str = "") -> Any:
+    """A field that maps names of the person's choice to values, which may have a bound, and a hint for wrong ones."""
+    return field(default_factory=dict, metadata={"above": above, "at_least": at_least, "hint": hint})
 
 
 def not_a_setting(default: Any) -> Any:
@@ -72,6 +72,7 @@ class _Rule:
     at_least: float | None
     is_secret: bool
     default: object
+    hint: str = ""
 
     @classmethod
     def of(cls, key: str, hint: Any, declared: Field[Any]) -> _Rule:
@@ -86,6 +87,7 @@ class _Rule:
             at_least=declared.metadata.get("at_least"),
             is_secret=declared.metadata.get("secret", False),
             default=None if declared.default is MISSING else declared.default,
+            hint=declared.metadata.get("hint", ""),
         )
 
     @property
@@ -214,7 +216,7 @@ class _Reader:
         self._fail(
             node,
             f"{rule.key} {verb}; expected {rule.expected}",
-            hint=f"correct it, or remove the line to use the default{default}",
+            hint=rule.hint or f"correct it, or remove the line to use the default{default}",
         )
 
     def _fail(self, node: Node, problem: str, *, hint: str) -> NoReturn:

@@ -9,7 +9,7 @@ from hermes.agent.accounting import Accounts
 from hermes.agent.background import Background
 from hermes.agent.memory import FileMemory, MemoryProvider
 from hermes.agent.model import Model
-from hermes.agent.safety.approval import Approvals
+from hermes.agent.safety.approval import Approvals, AskOperator
 from hermes.agent.safety.permits import Permits
 from hermes.agent.tools.processes import Processes
 from hermes.agent.tools.registry import Registry
@@ -34,6 +34,7 @@ class Agent:
         home: Path,
         auxiliary: Model | None = None,
         memory: MemoryProvider | None = None,
+        operator: AskOperator | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self.store = store
@@ -46,7 +47,9 @@ class Agent:
         self.clock = clock
         self.memory: MemoryProvider = memory or FileMemory(home, config.memory.max_characters)
         self.processes = Processes(clock)
-        self.approvals = Approvals(config.approvals.mode, Permits(home))
+        self.approvals = Approvals(
+            config.approvals.mode, Permits(home), chat_modes=config.approvals.sources, operator=operator
+        )
         self.accounts = Accounts(store, config.model)
         self.background = Background()
 

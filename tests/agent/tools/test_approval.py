@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import logging
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.agent.owners import owner_file_stem
-from hermes.agent.safety.approval import Approvals, Decision, Mode, Request
+from hermes.agent.safety.approval import Approvals, Decision, Origin, Request
 from hermes.agent.safety.permits import Permit, Permits
+from hermes.config import Mode, load_config
 from hermes.errors import ConfigError
 from tests.agent.tools.workbench import SESSION, Person, Workbench
 
 
-def command(text: str, prefix: str | None = None, tool: str = "terminal") -> Request:
-    return Request(tool=tool, summary=text, detail=text, risk="normal", subject=text, prefix=prefix)
+def command(text: str, bare: str | None = None, tool: str = "terminal", directory: str = "/src/wiki") -> Request:
+    return Request(tool=tool, summary=text, detail=text, risk="normal", subject=text, directory=directory, bare=bare)
 
 
 def refusal(
     approvals: Approvals, request: Request, person: Person | None, session_id: str = "s", owner: str | None = None
 ) -> str | None:
-    return approvals.refusal(request, session_id=session_id, owner=owner, approve=person)
+    return approvals.refusal(request, Origin(session_id, "cli", owner), person)
 
 
 @pytest.fixture
@@ -99,30 +101,162 @@ class TestModes:
         assert person.asked == []
 
 
-class TestPrefixes:
-    def test_commands_of_the_same_kind_are_covered(self, approvals: Approvals) -> None:
-        refusal(approvals, command("npm test", "npm test"), Person(Decision.SESSION))
-        assert refusal(approvals, command("npm test --watch", "npm test"), Person(Decision.DENY)) is None
+class TestChats:
+    """Where strangers talk, the operator decides."""
 
-    @pytest.mark.parametrize("other", ["npm test; rm x", "npm test | sh", "npm install", "npm test\nrm x"])
-    def test_others_are_not(self, approvals: Approvals, other: str) -> None:
-        refusal(approvals, command("npm test", "npm test"), Person(Decision.SESSION))
-        assert refusal(approvals, command(other), Person(Decision.DENY)) is not None
+    CHAT = Origin("s", "telegram", "telegram:1")
+
+    def test_allow_is_for_the_terminal_only(self, permits: Permits) -> None:
+        approvals = Approvals("allow", permits)
+        said = approvals.refusal(command("make"), self.CHAT, None)
+        assert said is not None
+        assert "the operator, who cannot be asked" in said
+        assert "approvals.mode" not in said
+
+    @pytest.mark.parametrize("mode", ["ask", "allow"])
+    def test_the_stranger_who_asks_does_not_decide(self, permits: Permits, mode: Mode) -> None:
+        stranger = Person(Decision.ONCE)
+        assert Approvals(mode, permits).refusal(command("make"), self.CHAT, stranger) is not None
+        assert stranger.asked == []
+
+    def test_the_operator_decides_and_knows_for_whom(self, permits: Permits) -> None:
+        asked: list[tuple[str, Origin]] = []
+
+        def operator(request: Request, origin: Origin) -> Decision:
+            asked.append((request.subject, origin))
+            return Decision.ONCE
+
+        stranger = Person(Decision.DENY)
+        approvals = Approvals("deny", permits, operator=operator)
+        assert approvals.refusal(command("make"), self.CHAT, stranger) is None
+        assert asked == [("make", self.CHAT)]
+        assert stranger.asked == []
+
+    def test_what_the_operator_denies_is_not_done(self, permits: Permits) -> None:
+        approvals = Approvals("allow", permits, operator=lambda *_: Decision.DENY)
+        assert approvals.refusal(command("make"), self.CHAT, Person(Decision.ONCE)) is not None
+
+    def test_the_operator_is_not_asked_for_the_terminal(self, permits: Permits) -> None:
+        approvals = Approvals("ask", permits, operator=lambda *_: Decision.ONCE)
+        assert refusal(approvals, command("make"), None) is not None
+
+    def test_a_platform_can_be_denied_by_itself(self, permits: Permits) -> None:
+        approvals = Approvals("ask", permits, chat_modes={"telegram": "deny"}, operator=lambda *_: Decision.ONCE)
+        said = approvals.refusal(command("make"), self.CHAT, None)
+        assert said is not None
+        assert "approvals.sources.telegram is deny" in said
+        assert approvals.refusal(command("make"), Origin("s", "slack", "slack:1"), None) is None
+
+    def test_what_is_allowed_at_the_terminal_is_not_allowed_in_a_chat(self, approvals: Approvals) -> None:
+        refusal(approvals, command("make"), Person(Decision.ALWAYS), session_id="terminal")
+        assert approvals.refusal(command("make"), self.CHAT, None) is not None
+        assert approvals.refusal(command("make"), Origin("s", "telegram", None), None) is not None
+
+    def test_always_without_an_owner_is_not_kept_as_the_terminals(self, permits: Permits) -> None:
+        approvals = Approvals("ask", permits, operator=lambda *_: Decision.ALWAYS)
+        assert approvals.refusal(command("make"), Origin("s", "telegram", None), None) is None
+        assert permits.of(None) == []
+
+    @pytest.mark.parametrize("source", ["telegram", "default", "CLI", "terminal", ""])
+    def test_every_source_but_the_terminals_own_is_a_chat(self, permits: Permits, source: str) -> None:
+        assert Approvals("allow", permits).refusal(command("make"), Origin("s", source, "x:1"), None) is not None
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("approvals: {sources: {telegram: allow}}", "`allow` is for the terminal only"),
+            ("approvals: {sources: {cli: deny}}", "write approvals.mode for the terminal"),
+            ("approvals: {sources: {tui: ask}}", "write approvals.mode for the terminal"),
+        ],
+    )
+    def test_a_configuration_that_would_have_it_otherwise_is_an_error(
+        self, tmp_path: Path, permits: Permits, text: str, said: str
+    ) -> None:
+        (tmp_path / "config.yaml").write_text(text)
+        with pytest.raises(ConfigError, match=said):
+            Approvals("ask", permits, chat_modes=load_config(tmp_path, environ={}).approvals.sources)
+
+    def test_a_tool_of_a_chat_asks_the_operator(self, bench: Workbench, tmp_path: Path) -> None:
+        bench.change(source="telegram", owner="telegram:1", approvals=Approvals("allow", Permits(tmp_path)))
+        bench.refused("terminal", command="touch here")
+        assert bench.person.asked == []
+        assert not (bench.work / "here").exists()
+
+
+class TestCover:
+    """What a lasting permission holds for."""
+
+    def test_it_holds_in_its_directory_only(self, approvals: Approvals) -> None:
+        refusal(approvals, command("make test", "make test"), Person(Decision.ALWAYS))
+        elsewhere = command("make test", "make test", directory="/src/other")
+        assert refusal(approvals, elsewhere, Person(Decision.DENY)) is not None
+        assert refusal(approvals, command("make test", "make test"), Person(Decision.DENY), session_id="new") is None
+
+    def test_it_does_not_hold_for_what_lies_below_either(self, approvals: Approvals) -> None:
+        refusal(approvals, command("make"), Person(Decision.SESSION))
+        assert refusal(approvals, command("make", directory="/src/wiki/sub"), Person(Decision.DENY)) is not None
+
+    def test_other_harmless_options_are_covered(self, approvals: Approvals) -> None:
+        refusal(approvals, command("make test", "make test"), Person(Decision.SESSION))
+        assert refusal(approvals, command("make -k test", "make test"), Person(Decision.DENY)) is None
 
     def test_a_dangerous_one_is_asked_about_all_the_same(self, approvals: Approvals) -> None:
-        refusal(approvals, command("git push", "git push"), Person(Decision.SESSION))
-        forced = Request("terminal", "", "", risk="high", subject="git push --force", prefix="git push")
-        assert refusal(approvals, forced, Person(Decision.DENY)) is not None
+        refusal(approvals, command("make clean", "make clean"), Person(Decision.SESSION))
+        dangerous = replace(command("make -k clean", "make clean"), risk="high")
+        assert refusal(approvals, dangerous, Person(Decision.DENY)) is not None
 
     def test_a_dangerous_one_can_be_permitted_as_it_is_only(self, approvals: Approvals) -> None:
-        forced = Request("terminal", "", "", risk="high", subject="git push --force", prefix="git push")
-        assert str(forced.permit) == "exactly this"
-        refusal(approvals, forced, Person(Decision.SESSION))
-        assert refusal(approvals, forced, Person(Decision.DENY)) is None
-        assert refusal(approvals, command("git push", "git push"), Person(Decision.DENY)) is not None
+        dangerous = replace(command("make -k clean", "make clean"), risk="high")
+        assert str(dangerous.permit) == "exactly this in /src/wiki"
+        refusal(approvals, dangerous, Person(Decision.SESSION))
+        assert refusal(approvals, dangerous, Person(Decision.DENY)) is None
+        assert refusal(approvals, command("make clean", "make clean"), Person(Decision.DENY)) is not None
 
     def test_what_would_be_permitted_can_be_said(self) -> None:
-        assert str(command("npm test -w", "npm test").permit) == "everything that begins with `npm test`"
+        permit = command("make -k test", "make test").permit
+        assert str(permit) == "`make test` in /src/wiki, also with -k, -s, -jN"
+
+    @pytest.mark.parametrize(
+        "attack",
+        [
+            "make test SHELL=./x",
+            "make test -f x",
+            "make -C .. test",
+            "make test --eval=x",
+            "git fetch --upload-pack=./x",
+            "go test -exec ./x",
+            "go test -toolexec=./x",
+            "npm test --script-shell=./x",
+            "tox -c x",
+            "pytest -p x",
+            "pytest -c x",
+            "pytest --rootdir=/",
+            "cargo build --config x",
+        ],
+    )
+    def test_a_command_with_an_option_that_runs_programs_is_asked_about(self, bench: Workbench, attack: str) -> None:
+        words = attack.split()
+        for count in range(1, len(words)):
+            bench.person.decision = Decision.ALWAYS
+            bench.call("terminal", command=" ".join(words[:count]))
+        bench.person.decision = Decision.DENY
+        assert "has not allowed this" in bench.refused("terminal", command=attack)
+
+    def test_the_same_command_in_another_directory_of_the_session_is_asked_about(self, bench: Workbench) -> None:
+        (bench.work / "sub").mkdir()
+        bench.person.decision = Decision.ALWAYS
+        bench.call("terminal", command="touch here")
+        bench.person.decision = Decision.DENY
+        bench.refused("terminal", command="touch here", cwd="sub")
+        assert not (bench.work / "sub" / "here").exists()
+
+    def test_a_link_to_the_directory_is_the_directory(self, bench: Workbench) -> None:
+        (bench.work / "sub").mkdir()
+        (bench.work / "link").symlink_to("sub")
+        bench.person.decision = Decision.SESSION
+        bench.call("terminal", command="touch here", cwd="sub")
+        bench.person.decision = Decision.DENY
+        bench.call("terminal", command="touch here", cwd=str(bench.work / "link"))
 
 
 class TestSessions:
@@ -143,15 +277,15 @@ class TestFile:
         return home / "approvals" / f"{owner_file_stem(owner)}.json"
 
     def test_it_is_private_and_readable_for_people(self, permits: Permits, tmp_path: Path) -> None:
-        permits.add(None, Permit("terminal", "npm test", is_prefix=True))
+        permits.add(None, Permit("terminal", "make test", "/src/wiki", with_options=True))
         permits.add(None, Permit("read_file", "/etc/hosts"))
         file = self.file(tmp_path)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         assert json.loads(file.read_text()) == {
-            "version": 1,
+            "version": 2,
             "allowed": [
-                {"tool": "terminal", "text": "npm test", "covers": "prefix"},
+                {"tool": "terminal", "text": "make test", "directory": "/src/wiki", "covers": "options"},
                 {"tool": "read_file", "text": "/etc/hosts", "covers": "exact"},
             ],
         }
@@ -173,11 +307,12 @@ class TestFile:
             "{",
             "[]",
             "null",
-            '{"version": 2, "allowed": []}',
-            '{"version": 1}',
-            '{"version": 1, "allowed": [{"tool": "terminal", "text": "", "covers": "prefix"}]}',
-            '{"version": 1, "allowed": [{"tool": "terminal", "text": "x", "covers": "everything"}]}',
-            '{"version": 1, "allowed": [{"tool": "terminal", "text": 7, "covers": "exact"}]}',
+            '{"version": 3, "allowed": []}',
+            '{"version": 2}',
+            '{"version": 2, "allowed": [{"tool": "terminal", "text": "", "covers": "options"}]}',
+            '{"version": 2, "allowed": [{"tool": "terminal", "text": "x", "covers": "prefix"}]}',
+            '{"version": 2, "allowed": [{"tool": "terminal", "text": 7, "covers": "exact"}]}',
+            '{"version": 2, "allowed": [{"tool": "terminal", "text": "x", "directory": "", "covers": "exact"}]}',
             "[" * 100_000,
             "\udcff",
         ],
@@ -194,6 +329,40 @@ class TestFile:
         with pytest.raises(ConfigError, match="is not a list of permissions"):
             permits.add(None, Permit("terminal", "make"))
         assert file.read_text(errors="surrogateescape") == text
+
+    def test_a_command_without_a_directory_is_permitted_nowhere(self, permits: Permits, approvals: Approvals) -> None:
+        permits.add(None, Permit("terminal", "make"))
+        assert refusal(approvals, command("make"), Person(Decision.DENY)) is not None
+
+    OLD = '{"version": 1, "allowed": [{"tool": "terminal", "text": "make", "covers": "prefix"}]}'
+
+    def test_one_of_an_earlier_version_is_asked_for_again_with_a_note(
+        self, approvals: Approvals, tmp_path: Path
+    ) -> None:
+        file = self.file(tmp_path)
+        file.parent.mkdir()
+        file.write_text(self.OLD)
+        person = Person(Decision.ONCE)
+        assert refusal(approvals, command("make", "make"), person) is None
+        (request,) = person.asked
+        assert request.note == (
+            f"What {file} allows is asked for again: it is of an earlier version, whose permissions did not say in"
+            " which directory they hold."
+        )
+        said = refusal(approvals, command("make", "make"), None)
+        assert said is not None
+        assert said.endswith(request.note)
+        assert file.read_text() == self.OLD
+
+    def test_one_of_an_earlier_version_is_kept_beside_the_new_one(self, permits: Permits, tmp_path: Path) -> None:
+        file = self.file(tmp_path)
+        file.parent.mkdir()
+        for name in ("terminal.version-1.json", "terminal.version-1-2.json"):
+            file.write_text(self.OLD)
+            permits.add(None, Permit("terminal", "make", "/src/wiki"))
+            assert (file.parent / name).read_text() == self.OLD
+            assert permits.of(None) == [Permit("terminal", "make", "/src/wiki")]
+            assert permits.note(None) == ""
 
     def test_what_cannot_be_kept_holds_for_the_session(
         self, approvals: Approvals, tmp_path: Path, caplog: pytest.LogCaptureFixture

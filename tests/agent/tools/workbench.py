@@ -11,13 +11,14 @@ from typing import Any
 
 from hermes.agent.memory import FileMemory
 from hermes.agent.model import Stop, ToolCall
-from hermes.agent.safety.approval import Approvals, Decision, Mode, Request
+from hermes.agent.safety.approval import Approvals, Decision, Request
 from hermes.agent.safety.permits import Permits
 from hermes.agent.tools.context import ToolContext, Workplace
 from hermes.agent.tools.processes import Processes
 from hermes.agent.tools.registry import Registry
 from hermes.agent.tools.results import ToolResult
 from hermes.agent.tools.toolbox import TOOLBOX
+from hermes.config import Mode
 from hermes.state.provider import SessionDBProvider
 
 SESSION = "20261116_090000_0badcafe"

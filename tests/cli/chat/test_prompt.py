@@ -182,7 +182,7 @@ class TestApprovals:
         with Terminal(hermes, cwd=hermes.home) as terminal:
             terminal.enter(self.ASK).until("Allow it?")
             assert '→ terminal {"command": "touch made"}' in terminal.text
-            assert "[s] and [a] would allow exactly this." in terminal.text
+            assert "[s] and [a] would allow exactly this in " in terminal.text
             terminal.type(f"{key}{ENTER}").until("◆ terminal answered").until_prompt()
         assert (hermes.home / "made").exists() is is_made
 

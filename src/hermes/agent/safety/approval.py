@@ -1,21 +1,21 @@
-"""Approval: a person decides what an agent may do, once, for a session, or for good."""
+"""Approval: a person decides what an agent may do, once, for a session, or always."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, assert_never
+from typing import TYPE_CHECKING, assert_never, get_args
 
 from hermes.agent.safety.permits import Permit, Permits
-from hermes.errors import HermesError
+from hermes.config import CHAT_MODE_HINT, ChatMode, Mode
+from hermes.errors import ConfigError, HermesError
 from hermes.log import warn
+from hermes.state.owner import is_terminal_source
 
 if TYPE_CHECKING:
     from hermes.agent.safety.commands import Risk
-
-Mode = Literal["ask", "allow", "deny"]
 
 _GO_ON = "Do not try it again, not in another form either; go on without it, or tell the person what you would need."
 
@@ -41,62 +41,109 @@ class Request:
     risk: Risk
     subject: str
     """What exactly is asked for: a command, a path."""
-    prefix: str | None = None
-    """The words with which all begins that a lasting permission would cover; None for the subject alone."""
+    directory: str = ""
+    """Where it would be done, through all links; empty for what is the same everywhere."""
+    bare: str | None = None
+    """The command without the options that change nothing about what it may do; None if only itself is the same."""
+    note: str = ""
+    """What the person should know besides, if anything."""
 
     @property
     def permit(self) -> Permit:
         """What `session` and `always` would allow from now on."""
-        if self.prefix is not None and self.risk == "normal":
-            return Permit(self.tool, self.prefix, is_prefix=True)
-        return Permit(self.tool, self.subject)
+        if self.bare is not None and self.risk == "normal":
+            return Permit(self.tool, self.bare, self.directory, with_options=True)
+        return Permit(self.tool, self.subject, self.directory)
 
     def is_covered_by(self, permit: Permit) -> bool:
         """Whether a permission that was given earlier holds for this."""
-        if permit.tool != self.tool:
+        if (permit.tool, permit.directory) != (self.tool, self.directory):
             return False
-        if permit.is_prefix:
-            from hermes.agent.safety.commands import begins_alike
-
-            return self.risk == "normal" and begins_alike(self.subject, permit.text)
+        if permit.with_options:
+            return self.risk == "normal" and permit.text == self.bare
         return permit.text == self.subject
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The conversation in which something is asked for."""
+
+    session_id: str
+    source: str
+    owner: str | None
+    """Whose conversation it is; None is the person at the terminal."""
+
+
 Approve = Callable[[Request], Decision]
-"""Asks a person; supplied by whatever the conversation is shown on."""
+"""Asks the person at the terminal; supplied by whatever the conversation is shown on."""
+
+AskOperator = Callable[[Request, Origin], Decision]
+"""Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms."""
 
 
 class Approvals:
-    """What may be done without asking, and whom to ask for the rest."""
+    """What may be done without asking, and who is asked for the rest.
 
-    def __init__(self, mode: Mode, permits: Permits) -> None:
+    At the terminal that is the person there. On a chat platform it is the operator, never the person who talks.
+    """
+
+    def __init__(
+        self,
+        mode: Mode,
+        permits: Permits,
+        *,
+        chat_modes: Mapping[str, ChatMode] | None = None,
+        operator: AskOperator | None = None,
+    ) -> None:
         self._mode = mode
+        self._chat_modes = dict(chat_modes or {})
         self._permits = permits
+        self._operator = operator
         self._of_sessions: dict[str, set[Permit]] = {}
         self._lock = Lock()
+        for source, chat_mode in self._chat_modes.items():
+            _check_chat_mode(source, chat_mode)
 
-    def refusal(self, request: Request, *, session_id: str, owner: str | None, approve: Approve | None) -> str | None:
+    def refusal(self, request: Request, origin: Origin, approve: Approve | None) -> str | None:
         """Why something may not be done, in words for the model, or None when it may."""
-        if self._mode == "allow":
+        is_terminal = is_terminal_source(origin.source)
+        mode: Mode = self._mode if is_terminal else self._chat_modes.get(origin.source, "ask")
+        if mode == "allow":
             return None
-        if self._mode == "deny":
-            return f"This is not allowed here (approvals.mode is deny in config.yaml). {_GO_ON}"
-        if self._is_permitted(request, session_id, owner):
+        if mode == "deny":
+            key = "mode" if is_terminal else f"sources.{origin.source}"
+            return f"This is not allowed here (approvals.{key} is deny in config.yaml). {_GO_ON}"
+        if self._is_permitted(request, origin):
             return None
-        if approve is None:
-            return (
-                "This needs the permission of a person, and there is nobody to ask in this conversation. "
-                f"{_GO_ON} They can allow such things with `approvals.mode: allow` in config.yaml."
+        note = self._permits.note(origin.owner) if _has_file(origin) else ""
+        decision = self._decision(replace(request, note=note), origin, approve, is_terminal=is_terminal)
+        if decision is None:
+            who = "a person, and there is nobody to ask" if is_terminal else "the operator, who cannot be asked"
+            hint = " They can allow such things with `approvals.mode: allow` in config.yaml." if is_terminal else ""
+            return " ".join(
+                filter(None, [f"This needs the permission of {who} in this conversation. {_GO_ON}{hint}", note])
             )
-        match approve(request):
+        return self._heed(decision, request, origin)
+
+    def _decision(
+        self, request: Request, origin: Origin, approve: Approve | None, *, is_terminal: bool
+    ) -> Decision | None:
+        """What the one who decides here says, or None if that one cannot be asked."""
+        if is_terminal:
+            return None if approve is None else approve(request)
+        return None if self._operator is None else self._operator(request, origin)
+
+    def _heed(self, decision: Decision, request: Request, origin: Origin) -> str | None:
+        match decision:
             case Decision.ONCE:
                 return None
             case Decision.SESSION:
-                self._permit_in(session_id, request.permit)
+                self._permit_in(origin.session_id, request.permit)
                 return None
             case Decision.ALWAYS:
-                self._permit_in(session_id, request.permit)
-                self._permit_for_good(owner, request.permit)
+                self._permit_in(origin.session_id, request.permit)
+                if _has_file(origin):
+                    self._permit_for_good(origin.owner, request.permit)
                 return None
             case Decision.DENY:
                 return f"The person has not allowed this. {_GO_ON}"
@@ -113,10 +160,12 @@ class Approvals:
         with self._lock:
             self._of_sessions.pop(session_id, None)
 
-    def _is_permitted(self, request: Request, session_id: str, owner: str | None) -> bool:
+    def _is_permitted(self, request: Request, origin: Origin) -> bool:
         with self._lock:
-            given = list(self._of_sessions.get(session_id, ()))
-        return any(map(request.is_covered_by, given)) or any(map(request.is_covered_by, self._permits.of(owner)))
+            given = list(self._of_sessions.get(origin.session_id, ()))
+        if _has_file(origin):
+            given += self._permits.of(origin.owner)
+        return any(map(request.is_covered_by, given))
 
     def _permit_for_good(self, owner: str | None, permit: Permit) -> None:
         try:
@@ -128,3 +177,21 @@ class Approvals:
     def _permit_in(self, session_id: str, permit: Permit) -> None:
         with self._lock:
             self._of_sessions.setdefault(session_id, set()).add(permit)
+
+
+def _has_file(origin: Origin) -> bool:
+    """Whether lasting permissions are kept for a conversation: those of the terminal are for nobody else."""
+    return origin.owner is not None or is_terminal_source(origin.source)
+
+
+def _check_chat_mode(source: str, mode: str) -> None:
+    if is_terminal_source(source):
+        raise ConfigError(
+            f"approvals.sources has {source}, which is the terminal",
+            hint="write approvals.mode for the terminal; sources are chat platforms",
+        )
+    if mode not in get_args(ChatMode):
+        raise ConfigError(
+            f"approvals.sources.{source} is {mode}; expected one of {', '.join(get_args(ChatMode))}",
+            hint=CHAT_MODE_HINT,
+        )

@@ -82,17 +82,19 @@ _DANGEROUS_FORMS = re.compile(
 )
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 
-# What does one kind of thing whatever follows; of any other program, only the very same command is alike.
-_ALIKE_PROGRAMS = frozenset({"pytest", "ruff", "mypy", "tox", "nox", "eslint", "prettier", "tsc"})
-_ALIKE_COMMANDS = {
-    "git": {"add", "commit", "fetch", "pull", "push", "checkout", "switch", "merge", "stash", "tag"},
-    "cargo": {"build", "check", "clippy", "fmt", "test"},
-    "go": {"build", "fmt", "test", "vet"},
-    "npm": {"test"},
-    "pnpm": {"test"},
-    "yarn": {"test"},
+# Options that change nothing about what a command may do: they take no value from the next word, name no file and no
+# program, and write nowhere else. N is a number. Where this is not certain, a permission is for the very same command.
+_HARMLESS_OPTIONS = {
+    "pytest": ("-q", "-qq", "-v", "-vv", "-x", "-l", "--lf", "--ff", "--tb=short", "--tb=long", "--tb=line", "--tb=no"),
+    "make": ("-k", "-s", "-jN"),
+    "cargo build": ("-q", "-v", "--release"),
+    "cargo check": ("-q", "-v", "--release"),
+    "cargo test": ("-q", "-v", "--release"),
+    "go build": ("-v", "-race"),
+    "go test": ("-v", "-race", "-short", "-count=N"),
+    "go vet": ("-v",),
 }
-_ALIKE_TARGETS = {"make": 2, "npm run": 3, "pnpm run": 3, "yarn run": 3}
+_BARE = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:-]*")
 
 
 def plain_words(command: str) -> list[str] | None:
@@ -135,26 +137,21 @@ def risk_of(command: str, is_protected: Callable[[str], bool]) -> Risk:
     return "high" if is_high else "normal"
 
 
-def alike_prefix(command: str) -> str | None:
-    """The words with which all commands of the same kind begin, or None if only the very same command is alike."""
+def harmless_options(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the options that change nothing about what a command may do."""
+    return _HARMLESS_OPTIONS.get(" ".join(words[:1])) or _HARMLESS_OPTIONS.get(" ".join(words[:2])) or ()
+
+
+def bare_command(command: str) -> str | None:
+    """Return a command without its harmless options, or None if it has others, or is not known to have any."""
     words = plain_words(command)
-    if words is None:
+    options = harmless_options(words or [])
+    if not words or not options:
         return None
-    if words[0] in _ALIKE_PROGRAMS:
-        return words[0]
-    if words[1:] and words[1] in _ALIKE_COMMANDS.get(words[0], ()):
-        return " ".join(words[:2])
-    for start, count in _ALIKE_TARGETS.items():
-        target = words[count - 1 : count]
-        if words[: count - 1] == start.split() and target and re.fullmatch(r"\w[\w.:-]*", target[0]):
-            return " ".join(words[:count])
-    return None
-
-
-def begins_alike(command: str, prefix: str) -> bool:
-    """Whether a command is plain and begins with these words."""
-    words, first = plain_words(command), prefix.split()
-    return words is not None and bool(first) and words[: len(first)] == first
+    is_harmless = re.compile("|".join(re.escape(each).replace("N", "[0-9]{1,2}") for each in options)).fullmatch
+    bare = [word for word in words if not is_harmless(word)]
+    # Any other option could take the next word for its value, and a `NAME=value` could name a program.
+    return " ".join(bare) if all(map(_BARE.fullmatch, bare)) else None
 
 
 def _operands(words: Sequence[str], options: str) -> list[str] | None:

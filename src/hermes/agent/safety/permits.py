@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.log import warn
 
 DIRECTORY = "approvals"
-VERSION = 1
+VERSION = 2
 
-_EXACT, _PREFIX = "exact", "prefix"
+_EXACT, _OPTIONS = "exact", "options"
+_OLD_VERSION = 1
+"""Its permissions held in every directory, and some for whatever began with the same words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +28,18 @@ class Permit:
 
     tool: str
     text: str
-    is_prefix: bool = False
-    """Whether everything is allowed that begins with these words, or only the very same."""
+    directory: str = ""
+    """Where it holds, and nowhere else; empty for what is the same everywhere."""
+    with_options: bool = False
+    """Whether it holds with other harmless options as well, or only for the very same."""
 
     def __str__(self) -> str:
-        return f"everything that begins with `{self.text}`" if self.is_prefix else "exactly this"
+        where = f" in {self.directory}" if self.directory else ""
+        if not self.with_options:
+            return f"exactly this{where}"
+        from hermes.agent.safety.commands import harmless_options
+
+        return f"`{self.text}`{where}, also with {', '.join(harmless_options(self.text.split()))}"
 
 
 class Permits:
@@ -39,49 +49,91 @@ class Permits:
         self._directory = home / DIRECTORY
 
     def of(self, owner: str | None) -> list[Permit]:
-        """What an owner has allowed; a file that cannot be understood allows nothing, and a log record says so."""
+        """Return what an owner has allowed: nothing if the file cannot be understood, and a log record says so."""
         try:
-            return self._read(owner)
+            return _parsed(self._read(owner))
         except ConfigError as error:
             warn(__name__, "%s; nothing that it may allow is allowed", error)
             return []
+
+    def note(self, owner: str | None) -> str:
+        """Return what a person should know about an owner's file of an earlier version, if it is one."""
+        try:
+            is_old = _is_old(self._read(owner))
+        except ConfigError:
+            return ""  # `of` tells of it
+        if not is_old:
+            return ""
+        return (
+            f"What {self._path(owner)} allows is asked for again: it is of an earlier version, whose permissions did"
+            " not say in which directory they hold."
+        )
 
     def add(self, owner: str | None, permit: Permit) -> None:
         """Allow something for good; raises `ConfigError` if that cannot be kept."""
         ensure_private_dir(self._directory)
         path = self._path(owner)
         with locked(path.with_suffix(".lock")):
-            permits = self._read(owner)
+            kept = self._read(owner)
+            permits = _parsed(kept)
             if permit in permits:
                 return
-            allowed = [
-                {"tool": each.tool, "text": each.text, "covers": _PREFIX if each.is_prefix else _EXACT}
-                for each in [*permits, permit]
-            ]
-            write_private_atomic(path, json.dumps({"version": VERSION, "allowed": allowed}, indent=2).encode() + b"\n")
+            if _is_old(kept):
+                path.rename(_free_name(path))
+            data = {"version": VERSION, "allowed": [_as_json(each) for each in [*permits, permit]]}
+            write_private_atomic(path, json.dumps(data, indent=2).encode() + b"\n")
 
-    def _read(self, owner: str | None) -> list[Permit]:
+    def _read(self, owner: str | None) -> dict[str, Any]:
+        """Return a file's content, of this version or an earlier one; raises `ConfigError` if it is anything else."""
         path = self._path(owner)
         try:
-            return _parsed(json.loads(path.read_bytes()))
+            data = json.loads(path.read_bytes())
+            if not _is_old(data):
+                _parsed(data)
         except FileNotFoundError:
-            return []
+            return {"version": VERSION, "allowed": []}
         except OSError as error:
             raise ConfigError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, RecursionError):
             raise ConfigError(f"{path} is not a list of permissions", hint="correct it, or move it away") from None
+        return dict(data)
 
     def _path(self, owner: str | None) -> Path:
         return self._directory / f"{owner_file_stem(owner)}.json"
 
 
+def _is_old(data: Any) -> bool:
+    return bool(data["version"] == _OLD_VERSION)
+
+
 def _parsed(data: Any) -> list[Permit]:
+    """The permissions of a file of this version; one of an earlier version gives none."""
+    if _is_old(data):
+        return []
     if data["version"] != VERSION:
         raise ValueError
     return [
-        Permit(_text(each["tool"]), _text(each["text"]), is_prefix={_EXACT: False, _PREFIX: True}[each["covers"]])
+        Permit(
+            _text(each["tool"]),
+            _text(each["text"]),
+            _text(each["directory"]) if "directory" in each else "",
+            with_options={_EXACT: False, _OPTIONS: True}[each["covers"]],
+        )
         for each in data["allowed"]
     ]
+
+
+def _as_json(permit: Permit) -> dict[str, str]:
+    directory = {"directory": permit.directory} if permit.directory else {}
+    covers = _OPTIONS if permit.with_options else _EXACT
+    return {"tool": permit.tool, "text": permit.text, **directory, "covers": covers}
+
+
+def _free_name(path: Path) -> Path:
+    """A name beside an old file under which it is kept."""
+    endings = ("" if number == 1 else f"-{number}" for number in count(1))
+    names = (path.with_suffix(f".version-{_OLD_VERSION}{ending}.json") for ending in endings)
+    return next(each for each in names if not each.exists())
 
 
 def _text(value: Any) -> str:

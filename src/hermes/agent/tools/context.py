@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.agent.model import Stop
-from hermes.agent.safety.approval import Approvals, Approve, Request
+from hermes.agent.safety.approval import Approvals, Approve, Origin, Request
 from hermes.agent.safety.paths import Place, ProtectedPlaces, is_too_wide, place_of
 from hermes.clock import Clock, system_clock
 
@@ -46,7 +46,7 @@ class ToolContext:
     processes: Processes
     approvals: Approvals
     approve: Approve | None
-    """Asks the person; None where there is nobody to ask."""
+    """Asks the person at the terminal; None where there is nobody to ask. On a chat platform the operator is asked."""
     stop: Stop
     clock: Clock = system_clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -75,7 +75,8 @@ class ToolContext:
 
     def refusal(self, request: Request) -> str | None:
         """Why something may not be done, in words for the model, or None when it may; this may ask the person."""
-        return self.approvals.refusal(request, session_id=self.session_id, owner=self.owner, approve=self.approve)
+        origin = Origin(self.session_id, self.source, self.owner)
+        return self.approvals.refusal(request, origin, self.approve)
 
     @cached_property
     def user_homes(self) -> tuple[Path, ...]:

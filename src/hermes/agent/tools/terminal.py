@@ -124,7 +124,7 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
 
 def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
     """Why a command may not run, or None when the person allows it."""
-    from hermes.agent.safety.commands import alike_prefix, risk_of
+    from hermes.agent.safety.commands import bare_command, risk_of
 
     def is_protected(path: str) -> bool:
         try:
@@ -141,9 +141,9 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
             summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
             detail=f"{visible(command)}\n\n{where}{' in the background' if in_background else ''}",
             risk=risk_of(command, is_protected) if is_at_home else "high",
-            # The same words mean something else in another place.
-            subject=command if is_at_home else f"{command}\n\n{where}",
-            prefix=alike_prefix(command),
+            subject=command,
+            directory=str(directory),
+            bare=bare_command(command),
         )
     )
 

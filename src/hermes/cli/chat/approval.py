@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hermes.agent.safety.approval import Decision, Request
+from hermes.agent.safety.approval import Decision, Origin, Request
 from hermes.cli.chat.keys import fresh_line
 from hermes.cli.chat.lines import read_chunk
 from hermes.cli.chat.output import write_talk
@@ -47,6 +47,11 @@ class Asker:
             self.screen.say()
             return Decision.DENY
 
+    def ask_operator(self, request: Request, origin: Origin) -> Decision:
+        """Ask about a conversation of a chat platform that was resumed here: the person at the terminal runs it."""
+        whose = f"This conversation is one of {origin.source}: [a] holds for its people there, without asking you."
+        return self(replace(request, note=" ".join(filter(None, [request.note, whose]))))
+
 
 def _read_decision() -> Decision:
     while True:
@@ -61,4 +66,6 @@ def _shown(request: Request) -> list[str]:
     warning = "" if request.risk == "normal" else f" ({request.risk})"
     lines = [bold(printable(f"{request.summary}{warning}"))]
     lines += [f"  {line}" for line in printable_lines(request.detail).split("\n")]
+    if request.note:
+        lines.append(printable(f"Note: {request.note}"))
     return [*lines, printable(f"[s] and [a] would allow {request.permit}.")]

@@ -121,6 +121,8 @@ def _talk(
     is_interactive = query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
+    has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
+    asker = Asker(screen, signals) if has_person else None
     agent = Agent(
         store,
         models.open(),
@@ -128,9 +130,9 @@ def _talk(
         config=config,
         home=get_hermes_home(),
         auxiliary=models.open_auxiliary(),
+        operator=None if asker is None else asker.ask_operator,
     )
-    has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
-    sitting = Sitting(agent, models, screen, signals, Asker(screen, signals) if has_person else None)
+    sitting = Sitting(agent, models, screen, signals, asker)
     with signals.heard():
         try:
             try:
