@@ -70,6 +70,7 @@ def document(form: Form, *messages: dict[str, Any], **more: Any) -> str:
         "end_reason",
         "parent_session_id",
         "child_kind",
+        "imported_from",
         "message_count",
     )
     row = {"id": "s", "source": "cli", "started_at": MARCH, "last_active": MARCH, **dict.fromkeys(columns), **more}
@@ -91,7 +92,7 @@ def test_what_was_said_cannot_break_out(form: Form) -> None:
         message("assistant", HOSTILE, reasoning=HOSTILE, tool_calls=[call]),
         message("tool", HOSTILE, tool_name=HOSTILE),
     ]
-    text = document(form, *said, title=HOSTILE, id=HOSTILE, model=HOSTILE)
+    text = document(form, *said, title=HOSTILE, id=HOSTILE, model=HOSTILE, imported_from=HOSTILE)
     assert "\x1b" not in text
     assert "\u202e" not in text
     if isinstance(form, Html):

@@ -85,7 +85,7 @@ def test_a_whole_history_comes_in_from_everywhere(hermes: Hermes, other: Hermes,
         "item": {
             "dry_run": False,
             "files": 3,
-            "sessions": {"new": 4, "renamed": 0, "merged": 0, "skipped": 0},
+            "sessions": {"new": 4, "renamed": 0, "merged": 0, "skipped": 0, "kept": 0},
             "messages": 13,
             "skipped_lines": 0,
             "failed": [],

@@ -62,7 +62,7 @@ def test_whatever_ends_it_sessions_are_whole_and_the_next_one_brings_in_the_rest
         assert (b"The rest was not brought in." if len(here) < SESSIONS else b"All is brought in.") in told
     assert set(here) == {MESSAGES}
     done = hermes.json("sessions", "import", str(export))["item"]
-    assert done["sessions"] == {"new": SESSIONS - len(here), "skipped": len(here), "merged": 0, "renamed": 0}
+    assert done["sessions"] == {"new": SESSIONS - len(here), "skipped": len(here), "merged": 0, "renamed": 0, "kept": 0}
     assert counts(hermes) == [MESSAGES] * SESSIONS
     assert flaws(hermes.database) == []
     # All of it is in the index by then, and found.

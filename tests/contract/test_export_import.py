@@ -67,8 +67,12 @@ def fill(store: SessionDBProvider, clock: FakeClock, session_id: str = "s") -> N
 
 
 def portable(data: Row) -> Row:
-    """An export without what depends on the store it came from."""
-    return {**data, "messages": [{k: v for k, v in message.items() if k not in PLACE} for message in data["messages"]]}
+    """An export without what depends on the store it came from, and on the way it came."""
+    return {
+        **data,
+        "imported_from": None,
+        "messages": [{k: v for k, v in message.items() if k not in PLACE} for message in data["messages"]],
+    }
 
 
 def relatives(store: SessionDBProvider) -> dict[str, tuple[str | None, str | None]]:
@@ -139,13 +143,13 @@ class TestRoundTrip:
     def test_is_exact(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
-        assert other.import_session(data) == "s"
+        assert other.import_session(data, keep_owner=True) == "s"
         assert portable(exported(other, "s", include_inactive=True)) == portable(data)
 
     def test_through_json_is_exact(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
-        other.import_session(json.loads(json.dumps(data)))
+        other.import_session(json.loads(json.dumps(data)), keep_owner=True)
         assert portable(exported(other, "s", include_inactive=True)) == portable(data)
 
     def test_keeps_the_conversation(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
@@ -353,7 +357,7 @@ class TestDatabase:
         assert store.import_database(file) == {"sessions": 0, "messages": 0, "sessions_seen": 4}
 
     def test_is_exact(self, store: SessionDBProvider, file: Path) -> None:
-        store.import_database(str(file))
+        store.import_database(str(file), keep_owners=True)
         with SessionDB(file, read_only=True) as source:
             theirs = {each["id"]: portable({**each}) for each in source.iter_export(include_inactive=True)}
         ours = {each["id"]: portable({**each}) for each in store.iter_export(include_inactive=True)}
@@ -364,11 +368,22 @@ class TestDatabase:
         with SessionDB(file, read_only=True) as source:
             assert relatives(store) == relatives(source)
 
-    def test_merges_into_sessions_that_are_there(self, store: SessionDBProvider, file: Path) -> None:
+    def test_merges_into_sessions_that_are_there_if_it_may(self, store: SessionDBProvider, file: Path) -> None:
         start(store, "tip")
         say(store, "tip", "own")
-        assert store.import_database(file)["sessions"] == 3
+        assert store.import_database(file, add_to_own=True)["sessions"] == 3
         assert contents(store.get_messages("tip")) == ["own", "after"]
+
+    def test_leaves_sessions_alone_that_were_made_here(self, store: SessionDBProvider, file: Path) -> None:
+        start(store, "tip")
+        say(store, "tip", "own")
+        before = exported(store, "tip")
+        assert store.import_database(file) == {"sessions": 3, "messages": 7, "sessions_seen": 4}
+        assert exported(store, "tip") == before
+
+    def test_marks_its_sessions(self, store: SessionDBProvider, file: Path) -> None:
+        store.import_database(file)
+        assert {row["imported_from"] for row in store.search_sessions(limit=-1)} == {str(file)}
 
     def test_missing_file_is_an_error(self, store: SessionDBProvider, tmp_path: Path) -> None:
         with pytest.raises(HermesError):

@@ -10,12 +10,13 @@ from typing import Any
 from hermes.interop.importing import Importer, Tally, Wishes
 from hermes.interop.recognition import find
 from hermes.state.provider import SessionDBProvider
-from tests.support.clock import NOW
 
 Entry = dict[str, Any]
 
 CLAUDE = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 CODEX = "0199a213-81c0-7800-8aa1-bbab2a035a53"
+AFTERWARDS = 1_800_000_000.0
+"""When files are brought in: after all that is said in them."""
 
 
 def write(path: Path, entries: Iterable[Entry | str]) -> Path:
@@ -25,9 +26,9 @@ def write(path: Path, entries: Iterable[Entry | str]) -> Path:
     return path
 
 
-def take(store: SessionDBProvider | None, *paths: Path, **wishes: Any) -> Tally:
+def take(store: SessionDBProvider | None, *paths: Path, now: float = AFTERWARDS, **wishes: Any) -> Tally:
     """Bring files in, and tell what came of it."""
-    importer = Importer(store, Wishes(**wishes), NOW)
+    importer = Importer(store, Wishes(**wishes), now)
     importer.take(list(find(paths)))
     return importer.tally
 

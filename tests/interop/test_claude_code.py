@@ -10,9 +10,12 @@ import pytest
 from hermes.state.arrivals import Outcome
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import CLAUDE, Claude, Entry, claude_talk, take, text, thinking, tool_use, write
+from tests.support.clock import NOW
 from tests.support.conversations import column, contents, ids, session_of
 
 ID = f"claude-code_{CLAUDE}"
+MEANWHILE = 1_772_359_230.0
+"""When the conversation has just been had."""
 
 
 @pytest.fixture
@@ -83,13 +86,13 @@ def test_a_file_that_is_read_again_adds_nothing(store: SessionDBProvider, talk: 
 def test_a_file_that_has_grown_adds_what_is_new(store: SessionDBProvider, tmp_path: Path, cut: int) -> None:
     lines = claude_talk()
     path = write(tmp_path / "talk.jsonl", lines[:cut])
-    take(store, path)
+    take(store, path, now=MEANWHILE)
     write(path, lines)
-    take(store, path)
+    take(store, path, now=MEANWHILE)
     grown = store.export_session(ID)
     assert grown is not None
     store.delete_session(ID)
-    take(store, path)
+    take(store, path, now=MEANWHILE)
     whole = store.export_session(ID)
     assert whole is not None
     assert contents(grown["messages"]) == contents(whole["messages"])
@@ -104,7 +107,7 @@ def test_an_answer_that_goes_on_is_booked_when_it_is_over(store: SessionDBProvid
     begun = claude.assistant(text("Be"), output=1, timestamp="2025-06-15T15:06:30Z")
     over = claude.assistant(text("cause."), output=9, stop="end_turn", timestamp="2025-06-15T15:06:31Z")
     path = write(tmp_path / "talk.jsonl", [asked, begun])
-    take(store, path)
+    take(store, path, now=NOW)
     assert session_of(store, ID)["output_tokens"] == 0
     take(store, write(path, [asked, begun, over]))
     assert session_of(store, ID)["output_tokens"] == 9

@@ -119,7 +119,7 @@ class TestDatabases:
         return path
 
     def test_come_in_whole(self, store: SessionDBProvider, other: Path) -> None:
-        tally = take(store, other)
+        tally = take(store, other, keeps_owners=True)
         assert (tally.messages, dict(tally.sessions)) == (1_200, {Outcome.NEW: 1})
         row = session_of(store, "s")
         assert (row["title"], row["owner"], row["message_count"]) == ("T" * 100, "telegram:7", 1_099)

@@ -19,6 +19,7 @@ from hermes.agent.record import Record, new_uid
 from hermes.agent.turn import CUT, Outcome, Turn
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
 from hermes.ids import new_session_id
+from hermes.state.imported import is_foreign
 from hermes.state.rows import AnyRow, Row, flatten_text
 
 if TYPE_CHECKING:
@@ -78,24 +79,26 @@ class Conversation(OpenSession):
     def resume(cls, agent: Agent, session_id: str, *, owner: str | None = None, approve: Approve | None = None) -> Self:
         """Go on with a session; if it was compressed, with the newest one, since older ones are not shown any more.
 
-        With an owner, only that owner's sessions are there. A session that had ended is open again.
+        With an owner, only that owner's sessions are there. A session that had ended is open again. One that was
+        imported and never continued here has the agent's model and no directory: those on record are a file's.
         """
         row = agent.store.get_session(agent.store.get_compression_tip(session_id, owner), owner)
         if row is None:
             raise UnknownSession(f"there is no session {session_id!r}")
         if row["ended_at"] is not None:
             agent.store.reopen_session(row["id"])
+        is_own = not is_foreign(row)
         made = cls(
             agent,
             row["id"],
             row["source"],
             owner=row["owner"],
             user_id=row["user_id"],
-            cwd=row["cwd"],
+            cwd=row["cwd"] if is_own else None,
             approve=approve,
             is_stored=True,
         )
-        made.model_name = row["model"] or made.model.name
+        made.model_name = (row["model"] if is_own else None) or made.model.name
         return made
 
     @property

@@ -15,6 +15,7 @@ from hermes.agent.prompt import Setting, system_prompt
 from hermes.agent.tools.context import ToolContext, Workplace
 from hermes.config import EndpointConfig
 from hermes.errors import TitleTaken, UnknownSession
+from hermes.state.imported import is_foreign, with_mark
 from hermes.state.owner import owner_column
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class OpenSession:
 
     @property
     def prompt(self) -> str:
-        """The system prompt: as it was stored when the session began, whatever has changed since."""
+        """The system prompt: as it was stored when the session began here, whatever has changed since."""
         if self._prompt is None:
             self._prompt = self._stored_prompt() if self.is_stored else self._new_prompt(self.session_id)
         return self._prompt
@@ -154,10 +155,15 @@ class OpenSession:
         row = store.get_session(self.session_id)
         if row is None:
             raise UnknownSession(f"session {self.session_id!r} was deleted")
-        if row["system_prompt"]:
+        is_own = not is_foreign(row)
+        if is_own and row["system_prompt"]:
             return str(row["system_prompt"])
         prompt = self._new_prompt(self.session_id)
         store.update_system_prompt(self.session_id, prompt)
+        if not is_own:
+            # From now on the session is continued here, and what is on record of it is true here. The mark comes last.
+            store.update_session_cwd(self.session_id, self.cwd or "")
+            store.update_session_meta(self.session_id, with_mark(row["model_config"]), self.model.name)
         return prompt
 
     def _new_prompt(self, session_id: str) -> str:

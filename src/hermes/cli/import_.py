@@ -55,6 +55,16 @@ Examples:
     "--keep-going", is_flag=True, help="Of a file that cannot be read to its end, bring in what comes before."
 )
 @click.option("--source", metavar="NAME", help="Name this as where the sessions come from.")
+@click.option(
+    "--keep-owners",
+    is_flag=True,
+    help="Give sessions to the chat users that the files name as their owners; otherwise they are the terminal's.",
+)
+@click.option(
+    "--add-to-own",
+    is_flag=True,
+    help="Let files add messages and continuations to sessions that were made here; only for exports of your own.",
+)
 @AS_JSON
 def import_(
     names: tuple[str, ...],
@@ -62,6 +72,8 @@ def import_(
     on_conflict: OnConflict,
     keep_going: bool,
     source: str | None,
+    keep_owners: bool,
+    add_to_own: bool,
     as_json: bool,
 ) -> None:
     """Bring sessions in: exports, files of Claude Code and of the Codex CLI, and database files of any version.
@@ -70,12 +82,13 @@ def import_(
     before anything of it comes in. To bring the same in again adds only what is new.
     """
     config = read_config(as_json=as_json)
-    wishes = Wishes(on_conflict, dry_run, keep_going, None if source is None else identifier(source, "source"))
+    named = None if source is None else identifier(source, "source")
+    wishes = Wishes(on_conflict, dry_run, keep_going, named, keeps_owners=keep_owners, adds_to_own=add_to_own)
     with at_hand(names) as paths:
-        files = list(find(paths, files_of_store(config)))
+        files = list(find(list(paths), files_of_store(config)))
         is_change = not dry_run and any(not isinstance(each.source, HermesError) for each in files)
         with opened(config, for_change=is_change) as store:
-            importer = Importer(store, wishes, time.time())
+            importer = Importer(store, wishes, time.time(), paths)
             run(importer, files, store if is_change else None)
     tell(importer.tally, wishes, as_json=as_json)
     if importer.tally.failures:
@@ -101,13 +114,17 @@ def run(importer: Importer, files: Sequence[Found], store: SessionDBProvider | N
 
 
 @contextmanager
-def at_hand(names: Sequence[str]) -> Iterator[list[Path]]:
-    """The files that are named, those that can be read only once as copies; one that is not there keeps all out."""
+def at_hand(names: Sequence[str]) -> Iterator[dict[Path, str]]:
+    """The files that are named, those that can be read only once as copies; one that is not there keeps all out.
+
+    Each comes with what it is called, if that is not its path.
+    """
     for name in names:
         if name != STDIN and not Path(name).exists():
             raise NotFound(f"there is no file {name}")
     with ExitStack() as copies:
-        yield [copies.enter_context(_readable_twice(name)) for name in names]
+        paths = [copies.enter_context(_readable_twice(name)) for name in names]
+        yield {path: "" if path == Path(name) else path.name for path, name in zip(paths, names, strict=True)}
 
 
 @contextmanager
@@ -158,6 +175,8 @@ def tell(tally: Tally, wishes: Wishes, *, as_json: bool) -> None:
         if error.hint:
             talk(f"Hint: {error.hint}")
     write(printable(told(tally, dry_run=wishes.is_dry_run)))
+    if kept := tally.sessions[Outcome.KEPT]:
+        talk(f"{counted(kept, 'session')} made here kept as is; --add-to-own adds the messages of the files.")
     if tally.skipped_lines:
         talk(f"{counted(tally.skipped_lines, 'line')} of no kind that is known here passed over.")
     if tally.failures:

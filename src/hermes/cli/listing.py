@@ -45,6 +45,7 @@ FIELDS = (
     "owner",
     "parent_session_id",
     "child_kind",
+    "imported_from",
     "input_tokens",
     "output_tokens",
     "estimated_cost_usd",

@@ -74,6 +74,8 @@ def summary_of(row: AnyRow, relatives: Sequence[str], *, now: float) -> list[str
         lines.append(f"Model: {row['model']}")
     ended = f", ended {ago(row['ended_at'], now)} ({row['end_reason']})" if row["ended_at"] else ""
     lines.append(f"Started: {ago(row['started_at'], now)}, last active {ago(row['last_active'], now)}{ended}")
+    if row["imported_from"]:
+        lines.append(f"Imported from: {row['imported_from']}")
     flags = [name for name in ("pinned", "archived") if row[name]]
     lines.append(", ".join([f"Messages: {row['message_count']}", *flags]))
     return [lines[0], *(printable(line) for line in [*lines[1:], *relatives])]

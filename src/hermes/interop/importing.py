@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from hermes.errors import HermesError, StoreError
 from hermes.ids import new_session_id
 from hermes.interop.recognition import Found
 from hermes.interop.source import Source, Tell
-from hermes.state.arrivals import OnConflict, Outcome, bring_in_together, foresee, uids_here
+from hermes.state.arrivals import OnConflict, Outcome, bring_in_together, find_here, foresee
 from hermes.state.engine import Reading, Report
+from hermes.state.imported import Terms, received
 from hermes.state.incoming import Incoming, drafts_of
 from hermes.state.operations import Operations, read
 from hermes.state.sessions import session_exists
@@ -32,6 +34,10 @@ class Wishes:
     """Whether a file that is good only up to a line is taken up to there."""
     source: str | None = None
     """What to name as their source; None: what they name themselves."""
+    keeps_owners: bool = False
+    """Whether sessions belong to the owners that the files name; otherwise they are the terminal's."""
+    adds_to_own: bool = False
+    """Whether sessions that were made here may get messages and children from a file."""
 
 
 @dataclass(slots=True)
@@ -48,11 +54,15 @@ class Tally:
 class Importer:
     """Brings sessions into a store; None for one that is not there yet does for a dry run."""
 
-    def __init__(self, store: Operations | None, wishes: Wishes, now: float) -> None:
+    def __init__(
+        self, store: Operations | None, wishes: Wishes, now: float, names: Mapping[Path, str] = MappingProxyType({})
+    ) -> None:
+        """`names` are those of files that are read as copies; others are called by their paths."""
         self.tally = Tally()
         self._store = store
         self._wishes = wishes
         self._now = now
+        self._names = names
         self._report: Report | None = None
         self._seen_bytes = self._all_bytes = 0
         self._renamed: dict[str, str] = {}
@@ -86,19 +96,22 @@ class Importer:
                 return
         self.tally.skipped_lines += examined.skipped_lines
         if self._wishes.is_dry_run:
-            for session in self._wanted(source):
+            for session in self._wanted(path, source):
                 self._foresee(session)
             return
         self._choose_names(examined.ids)
-        for together in _groups(self._wanted(source)):
+        for together in _groups(self._wanted(path, source)):
             assert self._store is not None
             for arrival in bring_in_together(self._store, together, self._wishes.on_conflict, self._now, self._renamed):
                 self.tally.sessions[arrival.outcome] += 1
                 self.tally.messages += arrival.messages
 
-    def _wanted(self, source: Source) -> Iterator[Incoming]:
+    def _wanted(self, path: Path, source: Source) -> Iterator[Incoming]:
+        name = self._names.get(path) or str(path.absolute())
+        terms = Terms(name, self._wishes.keeps_owners, self._wishes.adds_to_own)
         for session in source.sessions(self._now, self._tell("importing")):
             parent = session.parent_id
+            session = received(session, terms, self._now)
             values = session.values
             if self._wishes.source is not None:
                 values = {**values, "source": self._wishes.source}
@@ -116,11 +129,13 @@ class Importer:
 
     def _foresee(self, session: Incoming) -> None:
         uids = {each.values["uid"] for each in drafts_of(session, self._now)}
-        here = None if self._store is None else uids_here(self._store, session.id)
+        found = None if self._store is None else find_here(self._store, session.id)
+        here = None if found is None else found.uids
+        may_change = found is None or session.adds_to_own or not found.is_own
         if session.id in self._foreseen:
             before = set(self._foreseen[session.id])
             here = (here or set()) | {uid for uid in uids if hash(uid) in before}
-        outcome, messages = foresee(uids, self._wishes.on_conflict, here)
+        outcome, messages = foresee(uids, self._wishes.on_conflict, here, may_change=may_change)
         self._foreseen.setdefault(session.id, array("q")).extend(map(hash, uids))
         self.tally.sessions[outcome] += 1
         self.tally.messages += messages

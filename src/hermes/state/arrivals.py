@@ -13,10 +13,11 @@ from hermes.state.backlog import Unannounced
 from hermes.state.bookings import book, book_missing
 from hermes.state.drafts import Draft
 from hermes.state.engine import Reading, Transaction
+from hermes.state.imported import is_own, may_link
 from hermes.state.incoming import Incoming, drafts_of, fitting_title, incoming
 from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent
 from hermes.state.messages import add_messages
-from hermes.state.operations import Operations, hold_sessions, read
+from hermes.state.operations import Operations, fetch_session, hold_sessions, read
 from hermes.state.outgoing import StoredMessages, choose, read_out
 from hermes.state.sessions import insert_session, session_exists, set_chain_active, touch_chain
 from hermes.state.titles import free_title
@@ -25,6 +26,9 @@ OnConflict = Literal["skip", "rename", "merge"]
 
 SLICE = 100
 """How many messages are in memory at a time."""
+
+MOST_GENERATIONS = 1_000
+"""A family that is deeper is not linked any further: it would be walked through again for each of its members."""
 
 
 class Outcome(StrEnum):
@@ -36,6 +40,8 @@ class Outcome(StrEnum):
     """It was here, and got messages that it lacked."""
     SKIPPED = "skipped"
     """It was here, and stayed as it was."""
+    KEPT = "kept"
+    """It was made here, and stayed as it was although the file has messages that it lacks."""
 
 
 class Arrival(NamedTuple):
@@ -66,15 +72,18 @@ def bring_in(
     added = _add(tx, session_id, session, set(), now)
     _record_rewinds(tx, session_id, session, added.targets)
     if session.parent_id is not None:
-        _link_when_possible(tx, session_id, session.parent_id, session.kind)
+        _link_when_possible(tx, session_id, session)
     _link_waiting(tx, session_id)
     return Arrival(outcome, session_id, added.messages)
 
 
-def foresee(uids: Set[str], on_conflict: OnConflict, here: Set[str] | None) -> tuple[Outcome, int]:
+def foresee(
+    uids: Set[str], on_conflict: OnConflict, here: Set[str] | None, *, may_change: bool = True
+) -> tuple[Outcome, int]:
     """What would become of a session with these messages, and how many would be added.
 
-    `here` are the uids of the session of its id that is here, None if there is none.
+    `here` are the uids of the session of its id that is here, None if there is none; `may_change` says whether the file
+    may add to it.
     """
     if here is None:
         return Outcome.NEW, len(uids)
@@ -83,12 +92,27 @@ def foresee(uids: Set[str], on_conflict: OnConflict, here: Set[str] | None) -> t
     if on_conflict == "rename":
         return Outcome.RENAMED, len(uids)
     lacking = len(uids - here)
+    if lacking and not may_change:
+        return Outcome.KEPT, 0
     return (Outcome.MERGED if lacking else Outcome.SKIPPED), lacking
 
 
-def uids_here(store: Operations, session_id: str) -> set[str] | None:
-    """The uids of the messages of a session that is here, None if it is not."""
-    return read(store, lambda tx: _known_uids(tx, session_id) if session_exists(tx, session_id) else None)
+class Here(NamedTuple):
+    """A session that is here."""
+
+    uids: set[str]
+    """Of its messages."""
+    is_own: bool
+
+
+def find_here(store: Operations, session_id: str) -> Here | None:
+    """The session of this id that is here, None if there is none."""
+
+    def find(tx: Reading) -> Here | None:
+        row = fetch_session(tx, session_id)
+        return None if row is None else Here(_known_uids(tx, session_id), is_own(row))
+
+    return read(store, find)
 
 
 def bring_in_together(
@@ -119,16 +143,23 @@ def sessions_of(store: Operations, now: float) -> Iterator[Incoming]:
             yield incoming({**head, "title": title}, now, StoredMessages(store, chosen.id))
 
 
-def link_to_parent(tx: Transaction, child_id: str, parent_id: str, kind: str | None) -> None:
-    """Make a session the child of another, in its compression chain if it continues it; kind None: to be worked out."""
-    parent = tx.row("SELECT end_reason, chain_root FROM sessions WHERE id = :id", id=parent_id)
-    child = tx.row("SELECT model_config, chain_active, last_active FROM sessions WHERE id = :id", id=child_id)
+def link_to_parent(
+    tx: Transaction, child_id: str, parent_id: str, kind: str | None, *, adds_to_own: bool = False
+) -> None:
+    """Make a session the child of another, in its compression chain if it continues it; kind None: to be worked out.
+
+    A session of a file that may not be the other's child stands for itself.
+    """
+    parent, child = fetch_session(tx, parent_id), fetch_session(tx, child_id)
     if parent is None or child is None or _descends_from(tx, parent_id, child_id):
         return
     if kind is None:
-        kind = kind_from_markers(child[0], is_old=True) or kind_from_parent(parent[0])
+        kind = kind_from_markers(child["model_config"], is_old=True) or kind_from_parent(parent["end_reason"])
     kind = kind or None
-    root = (parent[1] or parent_id) if kind == ChildKind.COMPRESSION else None
+    if not adds_to_own and not may_link(child["imported_from"], parent, kind):
+        tx.run("UPDATE sessions SET child_kind = NULL WHERE id = :id AND child_kind = 'compression'", id=child_id)
+        return
+    root = (parent["chain_root"] or parent_id) if kind == ChildKind.COMPRESSION else None
     tx.run(
         """UPDATE sessions SET parent_session_id = :parent, child_kind = :kind, chain_root = :root, listed = :listed
            WHERE id = :id""",
@@ -140,8 +171,8 @@ def link_to_parent(tx: Transaction, child_id: str, parent_id: str, kind: str | N
     )
     if root is not None:
         tx.run("UPDATE sessions SET chain_root = :root WHERE chain_root = :id", root=root, id=child_id)
-        set_chain_active(tx, child_id, child[2])
-        touch_chain(tx, root, child[1])
+        set_chain_active(tx, child_id, child["last_active"])
+        touch_chain(tx, root, child["chain_active"])
 
 
 def _descends_from(tx: Transaction, session_id: str, ancestor_id: str) -> bool:
@@ -149,17 +180,18 @@ def _descends_from(tx: Transaction, session_id: str, ancestor_id: str) -> bool:
     current: str | None = session_id
     seen: set[str] = set()
     while current is not None and current not in seen:
-        if current == ancestor_id:
+        if current == ancestor_id or len(seen) == MOST_GENERATIONS:
             return True
         seen.add(current)
         current = tx.value("SELECT parent_session_id FROM sessions WHERE id = :id", id=current)
     return False
 
 
-def _link_when_possible(tx: Transaction, child_id: str, parent_id: str, kind: str | None) -> None:
+def _link_when_possible(tx: Transaction, child_id: str, session: Incoming) -> None:
     """Link a session to its parent now, or when that is imported."""
-    if session_exists(tx, parent_id):
-        link_to_parent(tx, child_id, parent_id, kind)
+    parent_id, kind = session.parent_id, session.kind
+    if parent_id is not None and session_exists(tx, parent_id):
+        link_to_parent(tx, child_id, parent_id, kind, adds_to_own=session.adds_to_own)
         return
     tx.run(
         """INSERT INTO pending_links (session_id, parent_session_id, child_kind)
@@ -186,8 +218,16 @@ class _Added(NamedTuple):
 
 
 def _merge(tx: Transaction, session: Incoming, now: float) -> Arrival:
-    """Give a session that is here the messages, the bookings and the title that it lacks; nothing of it is changed."""
+    """Give a session that is here the messages, the bookings and the title that it lacks; nothing of it is changed.
+
+    One that is the user's own stays as it is, unless the file may add to it.
+    """
     hold_sessions(tx, [session.id])
+    here = fetch_session(tx, session.id)
+    if session.latest is not None and not session.adds_to_own and here is not None and is_own(here):
+        uids = {each.values["uid"] for each in drafts_of(session, now)}
+        lacks = bool(uids - _known_uids(tx, session.id))
+        return Arrival(Outcome.KEPT if lacks else Outcome.SKIPPED, session.id, 0)
     added = _add(tx, session.id, session, _known_uids(tx, session.id), now)
     book_missing(tx, session.id, session.usage)
     if session.title is not None and tx.value("SELECT title FROM sessions WHERE id = :id", id=session.id) is None:

@@ -170,7 +170,7 @@ def _begin_from(
         child_kind=kind,
     )
     # What no owner has is for the terminal alone; a user id must not make it somebody's.
-    insert_session(tx, {**values, "owner": parent["owner"]})
+    insert_session(tx, {**values, "owner": parent["owner"], "imported_from": parent["imported_from"]})
 
 
 def _copies(tx: Reading, session_id: str, *, upto: int | None = None, since: int | None = None) -> list[Draft]:

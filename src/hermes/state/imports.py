@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 from hermes.errors import InvalidValue
 from hermes.ids import new_session_id
 from hermes.state.engine import CATCH_UP
+from hermes.state.imported import NAMELESS
 from hermes.state.operations import Operations
+from hermes.state.rows import identifier
 
 if TYPE_CHECKING:
     from hermes.state.arrivals import OnConflict
@@ -19,36 +21,53 @@ if TYPE_CHECKING:
 class Import(Operations):
     """Operations that bring sessions in."""
 
-    def import_session(self, data: Mapping[str, Any], on_conflict: OnConflict = "skip") -> str:
-        """Bring in an exported session and answer its id here.
+    def import_session(
+        self,
+        data: Mapping[str, Any],
+        on_conflict: OnConflict = "skip",
+        *,
+        imported_from: str = NAMELESS,
+        keep_owner: bool = False,
+        add_to_own: bool = False,
+    ) -> str:
+        """Import an exported session and return its id here.
 
         If there is one of that id: `skip` leaves it alone, `rename` takes the import under a new id, `merge` adds the
         messages it lacks. Importing twice never doubles a message, and parents may come after their children.
+
+        `imported_from` names the file, which the session is marked with; it continues only sessions of the same name.
+        `keep_owner` gives it to the owner that it names, otherwise it is the terminal's. A session that was made here
+        gets no message and no child from an import, unless `add_to_own` is set.
         """
         # Hardly anybody brings something in.
         from hermes.state.arrivals import OnConflict, bring_in
+        from hermes.state.imported import Terms, received
         from hermes.state.incoming import incoming
 
         if on_conflict not in get_args(OnConflict):
             raise InvalidValue(f"on_conflict must be skip, rename or merge, not {on_conflict!r}")
         now = self._clock()
-        session = incoming(data, now)
+        terms = Terms(identifier(imported_from, "imported_from"), keeps_owners=keep_owner, adds_to_own=add_to_own)
+        session = received(incoming(data, now), terms, now)
         renamed_to = new_session_id(session.values["started_at"])
         return self._engine.write(lambda tx: bring_in(tx, session, on_conflict, now, renamed_to)).id
 
-    def import_database(self, path: str | Path) -> ImportCounts:
-        """Bring in every session and message of another database file, of any version; the file is only read.
+    def import_database(self, path: str | Path, *, keep_owners: bool = False, add_to_own: bool = False) -> ImportCounts:
+        """Import every session and message of another database file, of any version; the file is only read.
 
-        Answers `sessions` and `messages` that were new here and `sessions_seen`. A second run finds nothing new.
+        Returns `sessions` and `messages` that were new here and `sessions_seen`. A second run finds nothing new. The
+        options are those of `import_session`.
         """
         from hermes.state.arrivals import Outcome, bring_in_together, sessions_of
+        from hermes.state.imported import Terms, received
         from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
         counts: ImportCounts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
         now = self._clock()
+        terms = Terms(str(Path(path).absolute()), keeps_owners=keep_owners, adds_to_own=add_to_own)
         with SQLiteSessionDBProvider(path, read_only=True) as other:
             for session in sessions_of(other, now):
-                (arrival,) = bring_in_together(self, [session], "merge", now)
+                (arrival,) = bring_in_together(self, [received(session, terms, now)], "merge", now)
                 counts["sessions_seen"] += 1
                 counts["sessions"] += arrival.outcome is Outcome.NEW
                 counts["messages"] += arrival.messages

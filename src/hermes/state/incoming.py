@@ -75,6 +75,10 @@ class Incoming:
     """As they were given; gone through more than once."""
     tells_values: bool
     """Whether lists and dicts are given as such, or perhaps as JSON text."""
+    latest: float | None = None
+    """The moment after which nothing in it can have been said; None if its times are believed."""
+    adds_to_own: bool = False
+    """Whether it may add to sessions that were made here, and be linked to them."""
 
     @property
     def id(self) -> str:
@@ -130,7 +134,10 @@ def drafts_of(session: Incoming, now: float) -> Iterator[Draft]:
         if not fields.get("uid"):
             fields["uid"] = _uid_of(session.id, position, message)
         active = message.get("active")
-        yield draft(fields, now, active=active is None or bool(active))
+        made = draft(fields, now, active=active is None or bool(active))
+        if session.latest is not None and made.values["timestamp"] > session.latest:
+            made.values["timestamp"] = session.latest
+        yield made
 
 
 def _session_values(data: Mapping[str, Any], now: float) -> Row:

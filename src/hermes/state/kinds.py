@@ -30,7 +30,7 @@ def kind_from_markers(model_config: str | None, *, is_old: bool = False) -> Chil
         return None
     try:
         config = json.loads(model_config)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(config, dict):
         return None

@@ -209,12 +209,13 @@ def insert_session(tx: Transaction, values: Row) -> None:
     tx.run(
         """INSERT INTO sessions (
                id, source, user_id, owner, parent_session_id, child_kind, chain_root, listed, archived, pinned, model,
-               model_config, system_prompt, cwd, started_at, last_active, chain_active, active_tick)
+               model_config, system_prompt, cwd, imported_from, started_at, last_active, chain_active, active_tick)
            VALUES (
                :id, :source, :user_id, :owner, :parent_session_id, :child_kind, :chain_root, :listed, :archived,
-               :pinned, :model, :model_config, :system_prompt, :cwd, :started_at, :started_at, :started_at,
-               :active_tick)""",
+               :pinned, :model, :model_config, :system_prompt, :cwd, :imported_from, :started_at, :started_at,
+               :started_at, :active_tick)""",
         **{
+            "imported_from": None,
             **values,
             "child_kind": kind,
             "chain_root": root,

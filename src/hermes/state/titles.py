@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 from hermes.errors import TitleTaken
 from hermes.state import titling
 from hermes.state.engine import Reading, Transaction
-from hermes.state.operations import Operations
+from hermes.state.imported import is_foreign
+from hermes.state.operations import Operations, fetch_session
 from hermes.state.rows import identifier, session_row
 
 if TYPE_CHECKING:
@@ -68,15 +69,23 @@ class Titles(Operations):
         return cast("SessionRow", session_row(columns, rows[0])) if rows else None
 
     def resolve_session_by_title(self, title: str, owner: str | None = None) -> str | None:
-        """The newest session of a title's lineage: the one with the highest number, else the title itself."""
+        """The newest session of a title's lineage: the one with the highest number, else the title itself.
+
+        A session that was only imported counts where the lineage has no other: a file can give itself any number.
+        """
 
         def resolve(tx: Reading) -> str | None:
             variants = {
                 name: session_id for name, session_id in _lineage(tx, title, owner) if titling.is_variant(title, name)
             }
-            if not variants:
-                return None
-            return variants[max(variants, key=lambda name: titling.split_number(name)[1] if name != title else 0)]
+            newest_first = sorted(
+                variants, key=lambda name: titling.split_number(name)[1] if name != title else 0, reverse=True
+            )
+            for name in newest_first:
+                session = fetch_session(tx, variants[name])
+                if session is not None and not is_foreign(session):
+                    return variants[name]
+            return variants[newest_first[0]] if newest_first else None
 
         return self._engine.read(resolve)
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from hermes.agent.model import Model
 from hermes.agent.models.choice import OFFLINE, Choice, choose, choose_auxiliary
 from hermes.agent.models.opening import open_model
+from hermes.cli.terminal import printable
 from hermes.config import Config
 from hermes.errors import HermesError
+from hermes.state.imported import is_foreign
 from hermes.state.rows import AnyRow
 
 
@@ -40,13 +42,15 @@ class Models:
         """The model for a session that was answered by another than the current one, and a line that says which it is.
 
         A model is restored where its provider is still the one in use; a session of the offline model goes on with a
-        real one as soon as there is one.
+        real one as soon as there is one. The model of an imported session is one of another installation.
         """
         noted, provider = row["model"], row["billing_provider"]
         if not noted or noted == current.name:
             return current, ""
         if self.name:
             return current, f"Model: {current.name}, as you said; it was {noted}"
+        if is_foreign(row):
+            return current, f"Model: {current.name}; {printable(noted)} answered where this session was imported from"
         if noted == OFFLINE:
             return current, f"Model: {current.name}; it was the offline model"
         if current.name == OFFLINE:

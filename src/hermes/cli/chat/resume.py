@@ -9,10 +9,11 @@ from hermes.cli.chat.style import bold
 from hermes.cli.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
 from hermes.phrases import counted
+from hermes.state.imported import is_foreign
 from hermes.state.naming import Purpose, find_session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from hermes.agent.conversation import Conversation
     from hermes.cli.chat.models import Models
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from hermes.state.rows import AnyRow
 
 SOURCE = "cli"
+PAGE = 50
+"""So many sessions are looked at together for one that was not just imported."""
 
 
 def is_session(name: str) -> bool:
@@ -40,15 +43,28 @@ def is_session(name: str) -> bool:
 
 
 def latest_session(store: SessionDBProvider) -> str:
-    """The session of the terminal in which something was said last."""
-    rows = store.list_sessions_rich(source=SOURCE, limit=1, order_by_last_active=True)
-    if not rows:
-        raise UnknownSession("there is no session of the terminal to continue", hint="start one with `hermes`")
-    return str(rows[0]["id"])
+    """The session of the terminal in which something was said last; an imported one only if that was said here."""
+    cursor: str | None = None
+    while rows := store.list_sessions_rich(source=SOURCE, limit=PAGE, order_by_last_active=True, after=cursor):
+        for row in rows:
+            # Of a compressed conversation the list has columns of its first session too.
+            newest = row if row["imported_from"] is None else store.get_session(row["id"])
+            if newest is not None and not is_foreign(newest):
+                return str(row["id"])
+        cursor = rows[-1]["cursor"]
+    raise UnknownSession(
+        "there is no session of the terminal to continue",
+        hint="start one with `hermes`, or name an imported one: hermes -c NAME",
+    )
 
 
-def arrive(conversation: Conversation, asked_id: str, models: Models, screen: Screen) -> None:
-    """Make a resumed conversation what it was, as far as that is possible, and say so."""
+def arrive(
+    conversation: Conversation, asked_id: str, models: Models, screen: Screen, ask: Callable[[str], bool] | None
+) -> None:
+    """Make a resumed conversation what it was, as far as that is possible, and say so.
+
+    `ask` puts a question to the person; None where there is nobody to ask.
+    """
     row = conversation.agent.store.get_session(conversation.session_id)
     if row is None:
         raise UnknownSession(f"session {conversation.session_id!r} has just been deleted")
@@ -56,7 +72,11 @@ def arrive(conversation: Conversation, asked_id: str, models: Models, screen: Sc
     if asked_id != conversation.session_id:
         screen.say_dim(f"{asked_id} was compressed; it goes on in {conversation.session_id}")
     screen.show([status_line(row, history)])
-    screen.say_dim(enter_directory(row["cwd"]))
+    if is_foreign(row):
+        screen.say_dim(enter_imported_directory(row["cwd"], ask))
+        conversation.cwd = current_directory()
+    else:
+        screen.say_dim(enter_directory(row["cwd"]))
     conversation.model, line = models.restored(row, conversation.model)
     screen.say_dim(line)
 
@@ -74,11 +94,12 @@ def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen
 def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
     """The session that is gone on with: its id, its title, and how much was said."""
     title = f" {printable(repr_title(row['title']))}" if row["title"] else ""
+    origin = f", imported from {printable(row['imported_from'])}" if row["imported_from"] else ""
     if not history:
-        return f"↻ {bold(printable(row['id']))}{title} is there, but nothing was said in it yet"
+        return f"↻ {bold(printable(row['id']))}{title} is there, but nothing was said in it yet{origin}"
     said = sum(each["role"] == "user" for each in history)
     counts = f"{counted(said, 'user message')}, {counted(len(history), 'total message')}"
-    return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts})"
+    return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts}){origin}"
 
 
 def repr_title(title: str) -> str:
@@ -95,6 +116,16 @@ def enter_directory(path: str | None) -> str:
     except OSError as error:
         return f"Directory: {current_directory() or 'none'}; {path} of this session: {error.strerror}"
     return f"Directory: {path}"
+
+
+def enter_imported_directory(path: str | None, ask: Callable[[str], bool] | None) -> str:
+    """Go to the directory that a file names, if the person agrees; a line that says where the session is."""
+    here = current_directory()
+    if not path or path == here:
+        return ""
+    if ask is not None and ask(f"The imported session took place in {printable(path)}. Go there?"):
+        return enter_directory(path)
+    return f"Directory: {here or 'none'}; the imported session took place in {printable(path)}"
 
 
 def current_directory() -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from hermes.agent.conversation import Conversation
 from hermes.cli.chat.farewell import farewell_of, still_running
 from hermes.cli.chat.keys import unechoed
+from hermes.cli.chat.question import ask
 from hermes.cli.chat.resume import SOURCE, arrive, current_directory, show_recap
 from hermes.cli.chat.signals import Dropped, Left
 from hermes.cli.failures import INTERRUPTED, exit_code_of
@@ -87,7 +88,7 @@ class Sitting:
         resumed = Conversation.resume(self.agent, session_id, approve=self._approve)
         self.conversation.end("resumed_other")
         self.conversation = resumed
-        arrive(resumed, session_id, self.models, self.screen)
+        arrive(resumed, session_id, self.models, self.screen, self._ask if self._approve is not None else None)
         if has_recap:
             show_recap(resumed.history, self.agent.config.display, self.screen)
 
@@ -207,6 +208,9 @@ class Sitting:
             self.screen.say(line)
             if self._signals.leaving is not None:
                 warn(__name__, "%s", line)  # the terminal may be gone
+
+    def _ask(self, question: str) -> bool:
+        return ask(question, self._signals)
 
     def _new(self) -> Conversation:
         return Conversation.start(self.agent, SOURCE, cwd=current_directory(), approve=self._approve)

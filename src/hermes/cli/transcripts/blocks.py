@@ -59,6 +59,8 @@ def facts_of(session: Row) -> list[tuple[str, str]]:
     facts = [("Session", f"{session['id']} ({session['source']})")]
     if session["model"]:
         facts.append(("Model", session["model"]))
+    if session["imported_from"]:
+        facts.append(("Imported from", session["imported_from"]))
     facts.append(("Started", when(session["started_at"])))
     facts.append(("Last active", when(session["last_active"])))
     if session["ended_at"]:
