@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hermes.state.rows import decode_content, decode_json, decode_text
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import ConversationMessage
+
+CONVERSATION_COLUMNS = """role, content, timestamp, tool_call_id, tool_name, tool_calls, platform_message_id, observed,
+    finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items, codex_message_items"""
 
 MARKS = ("\x00", "\x01")
 SPEAKERS = ("user", "assistant")
@@ -25,6 +29,34 @@ def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> l
     """Stored rows as conversation messages, in the same order."""
     messages = [_message(row) for row in rows]
     return _without_repeats(messages) if drop_repeats else messages
+
+
+class Told(NamedTuple):
+    """A message of one session in a chain of compressions."""
+
+    uid: str
+    is_active: bool
+    row: tuple[Any, ...]
+    """Its `CONVERSATION_COLUMNS`."""
+
+
+def told_once(sessions: Iterable[Iterable[Told]], *, include_inactive: bool = False) -> list[tuple[Any, ...]]:
+    """The messages of a chain, first session first: each stands where it was said, and is as its newest copy is."""
+    newest: dict[tuple[str, int], Told] = {}
+    others: Counter[str] = Counter()
+    """How many messages have the same uid without being copies of each other: callers choose uids for one session."""
+    for session in sessions:
+        for told in session:
+            known = newest.get((told.uid, others[told.uid]))
+            if known is not None and not _is_copy(told.row, known.row):
+                others[told.uid] += 1
+            newest[told.uid, others[told.uid]] = told
+    return [told.row for told in newest.values() if told.is_active or include_inactive]
+
+
+def _is_copy(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    role, content, timestamp = row[:3]
+    return bool(timestamp == other[2] or (role, content) == other[:2])
 
 
 def without_memory_fences(text: str) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from hermes.errors import HermesError, InvalidValue, MessageSpooled
 from hermes.ids import OWN_UID
 from hermes.log import inform, warn
-from hermes.state.conversation import project
+from hermes.state.conversation import CONVERSATION_COLUMNS, Told, project, told_once
+from hermes.state.copies import uid_of
 from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, row_limit, unknown_session
@@ -187,7 +188,10 @@ class Messages(Operations):
             if not may_see(tx, session_id, owner):
                 return []
             sessions = _chain_up_to(tx, session_id, owner) if include_ancestors else [session_id]
-            rows = [row for each in sessions for row in _conversation_rows(tx, each, include_inactive)]
+            if len(sessions) > 1:
+                rows = told_once([_rows_with_uids(tx, each) for each in sessions], include_inactive=include_inactive)
+            else:
+                rows = _conversation_rows(tx, session_id, include_inactive)
             return project(rows, drop_repeats=include_ancestors)
 
         return self._engine.read(load)
@@ -372,11 +376,21 @@ def _chain_up_to(tx: Reading, session_id: str, owner: str | None) -> list[str]:
         chain.append(row[0])
 
 
+def _rows_with_uids(tx: Reading, session_id: str) -> list[Told]:
+    """All messages of a session, rewound ones too, for a replay that must know them."""
+    rows = tx.rows(
+        f"""SELECT id, uid, active, {CONVERSATION_COLUMNS} FROM messages WHERE session_id = :id ORDER BY id""",
+        id=session_id,
+    )
+    return [
+        Told(uid_of(number, uid, row[2], row[0], row[1]), bool(active), tuple(row))
+        for number, uid, active, *row in rows
+    ]
+
+
 def _conversation_rows(tx: Reading, session_id: str, include_inactive: bool) -> list[tuple[Any, ...]]:
     return tx.rows(
-        f"""SELECT role, content, timestamp, tool_call_id, tool_name, tool_calls, platform_message_id, observed,
-                   finish_reason, reasoning, reasoning_content, reasoning_details, codex_reasoning_items,
-                   codex_message_items
-            FROM messages WHERE session_id = :id {"" if include_inactive else "AND active = 1"} ORDER BY id""",
+        f"""SELECT {CONVERSATION_COLUMNS} FROM messages
+            WHERE session_id = :id {"" if include_inactive else "AND active = 1"} ORDER BY id""",
         id=session_id,
     )

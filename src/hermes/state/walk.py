@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from hermes.query.match import Document, matches
 from hermes.query.rank import HEAD
 from hermes.query.tree import Node
+from hermes.state.copies import Copies, Place
 from hermes.state.engine import Coverage, Found, Index, IndexDamaged, OutOfTime, Reading, Zone
 from hermes.state.operations import chunks, placeholders
 from hermes.state.scope import Scope
@@ -76,6 +77,10 @@ class Walk:
     def backlog(self) -> int:
         """How many messages wait for the index, about."""
         return (self.tx.value("SELECT MAX(id) FROM messages") or 0) - self.coverage.upto
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.tx, self.scope)
 
     @property
     def is_behind(self) -> bool:
@@ -218,7 +223,7 @@ class Walk:
                 limit=_LOOSE_CHUNK,
             )
             for at in range(0, len(rows), _LOOSE_STEP):
-                yield from self._admitted(rows[at : at + _LOOSE_STEP])
+                yield from self._originals(rows[at : at + _LOOSE_STEP])
                 self._look_at_the_clock()
             if len(rows) < _LOOSE_CHUNK:
                 return
@@ -237,8 +242,19 @@ class Walk:
                     WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
                 **values,
             )
-            yield from self._admitted(rows, is_certain=is_certain, with_scope=with_scope)
+            yield from self._originals(rows, is_certain=is_certain, with_scope=with_scope)
             self._look_at_the_clock()
+
+    def _originals(
+        self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
+    ) -> list[Hit]:
+        """The matches among rows, each message once: a copy is left out where its original can be found."""
+        hits = list(self._admitted(rows, is_certain=is_certain, with_scope=with_scope))
+        if not hits:
+            return hits
+        sessions = {row[0]: row[3] for row in rows}
+        copies = self._copies.among([Place(hit.message_id, sessions[hit.message_id], hit.timestamp) for hit in hits])
+        return [hit for hit in hits if hit.message_id not in copies]
 
     def _admitted(
         self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True

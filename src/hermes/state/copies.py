@@ -1,0 +1,129 @@
+"""Copies: messages that a compressed conversation carries over into the session in which it goes on.
+
+A copy has the uid and the time of its original. Within a chain of compressions one uid is one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from hermes.state.engine import Reading
+from hermes.state.kinds import ChildKind
+from hermes.state.operations import chunks, placeholders
+from hermes.state.rows import derived_uid
+from hermes.state.scope import Scope
+
+
+class Place(NamedTuple):
+    """Where a message was found."""
+
+    message_id: int
+    session_id: str
+    timestamp: float
+
+
+class _Member(NamedTuple):
+    """A session of a chain."""
+
+    parent_id: str | None
+    kind: str | None
+    source: str
+    owner: str | None
+
+
+@dataclass
+class Copies:
+    """Tells originals from copies, for one search on one snapshot of the store."""
+
+    tx: Reading
+    scope: Scope
+    _chains: dict[str, str | None] = field(default_factory=dict)
+    """The first session of the chain that a session continues, by session; None for one that continues nothing."""
+    _members: dict[str, dict[str, _Member]] = field(default_factory=dict)
+
+    def among(self, places: Sequence[Place]) -> set[int]:
+        """The ids of those messages whose original is in the scope too."""
+        self._learn({place.session_id for place in places} - self._chains.keys())
+        by_session: dict[str, list[Place]] = {}
+        for place in places:
+            if self._chains[place.session_id] is not None:
+                by_session.setdefault(place.session_id, []).append(place)
+        found: set[int] = set()
+        for session_id, some in by_session.items():
+            found |= self._copies_in(session_id, some)
+        return found
+
+    def _learn(self, session_ids: Iterable[str]) -> None:
+        for some in chunks(sorted(session_ids)):
+            self._chains.update(dict.fromkeys(some))
+            listed, values = placeholders("id", some)
+            self._chains.update(
+                self.tx.rows(
+                    f"SELECT id, chain_root FROM sessions WHERE id IN ({listed}) AND chain_root IS NOT NULL", **values
+                )
+            )
+
+    def _copies_in(self, session_id: str, places: Sequence[Place]) -> set[int]:
+        earlier = self._continued_by(session_id)
+        found: set[int] = set()
+        for some in chunks(places if earlier else ()):
+            uids = self._uids(some)
+            originals = self._originals(earlier, some, set(uids.values()))
+            found |= {message_id for message_id, uid in uids.items() if uid in originals}
+        return found
+
+    def _continued_by(self, session_id: str) -> list[str]:
+        """The sessions that a session continues, as far as the scope admits them."""
+        members = self._chain(self._chains[session_id] or session_id)
+        found: list[str] = []
+        current = members.get(session_id)
+        while current is not None and current.kind == ChildKind.COMPRESSION and current.parent_id not in found:
+            parent = members.get(current.parent_id or "")
+            if parent is None:
+                break
+            found.append(current.parent_id or "")
+            current = parent
+        return [each for each in found if self._admits(each, members[each])]
+
+    def _admits(self, session_id: str, member: _Member) -> bool:
+        # A copy has the role of its original, and so the scope admits both or neither for that.
+        roles = self.scope.roles
+        return self.scope.admits(roles[0] if roles else "", session_id, member.source, member.owner)
+
+    def _chain(self, root: str) -> dict[str, _Member]:
+        if root not in self._members:
+            rows = self.tx.rows(
+                """SELECT id, parent_session_id, child_kind, source, owner FROM sessions
+                   WHERE id = :root OR chain_root = :root""",
+                root=root,
+            )
+            self._members[root] = {row[0]: _Member(*row[1:]) for row in rows}
+        return self._members[root]
+
+    def _uids(self, places: Sequence[Place]) -> dict[int, str]:
+        listed, values = placeholders("id", [place.message_id for place in places])
+        rows = self.tx.rows(f"SELECT id, uid FROM messages WHERE id IN ({listed}) AND uid IS NOT NULL", **values)
+        return dict(rows)
+
+    def _originals(self, session_ids: Sequence[str], places: Sequence[Place], uids: set[str]) -> set[str]:
+        """Which of the uids those sessions have, in messages of the same moments that may be shown."""
+        moments, at = placeholders("at", list({place.timestamp for place in places}))
+        found: set[str] = set()
+        for some in chunks(session_ids):
+            listed, values = placeholders("session", some)
+            rows = self.tx.rows(
+                f"""SELECT id, uid, timestamp, role, CASE WHEN uid IS NULL THEN content END FROM messages
+                    WHERE session_id IN ({listed}) AND timestamp IN ({moments})
+                      {"" if self.scope.include_inactive else "AND active = 1"}""",
+                **values,
+                **at,
+            )
+            found |= {uid_of(*row) for row in rows} & uids
+        return found
+
+
+def uid_of(message_id: int, uid: str | None, timestamp: Any, role: Any, stored_content: Any) -> str:
+    """A message's uid, also of one that another program stored without."""
+    return uid if uid is not None else derived_uid(message_id, timestamp, role, stored_content)
