@@ -30,6 +30,7 @@ LEDGER = {
     "0003_insights": "2cdd8e29",
     "0004_parts": "3433750f",
     "0005_owners": "d60c8ecc",
+    "0006_replaced": "935e72c1",
 }
 """What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
 

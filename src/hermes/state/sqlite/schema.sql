@@ -213,6 +213,18 @@ CREATE TRIGGER IF NOT EXISTS sessions_fts_update AFTER UPDATE OF source, owner O
     WHEN new.source IS NOT old.source OR new.owner IS NOT old.owner BEGIN
     INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
 END;
+-- A row that INSERT OR REPLACE takes away is not deleted in the sense of a trigger, so the new one is noticed instead: it
+-- is the only one that comes in below the indexed mark, which message_times ends with.
+CREATE TRIGGER IF NOT EXISTS messages_replaced AFTER INSERT ON messages
+    WHEN new.id <= (SELECT last_id FROM message_times ORDER BY first_id DESC LIMIT 1) BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.session_id);
+END;
+CREATE TRIGGER IF NOT EXISTS sessions_replaced AFTER INSERT ON sessions
+    WHEN EXISTS (SELECT 1 FROM messages WHERE session_id = new.id) BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
+END;
 CREATE TRIGGER IF NOT EXISTS messages_fts_delete AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
     DELETE FROM stale_index WHERE message_id = old.id;

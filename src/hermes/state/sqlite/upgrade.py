@@ -21,6 +21,9 @@ from hermes.state.sqlite.files import beside, remove, stamped
 from hermes.state.sqlite.upkeep.copying import copy_database
 
 FTS_TABLES = fulltext.TABLES
+REPLACED = "0006_replaced"
+TRIGGERS_OF_REPLACED = frozenset(("messages_replaced", "sessions_replaced"))
+"""An addition to the schema, and its triggers: a file from before it lacks them, and has its index all the same."""
 
 
 def back_up(path: Path, version: int) -> Path:
@@ -110,9 +113,12 @@ def _drop_changed(view: View, model: View, foreign: Foreign) -> bool:
     # Another program's trigger may have filled the index in its own way.
     lost = lost or any(each.kind == "trigger" and "fts" in str(each.sql).lower() for each in foreign.removable)
     # Without one of our triggers, changes were made that the index knows nothing of.
+    is_ours = bool(_columns(view, "hermes_ledger"))
     triggers = {name for (name,) in model.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
+    if is_ours and not _has_addition(view, REPLACED):
+        triggers -= TRIGGERS_OF_REPLACED
     lost = lost or not triggers <= {name for _, name, _ in present}
-    lost = lost or not (_columns(view, "hermes_ledger") and fulltext.has_form(view))
+    lost = lost or not (is_ours and fulltext.has_form(view))
     for table in FTS_TABLES:
         sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
         if sql is None or normal(sql) != wanted[table]:
@@ -122,6 +128,10 @@ def _drop_changed(view: View, model: View, foreign: Foreign) -> bool:
         for table in FTS_TABLES:
             view.run(f"DROP TABLE IF EXISTS {table}")
     return lost
+
+
+def _has_addition(view: View, name: str) -> bool:
+    return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=name) is not None
 
 
 def _columns(view: View, table: str) -> dict[str, str]:

@@ -74,8 +74,8 @@ def parity(subject: Subject, view: View) -> Outcome:
     if surplus:
         return warning(f"{surplus} entries of the search index stand for no message", put_right(subject, view), **seen)
     if not is_all:
-        return note(f"a sample of {checked} of {last} ids agrees with the messages", LOOK_DEEPER, **seen)
-    return ok("agrees with the messages", **seen)
+        return note(f"a sample of {checked} of {last} ids has an entry for each message", LOOK_DEEPER, **seen)
+    return ok("has an entry for each message; `hermes sessions verify` reads what the entries say", **seen)
 
 
 def _newest(view: View) -> int:

@@ -52,13 +52,13 @@ class Remedies:
 
 OF_STORE = Remedies(
     damage=f"{REPAIR}; `hermes sessions restore` goes back to a backup",
-    index="no message is affected: searches read the messages themselves, and `hermes sessions repair` makes it anew",
+    index="every message is there, but searches may miss some until `hermes sessions repair` has made the index again",
     definitions=f"{SEE_TO_IT}: it is removed",
     drift="",
 )
 OF_BACKUP = Remedies(
     damage="use another one: `hermes sessions restore` lists them, `hermes sessions backup` makes a new one",
-    index="no message is affected: it is made anew once the backup is restored and searched",
+    index="every message is there; once it is restored, searches may miss some until `hermes sessions repair` has run",
     definitions="it is removed when the backup is restored",
     drift="every session and message is there: once it is restored, `hermes doctor` says how to put this right",
 )

@@ -1,0 +1,116 @@
+"""Rows that another program puts in the place of others with INSERT OR REPLACE, which fires no trigger of deletions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.state.sqlite.rescue.repair import Condition, repair
+from hermes.state.sqlite.upkeep.verify import Kind, verify
+from hermes_state import SessionDB
+from tests.support.plainsql import change, rows
+
+REPLACE_FIRST = """INSERT OR REPLACE INTO messages (id, session_id, role, uid, timestamp, content)
+                   SELECT id, session_id, role, uid, timestamp, 'narwhal' FROM messages WHERE content = 'walrus'"""
+REPLACE_LAST = REPLACE_FIRST.replace("walrus", "tern")
+GIVE_AWAY = """INSERT OR REPLACE INTO sessions (id, source, owner, started_at, last_active, chain_active)
+               SELECT id, source, 'telegram:7', started_at, last_active, chain_active FROM sessions"""
+TRIGGERS = ("messages_replaced", "sessions_replaced")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with two messages, both of them in the index."""
+    path = tmp_path / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        db.append_messages("s", [{"role": "user", "content": "walrus"}, {"role": "user", "content": "tern"}])
+    return path
+
+
+def found(db: SessionDB, *words: str) -> list[int]:
+    """How many messages each of the words finds."""
+    return [len(db.search_messages(word)) for word in words]
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("statement", [REPLACE_FIRST, REPLACE_LAST], ids=["oldest", "newest"])
+def test_replaced_message_is_found_by_what_it_says_now(path: Path, statement: str, read_only: bool) -> None:
+    gone, kept = ("walrus", "tern") if statement is REPLACE_FIRST else ("tern", "walrus")
+    change(path, statement)
+    with SessionDB(path, read_only=read_only) as db:
+        assert found(db, "narwhal", gone, kept) == [1, 0, 1]
+
+
+def test_store_that_is_open_finds_it_too(path: Path) -> None:
+    with SessionDB(path) as db:
+        change(path, REPLACE_FIRST)
+        assert found(db, "narwhal", "walrus") == [1, 0]
+
+
+def test_preview_follows_and_nothing_is_wrong_after_the_next_open(path: Path) -> None:
+    change(path, REPLACE_FIRST)
+    with SessionDB(path) as db:
+        row = db.get_session("s")
+        assert row is not None
+        assert row["preview"] == "narwhal"
+    assert verify(path).findings == ()
+
+
+def test_message_put_into_a_gap_is_found(path: Path) -> None:
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "heron")
+    change(path, "DELETE FROM messages WHERE id = 2")
+    SessionDB(path).close()
+    change(
+        path,
+        """INSERT INTO messages (id, session_id, role, uid, timestamp, content)
+           VALUES (2, 's', 'user', 'given', 5.0, 'narwhal')""",
+    )
+    with SessionDB(path) as db:
+        assert found(db, "narwhal", "heron") == [1, 1]
+        assert db.message_count("s") == 3
+
+
+def test_replaced_session_is_found_under_its_new_owner_alone(path: Path) -> None:
+    change(path, GIVE_AWAY)
+    SessionDB(path).close()
+    assert rows(path, "SELECT count(*) FROM stale_index") == [(0,)]
+    assert verify(path).findings == ()
+
+
+class TestEarlierFile:
+    """A file from before the triggers were there."""
+
+    @pytest.fixture
+    def earlier(self, path: Path) -> Path:
+        """A store as the version before left it."""
+        change(
+            path,
+            *(f"DROP TRIGGER {name}" for name in TRIGGERS),
+            "DELETE FROM hermes_ledger WHERE name = '0006_replaced'",
+        )
+        return path
+
+    def test_opening_adds_them_and_keeps_the_index(self, earlier: Path) -> None:
+        epoch = "SELECT value FROM state_meta WHERE key = 'index_epoch'"
+        before = rows(earlier, epoch)
+        SessionDB(earlier).close()
+        made = rows(earlier, "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND name LIKE '%replaced'")
+        assert sorted(name for (name,) in made) == sorted(TRIGGERS)
+        assert rows(earlier, epoch) == before
+
+    def test_verify_says_that_searches_may_miss_what_was_replaced_then(self, earlier: Path) -> None:
+        change(earlier, REPLACE_FIRST)
+        SessionDB(earlier).close()
+        drift = [each for each in verify(earlier).findings if each.kind is Kind.DRIFT and each.code == "index"]
+        assert drift
+        assert all("searches may miss some" in each.hint for each in drift)
+
+    def test_repair_heals_what_was_replaced_then(self, earlier: Path) -> None:
+        change(earlier, REPLACE_FIRST)
+        SessionDB(earlier).close()
+        assert repair(earlier).condition is Condition.REPAIRED
+        with SessionDB(earlier) as db:
+            assert found(db, "narwhal", "walrus") == [1, 0]
