@@ -169,10 +169,13 @@ def private_server(name: str, **settings: str) -> Iterator[Server]:
 class Server:
     """A private server in a directory of its own."""
 
-    def __init__(self, kind: Kind, place: Path, settings: dict[str, str]) -> None:
+    def __init__(
+        self, kind: Kind, place: Path, settings: dict[str, str], environment: dict[str, str] | None = None
+    ) -> None:
         self.place = place
         self._kind = kind
         self._settings = settings
+        self._environment = environment
         self._programs = Path()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -181,9 +184,15 @@ class Server:
         """How to connect to it."""
         return self._kind.dsn(self.place)
 
+    @property
+    def pid(self) -> int:
+        """The number of its process, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def prepare(self) -> None:
         """Make an empty database."""
-        _give_to_server(self.place)
+        give_to_server(self.place)
         try:
             self._programs = self._kind.find()
             self._kind.prepare(self._programs, self.place)
@@ -199,6 +208,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=self.place,
+                env=self._environment,
                 **unprivileged(),
             )
         process = self._process
@@ -227,7 +237,8 @@ class Server:
             process.wait()
 
 
-def _give_to_server(place: Path) -> None:
+def give_to_server(place: Path) -> None:
+    """Let a server use a directory, though it does not run as root."""
     place.chmod(0o755)
     if owner := unprivileged():
         os.chown(place, owner["user"], owner["group"])

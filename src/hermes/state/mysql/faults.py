@@ -23,6 +23,8 @@ LOCKED = ("3118", "4151")
 NO_SECRECY = "3159"
 """The server takes no connection that is not encrypted."""
 OFFLINE = "3032"
+COMMIT_FAILED = "1180"
+"""A commit failed; where the cluster broke at that moment, the other nodes may have it."""
 NO_QUORUM = "1047"
 """A node of a cluster that has lost the others, or has not joined them yet."""
 
@@ -34,7 +36,7 @@ _TURNED_AWAY = (
     *("1040", "1044", "1045", "1049", "1129", "1130", "1203", "1226", "1251", "1698"),
     *(*EXPIRED, *LOCKED, NO_SECRECY, OFFLINE),
 )
-_UNREACHABLE = ("1043", *_TURNED_AWAY, *GONE, NO_QUORUM)
+_UNREACHABLE = ("1043", *_TURNED_AWAY, *GONE, NO_QUORUM, COMMIT_FAILED)
 _INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
 
 _KINDS: dict[str, type[errors.HermesError]] = {

@@ -7,13 +7,17 @@ is noted last: what a crash left in the middle, the next start completes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from hermes.errors import ConfigError, StoreBusy, StoreUnavailable
+from hermes.state.mysql import faults
+from hermes.state.mysql.clusterlock import cluster_lock
 from hermes.state.mysql.wire import Wire, text_of
+from hermes.state.server.attempts import Attempts
+from hermes.state.server.faults import Refused
 from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
 
 SCHEMA_VERSION = 11
@@ -78,24 +82,49 @@ def ensure(wire: Wire, collation: str, where: str, *, read_only: bool) -> Status
 
 
 def bring_up(wire: Wire, collation: str, where: str) -> Status:
+    """Make what is missing; where another process is in the way, try again."""
+    attempts = Attempts(time.monotonic() + LOCK_TIMEOUT_S)
+    while True:
+        try:
+            return _bring_up_once(wire, collation, where)
+        except Refused as fault:
+            pause = attempts.pause(faults.verdict(fault), time.monotonic())
+            if pause is None:
+                raise
+            if wire.is_in_transaction:
+                wire.run("ROLLBACK")
+        time.sleep(pause)
+
+
+def _bring_up_once(wire: Wire, collation: str, where: str) -> Status:
     """Make what is missing, one process at a time."""
-    with _alone(wire, where):
-        # Whoever had the lock before may have done it already.
+    with _alone_in_cluster(wire, collation, where) if wire.is_in_cluster else _alone(wire, where) as stay_alone:
+        # The process that had the lock before may have done it already.
         status = inspect(wire)
         for name in status.pending if status.standing is not Standing.NEWER else ():
             for statement in statements(name, collation):
                 wire.run(statement)
+                stay_alone()
             _record(wire, name)
         return inspect(wire)
 
 
 @contextmanager
-def _alone(wire: Wire, where: str) -> Iterator[None]:
+def _alone_in_cluster(wire: Wire, collation: str, where: str) -> Iterator[Callable[[], None]]:
+    """Keep processes on all nodes from making tables meanwhile; yields what shows them that this one still does."""
+    # The table that the lock is in; to make it twice does no harm.
+    wire.run(next(each for each in statements("0001_store", collation) if "EXISTS state_meta" in each))
+    with cluster_lock(wire, where, LOCK_TIMEOUT_S) as lock:
+        yield lock.renew
+
+
+@contextmanager
+def _alone(wire: Wire, where: str) -> Iterator[Callable[[], None]]:
     """Keep others from making tables meanwhile."""
     if wire.run(f"SELECT GET_LOCK({_LOCK}, {LOCK_TIMEOUT_S})").rows[0][0] != 1:
         raise StoreBusy(f"another process has been making the tables in {where} for {LOCK_TIMEOUT_S} s")
     try:
-        yield
+        yield lambda: None
     finally:
         if wire.is_sound:
             wire.run(f"SELECT RELEASE_LOCK({_LOCK})")

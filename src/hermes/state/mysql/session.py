@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.mysql import faults
 from hermes.state.mysql.entry import Blob
 from hermes.state.mysql.inserts import form_of, statements
 from hermes.state.mysql.server import Server
 from hermes.state.mysql.wire import Answer, Wire, literal, literals, text_of
 from hermes.state.operations import chunks
 from hermes.state.rows import encode_text
-from hermes.state.server.faults import Fault, Lost, Unsettled
+from hermes.state.server.faults import Fault, Lost, Refused, Unsettled
 from hermes.state.server.session import Session
 
 MANY = 100
@@ -110,11 +111,15 @@ class MySQLSession(Session):
 
     def commit(self) -> None:
         """Keep what was done; if the connection breaks meanwhile, nobody can be asked whether it was."""
-        if not self._is_begun:
+        if not self._is_begun and not self._has_changed:
             return
         try:
             self._send(["COMMIT"])
-        except Lost as exc:
+        except (Lost, Refused) as exc:
+            if isinstance(exc, Refused) and exc.code != faults.COMMIT_FAILED:
+                raise
+            # The rest of the transaction is for the server to undo, if there is any.
+            self.wire.is_sound = False
             raise Unsettled("" if self._has_changed else None, str(exc)) from None
 
     def roll_back(self) -> None:

@@ -27,6 +27,8 @@ PACKET_HEADER = 1_024
 """What a statement needs in a packet beside its text."""
 CLIENT_ERRORS = range(2_000, 3_000)
 """Numbers of errors that the driver found, not the server."""
+BEGINNINGS = ("START TRANSACTION", "SET TRANSACTION")
+"""How statements begin that come before the work of a transaction."""
 
 _parsed = lru_cache(maxsize=1_024)(parse)
 
@@ -101,13 +103,15 @@ class Wire:
         """When it was last given back."""
         self.most_bytes = 0
         """How long a statement may be."""
+        self.is_in_cluster = False
+        """Whether the server is a node of a Galera cluster, where another node can undo an open transaction."""
         self._may_join = bool(connection.client_flag & CLIENT.MULTI_STATEMENTS)
         connection.decoders = {kind: each for kind, each in DECODERS.items() if isinstance(kind, int)}
         for statement in opening:
             self.run(statement)
         if not connection.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:
             raise Refused("1231", "the server does not take sql_mode as it is set")
-        self.most_bytes = int(self.run("SELECT @@max_allowed_packet").rows[0][0]) - PACKET_HEADER
+        self._learn()
 
     @property
     def is_in_transaction(self) -> bool:
@@ -138,10 +142,23 @@ class Wire:
         self.is_sound = False
         self.connection._force_close()
 
+    def _learn(self) -> None:
+        """Ask the server what is to be known before statements are sent to it."""
+        told: dict[str, str] = dict(
+            self.run("SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on')").rows
+        )
+        self.most_bytes = int(told["max_allowed_packet"]) - PACKET_HEADER
+        self.is_in_cluster = told.get("wsrep_on") == "ON"
+        if self.is_in_cluster:
+            # What was stored through another node is there when it is read through this one.
+            self.run("SET SESSION wsrep_sync_wait = 1")
+
     def _parcels(self, statements: Sequence[str]) -> list[list[str]]:
         """The statements as they go out together."""
         if not self._may_join or len(statements) == 1:
             return [[each] for each in statements]
+        if self.is_in_cluster:
+            return _one_by_one(statements)
         parcels: list[list[str]] = [[]]
         size = 0
         for each in statements:
@@ -174,6 +191,20 @@ class Wire:
             raise Lost(str(exc)) from None
         self.is_sound = True
         return answers
+
+
+def _one_by_one(statements: Sequence[str]) -> list[list[str]]:
+    """Each statement alone, but for the beginning of a transaction, which goes with the first of its statements.
+
+    If another node undoes a transaction between two statements that were sent together, the second is executed all the
+    same, outside of any transaction; sent alone, it is refused.
+    """
+    parcels: list[list[str]] = [[]]
+    for each in statements:
+        parcels[-1].append(each)
+        if not each.startswith(BEGINNINGS):
+            parcels.append([])
+    return [each for each in parcels if each]
 
 
 def _answer(cursor: Cursor) -> Answer:

@@ -1,0 +1,202 @@
+"""A Galera cluster whose nodes all take writes: what is acknowledged through any of them is there on all of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any
+
+import pymysql  # type: ignore[import-untyped]
+import pytest
+from pymysql.constants import CLIENT  # type: ignore[import-untyped]
+
+from hermes.config import SessionDBConfig
+from hermes.errors import StoreUnavailable
+from hermes.state.mysql import clusterlock
+from hermes.state.mysql.provider import MySQLSessionDBProvider
+from tests.mysql.conftest import plain, rows_of
+from tests.support.conversations import at_once
+from tests.support.galera import NODES, Cluster, cluster
+from tests.support.servers import server_or_skip
+from tests.support.waiting import wait_until
+
+WRITERS, SESSIONS, APPENDS = 6, 4, 150
+"""Few sessions, so that writers on different nodes meet in them."""
+CHANGED, SLOW, ADDED = "UPDATE counter SET n = n + 1", "DO SLEEP(1.5)", "INSERT INTO steps (step) VALUES (1)"
+"""A transaction that is open long enough for another node to undo it."""
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Cluster]:
+    """A cluster for these tests."""
+    with ExitStack() as stack:
+        yield server_or_skip(lambda: stack.enter_context(cluster()))
+
+
+@pytest.fixture
+def place(nodes: Cluster) -> Iterator[Cluster]:
+    """The cluster with an empty database."""
+    with plain(nodes.dsn(0, "mysql")) as outside:
+        rows_of(outside, "CREATE DATABASE hermes")
+        yield nodes
+        rows_of(outside, "DROP DATABASE hermes")
+
+
+@pytest.fixture
+def stores(place: Cluster, settings: SessionDBConfig) -> Iterator[list[MySQLSessionDBProvider]]:
+    """One store, opened through each of the nodes."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(MySQLSessionDBProvider(place.dsn(node), settings=settings)) for node in range(NODES)]
+
+
+def seen(place: Cluster, node: int, sql: str) -> list[tuple[Any, ...]]:
+    """What a statement answers on a node once all changes have arrived there."""
+    with plain(place.dsn(node)) as connection:
+        rows_of(connection, "SET SESSION wsrep_sync_wait = 1")
+        return rows_of(connection, sql)
+
+
+def make_counter(place: Cluster) -> None:
+    """Make a counter, and a table that has as many rows as the counter says."""
+    with plain(place.dsn(0)) as connection:
+        rows_of(connection, "CREATE TABLE counter (id INT PRIMARY KEY, n INT)")
+        rows_of(connection, "CREATE TABLE steps (id INT PRIMARY KEY AUTO_INCREMENT, step INT)")
+        rows_of(connection, "INSERT INTO counter VALUES (1, 0)")
+
+
+def undo_from_another_node(place: Cluster) -> None:
+    """Change the counter through another node while a transaction that has changed it is open."""
+    with plain(place.dsn(0)) as watching, plain(place.dsn(1)) as other:
+        question = (
+            f"SELECT 1 FROM information_schema.processlist WHERE info LIKE '{SLOW[:8]}%' AND state = 'User sleep'"
+        )
+        wait_until(lambda: bool(rows_of(watching, question)), "the transaction to be open")
+        rows_of(other, "UPDATE counter SET n = n + 100")
+
+
+class TestATransactionThatAnotherNodeUndoes:
+    def test_is_kept_in_part_if_its_statements_are_sent_together(self, place: Cluster) -> None:
+        # So it is with any driver, and what the other test is worth.
+        make_counter(place)
+        with plain(place.dsn(0), client_flag=CLIENT.MULTI_STATEMENTS) as connection:
+
+            def send() -> None:
+                with connection.cursor() as cursor, suppress(pymysql.Error):
+                    cursor.execute("; ".join(["START TRANSACTION", CHANGED, SLOW, ADDED, "COMMIT"]))
+                    while cursor.nextset():
+                        pass
+
+            thread = threading.Thread(target=send)
+            thread.start()
+            undo_from_another_node(place)
+            thread.join()
+        ((n,),) = seen(place, 2, "SELECT n FROM counter")
+        ((steps,),) = seen(place, 2, "SELECT COUNT(*) FROM steps")
+        assert n == 100
+        assert steps > 0
+
+    def test_is_done_again_as_a_whole(self, place: Cluster, stores: list[MySQLSessionDBProvider]) -> None:
+        make_counter(place)
+        attempts: list[int] = []
+
+        def work(tx: Any) -> None:
+            attempts.append(1)
+            tx.send(CHANGED)
+            if len(attempts) == 1:
+                tx.send(SLOW)
+            tx.send(ADDED)
+
+        thread = threading.Thread(target=stores[0]._engine.write, args=(work,))
+        thread.start()
+        undo_from_another_node(place)
+        thread.join()
+        assert len(attempts) == 2
+        for node in range(NODES):
+            assert seen(place, node, "SELECT n, (SELECT COUNT(*) FROM steps) FROM counter") == [(101, 1)]
+
+
+def test_what_writers_on_all_nodes_were_told_is_stored_is_there_on_every_node(
+    place: Cluster, stores: list[MySQLSessionDBProvider]
+) -> None:
+    for number in range(SESSIONS):
+        stores[0].create_session(f"s{number}", "cli")
+
+    def write(number: int) -> list[str]:
+        uids = [f"{number}-{turn}" for turn in range(APPENDS)]
+        for turn, uid in enumerate(uids):
+            session_id = f"s{(number + turn) % SESSIONS}"
+            stores[number % NODES].append_message(session_id, "user", f"hello word{turn}", uid=uid)
+        return uids
+
+    told = sorted(uid for uids in at_once(WRITERS, write) for uid in uids)
+    for node in range(NODES):
+        assert sorted(row[0] for row in seen(place, node, "SELECT uid FROM messages")) == told
+        stored = "SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id"
+        counted = f"SELECT SUM(message_count), SUM(message_count <> ({stored})) FROM sessions s"
+        assert seen(place, node, counted) == [(WRITERS * APPENDS, 0)]
+        found = stores[node].search_messages(f"word{APPENDS - 1}", limit=100)
+        assert len(found) == WRITERS
+
+
+def test_many_that_start_on_an_empty_database_through_different_nodes_all_succeed(
+    place: Cluster, settings: SessionDBConfig
+) -> None:
+    def start(number: int) -> None:
+        with MySQLSessionDBProvider(place.dsn(number), settings=settings) as store:
+            store.create_session(f"s{number}", "cli")
+            store.append_message(f"s{number}", "user", "hello")
+
+    at_once(8, start)
+    for node in range(NODES):
+        assert seen(place, node, "SELECT COUNT(*) FROM messages") == [(8,)]
+        assert seen(place, node, "SELECT COUNT(*) FROM stale_index") in ([(8,)], [(0,)])
+        assert seen(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{clusterlock.KEY}'") == []
+
+
+def test_a_process_that_died_while_it_made_the_tables_is_waited_for_no_longer_than_it_must(
+    place: Cluster, settings: SessionDBConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MySQLSessionDBProvider(place.dsn(0), settings=settings).close()
+    with plain(place.dsn(0)) as outside:
+        rows_of(outside, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
+        rows_of(outside, f"INSERT INTO state_meta (`key`, value) VALUES ('{clusterlock.KEY}', 'the dead 3')")
+    monkeypatch.setattr(clusterlock, "STALE_S", 0.2)
+    with MySQLSessionDBProvider(place.dsn(1), settings=settings) as store:
+        assert store.session_count() == 0
+
+
+def test_what_was_stored_through_one_node_is_read_through_another_at_once(
+    stores: list[MySQLSessionDBProvider],
+) -> None:
+    stores[0].create_session("s", "cli")
+    for number in range(150):
+        stores[number % NODES].append_message("s", "user", f"message {number}")
+        assert stores[(number + 1) % NODES].get_messages("s")[-1]["content"] == f"message {number}"
+
+
+def test_a_node_that_has_lost_the_others_is_unavailable_until_it_finds_them_again(
+    place: Cluster, settings: SessionDBConfig
+) -> None:
+    with (
+        plain(place.dsn(2)) as outside,
+        MySQLSessionDBProvider(place.dsn(2), settings=replace(settings, write_timeout_s=1)) as store,
+    ):
+        store.create_session("s", "cli")
+        rows_of(outside, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=1'")
+        try:
+            wait_until(lambda: _status(outside, "wsrep_ready") == "OFF", "the node to be alone")
+            with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+                store.create_session("t", "cli")
+            assert caught.value.retryable
+            assert "another node" in caught.value.hint
+        finally:
+            rows_of(outside, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=0'")
+        wait_until(lambda: _status(outside, "wsrep_ready") == "ON", "the node to be back")
+        store.create_session("t", "cli")
+        assert store.session_count() == 2
+
+
+def _status(connection: pymysql.Connection, name: str) -> str:
+    return str(rows_of(connection, f"SHOW STATUS LIKE '{name}'")[0][1])
