@@ -41,8 +41,8 @@ def whole(path: Path, tmp_path: Path) -> Path:
     return copy
 
 
-def contents(db: SessionDB) -> list[str]:
-    return [str(message["content"]) for message in db.get_messages(SESSION)]
+def contents(db: SessionDB) -> list[object]:
+    return [message["content"] for message in db.get_messages(SESSION)]
 
 
 def test_a_message_for_a_damaged_store_is_kept_and_stored_when_the_store_is_whole_again(
