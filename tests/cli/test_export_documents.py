@@ -55,6 +55,21 @@ def test_a_document_is_as_it_should_be(talk: Hermes, tmp_path: Path, form: str) 
     assert target.read_text() == (GOLDEN / f"talk.{form}").read_text()
 
 
+@pytest.mark.parametrize("form", ["md", "html", "jsonl"])
+@pytest.mark.parametrize("wants_all", [False, True])
+def test_what_was_undone_is_given_away_only_on_request(
+    talk: Hermes, tmp_path: Path, form: str, wants_all: bool
+) -> None:
+    target = tmp_path / f"talk.{form}"
+    talk("sessions", "export", str(target), "--redact", *(["--all"] if wants_all else []))
+    assert ("never mind" in target.read_text()) is wants_all
+
+
+def test_lines_have_what_was_undone(talk: Hermes, tmp_path: Path) -> None:
+    talk("sessions", "export", str(tmp_path / "talk.jsonl"))
+    assert "never mind" in (tmp_path / "talk.jsonl").read_text()
+
+
 def message(role: str = "user", content: Any = None, **more: Any) -> dict[str, Any]:
     columns = ("reasoning", "reasoning_content", "tool_calls", "tool_name")
     return {"role": role, "content": content, "active": 1, "timestamp": MARCH, **dict.fromkeys(columns), **more}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from hermes.cli.outfile import writing
-from hermes.errors import Conflict, HermesError
+from hermes.cli.outfile import _draft_prefix, writing
+from hermes.errors import Conflict, HermesError, InvalidValue
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
 from tests.support.waiting import wait_until
@@ -102,6 +104,47 @@ def test_what_somebody_is_writing_is_no_leftover(tmp_path: Path) -> None:
         with writing(str(target), overwrite=True) as second:
             second.write(b"second")
     assert target.read_bytes() == b"first"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "link", "dangling link", "directory"])
+def test_what_only_has_the_name_of_a_leftover_is_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target = tmp_path / "x.jsonl"
+    left = tmp_path / f"{_draft_prefix(target)}00000000.partial"
+    secret = tmp_path / "mine"
+    secret.write_text("kept")
+    with socket.socket(socket.AF_UNIX) as server:
+        if kind == "pipe":
+            os.mkfifo(left)
+        elif kind == "socket":
+            server.bind(left.name)
+        elif kind == "directory":
+            left.mkdir()
+        else:
+            left.symlink_to(secret if kind == "link" else tmp_path / "nowhere")
+        with writing(str(target), overwrite=False) as file:
+            file.write(b"whole")
+    assert target.read_bytes() == b"whole"
+    assert secret.read_text() == "kept"
+    assert os.path.lexists(left)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_another_user_has_put_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    target = tmp_path / "x.jsonl"
+    if kind == "pipe":
+        os.mkfifo(target)
+    else:
+        target.symlink_to(tmp_path / "theirs")
+    if os.geteuid() == 0:
+        os.chown(target, 12_345, 12_345, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    with pytest.raises(InvalidValue, match="another user"):
+        writing(str(target), overwrite=True).__enter__()
+    assert not (tmp_path / "theirs").exists()
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:

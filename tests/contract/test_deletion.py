@@ -164,6 +164,21 @@ class TestFiles:
         store.delete_session("s", directory)
         assert self.left(directory) == {"other.json", "s.txt"}
 
+    def test_of_sessions_whose_ids_begin_so_stay(self, store: SessionDBProvider, tmp_path: Path) -> None:
+        theirs = {
+            "request_dump_20261115_190312_a1b2c3d4_20261115_190400_123456.json",
+            "request_dump_20261115_190312_12345678_20261115_190400_123456.json",
+            "request_dump_20261115_190312_a1b2c3d4_1.json",
+            "request_dump_20261115_190312_20261115_190400.json",
+            "request_dump_20261115_x_1.json",
+        }
+        own = {"request_dump_20261115_20261115_190400_123456.json", "request_dump_20261115_3.json"}
+        for name in theirs | own:
+            (tmp_path / name).touch()
+        start(store, "20261115")
+        store.delete_session("20261115", tmp_path)
+        assert {path.name for path in tmp_path.iterdir() if path.suffix == ".json"} == theirs
+
     def test_of_deleted_delegates_go(self, store: SessionDBProvider, directory: Path) -> None:
         start(store, "parent")
         start(store, "s", parent_session_id="parent", child_kind="delegate")

@@ -55,6 +55,13 @@ Examples:
     help="JSON that can be imported again, or a document to read; default: as OUTPUT ends, else jsonl.",
 )
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords.")
+@click.option(
+    "--all",
+    "-a",
+    "with_undone",
+    is_flag=True,
+    help="Also what was undone or retried, which documents and redacted exports leave out.",
+)
 @click.option("--force", is_flag=True, help="Replace OUTPUT if it is there.")
 @AS_JSON
 def export(
@@ -64,6 +71,7 @@ def export(
     since: str | None,
     form: str | None,
     redact: bool,
+    with_undone: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -83,7 +91,16 @@ def export(
         chosen = chosen_sessions(store, config, name, source, moment)
         shape = shape_of(form, output, store, chosen, hides_secrets=redact)
         with writing(output, overwrite=force) as file, progress() as report:
-            written = write_out(store, chosen, shape, file, hides_secrets=redact, report=report)
+            written = write_out(
+                store,
+                chosen,
+                shape,
+                file,
+                hides_secrets=redact,
+                # Lines are a backup; what is for others to read has only what was meant to be said.
+                with_undone=with_undone or (form == "jsonl" and not redact),
+                report=report,
+            )
     if output == STDOUT:
         return
     if as_json:

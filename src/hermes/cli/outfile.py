@@ -34,6 +34,7 @@ def writing(output: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         with _to_stdout() as stream:
             yield stream
         return
+    _refuse_of_others(output)
     target = Path(os.path.realpath(output))
     try:
         if _is_stream(target):
@@ -67,6 +68,17 @@ def _to_stdout() -> Iterator[BinaryIO]:
     except OSError as error:
         drop_output()
         raise HermesError(f"the output cannot be written: {error.strerror}") from error
+
+
+def _refuse_of_others(output: str) -> None:
+    """Refuse a link or a pipe that another user has put where the file is to be: the sessions would go to them."""
+    try:
+        there = os.lstat(output)
+    except OSError:
+        return
+    is_way_elsewhere = stat.S_ISLNK(there.st_mode) or stat.S_ISFIFO(there.st_mode) or stat.S_ISSOCK(there.st_mode)
+    if os.name == "posix" and is_way_elsewhere and there.st_uid not in (0, os.geteuid()):
+        raise InvalidValue(f"{output} is a link or a pipe of another user", hint="name another file")
 
 
 def _is_stream(target: Path) -> bool:
@@ -124,9 +136,22 @@ def _remove_leftovers(target: Path) -> None:
     if fcntl is None:  # pragma: no cover
         return
     for each in target.parent.glob(f"{_draft_prefix(target)}*.partial"):
-        with contextlib.suppress(OSError), each.open("rb") as left:
-            fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            each.unlink()
+        with contextlib.suppress(OSError):
+            _remove_leftover(each)
+
+
+def _remove_leftover(path: Path) -> None:
+    """Remove a file that nobody has locked; links are not followed, and what is no file is not opened."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return
+    # Whatever takes its place meanwhile is not followed, and does not make anybody wait.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+    finally:
+        os.close(descriptor)
 
 
 def _draft_prefix(target: Path) -> str:

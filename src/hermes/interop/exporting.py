@@ -74,9 +74,13 @@ def write_out(
     file: BinaryIO,
     *,
     hides_secrets: bool = False,
+    with_undone: bool = True,
     report: Report | None = None,
 ) -> Written:
-    """Write sessions to a file, each as it is at one moment; without a store there are none to choose."""
+    """Write sessions to a file, each as it is at one moment; without a store there are none to choose.
+
+    `with_undone` says whether messages are written that were undone or retried.
+    """
     total = sum(each.messages for each in chosen)
     written = Written()
 
@@ -84,12 +88,15 @@ def write_out(
         if report is not None:
             report("exporting", min(written.messages + more, total), total)
 
+    def taker(held: SpooledTemporaryFile[bytes]) -> _Taker:
+        return _Taker(form, held, tell, hides_secrets=hides_secrets, with_undone=with_undone)
+
     file.writelines(form.begin())
     for group in grouped(chosen):
         assert store is not None
         # Not written as it is read: whoever reads a pipe slowly must not keep the store's log from being emptied.
         with SpooledTemporaryFile(max_size=HELD_BYTES) as held:
-            some = read_out(store, [each.id for each in group], _Taker(form, held, tell, hides_secrets))
+            some = read_out(store, [each.id for each in group], taker(held))
             held.seek(0)
             shutil.copyfileobj(held, file, 1 << 20)
         written.sessions += some.sessions
@@ -103,12 +110,19 @@ class _Taker:
     """Writes what is read; when it is called again it starts over."""
 
     def __init__(
-        self, form: Form, held: SpooledTemporaryFile[bytes], tell: Callable[[int], None], hides_secrets: bool
+        self,
+        form: Form,
+        held: SpooledTemporaryFile[bytes],
+        tell: Callable[[int], None],
+        *,
+        hides_secrets: bool,
+        with_undone: bool,
     ) -> None:
         self._form = form
         self._held = held
         self._tell = tell
         self._hides_secrets = hides_secrets
+        self._with_undone = with_undone
 
     def __call__(self, sessions: Iterator[Outgoing]) -> Written:
         self._held.seek(0)
@@ -125,7 +139,8 @@ class _Taker:
             written.secrets += secrets
 
         def counted() -> Iterator[list[Row]]:
-            for page in session.pages:
+            for whole in session.pages:
+                page = whole if self._with_undone else [each for each in whole if each["active"]]
                 written.messages += len(page)
                 self._tell(written.messages)
                 yield page

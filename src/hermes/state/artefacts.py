@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from hermes.log import warn
 
 DUMP = "request_dump_"
+_WHICH = re.compile(r"[0-9]{1,6}|[0-9]{8}_[0-9]{6}(?:_[0-9]{6})?")
+"""What stands behind the id in the name of a dump: a number or a moment. With anything else it is of a longer id."""
 
 
 def remove_files(session_ids: Collection[str], sessions_dir: str | Path | None) -> int:
@@ -38,15 +41,16 @@ def _files_of(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
     except OSError:
         return
     for name in names:
-        # `request_dump_<id>_<what>.json`, where an id may have underscores and `<what>` too.
-        if name.startswith(DUMP) and name.endswith(".json") and _has_prefix_in(safe, name.removeprefix(DUMP)):
+        is_dump = name.startswith(DUMP) and name.endswith(".json")
+        if is_dump and _is_of(safe, name.removeprefix(DUMP).removesuffix(".json")):
             yield directory / name
 
 
-def _has_prefix_in(session_ids: Collection[str], name: str) -> bool:
+def _is_of(session_ids: Collection[str], name: str) -> bool:
+    """Whether `<id>_<which>` names a dump of one of the sessions; an id may have underscores, and begin another id."""
     end = name.find("_")
     while end >= 0:
-        if name[:end] in session_ids:
+        if name[:end] in session_ids and _WHICH.fullmatch(name, end + 1):
             return True
         end = name.find("_", end + 1)
     return False
