@@ -9,11 +9,12 @@ from typing import NamedTuple
 _ASSIGNMENT = re.compile(r"(?:export\s+)?(?P<key>[A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?P<rest>.*)")
 _SINGLE_QUOTED = re.compile(r"'(?P<text>[^']*)'\s*(?:#.*)?")
 _DOUBLE_QUOTED = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*)"\s*(?:#.*)?')
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
 
-_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
+_REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]{0,500}))?\}")
 
 
 class Expansion(NamedTuple):
@@ -29,7 +30,7 @@ def parse_env(data: bytes) -> tuple[dict[str, str], list[str]]:
     variables: dict[str, str] = {}
     problems: list[str] = []
     text = data.decode("utf-8-sig", "surrogateescape")
-    for number, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
+    for number, line in enumerate(_LINE_END.split(text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):
             continue

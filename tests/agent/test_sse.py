@@ -101,9 +101,9 @@ class TestFields:
 
 
 class TestLimits:
-    @pytest.mark.parametrize("piece", [b"x" * 100, b"data: xxxxxxxxxxxxxxx\n"])
+    @pytest.mark.parametrize("piece", [b"x" * 100, b"data: xxxxxxxxxxxxxxx\n", b"data:\n"])
     def test_what_never_ends_is_no_event(self, piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(sse, "MAX_EVENT_CHARACTERS", 1_000)
+        monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1_000)
         decoder = EventDecoder()
-        with pytest.raises(ModelGarbled, match="more than 1000 characters"):
+        with pytest.raises(ModelGarbled, match="more than 1000 bytes"):
             list(map(decoder.feed, [piece] * 1_000))

@@ -6,6 +6,7 @@ import re
 
 _TERMINAL = "terminal"
 _READABLE_CHARACTERS = 40
+_UNREADABLE = re.compile("[^a-z0-9]+")
 
 
 def owner_file_stem(owner: str | None) -> str:
@@ -17,5 +18,5 @@ def owner_file_stem(owner: str | None) -> str:
         return _TERMINAL
     from hashlib import sha256
 
-    readable = re.sub(r"[^a-z0-9]+", "-", owner.lower()).strip("-")[:_READABLE_CHARACTERS]
+    readable = _UNREADABLE.sub("-", owner.lower()).strip("-")[:_READABLE_CHARACTERS]
     return f"{readable or 'owner'}-{sha256(owner.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

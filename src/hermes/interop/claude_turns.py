@@ -6,7 +6,6 @@ message here, so that a file can be read again when it has grown: what was there
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,8 +26,6 @@ COUNTED = {
 }
 ENDINGS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
 
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _OUTPUT = "<local-command-"
 
 
@@ -174,8 +171,15 @@ def _text(part: Mapping[str, Any]) -> str:
 
 def _as_typed(text: str) -> str:
     """A command as a person typed it, in the place of how the program wraps it up."""
-    command = _COMMAND.search(text)
+    command = _between(text, "<command-name>", "</command-name>")
     if command is None:
         return text
-    arguments = _ARGUMENTS.search(text)
-    return f"{command[1].strip()} {arguments[1].strip() if arguments else ''}".strip() or text
+    arguments = _between(text, "<command-args>", "</command-args>") or ""
+    return f"{command.strip()} {arguments.strip()}".strip() or text
+
+
+def _between(text: str, opening: str, closing: str) -> str | None:
+    """What stands between the first of two marks and the next of the other."""
+    _, is_open, rest = text.partition(opening)
+    inside, is_closed, _ = rest.partition(closing)
+    return inside if is_open and is_closed else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property, lru_cache
 
 from hermes.query import analyze
@@ -42,7 +41,7 @@ class Document:
             lowered = self.text.lower()
             if leaf.words[0] not in lowered:
                 return False
-            if leaf.prefix and re.search(rf"(?<![a-z0-9]){leaf.words[0]}", lowered):
+            if leaf.prefix and _begins_a_word(leaf.words[0], lowered):
                 return True
         elif not self.text.isascii() and not all(word.strip(GAP) in self.folded for word in set(leaf.words) - SPELLED):
             return False
@@ -53,6 +52,14 @@ class Document:
         if self.text.isascii() and " " not in leaf.text:
             return leaf.text in self.text.lower()
         return leaf.text in self.flat
+
+
+def _begins_a_word(word: str, text: str) -> bool:
+    """Whether a plain word stands in a plain text where no other character of a word is before it."""
+    at = text.find(word)
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(word, at + 1)
+    return at >= 0
 
 
 def matches(node: Node, document: Document) -> bool:

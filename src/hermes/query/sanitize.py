@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 _quoted = re.compile(r'"[^"]*"')
-_compound = re.compile(r"\w+(?:[.\-]\w+)+|\w*_\w*", re.UNICODE)
+# Nothing begins inside of a word, so that a long one is looked at once.
+_compound = re.compile(r"(?<!\w)(?:\w++(?:[.\-]\w++)++|\w*_\w*)", re.UNICODE)
+_stars = re.compile(r"\*+")
+_lone_star = re.compile(r"(^|\s)\*")
+_first_operator = re.compile(r"^(?:AND|OR|NOT)\b\s*", re.IGNORECASE)
+_last_operator = re.compile(r"(?<!\s)\s++(?:AND|OR|NOT)$", re.IGNORECASE)
+_kept = re.compile("\0([0-9]+)\0")
 _special = re.compile(r'[+{}():"^]')
 _CJK = (
     (0x3000, 0x30FF),
@@ -26,11 +32,10 @@ def sanitize_fts5_query(query: str) -> str:
 
     text = _quoted.sub(set_aside, query.replace("\0", " "))
     text = _special.sub(" ", text)
-    text = re.sub(r"(^|\s)\*", r"\1", re.sub(r"\*+", "*", text)).strip()
-    text = re.sub(r"^(?:AND|OR|NOT)\b\s*", "", text, flags=re.IGNORECASE)
-    text = re.sub(r"\s+(?:AND|OR|NOT)$", "", text, flags=re.IGNORECASE).strip()
+    text = _lone_star.sub(r"\1", _stars.sub("*", text)).strip()
+    text = _last_operator.sub("", _first_operator.sub("", text)).strip()
     text = _compound.sub(lambda found: f'"{found[0]}"', text)
-    return re.sub("\0([0-9]+)\0", lambda found: kept[int(found[1])], text).strip()
+    return _kept.sub(lambda found: kept[int(found[1])], text).strip()
 
 
 def contains_cjk(text: str) -> bool:

@@ -17,6 +17,8 @@ OPEN, CLOSE, CUT = ">>>", "<<<", "..."
 _SLICE = 65_536
 _MAX_SPANS = 24
 _MAX_PIECES = 16
+_WORD_START = re.compile(r"\s\S")
+_NOT_IN_WORDS = re.compile(r"[\W_]+")
 
 Span = tuple[int, int, int]
 """Start, end, and which of the wanted leaves it is."""
@@ -124,7 +126,7 @@ def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
     literal = re.escape(leaf.text).replace(r"\ ", r"\s+")
     if isinstance(leaf, Part):
         return (re.compile(literal),)
-    pieces = [re.escape(piece) for piece in re.split(r"[\W_]+", leaf.text) if piece][:_MAX_PIECES]
+    pieces = [re.escape(piece) for piece in _NOT_IN_WORDS.split(leaf.text) if piece][:_MAX_PIECES]
     loose = r"[\W_]*".join(pieces or map(re.escape, leaf.words))
     return tuple(re.compile(form) for form in (_bounded(literal, leaf), _bounded(loose, leaf), loose))
 
@@ -164,7 +166,7 @@ def _word_start(text: str, at: int, before: int | None = None) -> int:
     if at == 0:
         return 0
     limit = min(at + 20, len(text) if before is None else before)
-    space = re.compile(r"\s\S").search(text, max(0, at - 1), limit + 1)
+    space = _WORD_START.search(text, max(0, at - 1), limit + 1)
     return space.start() + 1 if space and space.start() + 1 <= limit else at
 
 

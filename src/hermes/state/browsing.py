@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from hermes.state.engine import Reading
-from hermes.state.operations import UNLIMITED, Operations, chunks, placeholders, read
+from hermes.state.operations import LIKE_ESCAPES, UNLIMITED, Operations, chunks, placeholders, read
 from hermes.state.rows import Row, session_row
 
 LOWER_ASCII = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -153,7 +152,7 @@ def _conditions(wanted: Wanted, owner: str | None) -> tuple[list[str], Row]:
     for word in wanted.words.split():
         alternatives = []
         for form in _forms(word):
-            values[f"word{patterns}"] = "%" + re.sub(r"([!%_])", r"!\1", form) + "%"
+            values[f"word{patterns}"] = "%" + form.translate(LIKE_ESCAPES) + "%"
             alternatives += [f"{name} LIKE :word{patterns} ESCAPE '!'" for name in _NAMES]
             patterns += 1
         conditions.append(f"({' OR '.join(alternatives)})")

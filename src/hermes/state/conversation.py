@@ -18,11 +18,9 @@ CONVERSATION_COLUMNS = """role, content, timestamp, tool_call_id, tool_name, too
 MARKS = ("\x00", "\x01")
 SPEAKERS = ("user", "assistant")
 
-_MEMORY_FENCES = (
-    r"(?is)<\s*memory-context\s*>.*?<\s*/\s*memory-context\s*>",
-    r"(?i)\[system note:[^\]]*recalled memory[^\]]*\]",
-    r"(?i)<\s*/?\s*memory-context\s*>",
-)
+_FENCE = re.compile(r"<\s*+(/?+)\s*+memory-context\s*+>", re.IGNORECASE)
+_NOTE = re.compile(r"\[system note:", re.IGNORECASE)
+_RECALLED = re.compile("recalled memory", re.IGNORECASE)
 
 
 def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[ConversationMessage]:
@@ -63,9 +61,35 @@ def without_memory_fences(text: str) -> str:
     """Text without what was recalled from memory and put before it for one turn."""
     # Looked for in the two ways that somebody writes it: a whole conversation passes through here at every turn.
     if "emory" in text or "EMORY" in text:
-        for fence in _MEMORY_FENCES:
-            text = re.sub(fence, "", text)
+        text = _FENCE.sub("", _without_notes(_without_fenced(text)))
     return text.strip()
+
+
+def _without_fenced(text: str) -> str:
+    """Text without what is between a fence that opens and the next that closes; one pass, however many there are."""
+    kept, at, opened = [], 0, -1
+    for fence in _FENCE.finditer(text):
+        if not fence[1]:
+            opened = fence.start() if opened < 0 else opened
+        elif opened >= 0:
+            kept.append(text[at:opened])
+            at, opened = fence.end(), -1
+    return "".join([*kept, text[at:]])
+
+
+def _without_notes(text: str) -> str:
+    """Text without the notes, each up to its bracket, that tell of recalled memory."""
+    kept, at, looked = [], 0, 0
+    while note := _NOTE.search(text, looked):
+        end = text.find("]", note.end())
+        if end < 0:
+            break
+        # What begins later and ends here says no more than this one.
+        looked = end + 1
+        if _RECALLED.search(text, note.end(), end):
+            kept.append(text[at : note.start()])
+            at = looked
+    return "".join([*kept, text[at:]])
 
 
 def _message(row: tuple[Any, ...]) -> ConversationMessage:

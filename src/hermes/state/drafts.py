@@ -37,6 +37,8 @@ TEXT_FIELDS = (
     "platform_message_id",
     "uid",
 )
+MAX_CHARACTERS = 16 * 1024 * 1024
+"""How long a message may be, all of its texts together as they are stored."""
 MESSAGE_FIELDS = frozenset({"role", "content", "token_count", "observed", "timestamp", *JSON_FIELDS, *TEXT_FIELDS})
 
 
@@ -76,6 +78,11 @@ def draft(fields: Mapping[str, Any], now: float, *, active: bool = True) -> Draf
             values[name] = str(value)
         else:
             values[name] = optional_text(value, name)
+    if sum(len(value) for value in values.values() if isinstance(value, str)) > MAX_CHARACTERS:
+        raise InvalidValue(
+            f"a message may have {MAX_CHARACTERS} characters at most, and this one has more",
+            hint="store the long part in a file, and name the file in the message",
+        )
     is_repeatable = "uid" in values
     if not is_repeatable:
         values["uid"] = new_message_uid()

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
-from hermes.state.operations import UNLIMITED, Operations, chunks, fetch_sessions, placeholders, row_limit, row_offset
+from hermes.state.operations import (
+    LIKE_ESCAPES,
+    UNLIMITED,
+    Operations,
+    chunks,
+    fetch_sessions,
+    placeholders,
+    row_limit,
+    row_offset,
+)
 from hermes.state.rows import AnyRow, Row, session_row, timestamp_of
 from hermes.state.sessions import tick
 
@@ -206,7 +215,7 @@ def _filter(
 
 
 def _add_id_query(wanted: Filter, needle: str, form: str) -> None:
-    pattern = form.format(re.sub(r"([!%_])", r"!\1", needle))
+    pattern = form.format(needle.translate(LIKE_ESCAPES))
     wanted.add(
         """(LOWER(id) LIKE :id_query ESCAPE '!' OR id IN (
                SELECT c.chain_root FROM sessions c WHERE LOWER(c.id) LIKE :id_query ESCAPE '!'))""",

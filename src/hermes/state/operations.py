@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNLIMITED = 2**62
+LIKE_ESCAPES = str.maketrans({"!": "!!", "%": "!%", "_": "!_"})
+"""With which a text stands for itself in a LIKE that says `ESCAPE '!'`."""
 CHUNK = 400
 """How many values one statement lists; far below any engine's limit."""
 

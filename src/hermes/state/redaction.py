@@ -14,7 +14,7 @@ HIDDEN = "[redacted]"
 _BY_SHAPE = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?!-----)[A-Za-z0-9+/=\s\\:;,.()<>@_-])*+(?:-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----)?",
-    "k-": r"\b[sr]k-(?=[\w-]*[0-9])[\w-]{16,}",  # OpenAI, Anthropic, OpenRouter and many others
+    "k-": r"\b[sr]k-(?=[\w-]{0,200}?[0-9])[\w-]{16,}",  # OpenAI, Anthropic, OpenRouter and many others
     "k_": r"\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
     "whsec_": r"\bwhsec_[A-Za-z0-9]{16,}",
     "gh": r"\bgh[pousr]_[A-Za-z0-9]{20,}",
@@ -27,15 +27,15 @@ _BY_SHAPE = {
     "aiza": r"\bAIza[\w-]{30,}",
     "ya29.": r"\bya29\.[\w-]{20,}",
     "gocspx-": r"\bGOCSPX-[\w-]{20,}",
-    "_": r"\b(?:hf|npm|gsk|r8|dop_v1|lin_api|shpat|shpss|ntn|figd|glc|sntrys)_(?=\w*[0-9])[\w=+/-]{20,}",
-    "-": r"\b(?:xai|pplx|pypi|tskey)-(?=[\w-]*[0-9])[\w-]{16,}",
+    "_": r"\b(?:hf|npm|gsk|r8|dop_v1|lin_api|shpat|shpss|ntn|figd|glc|sntrys)_(?=\w{0,200}?[0-9])[\w=+/-]{20,}",
+    "-": r"\b(?:xai|pplx|pypi|tskey)-(?=[\w-]{0,200}?[0-9])[\w-]{16,}",
     "hvs.": r"\bhvs\.[\w-]{20,}",
     "dp.": r"\bdp\.[ps]t\.[\w-]{20,}",
     "dapi": r"\bdapi[0-9a-f]{32}\b",
     "atatt3": r"\bATATT3[\w=-]{20,}",
     "sg.": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
     "age-secret-key": r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}",
-    "eyj": r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
+    "eyj": r"\beyJ[\w-]{8,500}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
     ":": r"\b[0-9]{8,10}:[\w-]{35}(?![\w-])",  # Telegram bots
     ".": r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}",  # Discord bots
 }
@@ -70,7 +70,7 @@ _ASSIGNED = re.compile(
            |(?P<bare>[^\s"'`,;&<>()\[\]{{}}\\|]{{4,}}+(?!\()))""",
     re.IGNORECASE | re.VERBOSE,
 )
-_OPTION = re.compile(rf"(--(?:[\w-]+-)?(?:{_NAMES})\s+)(?!-)([^\s\"'`<\[$]{{4,}})", re.IGNORECASE)
+_OPTION = re.compile(rf"((?<![\w-])--(?:[\w-]{{1,60}}-)?(?:{_NAMES})\s+)(?!-)([^\s\"'`<\[$]{{4,}})", re.IGNORECASE)
 _SECRET_NAME = re.compile(rf"(?:{_NAMES})$", re.IGNORECASE)
 
 _REFERENCE = re.compile(

@@ -16,7 +16,8 @@ LINE = 240
 EARLIER_CHARACTERS = 2_000
 
 _PATH = re.compile(
-    r"(?<![\w/.:])(?:~|\.{1,2})?/?(?:[\w.@+-]+/)+[\w.@+-]*\w|\b[\w-]+\.(?:py|md|toml|ya?ml|json|sql|ts|js|sh)\b"
+    r"(?<![\w/.:@+~-])(?:~|\.{1,2})?/?(?:[\w.@+-]{1,255}+/){1,50}+[\w.@+-]{0,255}\w"
+    r"|(?<![\w-])[\w-]{1,255}+\.(?:py|md|toml|ya?ml|json|sql|ts|js|sh)\b"
 )
 _DECISION = re.compile(
     r"\b(decided?|decision|agreed?|chose|choose|instead of|let'?s|we(?:'ll| will)|going to|settled|conclusion)\b",

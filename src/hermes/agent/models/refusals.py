@@ -24,6 +24,8 @@ from hermes.errors import (
 )
 
 MAX_QUOTED = 300
+MAX_READ = 20 * MAX_QUOTED
+"""What stands behind this in an error is not looked at."""
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|string_above_max_length|maximum context length"
@@ -38,6 +40,8 @@ _NO_MODEL = re.compile(
     re.IGNORECASE,
 )
 _KEY_IN_TEXT = re.compile(r"\b(sk|rk|pk|gsk|xai)[-_][^\s\"',;)]{4,}|\bAIza\S{8,}|(?<=Bearer )\S+", re.IGNORECASE)
+_STATUS = re.compile("[45][0-9][0-9]")
+_TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,1000})</title>", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 
 _BUSY = frozenset((429, 529))
@@ -143,6 +147,7 @@ def redact(text: str, choice: Choice) -> str:
     """A text without keys in it, on one line, and not long."""
     for secret in choice.secrets:
         text = text.replace(secret, "***")
+    text = text[:MAX_READ]  # far more than is shown, so that no key is cut in two where somebody sees its half
     text = " ".join(_CONTROL.sub(" ", _KEY_IN_TEXT.sub("***", text)).split())
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
@@ -161,7 +166,7 @@ def _read(
     code = str(kinds[0]) if kinds else ""
     return Refusal(
         # Some say only in their own words what the status should have said.
-        status=int(code) if status < 300 and re.fullmatch("[45][0-9][0-9]", code) else status,
+        status=int(code) if status < 300 and _STATUS.fullmatch(code) else status,
         text=redact(text if isinstance(text, str) else json.dumps(text), choice),
         kinds=tuple(each for each in kinds if isinstance(each, str)),
         retry_after_s=retry_after_s,
@@ -173,7 +178,7 @@ def _plain(text: str, content_type: str) -> str:
     """What can be read of an answer that is no JSON: of a page its title, if it has one."""
     if "html" not in content_type and not text.lstrip().startswith("<"):
         return text
-    title = re.search(r"<title[^>]*>([^<]*)</title>", text, re.IGNORECASE)
+    title = _TITLE.search(text)
     return title[1] if title else ""
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8
 from typing import NamedTuple
 
 from hermes.errors import ModelGarbled
 
-MAX_EVENT_CHARACTERS = 8 * 1024 * 1024
+MAX_EVENT_BYTES = 2 * 1024 * 1024
 """What is longer than this is no event, and must not fill the memory."""
+
+MAX_NAME_CHARACTERS = 100
 
 
 class ServerEvent(NamedTuple):
@@ -19,52 +21,59 @@ class ServerEvent(NamedTuple):
 
 
 class EventDecoder:
-    """Cuts a stream of bytes into events, wherever the bytes were split."""
+    """Cuts a stream of bytes into events, wherever the bytes were split; each byte is looked at once."""
 
     def __init__(self) -> None:
-        self._decode = getincrementaldecoder("utf-8-sig")(errors="replace").decode
-        self._pending = ""
+        self._line = bytearray()
+        """What has come of a line that has not ended."""
+        self._is_first = True
+        self._was_return = False
+        """Whether the last byte was a carriage return, which a line feed may follow as a part of the same line end."""
         self._data: list[str] = []
         self._size = 0
         self._name = ""
 
     def feed(self, data: bytes) -> list[ServerEvent]:
         """The events that are complete now."""
-        return self._take(self._decode(data))
+        if self._was_return and data:
+            data = data.removeprefix(b"\n")
+            self._was_return = False
+        self._was_return = self._was_return or data.endswith(b"\r")
+        *ended, rest = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        events = []
+        for end in ended:
+            self._add(end)
+            if event := self._take_line():
+                events.append(event)
+        self._add(rest)
+        return events
 
     def finish(self) -> list[ServerEvent]:
         """What is left at the end: an event that lacks its blank line is one all the same."""
-        return self._take(self._decode(b"", True) + "\n\n", at_end=True)
+        self._was_return = False
+        return self.feed(b"\n\n")
 
-    def _take(self, text: str, *, at_end: bool = False) -> list[ServerEvent]:
-        text = self._pending + text
-        # A carriage return may be the first half of a line end.
-        kept = "\r" if text.endswith("\r") and not at_end else ""
-        *lines, rest = _lines(text[: len(text) - len(kept)])
-        self._pending = rest + kept
-        events = [event for line in lines if (event := self._take_line(line))]
-        if self._size + len(self._pending) > MAX_EVENT_CHARACTERS:
-            raise ModelGarbled(f"the answer has an event of more than {MAX_EVENT_CHARACTERS} characters")
-        return events
+    def _add(self, data: bytes) -> None:
+        self._line += data
+        if self._size + len(self._line) > MAX_EVENT_BYTES:
+            raise ModelGarbled(f"the answer has an event of more than {MAX_EVENT_BYTES} bytes")
 
-    def _take_line(self, line: str) -> ServerEvent | None:
-        if not line:
+    def _take_line(self) -> ServerEvent | None:
+        data, self._line = self._line, bytearray()
+        if self._is_first:
+            data, self._is_first = data.removeprefix(BOM_UTF8), False
+        if not data:
             return self._complete()
-        field, _, value = line.partition(":")
+        field, _, value = data.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if field == "data":
             self._data.append(value)
-            self._size += len(value)
+            self._size += len(data) + 1
         elif field == "event":
-            self._name = value
+            self._name = value[:MAX_NAME_CHARACTERS]
         return None
 
     def _complete(self) -> ServerEvent | None:
         data, name = self._data, self._name
         self._data, self._size, self._name = [], 0, ""
         return ServerEvent("\n".join(data), name) if data else None
-
-
-def _lines(text: str) -> list[str]:
-    """The lines of a text, and last what follows the last line end; no other character ends a line here."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")

@@ -51,6 +51,7 @@ READERS = {
     "du": _Program(r"-[chks]+", "paths"),
     "grep": _Program(r"-[cEFhHilnoqsvwx]+|-[ABC][0-9]+|-m[0-9]+|--color=never", "a pattern and paths"),
 }
+_OPTIONS = {name: re.compile(program.options) for name, program in READERS.items()}
 _DANGEROUS_PROGRAMS = frozenset(
     {
         *(
@@ -74,12 +75,14 @@ _DANGEROUS_PROGRAMS = frozenset(
 )
 _SAME = r"[^\n;&|]{0,200}?"  # within one command, and not so far that a long text takes long
 _DANGEROUS_FORMS = re.compile(
-    r"\|\s*(?:\S*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # what is fetched is run
+    r"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # what is fetched is run
     r"|>\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
     r"|\bmkfs\b|:\s*\(\s*\)\s*\{"
-    rf"|\bgit\b{_SAME}(?:\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|\+)|\breset\b{_SAME}\s--hard|\bclean\b)"
     rf"|\bfind\b{_SAME}\s-(?:delete|exec|ok)"
 )
+_GIT = re.compile(r"\bgit\b")
+_GIT_FORMS = re.compile(rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|\+)|\breset\b{_SAME}\s--hard|\bclean\b")
+_SEPARATOR = re.compile(r"[\n;&|]")
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 
 # Options that change nothing about what a command may do: they take no value from the next word, name no file and no
@@ -116,7 +119,7 @@ def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
     program = READERS.get(words[0])
     if program is None:
         return False
-    operands = _operands(words[1:], program.options)
+    operands = _operands(words[1:], _OPTIONS[words[0]])
     if operands is None or (operands and program.takes == "nothing"):
         return False
     if program.takes == "names" and any("/" in each for each in operands):
@@ -131,10 +134,17 @@ def risk_of(command: str, is_protected: Callable[[str], bool]) -> Risk:
     is_high = (
         any(token.rpartition("/")[2] in _DANGEROUS_PROGRAMS for token in tokens)
         or _DANGEROUS_FORMS.search(command) is not None
+        or any(map(_is_dangerous_git, _SEPARATOR.split(command)))
         or has_disguise(command)
         or any(is_protected(part) for token in tokens for part in {token, token.rpartition("=")[2]} if part)
     )
     return "high" if is_high else "normal"
+
+
+def _is_dangerous_git(command: str) -> bool:
+    """Whether one command of several has git throw something away."""
+    git = _GIT.search(command)
+    return git is not None and _GIT_FORMS.search(command, git.end()) is not None
 
 
 def harmless_options(words: Sequence[str]) -> tuple[str, ...]:
@@ -154,14 +164,14 @@ def bare_command(command: str) -> str | None:
     return " ".join(bare) if all(map(_BARE.fullmatch, bare)) else None
 
 
-def _operands(words: Sequence[str], options: str) -> list[str] | None:
+def _operands(words: Sequence[str], options: re.Pattern[str]) -> list[str] | None:
     """The words that are no options, or None if one of the options is not among those that are known."""
     operands: list[str] = []
     for place, word in enumerate(words):
         if word == "--":
             return [*operands, *words[place + 1 :]]
         if (word.startswith("-") and word != "-") or word.startswith("+"):
-            if not re.fullmatch(options, word):
+            if not options.fullmatch(word):
                 return None
         else:
             operands.append(word)

@@ -12,7 +12,7 @@ from hermes.errors import InvalidValue
 
 Schema = Mapping[str, Any]
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(?P<inside>.*?)\n?\s*```", re.DOTALL)
+_FENCE = "```"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(?:\.0+)?")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT_FLOAT = 2**53
@@ -54,8 +54,7 @@ def usage(name: str, parameters: Schema) -> str:
 def _object(text: str) -> dict[str, Any]:
     """The object that `text` stands for: none at all is an empty one, and one inside of a string or a fence counts."""
     text = text.strip()
-    fenced = _FENCED.fullmatch(text)
-    value = _decoded(fenced["inside"] if fenced else text) if text else {}
+    value = _decoded(_unfenced(text)) if text else {}
     if isinstance(value, str) and value.lstrip().startswith("{"):
         value = _decoded(value)
     if value is None:
@@ -63,6 +62,14 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidValue(f"the arguments must be a JSON object, not {_shown(value)}")
     return value
+
+
+def _unfenced(text: str) -> str:
+    """What is inside of a fence, where the whole of a text is in one."""
+    first, is_broken, rest = text.partition("\n")
+    if is_broken and rest.endswith(_FENCE) and first.rstrip() in (_FENCE, f"{_FENCE}json"):
+        return rest.removesuffix(_FENCE).strip()
+    return text
 
 
 def _decoded(text: str) -> Any:

@@ -19,7 +19,7 @@ MESSAGES_WIDTH, WHEN_WIDTH, SOURCE_WIDTH = 5, 10, 8
 LEAST_FOR_SOURCE = 76
 """With less room than this, where a conversation comes from is left to the pane beside it."""
 
-_HIT = re.compile(r">>>(.+?)<<<", re.DOTALL)
+_HIT = re.compile(r">>>((?:(?!>>>|<<<).)+)<<<", re.DOTALL)
 _CUTS = re.compile(r"\A\.\.\.|\.\.\.\Z")
 
 

@@ -26,11 +26,12 @@ DOTS = "..."
 
 LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN)}
 
-_REASONING = r"think|thinking|reasoning|REASONING_SCRATCHPAD|thought"
-_LEAKED = r"tool_calls?|tool_result|function_calls?"
-_CLOSED = re.compile(rf"(?is)<({_REASONING}|{_LEAKED})\b[^>]*>.*?</\1\s*>")
-_OPEN = re.compile(rf"(?is)<({_REASONING})\b[^>]*>.*\Z")
-_ORPHAN = re.compile(rf"(?i)</?({_REASONING}|{_LEAKED})\s*>")
+_REASONING = frozenset(("think", "thinking", "reasoning", "reasoning_scratchpad", "thought"))
+_TAG = re.compile(
+    r"<(?P<closes>/?)(?P<name>think|thinking|reasoning|reasoning_scratchpad|thought"
+    r"|tool_calls?|tool_result|function_calls?)\b[^<>]{0,200}>",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,30 @@ def panel_of(recap: Recap, width: int) -> list[str]:
 
 def without_reasoning(text: str) -> str:
     """An answer without what a model thought, and without tool calls that it wrote as text."""
-    if "<" in text:
-        text = _ORPHAN.sub("", _OPEN.sub("", _CLOSED.sub("", text)))
-    return text.strip()
+    tags = list(_TAG.finditer(text)) if "<" in text else []
+    last_close = {_kind(tag): number for number, tag in enumerate(tags) if tag["closes"]}
+    kept: list[str] = []
+    at, inside = 0, ""
+    for number, tag in enumerate(tags):
+        kind = _kind(tag)
+        if inside:
+            if tag["closes"] and kind == inside:
+                at, inside = tag.end(), ""
+            continue
+        if tag["closes"] and kind in _REASONING:
+            kept = []  # all that was said before it was thought
+        else:
+            kept.append(text[at : tag.start()])
+            if not tag["closes"] and last_close.get(kind, -1) > number:
+                inside = kind
+            elif not tag["closes"] and kind in _REASONING:
+                return "".join(kept).strip()
+        at = tag.end()
+    return "".join([*kept, text[at:]]).strip()
+
+
+def _kind(tag: re.Match[str]) -> str:
+    return tag["name"].lower()
 
 
 def tool_note(tool_calls: object) -> str:

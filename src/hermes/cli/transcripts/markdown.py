@@ -9,6 +9,7 @@ from html import escape
 from hermes.cli.transcripts.blocks import Block, Kind, blocks_of, facts_of, speaker_of, title_of, when
 from hermes.state.outgoing import Outgoing
 
+_BACKTICKS = re.compile("`+")
 _SPECIAL = re.compile(r"([\\`*\[\]<>#|~]|(?<!\w)_|_(?!\w))")
 
 
@@ -58,7 +59,7 @@ def _quoted(text: str) -> Iterator[str]:
 
 def _fenced(text: str) -> Iterator[str]:
     """A block of code whose fence is longer than any in it."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     yield fence
     yield from text.split("\n")

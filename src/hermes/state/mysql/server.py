@@ -22,7 +22,7 @@ MODE = ",".join(
     )
 )
 
-_version = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_version = re.compile(r"(\d{1,5})\.(\d{1,5})\.(\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ _HINTS = {
     r"Connection refused|No such file": "check that the server is up, and the host and port in sessiondb.dsn",
     r"invalid \w+ value|could not read|could not load": "correct that setting in sessiondb.dsn",
 }
+_BY_WORDS = [(re.compile(words), hint) for words, hint in _HINTS.items()]
 _REFUSAL = re.compile("FATAL|ERROR|no password supplied")
 
 
@@ -51,7 +52,7 @@ def _without_preface(said: str) -> str:
 
 def hint_of(reason: str) -> str:
     """What to do about it."""
-    return next((hint for words, hint in _HINTS.items() if re.search(words, reason)), GENERAL)
+    return next((hint for words, hint in _BY_WORDS if words.search(reason)), GENERAL)
 
 
 def is_refusal(reason: str) -> bool:

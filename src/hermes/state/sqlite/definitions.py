@@ -132,7 +132,7 @@ def find_foreign(definitions: Iterable[Definition]) -> Foreign:
 
 def normal(sql: str) -> str:
     """A definition without what makes no difference."""
-    return re.sub(r"\s+", " ", sql.replace("IF NOT EXISTS ", "")).replace("( ", "(").replace(" )", ")").strip()
+    return " ".join(sql.replace("IF NOT EXISTS ", "").split()).replace("( ", "(").replace(" )", ")")
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -19,7 +19,6 @@ SHARED = frozenset(
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _octal = re.compile(r"\\([0-7]{3})")
-_mac_line = re.compile(r"^.* on (?P<point>.*) \((?P<kind>[^,)]+)(?P<rest>[^)]*)\)$")
 
 
 class Place(NamedTuple):
@@ -75,10 +74,11 @@ def _from_mountinfo(text: str) -> list[Place]:
 def _from_mount(text: str) -> list[Place]:
     places = []
     for line in text.splitlines():
-        if found := _mac_line.match(line):
-            kind = found["kind"].strip()
-            is_local = "local" in (word.strip() for word in found["rest"].split(","))
-            places.append(Place(kind, found["point"], not is_local or _is_shared(kind)))
+        mounted, opened, described = line.removesuffix(")").rpartition(" (")
+        _, on, point = mounted.rpartition(" on ")
+        kind, *options = (word.strip() for word in described.split(","))
+        if opened and on and kind and line.endswith(")"):
+            places.append(Place(kind, point, "local" not in options or _is_shared(kind)))
     return places
 
 

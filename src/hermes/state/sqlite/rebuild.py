@@ -14,6 +14,9 @@ from hermes.state.sqlite.definitions import schema_sql
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
 """How a damaged index shows: noise where a length should be may also ask for more memory than there is."""
 
+VIRTUAL_TABLE = re.compile(r"CREATE VIRTUAL TABLE[^;]{0,2000};")
+"""A statement of the schema that makes an index."""
+
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
@@ -35,7 +38,7 @@ def start_over(view: View, epoch: int) -> bool:
         return False
     for table in fulltext.TABLES:
         _drop(view, table)
-    for statement in re.findall(r"CREATE VIRTUAL TABLE.*?;", schema_sql(), re.DOTALL):
+    for statement in VIRTUAL_TABLE.findall(schema_sql()):
         view.run(statement)
     for table in fulltext.TABLES:
         fulltext.configure(view, table)

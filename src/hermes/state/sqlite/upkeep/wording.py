@@ -9,6 +9,7 @@ from hermes.state.sqlite import fulltext
 from hermes.state.sqlite.connection import View, undefended
 from hermes.state.sqlite.definitions import schema_sql
 from hermes.state.sqlite.filling import MESSAGE, add
+from hermes.state.sqlite.rebuild import VIRTUAL_TABLE
 
 BATCH = 512
 FIRST_OF_WORDS = 11
@@ -17,6 +18,7 @@ PLACE = (1 << 37) - 1
 """The bits of a row's number that do not tell which part of the index, written at once, it belongs to."""
 
 _SHADOWS = ("data", "idx", "docsize", "config")
+_TABLE_NAME = re.compile(r"IF NOT EXISTS (\w+)")
 _FOUND, _ANEW = "found", "anew"
 
 
@@ -38,9 +40,9 @@ def wrong_indexes(view: View, tell: Callable[[int, int], None]) -> list[str]:
 
 
 def _copy(view: View) -> None:
-    for statement in re.findall(r"CREATE VIRTUAL TABLE.*?;", schema_sql(), re.DOTALL):
+    for statement in VIRTUAL_TABLE.findall(schema_sql()):
         for which in (_FOUND, _ANEW):
-            view.run(re.sub(r"IF NOT EXISTS (\w+)", rf"temp.{which}_\1", statement))
+            view.run(_TABLE_NAME.sub(rf"temp.{which}_\1", statement))
     for table in fulltext.TABLES:
         for shadow in _SHADOWS:
             view.run(f"DELETE FROM temp.{_FOUND}_{table}_{shadow}")

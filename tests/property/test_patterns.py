@@ -1,0 +1,68 @@
+"""No text makes a regular expression of the project slow: every pattern is tried on 100 KB of what is bad for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hermes.query import analyze, snippet
+from hermes.query.tree import Part, Words
+from hermes.state.sqlite import trigrams
+from tests.support.patterns import attacks, patterns, unnamed, use
+from tests.support.quickness import is_quick
+
+MADE_OF_WORDS = [
+    Words(("alpha", "beta", "gamma"), "alpha beta-gamma"),
+    Words(("a", "a", "a", "b"), "a a a b"),
+    Words(("__init__",), "__init__"),
+    Part("over the sea"),
+]
+MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
+    "hermes.query.analyze:_patterns": lambda: list(analyze._patterns()),
+    "hermes.query.snippet:_patterns": lambda: [each for leaf in MADE_OF_WORDS for each in snippet._patterns(leaf)],
+    "hermes.state.sqlite.trigrams:_inside": lambda: [trigrams._inside()],
+    # At most three letters.
+    "hermes.query.rank:_mentions": lambda: [re.compile(r"\babc")],
+    # Alternatives of a table, for single words.
+    "hermes.agent.safety.commands:bare_command": list,
+    # Its module holds what it makes.
+    "hermes.agent.safety.protected:_one_of": list,
+    # These look at the names of files, which are short, and are made of the name of the database.
+    "hermes.state.sqlite.upkeep.backup:backups_in": list,
+    "hermes.state.sqlite.upkeep.backup:_remove_leftovers": list,
+    "hermes.state.sqlite.upkeep.copies:copies_of": list,
+    "hermes.state.sqlite.rescue.workshop:remove_leftovers": list,
+}
+"""Patterns that a function makes when it is called, with what it makes."""
+
+
+def slow_attack(pattern: re.Pattern[Any], methods: set[str]) -> str | None:
+    """The first attack that takes too long, in short."""
+    for text in attacks(pattern):
+        for method in sorted(methods):
+            if not is_quick(lambda text=text, method=method: use(pattern, method, text)):  # type: ignore[misc]
+                return f"{method} on {text[:80]!r}..."
+    return None
+
+
+@pytest.mark.parametrize("name", sorted(patterns()))
+def test_pattern_is_quick_on_100_kb_of_its_own_prefixes(name: str) -> None:
+    known = patterns()[name]
+    assert slow_attack(known.pattern, known.methods) is None, known.pattern.pattern
+
+
+@pytest.mark.parametrize("place", MADE_LATER)
+def test_pattern_that_is_made_later_is_quick_too(place: str) -> None:
+    assert [slow for each in MADE_LATER[place]() if (slow := slow_attack(each, {"search", "sub"}))] == []
+
+
+def test_every_pattern_has_a_name_in_its_module_or_is_listed_here() -> None:
+    assert unnamed() == sorted(MADE_LATER)
+
+
+@pytest.mark.parametrize("bad", [r"(a+)+$", r"\b[\w-]*token[\w-]*=", r"<x>.*?</x>", r"://[^:/@\s]*:[^@\s]*@"])
+def test_slow_patterns_are_told_from_quick_ones(bad: str) -> None:
+    assert slow_attack(re.compile(bad, re.DOTALL), {"search"}) is not None
