@@ -145,6 +145,12 @@ def test_everything_else_is_asked_about(command: str) -> None:
         "git reset --hard HEAD~3",
         "git clean -fdx",
         "find . -name x -delete",
+        "cat /proc/$PPID/environ",
+        "cat /p*/self/environ",
+        "ps auxe",
+        "ps eww 1",
+        "gdb -p 1",
+        "strace -p 1",
         "cat secret.txt",
         "tool --file=secret.txt",
         "echo $(cat secret.txt)",
@@ -159,7 +165,7 @@ def test_a_person_should_look_twice(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["make test", "npm install", "python3 script.py", "echo x > /dev/null", "git push origin main",
+    ["make test", "ps -ef", "ps aux", "npm install", "python3 script.py", "echo x > /dev/null", "git push origin main",
      "git commit -m 'a -f b'", "printf 'a\\tb\\n'", "cat <<EOF\n\tindented\nEOF", "echo žluťoučký", "echo 日本"],
 )  # fmt: skip
 def test_the_rest_is_as_usual(command: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.safety.visible import has_disguise, visible
+from hermes.agent.safety.visible import folded, has_disguise, visible
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,24 @@ from hermes.agent.safety.visible import has_disguise, visible
         ("‘a’ “b”", "\\u2018a\\u2019 \\u201cb\\u201d"),
         ("\ud800", "\\ud800"),
         ("\ue000", "\\ue000"),
+        ("rm\u3164x", "rm\\u3164x"),
+        ("a\u2800b", "a\\u2800b"),
+        ("a\ufe0fb", "a\\ufe0fb"),
+        ("a\U000e0100b", "a\\U000e0100b"),
+        ("a\U000e0041b", "a\\U000e0041b"),
+        ("a\u034fb", "a\\u034fb"),
+        ("\u115f\u1160\uffa0", "\\u115f\\u1160\\uffa0"),
+        ("a\u17b4\u180b\ufffc", "a\\u17b4\\u180b\\ufffc"),
+        ("\U0001d159", "\\U0001d159"),
+        ("אב", "\\u05d0\\u05d1"),
+        ("مر", "\\u0645\\u0631"),
+        ("٣", "\\u0663"),
+        ("r\u0338m", "r\\u0338m"),
+        ("-\u0301rf", "-\\u0301rf"),
+        ("a\u20dd", "a\\u20dd"),
+        ("e\u0301\u0301\u0301\u0301", "e\u0301\u0301\u0301\\u0301"),
+        ("cafe\u0301", "cafe\u0301"),
+        ("नमस्ते", "नमस्ते"),
         ("привет мир", "привет мир"),
         ("καλημέρα", "καλημέρα"),
         ("žluťoučký kůň", "žluťoučký kůň"),
@@ -63,3 +81,28 @@ def test_no_character_comes_that_was_not_there_but_for_plain_ones(text: str) -> 
 def test_plain_text_stays(text: str) -> None:
     assert visible(text) == text
     assert not has_disguise(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a", "a"),
+        ("a\n\n\nb", "a\n\n\nb"),
+        ("a\n\n\n\nb", "a\n[... 3 blank lines]\nb"),
+        ("a" + "\n" * 41 + "b", "a\n[... 40 blank lines]\nb"),
+        ("\n" * 41 + "b", "[... 41 blank lines]\nb"),
+        ("a" + "\n" * 41, "a\n[... 41 blank lines]"),
+        ("a\n  \n \n    \nb", "a\n[... 3 blank lines]\nb"),
+        ("a" + " " * 20 + "b", "a" + " " * 20 + "b"),
+        ("a" + " " * 21 + "b", "a [... 21 blanks] b"),
+        (" " * 500 + "b", " [... 500 blanks] b"),
+    ],
+)
+def test_blanks_are_counted_instead_of_shown(text: str, shown: str) -> None:
+    assert folded(text) == shown
+
+
+@given(st.text(st.sampled_from("x \n")))
+def test_folding_drops_nothing_that_can_be_seen(text: str) -> None:
+    assert folded(text).count("x") == text.count("x")
+    assert "\n\n\n\n" not in folded(text)

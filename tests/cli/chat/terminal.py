@@ -66,6 +66,11 @@ class Terminal:
         return lines
 
     @property
+    def screen(self) -> str:
+        """What a person sees without scrolling back."""
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    @property
     def text(self) -> str:
         return "\n".join(self.lines)
 

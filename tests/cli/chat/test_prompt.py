@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import stat
@@ -196,6 +197,69 @@ class TestApprovals:
     def test_what_is_no_answer_is_asked_again(self, hermes: Hermes) -> None:
         with Terminal(hermes, cwd=hermes.home.parent) as terminal:
             terminal.enter(self.ASK).until("Allow it?").type(f"perhaps{ENTER}").until("perhaps\nAllow it?")
+            terminal.type(f"n{ENTER}").until("has not allowed this")
+
+    def test_blank_lines_push_nothing_off_the_screen(self, hermes: Hermes) -> None:
+        command = "sudo true" + "\n" * 41 + "echo harmless"
+        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("Allow it?")
+            shown = terminal.screen
+            assert "  sudo true\n  [... 40 blank lines]\n  echo harmless" in shown
+            assert "run sudo true (42 lines, high risk)\nAllow it?" in shown
+            terminal.type(f"n{ENTER}").until("has not allowed this")
+
+    def test_blanks_push_nothing_out_of_sight(self, hermes: Hermes) -> None:
+        command = f"sudo true;{' ' * 2000}echo harmless"
+        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("Allow it?")
+            assert "  sudo true; [... 2000 blanks] echo harmless" in terminal.screen
+            terminal.type(f"n{ENTER}").until("has not allowed this")
+
+    LONG = "touch made\n" + "\n".join(f": {number}" for number in range(60))
+
+    def test_what_is_longer_than_the_screen_is_shown_in_pages(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
+            for shown in (28, 42, 56):
+                assert "Allow it?" not in terminal.text
+                terminal.type(f"y{ENTER}").until(f"-- {shown} of 6")
+            terminal.type(ENTER).until("Allow it?")
+            assert not (hermes.home / "made").exists()
+            assert "run touch made (61 lines, high risk)\nAllow it?" in terminal.screen
+            assert all(f"  : {number}\n" in terminal.text for number in range(60))
+            terminal.type(f"y{ENTER}").until("◆ terminal answered").until_prompt()
+        assert (hermes.home / "made").exists()
+
+    def test_a_long_line_is_shown_in_pages_too(self, hermes: Hermes) -> None:
+        command = "sudo true " + "x" * 3000
+        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("-- 14 of 4")
+            assert "  sudo true xxx" in terminal.screen
+            terminal.type(f"n{ENTER}").until("has not allowed this")
+
+    def test_a_no_at_a_page_denies_it(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
+            terminal.type(f"n{ENTER}").until("has not allowed this").until_prompt()
+            assert "Allow it?" not in terminal.text
+        assert not (hermes.home / "made").exists()
+
+    def test_what_is_typed_ahead_at_a_page_is_no_answer(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        command = "touch made\n" + "\n".join(f": {number}" for number in range(20))
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("-- 14 of 2")
+            terminal.type(f"{ENTER}y{ENTER}").until("Allow it?").type(f"n{ENTER}").until("has not allowed this")
+        assert not (hermes.home / "made").exists()
+
+    @pytest.mark.parametrize("char", ["\u3164", "\u2800", "\ufe0f", "\u05d0", "\u202e", "\U000e0041"])
+    def test_what_cannot_be_seen_or_turns_the_order_is_shown_by_number(self, hermes: Hermes, char: str) -> None:
+        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
+            terminal.enter(f"!tool terminal {json.dumps({'command': f'echo {char}'})}").until("Allow it?")
+            number = char.encode("unicode_escape").decode()
+            assert f"run echo {number} (1 line, high risk)" in terminal.screen
             terminal.type(f"n{ENTER}").until("has not allowed this")
 
     def test_ctrl_c_at_the_question_ends_the_turn(self, hermes: Hermes) -> None:

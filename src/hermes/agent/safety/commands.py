@@ -71,12 +71,14 @@ _DANGEROUS_PROGRAMS = frozenset(
         ),
         *("kill", "killall", "pkill", "shutdown", "reboot", "halt", "poweroff", "systemctl", "launchctl", "crontab"),
         *("mount", "umount", "iptables", "nft", "useradd", "userdel", "usermod", "passwd", "eval", "nc", "ncat"),
+        *("gdb", "gcore", "strace", "ltrace"),  # they look into other processes
     }
 )
 _SAME = r"[^\n;&|]{0,200}?"  # within one command, and not so far that a long text takes long
 _DANGEROUS_FORMS = re.compile(
     r"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # what is fetched is run
     r"|>\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
+    r"|/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"  # the variables of other processes, those of Hermes among them
     r"|\bmkfs\b|:\s*\(\s*\)\s*\{"
     rf"|\bfind\b{_SAME}\s-(?:delete|exec|ok)"
 )

@@ -1,9 +1,9 @@
-"""Text for somebody who has to decide: nothing in it can hide, act on the terminal, or pass for something else."""
+"""Text for the person who has to decide: nothing in it can hide, act on the terminal, or pass for something else."""
 
 from __future__ import annotations
 
 import re
-from unicodedata import name, normalize
+from unicodedata import bidirectional, category, combining, name, normalize
 
 # Alphabets with letters that cannot be told from Latin ones.
 _ALPHABETS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET", "GEORGIAN")
@@ -15,17 +15,45 @@ _TWINS = frozenset(
 )
 _MARKS = frozenset("‐‑‒–—―−∕⁄∖‘’‚‛“”„‟′″∗∣׃ː∶‹›‖ˋˈ")
 
+# What Unicode says may be ignored, and what most fonts draw as a blank.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffc\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+_RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+_OVERLAY = 1
+_MAX_MARKS = 3
+"""How many marks in a row a letter may carry."""
+
 _WORD = re.compile(r"[^\W_]+")
+_BLANK_LINES = re.compile(r"(?<=\n)(?: *\n){3,}")
+_SPACES = re.compile(r" {21,}")
 
 
 def visible(text: str) -> str:
     """`text` with every character shown by its number that cannot be seen, acts on a terminal or passes for another.
 
-    Lines stay lines.
+    So are letters that are written from right to left, since they change the order of what is beside them. Lines stay
+    lines.
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(map(_shown, _WORD.sub(_shown_word, text)))
+    shown: list[str] = []
+    marks, before = 0, ""
+    for char in _WORD.sub(_shown_word, text):
+        is_mark = category(char).startswith("M")
+        marks = marks + 1 if is_mark else 0
+        is_misplaced = is_mark and (marks > _MAX_MARKS or not (marks > 1 or before.isalpha()))
+        shown.append(_number(char) if is_misplaced else _shown(char))
+        before = char
+    return "".join(shown)
+
+
+def folded(text: str) -> str:
+    """`text` with long runs of blank lines and of blanks counted instead of shown, so that they push nothing away."""
+    text = _BLANK_LINES.sub(lambda found: f"[... {found[0].count(chr(10))} blank lines]\n", f"\n{text}\n")[1:-1]
+    return _SPACES.sub(lambda found: f" [... {len(found[0])} blanks] ", text)
 
 
 def has_disguise(text: str) -> bool:
@@ -51,9 +79,16 @@ def _is_foreign(char: str) -> bool:
 def _shown(char: str) -> str:
     if char == "\n" or (char.isascii() and char.isprintable()):
         return char
-    if not char.isprintable() or char in _MARKS or any(each.isascii() for each in normalize("NFKC", char)):
-        return _number(char)
-    return char
+    is_odd = (
+        not char.isprintable()
+        or char in _MARKS
+        or _UNSEEN.match(char) is not None
+        or bidirectional(char) in _RIGHT_TO_LEFT
+        or combining(char) == _OVERLAY
+        or category(char) == "Me"
+        or any(each.isascii() for each in normalize("NFKC", char))
+    )
+    return _number(char) if is_odd else char
 
 
 def _number(char: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 from hermes.agent.safety.approval import Request
 from hermes.agent.safety.paths import is_special
-from hermes.agent.safety.visible import visible
+from hermes.agent.safety.visible import folded, visible
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import tool
 from hermes.agent.tools.results import ToolResult, failure
@@ -134,7 +134,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
 
     is_at_home = directory.is_relative_to(context.workplace.root) and not is_protected(".")
     where = f"in {visible(str(directory))}"
-    first_line = visible(command.strip().partition("\n")[0])
+    first_line = folded(visible(command.strip().partition("\n")[0]))
     return context.refusal(
         Request(
             tool="terminal",
