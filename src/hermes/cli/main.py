@@ -27,7 +27,9 @@ def main() -> NoReturn:
 
 
 def _replace_closed_streams() -> None:
-    """After `>&-` Python has no stream at all: then what is written goes nowhere."""
+    """After `>&-` Python has no stream at all: then what is written goes nowhere, and stdin is empty after `<&-`."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))

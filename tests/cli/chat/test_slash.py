@@ -27,7 +27,7 @@ OTHER = "20261102_101010_bbbbbbbb"
 
 def talk(hermes: Hermes, *lines: str, args: tuple[str, ...] = ()) -> str:
     """Say these lines, and answer what was said on stderr."""
-    return piped(hermes, "".join(f"{line}\n" for line in lines), *args).stderr.decode()
+    return piped(hermes, "".join(f"{line}\n" for line in lines), "--lines", *args).stderr.decode()
 
 
 class TestTitle:

@@ -71,7 +71,7 @@ class TestCtrlC:
         assert stored(hermes)[1] == ("assistant", "half an answer ", "interrupted")
 
     def test_ends_all_that_a_pipe_has_to_say(self, hermes: Hermes) -> None:
-        process = hermes.start(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"!long 300 0.05\n!say two\n")
@@ -83,7 +83,7 @@ class TestCtrlC:
         assert b"two" not in out
 
     def test_while_a_pipe_is_waited_for(self, hermes: Hermes) -> None:
-        process = hermes.start(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"!say one\n")
@@ -127,7 +127,7 @@ class TestSignals:
         assert row["end_reason"] in ("terminated", "user_exit")
 
     def test_while_it_waits_for_a_line_of_a_pipe(self, hermes: Hermes) -> None:
-        process = hermes.start(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"!say hello\n")

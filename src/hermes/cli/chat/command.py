@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from hermes.config import Config
     from hermes.state.provider import SessionDBProvider
 
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a command line has to say, and how stdin adds to it."""
+
+    query: str | None
+    has_lines: bool
+    must_wait: bool
+
+
 LATEST = "\0"
 """What no name can be: `-c` without one."""
 
@@ -25,14 +36,15 @@ LATEST = "\0"
 @click.command(
     epilog="""\b
 A name of several words needs no quotes: hermes -c my project
-stdin that is no terminal is read line by line, one turn each.
+Text on stdin that is no terminal is one message, behind that of -q.
 
 \b
 Examples:
   hermes                       a new conversation
   hermes -c                    go on with the last one
   hermes -r "refactoring auth"
-  hermes -Q -q "What did we say about the pool?" > answer.txt""",
+  hermes -Q -q "What did we say about the pool?" > answer.txt
+  tail -n 200 app.log | hermes -q "What went wrong?\"""",
 )
 @click.option(
     "--continue",
@@ -45,9 +57,19 @@ Examples:
 )
 @click.option("--resume", "-r", "resumed", metavar="ID|TITLE", help="Go on with this session.")
 @click.option("--query", "-q", metavar="TEXT", help="Say this, show the answer, and leave.")
+@click.option("--lines", "has_lines", is_flag=True, help="Take each line of stdin as a turn of its own, or a command.")
+@click.option("--stdin", "must_wait", is_flag=True, help="With -q: wait for stdin, however long it stays silent.")
 @click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Write nothing but answers to stdout.")
 @click.option("--model", "-m", "model_name", metavar="NAME", help="Have this model answer.")
-def chat(continued: str | None, resumed: str | None, query: str | None, is_quiet: bool, model_name: str | None) -> None:
+def chat(
+    continued: str | None,
+    resumed: str | None,
+    query: str | None,
+    has_lines: bool,
+    must_wait: bool,
+    is_quiet: bool,
+    model_name: str | None,
+) -> None:
     """Talk to the agent, in a new session or in one that was left."""
     name = _named(continued, resumed)
     if query is not None and not query.strip():
@@ -55,11 +77,16 @@ def chat(continued: str | None, resumed: str | None, query: str | None, is_quiet
     if model_name is not None and not model_name.strip():
         raise click.UsageError("-m needs the name of a model")
     if is_quiet and query is None and sys.stdin.isatty():
-        raise click.UsageError("-Q needs something to answer: -q TEXT, or lines on stdin")
+        raise click.UsageError("-Q needs something to answer: -q TEXT, or text on stdin")
+    if query is not None and has_lines:
+        raise click.UsageError("--lines takes its turns from stdin, so it goes without -q")
+    if query is None and must_wait:
+        raise click.UsageError("--stdin is for -q, which does not wait for a silent stdin otherwise")
+    words = Words(query, has_lines=has_lines, must_wait=must_wait)
     config = read_config(as_json=False)
     with _store(config, is_needed=name is not None) as store:
         session_id = None if name is None else _found(store, name)
-        exit_code = _talk(config, store, session_id, query, is_quiet=is_quiet, model_name=model_name)
+        exit_code = _talk(config, store, session_id, words, is_quiet=is_quiet, model_name=model_name)
     if exit_code:
         raise click.exceptions.Exit(exit_code)
 
@@ -100,7 +127,7 @@ def _talk(
     config: Config,
     store: SessionDBProvider,
     session_id: str | None,
-    query: str | None,
+    words: Words,
     *,
     is_quiet: bool,
     model_name: str | None,
@@ -108,7 +135,6 @@ def _talk(
     from hermes.agent.agent import Agent
     from hermes.agent.tools.toolbox import TOOLBOX
     from hermes.cli.chat.approval import Asker
-    from hermes.cli.chat.lines import Lines
     from hermes.cli.chat.models import Models
     from hermes.cli.chat.screen import Screen
     from hermes.cli.chat.signals import Signals
@@ -118,7 +144,7 @@ def _talk(
     from hermes.log import make_ready
 
     make_ready()
-    is_interactive = query is None and sys.stdin.isatty() and sys.stdout.isatty()
+    is_interactive = words.query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
@@ -141,12 +167,10 @@ def _talk(
                 if session_id is not None:
                     sitting.resume(session_id, has_recap=is_interactive)
                 _keep_order(config, sitting)
-                if query is not None:
-                    sitting.say(query)
-                elif is_interactive:
+                if is_interactive:
                     sitting.run(_prompt(sitting, signals))
                 else:
-                    sitting.work_off(Lines(signals))
+                    _say_all(sitting, signals, words)
             finally:
                 sitting.end()
             if not is_quiet:
@@ -158,6 +182,20 @@ def _talk(
     if signals.leaving is not None:
         return 128 + signals.leaving
     return 0 if is_interactive else sitting.exit_code
+
+
+def _say_all(sitting: Sitting, signals: Signals, words: Words) -> None:
+    """Say what a program has to say: a question, the text on stdin, both, or line after line."""
+    from hermes.cli.chat.lines import Lines
+    from hermes.cli.chat.piped import PATIENCE_S
+
+    if words.query is not None and sys.stdin.isatty():
+        sitting.say(words.query)
+    elif words.has_lines or sys.stdin.isatty():
+        sitting.work_off(Lines(signals))
+    else:
+        is_patient = words.query is None or words.must_wait
+        sitting.say_piped(words.query, patience_s=None if is_patient else PATIENCE_S)
 
 
 def _prompt(sitting: Sitting, signals: Signals) -> Reader:

@@ -6,10 +6,14 @@ import os
 import select
 import signal
 import sys
+import time
 
 from hermes.cli.chat.signals import Signals, leave_at_once
+from hermes.errors import HermesError, InvalidValue
+from hermes.phrases import sized
 
 CHUNK = 65_536
+MAX_LINE_BYTES = 1024 * 1024
 
 
 class Lines:
@@ -27,6 +31,9 @@ class Lines:
                 chunk = read_chunk()
                 self._is_at_end = not chunk
                 self._rest += chunk
+                if len(self._rest) > MAX_LINE_BYTES and b"\n" not in self._rest:
+                    self._rest, self._is_at_end = b"", True
+                    raise InvalidValue(f"a line on stdin is longer than {sized(MAX_LINE_BYTES)}; it was not sent")
         if not self._rest:
             raise EOFError
         line, _, self._rest = self._rest.partition(b"\n")
@@ -34,25 +41,42 @@ class Lines:
 
 
 def read_chunk() -> bytes:
-    """What comes next on stdin, which of a terminal is a line; nothing at its end.
+    """What comes next on stdin, however long that takes; nothing at its end."""
+    return chunk_before(None) or b""
+
+
+def chunk_before(deadline: float | None) -> bytes | None:
+    """What comes next on stdin, which of a terminal is a line; nothing at its end, None if it is not there in time.
+
+    The deadline is a time of `time.monotonic`.
 
     A signal that arrives just before a read begins, or on another thread, does not end that read; so the read begins
     when there is something to be read, and a signal wakes up whoever waits for that.
     """
     descriptor = sys.stdin.fileno()
     if os.name != "posix":
-        return os.read(descriptor, CHUNK)
+        return _read(descriptor)
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     before = signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
     try:
         while True:
-            ready, _, _ = select.select([descriptor, ours], [], [])
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready, _, _ = select.select([descriptor, ours], [], [], left)
+            if not ready:
+                return None
             if ours in ready:
                 os.read(ours, CHUNK)  # by now the signal has been handled, or it is when this returns
             if descriptor in ready:
-                return os.read(descriptor, CHUNK)
+                return _read(descriptor)
     finally:
         signal.set_wakeup_fd(before)
         os.close(ours)
         os.close(theirs)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, CHUNK)
+    except OSError as error:
+        raise HermesError(f"stdin cannot be read: {error.strerror}") from error

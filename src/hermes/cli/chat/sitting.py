@@ -146,11 +146,38 @@ class Sitting:
             raise NotFound(f"there is no number {number} in the list", hint="/resume shows the list again")
         self.resume(self.listed[number - 1])
 
+    def say_piped(self, question: str | None, *, patience_s: float | None) -> None:
+        """One turn with a question, if there is one, and all that stdin has to add to it."""
+        from hermes.cli.chat.piped import Silent, joined, read_text
+
+        text = ""
+        try:
+            text = read_text(self._signals, patience_s)
+        except Silent:
+            self.screen.say(
+                f"Note: stdin is open, but nothing came for {patience_s:g} s, so the question goes alone;"
+                " --stdin waits for it, < /dev/null saves the wait."
+            )
+        except HermesError as error:
+            self.complain(error)
+            return
+        except Left:
+            return
+        if "\ufffd" in text:
+            self.screen.say("Note: stdin is not all UTF-8; what is not became \ufffd.")
+        if message := joined(question, text):
+            self.say(message)
+
     def work_off(self, reader: Reader) -> None:
         """Take what a program has to say, until there is no more; Ctrl-C ends all of it."""
         try:
             while not self.is_over and self._signals.leaving is None:
-                self.take(reader.read())
+                try:
+                    line = reader.read()
+                except HermesError as error:
+                    self.complain(error)
+                    return
+                self.take(line)
                 if self._was_stopped:  # be it at the very end of an answer
                     raise KeyboardInterrupt
         except (EOFError, Left):
