@@ -53,7 +53,11 @@ class TestSanitize:
             ("🌍 世界 café", "🌍 世界 café"),
             ("PR #438 — 'auth'", "PR #438 — 'auth'"),
             ("a  \x00  b", "a b"),
-            ("👩\u200d👧", "👩👧"),
+            ("👩\u200d👧 \u2764\ufe0f\u200d🔥", "👩\u200d👧 \u2764\ufe0f\u200d🔥"),
+            ("می\u200cخواهم", "می\u200cخواهم"),
+            ("क्\u200dष", "क्\u200dष"),
+            ("pro\u200dject \u200d👧\u200d", "project 👧"),
+            ("a\u200cb", "ab"),
         ],
     )
     def test_example(self, title: str | None, cleaned: str | None) -> None:

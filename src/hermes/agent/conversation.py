@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 TITLED_WITHIN = 2
 """A title comes after the first exchange, or after the second if the first was about nothing, such as a greeting."""
 
+SESSION_META = "session_meta"
+"""The role under which other programs keep notes about a session among its messages."""
+
 COUNTERS = (
     "input_tokens",
     "output_tokens",
@@ -103,8 +106,9 @@ class Conversation(OpenSession):
 
     @property
     def history(self) -> list[ConversationMessage]:
-        """The messages of the session, as `get_messages_as_conversation` answers them."""
-        return self.agent.store.get_messages_as_conversation(self.session_id)
+        """The messages of the session, as `get_messages_as_conversation` returns them, without notes that are none."""
+        rows = self.agent.store.get_messages_as_conversation(self.session_id)
+        return [row for row in rows if row["role"] != SESSION_META]
 
     def say(
         self, text: str, listener: Listener | None = None, stop: Stop | None = None, *, uid: str | None = None

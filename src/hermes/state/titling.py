@@ -9,18 +9,28 @@ from hermes.errors import InvalidTitle
 MAX_TITLE_LENGTH = 100
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_INVISIBLE = re.compile("[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc\ufff9-\ufffb]")
+_JOINING = "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff"
+"""Arabic, Persian, Indic, Burmese and Khmer letters, between which a joiner changes how a word is written."""
+_PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
+_INVISIBLE = re.compile(
+    f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"
+    "|([\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc\ufff9-\ufffb])"
+)
+"""What cannot be seen is in the group; a joiner at work between two letters or pictures is not."""
 _NUMBERED = re.compile(r"^(.+) #([0-9]{1,9})$", re.DOTALL)
 _TOLD_APART = re.compile(r"^(.+) \(([0-9]{1,9})\)$", re.DOTALL)
 
 
 def sanitize(title: str | None) -> str | None:
-    """A title as it is stored: no control or invisible characters, single spaces, at most 100 characters."""
+    """A title as it is stored: no control or invisible characters, single spaces, at most 100 characters.
+
+    Joiners stay where they do something: in emoji families, and in words of scripts that need them.
+    """
     if title is not None and not isinstance(title, str):
         raise InvalidTitle(f"a title must be a string, not {type(title).__name__}")
     if not title:
         return None
-    cleaned = " ".join(_INVISIBLE.sub("", _CONTROLS.sub("", title)).split())
+    cleaned = " ".join(_INVISIBLE.sub(lambda found: "" if found[1] else found[0], _CONTROLS.sub("", title)).split())
     if len(cleaned) > MAX_TITLE_LENGTH:
         raise InvalidTitle(
             f"title too long: {len(cleaned)} characters, at most {MAX_TITLE_LENGTH} are allowed",

@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from hermes.cli.chat.recap import MAX_WIDTH, Entry, panel_of, recap_of, shortened, tool_note, without_reasoning
+from hermes.agent.compression.summary import summary_message
+from hermes.cli.chat.recap import (
+    COMPRESSED,
+    MAX_WIDTH,
+    Entry,
+    panel_of,
+    recap_of,
+    shortened,
+    tool_note,
+    without_reasoning,
+)
 from hermes.cli.wrapping import wrapped
 from hermes.config import DisplayConfig
 
@@ -39,6 +49,15 @@ class TestWhatIsSaid:
             hermes("done"),
         ]
         assert said(*history) == ["hi", "[1 tool call: terminal]", "done"]
+
+    def test_a_compression_is_told_and_its_summary_is_not(self) -> None:
+        summary = {"role": "system", "content": summary_message("what we did", "s1")}
+        assert said(summary, user("hi"), hermes("yes?")) == [COMPRESSED, "hi", "yes?"]
+
+    def test_a_compression_before_what_is_shown_is_told_too(self) -> None:
+        summary = {"role": "system", "content": summary_message("what we did", "s1")}
+        exchanges = [each for number in range(12) for each in (user(f"q{number}"), hermes(f"a{number}"))]
+        assert said(summary, *exchanges)[:2] == [COMPRESSED, "q2"]
 
     def test_a_long_question_is_cut_at_300_characters(self) -> None:
         assert said(user("x" * 301)) == ["x" * 300 + "..."]

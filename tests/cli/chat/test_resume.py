@@ -52,6 +52,12 @@ class TestWhich:
         assert 'hermes -c "my project"' not in hermes("-r", OTHER, "-q", "hi").stderr
         assert 'hermes -c "my project #3"' in hermes("-r", ID, "-q", "hi").stderr
 
+    def test_notes_of_other_programs_are_not_counted(self, hermes: Hermes, remember: Remember) -> None:
+        remember(ID, ("session_meta", "{}"), ("user", "hello"), ("assistant", "yes?"))
+        told = hermes("-r", ID, "-q", "!say back").stderr
+        assert "(1 user message, 2 total messages)" in told
+        assert "Messages:       4 (2 user, 0 tool calls)" in told
+
     def test_several_that_fit_are_named_and_none_is_taken(self, hermes: Hermes, remember: Remember) -> None:
         remember(ID, ("user", "hello"))
         remember(OTHER, ("user", "hello"))

@@ -215,12 +215,18 @@ class TestTurns:
             ("--keep 4", (None, 4)),
             ("--keep=4 the schema", ("the schema", 4)),
             ("-k 3", (None, 3)),
-            ("-k nonsense", (None, 2)),
             ("where it is kept", ("where it is kept", None)),
         ],
     )
     def test_what_compress_understands(self, argument: str, wish: tuple[str | None, int | None]) -> None:
         assert compress_wish(argument) == wish
+
+    @pytest.mark.parametrize("argument", ["here x", "here 0", "here -1", "-k nonsense", "--keep=101", "--keep 99999"])
+    def test_what_compress_does_not_understand_compresses_nothing(self, hermes: Hermes, argument: str) -> None:
+        said = [f"!say {number}" for number in range(6)]
+        told = talk(hermes, *said, f"/compress {argument}")
+        assert "is no number of exchanges; nothing was compressed" in told
+        assert [row["end_reason"] for row in sessions(hermes)] == ["user_exit"]
 
 
 class TestBranch:

@@ -30,8 +30,9 @@ def farewell_of(conversation: Conversation, seconds: float) -> list[str]:
         return [NOTHING_SAID]
     session_id, title = str(row["id"]), row["title"]
     way_title = title if title and leads_to(conversation.agent.store, title) == session_id else None
-    said = sum(each["role"] == "user" for each in conversation.history)
-    counts = f"{row['message_count']} ({said} user, {counted(row['tool_call_count'] or 0, 'tool call')})"
+    history = conversation.history
+    said = sum(each["role"] == "user" for each in history)
+    counts = f"{len(history)} ({said} user, {counted(row['tool_call_count'] or 0, 'tool call')})"
     facts = {"Session": session_id, "Title": title, "Duration": duration(seconds), "Messages": counts}
     return [
         "",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hermes.agent.compression.summary import MARK
 from hermes.cli.chat.style import GOLD, GREEN, coloured, dim
 from hermes.cli.terminal import clip, graphemes, pad, width_of
 from hermes.cli.wrapping import wrapped
@@ -24,7 +25,9 @@ LEAST_FOR_MARGIN = 40
 """With less room than this, what follows the first line stands below the label and not beside it."""
 DOTS = "..."
 
-LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN)}
+COMPRESSED = "what was said before this was compressed; a summary stands for it"
+
+LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN), "system": ("…", "Earlier:", GREEN)}
 
 _REASONING = frozenset(("think", "thinking", "reasoning", "reasoning_scratchpad", "thought"))
 _TAG = re.compile(
@@ -38,7 +41,7 @@ _TAG = re.compile(
 class Entry:
     """Something that somebody said."""
 
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "system"]
     text: str
 
 
@@ -53,7 +56,10 @@ class Recap:
 def recap_of(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
     """The last exchanges of a conversation in the form of `get_messages_as_conversation`."""
     start = _start_of_last(history, limits.resume_exchanges)
-    return Recap(entries_of(history[start:], limits), start)
+    entries = entries_of(history[start:], limits)
+    if any(map(_is_summary, history[:start])):
+        entries.insert(0, Entry("system", COMPRESSED))
+    return Recap(entries, start)
 
 
 def entries_of(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
@@ -71,6 +77,9 @@ def entries_of(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
             close_calls()
             if text := text_of(row["content"]).strip():
                 entries.append(Entry("user", shortened(text, limits.resume_max_user_chars)))
+        elif _is_summary(row):
+            close_calls()
+            entries.append(Entry("system", COMPRESSED))
         elif row["role"] == "assistant":
             text = _answer(row, limits)
             if not text:
@@ -153,6 +162,10 @@ def shortened(text: str, limit: int) -> str:
         return text
     characters = list(graphemes(text))
     return text if len(characters) <= limit else "".join(characters[:limit]).rstrip() + DOTS
+
+
+def _is_summary(row: AnyRow) -> bool:
+    return bool(row["role"] == "system") and text_of(row["content"]).startswith(MARK)
 
 
 def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:

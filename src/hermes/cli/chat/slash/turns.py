@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from hermes.agent.compression.compress import MAX_KEPT
 from hermes.cli.chat.recap import shortened, text_of, without_reasoning
 from hermes.cli.chat.sitting import Sitting
 from hermes.errors import InvalidValue, NotFound
@@ -99,7 +100,15 @@ def compress_wish(argument: str) -> tuple[str | None, int | None]:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdecimal() else KEPT
+    """How many exchanges are kept; raises `InvalidValue` for what is no such number."""
+    if text is None:
+        return KEPT
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:4]) <= MAX_KEPT):
+        raise InvalidValue(
+            f"{text!r} is no number of exchanges; nothing was compressed",
+            hint=f"say how many to keep, from 1 to {MAX_KEPT}, as in /compress here 5",
+        )
+    return int(text)
 
 
 def _is_stored(sitting: Sitting) -> bool:
