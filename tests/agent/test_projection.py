@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.agent.pairing import LOST, NOT_RUN, UNREADABLE, valid_arguments, valid_name
-from hermes.agent.projection import BEGINNING, NO_OUTPUT, project
+from hermes.agent.projection import BEGINNING, NO_OUTPUT, UNANSWERED, project
 from hermes.agent.text import valid_text
 from tests.support.validators import flaws_of
 
@@ -127,8 +127,15 @@ class TestResults:
 
 
 class TestTurns:
-    def test_unanswered_words_are_joined(self) -> None:
-        assert shapes(user("a"), user("b")) == [("user", "a\n\nb")]
+    def test_words_that_were_not_answered_stand_apart_from_the_next(self) -> None:
+        told = [("user", "a"), ("assistant", UNANSWERED), ("user", "b")]
+        assert shapes(user("a"), user("b")) == told
+        assert shapes(user("a"), model(finish_reason="interrupted"), user("b")) == told
+
+    def test_what_was_overheard_in_a_group_is_joined(self) -> None:
+        assert shapes({**user("a"), "observed": True}, {**user("b"), "observed": True}, user("c")) == [
+            ("user", "a\n\nb\n\nc")
+        ]
 
     def test_the_same_words_again_are_said_once(self) -> None:
         assert shapes(user("a"), user("a"), user("a")) == [("user", "a")]

@@ -9,7 +9,7 @@ out. The same history always gives the same messages, so that endpoints find the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from hermes.agent.text import valid_text
 
 BEGINNING = "[The beginning of this conversation is not shown.]"
 NO_OUTPUT = "[no output]"
+UNANSWERED = "[This message was not answered: the turn failed or was stopped.]"
 
 _HEARD = frozenset(("user", "system", "developer"))
 """Whose words a model hears in the place of the person's."""
@@ -66,21 +67,29 @@ def _said(history: History) -> Iterator[_Said]:
     """The messages in their order, the result of a tool behind its call wherever it was stored."""
     pairing = Pairing(history)
     unanswered: list[Part] = []
+    is_waiting = False
     for place, row in enumerate(history):
         if row["role"] in _HEARD:
             parts = list(_parts(row["content"], with_images=row["role"] == "user"))
             # Who says the same once more, because there was no answer, has said it once.
             if parts and parts != unanswered:
+                if is_waiting and _is_turn(row):
+                    yield _Said("assistant", [_text(UNANSWERED)])
                 yield _Said("user", list(parts))
-                unanswered = parts
+                unanswered, is_waiting = parts, _is_turn(row)
         elif row["role"] == "assistant":
             called = pairing.calls_at(place)
             answer = _Said("assistant", list(_parts(row["content"])), [each.call for each in called])
             if answer.parts or called:
-                unanswered = []
+                unanswered, is_waiting = [], False
                 yield answer
             for each in called:
                 yield _Said("tool", list(_parts(each.result)), call_id=each.id)
+
+
+def _is_turn(row: Mapping[str, Any]) -> bool:
+    """Whether a row is what a person said to the model, and not only overheard in a group."""
+    return bool(row["role"] == "user") and not row.get("observed")
 
 
 def _in_words(said: _Said) -> _Said:
