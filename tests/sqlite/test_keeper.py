@@ -116,3 +116,9 @@ class TestCompacting:
             db.vacuum()
         db.close()
         assert_sound(tmp_path / "state.db")
+
+
+def test_store_that_is_only_read_is_not_pruned(tmp_path: Path) -> None:
+    SessionDB(tmp_path / "state.db").close()
+    with SessionDB(tmp_path / "state.db", read_only=True) as db:
+        assert db.maybe_auto_prune_and_vacuum() == {"skipped": True, "pruned": 0, "vacuumed": False}

@@ -350,11 +350,38 @@ class TestGuest:
                 shutil.copy(shelf / name, copy / name)
         assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
 
-    def _look(self, path: Path) -> dict[str, Any]:
+    @pytest.mark.parametrize("rest", ["", "state.db-journal"])
+    def test_sees_what_is_in_a_log_without_shared_memory(self, shelf: Path, rest: str) -> None:
+        path = shelf / "state.db"
+        with SessionDB(path) as db:
+            db.create_session("s", "cli")
+            db.append_message("s", "user", "in the log")
+            copy = shelf / "copy"
+            copy.mkdir()
+            for name in ("state.db", "state.db-wal"):
+                shutil.copy(shelf / name, copy / name)
+        if rest:
+            (copy / rest).touch()
+        assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
+
+    def test_log_that_cannot_be_read_is_no_empty_store(self, shelf: Path) -> None:
+        path = shelf / "state.db"
+        with SessionDB(path) as db:
+            db.create_session("s", "cli")
+            copy = shelf / "copy"
+            copy.mkdir()
+            for name in ("state.db", "state.db-wal", "state.db-shm"):
+                shutil.copy(shelf / name, copy / name)
+        with pytest.raises(subprocess.CalledProcessError) as failed:
+            self._look(copy / "state.db", closed="state.db-shm")
+        copy.chmod(0o755)
+        assert "has a log that cannot be read" in failed.value.stderr
+
+    def _look(self, path: Path, *, closed: str | None = None) -> dict[str, Any]:
         before, names = checks.digest(path), sorted(path.parent.iterdir())
         for file in names:
             if file.is_file():
-                file.chmod(0o444)
+                file.chmod(0 if file.name == closed else 0o444)
         path.parent.chmod(0o555)
         program = [sys.executable, "-m", "tests.upgrade.read_as_guest", str(path)]
         done = subprocess.run(

@@ -55,10 +55,12 @@ class Upkeep(Retention, Meta):
         """Prune old sessions unless that was done lately; what fails is told and tried another time.
 
         A source in `retention_by_source` has its own number of days, and 0 keeps its sessions for good. Whoever starts
-        up has other things to do than to look after this, so it raises only where it could never work.
+        up has other things to do than to look after this, so it raises only if the store is closed; where nothing can
+        be deleted, as in a store that is only read, it is skipped.
         """
-        self._require_writable()
         outcome: PruneOutcome = {"skipped": False, "pruned": 0, "vacuumed": False}
+        if self._engine.read_only:
+            return {**outcome, "skipped": True}
         try:
             if self._clock() - self._last_prune() < min_interval_hours * HOUR_S:
                 return {**outcome, "skipped": True}

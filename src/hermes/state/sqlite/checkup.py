@@ -21,9 +21,9 @@ from hermes.state.checkup import Check, Finding, Outcome, Status, error, finding
 from hermes.state.engine import Report
 from hermes.state.sqlite.checks import counters, engine, file, index, integrity, leftovers, orphans, sizes, use
 from hermes.state.sqlite.checks.subject import REPAIR, Subject, Watch
-from hermes.state.sqlite.connection import View, open_reader
+from hermes.state.sqlite.connection import View, open_reader, open_unshared
 from hermes.state.sqlite.faults import translate
-from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_file
+from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file
 from hermes.state.sqlite.upkeep.snapshot import LogWatch
 
 _HALF_DONE = (apsw.SQLITE_READONLY_ROLLBACK, apsw.SQLITE_READONLY_RECOVERY)
@@ -170,6 +170,8 @@ def _open(database: Path, *, may_be_lockless: bool) -> tuple[apsw.Connection, bo
         if os.path.exists(beside(database, JOURNAL)):
             raise
         # Where no shared memory can be made, there is nobody to share it with either.
+        if bytes_of(beside(database, LOG)) and not os.path.exists(beside(database, SHARED_MEMORY)):
+            return open_unshared(database), True
         return open_reader(database, immutable=True), True
 
 

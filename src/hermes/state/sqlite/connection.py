@@ -179,6 +179,25 @@ def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
     return connection
 
 
+def open_unshared(path: Path) -> apsw.Connection:
+    """Return a reader of a file and its log, which nobody else has open, where nothing can be written beside them.
+
+    What others would find in shared memory is worked out from the log, in the memory of this process. No lock is taken,
+    which needs the right to write.
+    """
+    uri = f"file:{quote(os.fsencode(path))}?mode=ro&vfs=unix-none"
+    connection = connect(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.execute("PRAGMA locking_mode = exclusive").fetchall()
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        _set_caches(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def open_foreign(path: Path, *, immutable: bool = False) -> apsw.Connection:
     """Return a connection to a file of which nothing is known: it reads tables, and can do nothing else."""
     connection = open_reader(path, immutable=immutable)

@@ -9,6 +9,7 @@ from typing import Any
 from hermes.clock import Clock, system_clock
 from hermes.errors import InvalidValue
 from hermes.state.provider import SessionDBProvider, default_path
+from hermes.state.sqlite.amounts import checked_timeout
 from hermes.state.sqlite.engine import WRITE_TIMEOUT_S, SqliteEngine
 from hermes.state.sqlite.store import CHECKPOINT_EVERY_N_WRITES
 from hermes.state.sqlite.writer import WRITE_MAX_RETRIES, WRITE_RETRY_MAX_S, WRITE_RETRY_MIN_S
@@ -34,7 +35,7 @@ class SQLiteSessionDBProvider(SessionDBProvider):
     ) -> None:
         global _last_init_error
         try:
-            self._is_read, self._write_timeout_s = read_only, write_timeout_s
+            self._is_read, self._write_timeout_s = read_only, checked_timeout("write_timeout_s", write_timeout_s)
             super().__init__(self._open(db_path, None), clock)
         except Exception as exc:
             _last_init_error = f"{type(exc).__name__}: {exc}"

@@ -7,6 +7,7 @@ import time
 from binascii import crc32
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +17,19 @@ from hermes.errors import ConfigError, NotADatabase, StoreBusy, StoreCorrupt, St
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
 from hermes.state.sqlite import fulltext, overlay, upgrade
-from hermes.state.sqlite.connection import View, open_reader, open_writer, run_triggers
+from hermes.state.sqlite.connection import View, open_reader, open_unshared, open_writer, run_triggers
 from hermes.state.sqlite.definitions import Foreign, find_foreign, read_definitions, schema_sql
 from hermes.state.sqlite.faults import is_busy
-from hermes.state.sqlite.files import JOURNAL, LOG, beside, bytes_of, real_file, refuse_lone_log, set_log_aside
+from hermes.state.sqlite.files import (
+    JOURNAL,
+    LOG,
+    SHARED_MEMORY,
+    beside,
+    bytes_of,
+    real_file,
+    refuse_lone_log,
+    set_log_aside,
+)
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.upkeep.exchange import complete, next_of, settle
 
@@ -135,10 +145,10 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
     if not path.exists():
         raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
     refuse_lone_log(path)
-    immutable = not _can_share(path)
+    open_file = _way_to_read(path)
 
     def connect() -> apsw.Connection:
-        connection = open_reader(path, immutable=immutable)
+        connection = open_file()
         try:
             view = View(connection)
             inspection = inspect_view(view, path)
@@ -365,17 +375,23 @@ def _begin(view: View) -> None:
                 raise
 
 
-def _can_share(path: Path) -> bool:
-    """Whether SQLite can keep its shared memory beside the file, as readers of a WAL need."""
+def _way_to_read(path: Path) -> Callable[[], apsw.Connection]:
+    """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
     try:
         connection = open_reader(path)
         try:
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         finally:
             connection.close()
-    except (apsw.CantOpenError, apsw.ReadOnlyError):
-        wal = Path(f"{path}-wal")
-        if wal.exists() and wal.stat().st_size:
-            warn(__name__, "%s cannot be written beside; what is only in its -wal is not shown", path)
-        return False
-    return True
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as exc:
+        file = real_file(path)
+        if not bytes_of(beside(file, LOG)):
+            return partial(open_reader, path, immutable=True)
+        if beside(file, SHARED_MEMORY).exists():
+            # Somebody may be writing, and without the shared memory nobody can tell what.
+            raise StoreUnavailable(
+                f"{path} has a log that cannot be read with the rights of this process: {exc}",
+                hint=f"open it as somebody who may read and write in {file.parent}, or copy it with its -wal elsewhere",
+            ) from exc
+        return partial(open_unshared, path)
+    return partial(open_reader, path)

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from hermes.errors import Conflict, NotADatabase, NotFound, StoreUnavailable
 from hermes.state.engine import Report
 from hermes.state.spool import Spool
+from hermes.state.sqlite.amounts import checked_timeout
 from hermes.state.sqlite.files import beside, real_file
 from hermes.state.sqlite.rescue.salvage import Salvaged
 from hermes.state.sqlite.rescue.workshop import Examined, Workshop
@@ -60,6 +61,7 @@ def check(database: Path, *, timeout_s: float = TIMEOUT_S, report: Report | None
 
     The caller does not have the database open. Others can write to it, except while it is copied.
     """
+    timeout_s = checked_timeout("timeout_s", timeout_s)
     file = _required(database)
     with _place_to_work(file) as place:
         workshop = Workshop(file, place, report)
@@ -80,6 +82,7 @@ def repair(
     themselves. While `agree` thinks about it nobody has to wait, and what is written meanwhile is salvaged too. A
     process that dies in here leaves the database as it was, or the repaired one.
     """
+    timeout_s = checked_timeout("timeout_s", timeout_s)
     file = _required(database)
     with alone_in(file.parent) as is_certain:
         workshop = Workshop(file, file.parent, report)

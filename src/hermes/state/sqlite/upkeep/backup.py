@@ -15,6 +15,7 @@ from hermes.errors import Conflict, InvalidValue, NotFound, StoreCorrupt, StoreU
 from hermes.home import ensure_private_dir, sync_directory
 from hermes.log import warn
 from hermes.state.engine import Report
+from hermes.state.sqlite.amounts import checked_count
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, real_file, remove
 from hermes.state.sqlite.upkeep.copying import cannot_write, copy_database
 from hermes.state.sqlite.upkeep.seal import SUFFIX, seal
@@ -54,6 +55,7 @@ def back_up(database: Path, target: Path, *, overwrite: bool = False, report: Re
 
 def back_up_into(database: Path, directory: Path, keep: int, report: Report | None = None) -> Rotated:
     """Make a backup under a name of its own, then remove the oldest of those that this has made, down to `keep`."""
+    keep = checked_count("keep", keep)
     was_there = directory.is_dir()
     ensure_private_dir(directory)
     if not was_there:

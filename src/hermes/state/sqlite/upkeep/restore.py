@@ -15,6 +15,7 @@ import apsw
 from hermes.errors import HermesError, InvalidValue, NotADatabase, StoreBusy, StoreCorrupt, StoreError
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.state.engine import Report, Values
+from hermes.state.sqlite.amounts import checked_timeout
 from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file, remove, stamped
@@ -68,6 +69,7 @@ def restore(
     Programs of this project go on with it by themselves; the caller does not have the database open. A process that
     dies in here leaves the database as it was, or the restored one.
     """
+    timeout_s = checked_timeout("timeout_s", timeout_s)
     refuse(database, verdict)
     target = real_file(database)
     ensure_private_dir(target.parent)

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from hermes.errors import NotADatabase, NotFound, StoreBusy, StoreUnavailable
-from hermes.state.sqlite.connection import open_reader
+from hermes.state.sqlite.connection import open_reader, open_unshared
 from hermes.state.sqlite.faults import translate
 from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
 
@@ -86,6 +86,8 @@ def _connect(database: Path, *, in_use: bool) -> apsw.Connection:
         return _patiently(database)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         # Where nothing can be written beside a file, it can be read as it is, unless a part of it is beside it.
+        if bytes_of(beside(file, LOG)) and not any(beside(file, each).exists() for each in (SHARED_MEMORY, JOURNAL)):
+            return open_unshared(database)
         if any(bytes_of(beside(file, suffix)) for suffix in (LOG, JOURNAL)):
             raise
     return open_reader(database, immutable=True)
