@@ -297,7 +297,7 @@ class TestOtherValues:
     def test_failed_handoff_needs_a_reason(self, store: SessionDBProvider) -> None:
         start(store, "s")
         reason: Any = None
-        with pytest.raises(TypeError, match="error must be a string"):
+        with pytest.raises(InvalidValue, match="error must be a string"):
             store.fail_handoff("s", reason)
 
 

@@ -14,6 +14,7 @@ from hermes.errors import InvalidValue, StoreClosed
 from hermes.log import warn
 from hermes.state.engine import Capability
 from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.rows import count
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import ExportedSession
@@ -75,7 +76,7 @@ class AsyncSessionDB:
     def __init__(self, store: SessionDBProvider, *, threads: int = THREADS) -> None:
         if not isinstance(store, SessionDBProvider):
             raise InvalidValue(f"store must be a session store, not {type(store).__name__}")
-        if threads < 1:
+        if count(threads, "threads") < 1:
             raise InvalidValue(f"threads must be at least 1, not {threads}")
         self.store = store
         """The store itself, for those who may wait."""

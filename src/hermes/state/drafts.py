@@ -9,6 +9,7 @@ from hermes.errors import InvalidValue
 from hermes.ids import new_message_uid
 from hermes.state.rows import (
     Row,
+    amount,
     count_tool_calls,
     encode_content,
     encode_json,
@@ -105,6 +106,7 @@ def checked(message: Mapping[str, Any]) -> Mapping[str, Any]:
         raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
     if unknown := set(message) - MESSAGE_FIELDS:
         raise InvalidValue(f"a message has no field {sorted(map(str, unknown))[0]!r}")
+    amount(message.get("token_count"), "token_count")
     return message
 
 

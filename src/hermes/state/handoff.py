@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations
 from hermes.state.rows import identifier, session_row
@@ -38,7 +39,7 @@ class Handoffs(Operations):
     def fail_handoff(self, session_id: str, error: str) -> bool:
         """Note that a session did not arrive, and why."""
         if not isinstance(error, str):
-            raise TypeError(f"error must be a string, not {type(error).__name__}")
+            raise InvalidValue(f"error must be a string, not {type(error).__name__}")
         return self._move(session_id, "'failed', handoff_error = :error", error=error[:MAX_ERROR_LENGTH])
 
     def get_handoff_state(self, session_id: str, owner: str | None = None) -> HandoffState | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -62,6 +63,8 @@ class Import(Operations):
         from hermes.state.imported import Terms, received
         from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise InvalidValue(f"path must be a path of a file, not {type(path).__name__}")
         counts: ImportCounts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
         now = self._clock()
         terms = Terms(str(Path(path).absolute()), keeps_owners=keep_owners, adds_to_own=add_to_own)

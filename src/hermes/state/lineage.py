@@ -8,6 +8,7 @@ from hermes.state.engine import Reading
 from hermes.state.kinds import ChildKind
 from hermes.state.messages import has_messages
 from hermes.state.operations import Operations, chunks, may_see, placeholders
+from hermes.state.rows import optional_text
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import Ancestor, Descendant
@@ -35,6 +36,7 @@ class Lineage(Operations):
 
     def resolve_resume_session_id(self, session_id: str, owner: str | None = None) -> str:
         """Where a conversation goes on: the session itself if it has messages, else its nearest descendant that has."""
+        optional_text(session_id, "session_id")
         if not session_id:
             return session_id
 
@@ -52,10 +54,12 @@ class Lineage(Operations):
 
     def get_compression_tip(self, session_id: str, owner: str | None = None) -> str:
         """The newest session of the compression chain that begins here; the id itself if there is none."""
+        optional_text(session_id, "session_id")
         return self._engine.read(lambda tx: compression_tip(tx, session_id, owner))
 
     def get_ancestors(self, session_id: str, owner: str | None = None) -> list[Ancestor]:
         """A session and its parents up to the first: id, title, started_at, parent_session_id."""
+        optional_text(session_id, "session_id")
 
         def ancestors(tx: Reading) -> list[Ancestor]:
             found: dict[str, Ancestor] = {}

@@ -19,7 +19,8 @@ from hermes.state.operations import (
     row_limit,
     row_offset,
 )
-from hermes.state.rows import AnyRow, Row, session_row, timestamp_of
+from hermes.state.rows import AnyRow, Row, count, optional_text, session_row, timestamp_of
+from hermes.state.scope import names
 from hermes.state.sessions import tick
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class Listing(Operations):
         """
         order = BY_ACTIVITY if order_by_last_active else BY_START
         wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
-        if id_query and id_query.strip():
-            _add_id_query(wanted, id_query.strip().lower(), ID_CONTAINS)
+        if (optional_text(id_query, "id_query") or "").strip():
+            _add_id_query(wanted, str(id_query).strip().lower(), ID_CONTAINS)
         lanes = dict.fromkeys(_lanes(include_children, include_archived, archived_only), order)
 
         as_tips = project_compression_tips and not include_children
@@ -120,7 +121,7 @@ class Listing(Operations):
         self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: str | None = None
     ) -> list[ListedSession]:
         """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
-        needle = query.strip().lower() if query else ""
+        needle = (optional_text(query, "query") or "").strip().lower()
         size = row_limit(limit)
         found: dict[str, ListedSession] = {}
         for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
@@ -200,11 +201,11 @@ def _filter(
         wanted.add("source = :source", source=source)
     if isinstance(exclude_sources, str):
         raise InvalidValue("exclude_sources must be a list of sources")
-    if exclude_sources:
-        listed, values = placeholders("excluded", list(exclude_sources))
+    if excluded := names(exclude_sources, "exclude_sources"):
+        listed, values = placeholders("excluded", excluded)
         wanted.add(f"source NOT IN ({listed})", **values)
-    if min_message_count > 0:
-        wanted.add("message_count >= :min_messages", min_messages=min_message_count)
+    if (least := count(min_message_count, "min_message_count")) > 0:
+        wanted.add("message_count >= :min_messages", min_messages=least)
     if owner is not None:
         wanted.add("owner = :owner", owner=owner)
     if active_since is not None:
@@ -340,7 +341,7 @@ def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
         first, *moments, last = cursor.split("|", len(order))
         if first == order[0] and len(moments) == len(order) - 1 and last:
             return [*(_number(moment) for moment in moments), last]
-    except (AttributeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         pass
     raise InvalidValue(
         f"this is not a cursor of this list: {cursor!r}",

@@ -16,6 +16,7 @@ from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, row_limit, unknown_session
 from hermes.state.rows import (
     Row,
+    amount,
     identifier,
     message_row,
     one_line,
@@ -59,7 +60,7 @@ class Messages(Operations):
                 "tool_name": tool_name,
                 "tool_calls": tool_calls,
                 "tool_call_id": tool_call_id,
-                "token_count": token_count,
+                "token_count": amount(token_count, "token_count"),
                 "finish_reason": finish_reason,
                 "reasoning": reasoning,
                 "reasoning_content": reasoning_content,
@@ -79,6 +80,8 @@ class Messages(Operations):
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Store several messages, dicts of append_message's arguments, in one transaction and answer their ids."""
         identifier(session_id, "session_id")
+        if not isinstance(messages, Iterable):
+            raise InvalidValue(f"messages must be a list of dicts, not {type(messages).__name__}")
         now = self._clock()
         prepared = [draft(checked(message), now) for message in messages]
         return self._store(session_id, prepared)

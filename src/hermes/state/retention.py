@@ -100,6 +100,7 @@ class Retention(Operations):
         report: Report | None = None,
     ) -> Receipt:
         """Prune sessions and tell what went; `secure` also erases it from the store's files."""
+        checked_report(report)
         doomed = self._prunable(older_than_days, source, include_open)
         return self._finished(self._delete_all(doomed, sessions_dir, report=report), secure)
 
@@ -191,6 +192,12 @@ class Retention(Operations):
             return receipt
         self._engine.keeper.erase()
         return replace(receipt, is_erased=True)
+
+
+def checked_report(report: Report | None) -> None:
+    """Raise InvalidValue for what cannot be told how far the work has come."""
+    if report is not None and not callable(report):
+        raise InvalidValue(f"report must be a function, not {type(report).__name__}")
 
 
 def _receipt(count: int, gone: Deleted, sessions_dir: str | Path | None) -> Receipt:

@@ -9,7 +9,16 @@ from hermes.errors import InvalidValue, UnknownMessage
 from hermes.state.engine import Reading, Transaction
 from hermes.state.messages import count_tools
 from hermes.state.operations import Operations, may_see
-from hermes.state.rows import count_tool_calls, decode_content, decode_json, message_row, preview_of, tool_names
+from hermes.state.rows import (
+    count,
+    count_tool_calls,
+    decode_content,
+    decode_json,
+    flag,
+    message_row,
+    preview_of,
+    tool_names,
+)
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import MessageRow, RewindRow, Rewound
@@ -23,6 +32,7 @@ class Rewinds(Operations):
 
         With `keep_target` the message itself stays, so that it can be answered anew.
         """
+        kept, target_id = flag(keep_target, "keep_target"), count(target_message_id, "target_message_id")
         now = self._clock()
 
         def rewind(tx: Transaction) -> Rewound:
@@ -40,24 +50,25 @@ class Rewinds(Operations):
                     f"message {target_message_id} has role {target['role']!r}; only a user message can be rewound to",
                     hint="list_recent_user_messages shows the candidates",
                 )
-            count = _flip(tx, session_id, target_message_id + int(keep_target), active=False)
+            hidden = _flip(tx, session_id, target_id + kept, active=False)
             tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=session_id)
-            _record(tx, session_id, "rewind", target_message_id, count, now)
+            _record(tx, session_id, "rewind", target_id, hidden, now)
             head = tx.value("SELECT MAX(id) FROM messages WHERE session_id = :id AND active = 1", id=session_id)
-            return {"rewound_count": count, "target_message": target, "new_head_id": head}
+            return {"rewound_count": hidden, "target_message": target, "new_head_id": head}
 
         return self._engine.write(rewind)
 
     def restore_rewound(self, session_id: str, since_message_id: int) -> int:
         """Show hidden messages again, from the given one on; answers how many."""
+        since = count(since_message_id, "since_message_id")
         now = self._clock()
 
         def restore(tx: Transaction) -> int:
             _lock(tx, session_id)
-            count = _flip(tx, session_id, since_message_id, active=True)
-            if count:
-                _record(tx, session_id, "restore", since_message_id, count, now)
-            return count
+            shown = _flip(tx, session_id, since, active=True)
+            if shown:
+                _record(tx, session_id, "restore", since, shown, now)
+            return shown
 
         return self._engine.write(restore)
 

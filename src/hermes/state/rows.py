@@ -273,9 +273,39 @@ def optional_number(value: Any, name: str) -> float | None:
     """`value` if it is a finite number, or None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidValue(f"{name} must be a finite number, not {value!r}")
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(f"{name} must be a finite number, not {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InvalidValue(f"{name} must be a finite number")
+    return number
+
+
+def amount(value: Any, name: str) -> int | None:
+    """`value` if it is a whole number that is not negative, or None."""
+    number = optional_integer(value, name)
+    if number is not None and number < 0:
+        raise InvalidValue(f"{name} must not be negative: {number}")
+    return number
+
+
+def cost(value: Any, name: str) -> float | None:
+    """`value` if it is a finite number that is not negative, or None."""
+    number = optional_number(value, name)
+    if number is not None and number < 0:
+        raise InvalidValue(f"{name} must not be negative: {number}")
+    return number
+
+
+def required_number(value: Any, name: str) -> float:
+    """`value` if it is a finite number."""
+    number = optional_number(value, name)
+    if number is None:
+        raise InvalidValue(f"{name} must be a number, not None")
+    return number
 
 
 def _check_structure(value: Any) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.errors import HermesError, StoreClosed, StoreReadOnly
+from hermes.errors import HermesError, InvalidValue, StoreClosed, StoreReadOnly
 from hermes.log import warn
 from hermes.state.engine import Report
 from hermes.state.meta import Meta
 from hermes.state.receipt import Receipt
-from hermes.state.retention import Retention
+from hermes.state.retention import Retention, checked_report
+from hermes.state.rows import identifier, required_number
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import PruneOutcome
@@ -27,11 +28,13 @@ class Upkeep(Retention, Meta):
     def optimize_fts(self, report: Report | None = None) -> int:
         """Bring each full-text index into its shortest form and answer how many there are; results stay the same."""
         self._require_writable()
+        checked_report(report)
         return self._engine.keeper.merge_index(report)
 
     def vacuum(self, report: Report | None = None) -> int:
         """Merge the indexes, empty the log and give unused room back; answers how many indexes there are."""
         self._require_writable()
+        checked_report(report)
         try:
             merged = self._engine.keeper.merge_index(report)
         except StoreClosed:
@@ -55,16 +58,18 @@ class Upkeep(Retention, Meta):
         """Prune old sessions unless that was done lately; what fails is told and tried another time.
 
         A source in `retention_by_source` has its own number of days, and 0 keeps its sessions for good. Whoever starts
-        up has other things to do than to look after this, so it raises only if the store is closed; where nothing can
-        be deleted, as in a store that is only read, it is skipped.
+        up has other things to do than to look after this, so it raises only if the store is closed or an argument is
+        wrong; where nothing can be deleted, as in a store that is only read, it is skipped.
         """
+        interval_s = required_number(min_interval_hours, "min_interval_hours") * HOUR_S
+        own_days = _days_by_source(retention_by_source)
         outcome: PruneOutcome = {"skipped": False, "pruned": 0, "vacuumed": False}
         if self._engine.read_only:
             return {**outcome, "skipped": True}
         try:
-            if self._clock() - self._last_prune() < min_interval_hours * HOUR_S:
+            if self._clock() - self._last_prune() < interval_s:
                 return {**outcome, "skipped": True}
-            receipt = self._prune_by_source(retention_days, retention_by_source or {}, sessions_dir, secure)
+            receipt = self._prune_by_source(retention_days, own_days, sessions_dir, secure)
             outcome["pruned"] = receipt.sessions
             self.set_meta(LAST_PRUNE, repr(self._clock()))
             if vacuum and receipt.sessions:
@@ -99,3 +104,12 @@ class Upkeep(Retention, Meta):
     def _require_writable(self) -> None:
         if self._engine.read_only:
             raise StoreReadOnly("this store was opened for reading only", hint="open it without read_only")
+
+
+def _days_by_source(given: Mapping[str, float] | None) -> dict[str, float]:
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidValue(f"retention_by_source must be a dict, not {type(given).__name__}")
+    return {
+        identifier(source, "a source"): required_number(days, "retention_by_source")
+        for source, days in (given or {}).items()
+    }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.state.engine import Reading, Transaction, Values
 from hermes.state.operations import Operations, may_see, row_limit
-from hermes.state.rows import Row, decode_text, optional_integer, optional_number, optional_text, session_row
+from hermes.state.rows import Row, amount, cost, decode_text, optional_text, session_row
 from hermes.state.sessions import insert_session, new_session, session_exists
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ class Usage(Operations):
     ) -> None:
         """Add to a session's counters, or with `absolute` set those that are given; an unknown session is created."""
         given: Row = {
-            "input_tokens": optional_integer(input_tokens, "input_tokens"),
-            "output_tokens": optional_integer(output_tokens, "output_tokens"),
-            "cache_read_tokens": optional_integer(cache_read_tokens, "cache_read_tokens"),
-            "cache_write_tokens": optional_integer(cache_write_tokens, "cache_write_tokens"),
-            "reasoning_tokens": optional_integer(reasoning_tokens, "reasoning_tokens"),
-            "api_call_count": optional_integer(api_call_count, "api_call_count"),
-            "estimated_cost_usd": optional_number(estimated_cost_usd, "estimated_cost_usd"),
-            "actual_cost_usd": optional_number(actual_cost_usd, "actual_cost_usd"),
+            "input_tokens": amount(input_tokens, "input_tokens"),
+            "output_tokens": amount(output_tokens, "output_tokens"),
+            "cache_read_tokens": amount(cache_read_tokens, "cache_read_tokens"),
+            "cache_write_tokens": amount(cache_write_tokens, "cache_write_tokens"),
+            "reasoning_tokens": amount(reasoning_tokens, "reasoning_tokens"),
+            "api_call_count": amount(api_call_count, "api_call_count"),
+            "estimated_cost_usd": cost(estimated_cost_usd, "estimated_cost_usd"),
+            "actual_cost_usd": cost(actual_cost_usd, "actual_cost_usd"),
         }
         notes: Row = {
             "cost_status": cost_status,

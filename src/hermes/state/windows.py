@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations, may_see, placeholders
-from hermes.state.rows import message_row
+from hermes.state.rows import count, message_row
+from hermes.state.scope import names
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import AnchoredView, MessageRow, MessagesAround
@@ -29,9 +30,8 @@ class Windows(Operations):
 
         Rewound messages are left out, and there is no window around one, unless `include_inactive` is set.
         """
-        return self._engine.read(
-            lambda tx: _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
-        )
+        size = max(0, count(window, "window"))
+        return self._engine.read(lambda tx: _around(tx, session_id, around_message_id, size, owner, include_inactive))
 
     def get_anchored_view(
         self,
@@ -49,21 +49,24 @@ class Windows(Operations):
         Rewound messages are left out as in `get_messages_around`.
         """
 
+        size, ends = max(0, count(window, "window")), max(0, count(bookend, "bookend"))
+        roles = names(keep_roles, "keep_roles")
+
         def view(tx: Reading) -> AnchoredView:
-            around = _around(tx, session_id, around_message_id, max(0, window), owner, include_inactive)
+            around = _around(tx, session_id, around_message_id, size, owner, include_inactive)
             shown = around["window"]
             if not shown:
                 return {**around, "bookend_start": [], "bookend_end": []}
             kept = [
                 message
                 for message in shown
-                if keep_roles is None or message["role"] in keep_roles or message["id"] == around_message_id
+                if roles is None or message["role"] in roles or message["id"] == around_message_id
             ]
             return {
                 **around,
                 "window": kept,
-                "bookend_start": _bookend(tx, session_id, "<", shown[0]["id"], bookend, keep_roles, include_inactive),
-                "bookend_end": _bookend(tx, session_id, ">", shown[-1]["id"], bookend, keep_roles, include_inactive),
+                "bookend_start": _bookend(tx, session_id, "<", shown[0]["id"], ends, roles, include_inactive),
+                "bookend_end": _bookend(tx, session_id, ">", shown[-1]["id"], ends, roles, include_inactive),
             }
 
         return self._engine.read(view)
@@ -104,7 +107,7 @@ def _bookend(
             ORDER BY id {"" if side == "<" else "DESC"} LIMIT :size""",
         id=session_id,
         edge=edge_id,
-        size=max(0, size),
+        size=size,
         **roles,
     )
     return found if side == "<" else found[::-1]
