@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.agent import Agent
-from hermes.agent.compression.compress import BUSY, LOST, STOPPED, TOO_LITTLE, Compression, Wish
+from hermes.agent.compression.compress import BUSY, LONGER, LOST, STOPPED, TOO_LITTLE, Compression, Wish
 from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
@@ -31,14 +31,16 @@ from tests.support.plainsql import rows
 from tests.support.waiting import wait_until
 
 TOO_LONG = Fail(400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
+MORE = " and more" * 250
+"""So that a summary is shorter than what it stands for."""
 
 
-def grown(agent: Agent, exchanges: int = 6, **fields: Any) -> Conversation:
+def grown(agent: Agent, exchanges: int = 6, more: str = MORE, **fields: Any) -> Conversation:
     """A conversation with some exchanges behind it, which cost no model anything."""
     conversation = Conversation.start(agent, **fields)
     conversation.use(OfflineModel())
     for number in range(exchanges):
-        conversation.say(f"!say answer {number}")
+        conversation.say(f"!say answer {number}{more}")
     conversation.use(agent.model)
     return conversation
 
@@ -49,6 +51,15 @@ def offline(store: SessionDBProvider, home: Path) -> Agent:
 
 
 class TestByHand:
+    def test_that_would_make_it_longer_is_not_done(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("They said several things at length. " * 2000)) as server:
+            conversation = grown(agent_at(server, store, home))
+            root = conversation.session_id
+            done = conversation.compress()
+        assert (done.is_changed, done.reason) == (False, LONGER)
+        assert conversation.session_id == root
+        assert session_of(store, root)["end_reason"] is None
+
     def test_keeps_the_first_and_the_last_exchanges_and_a_summary(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("They said several things.")) as server:
             conversation = grown(agent_at(server, store, home))
@@ -58,11 +69,11 @@ class TestByHand:
         assert done.is_changed
         assert (done.session_id, done.messages_before, done.messages_after) == (conversation.session_id, 12, 7)
         told = [str(row["content"]) for row in conversation.history]
-        assert told[:2] == ["!say answer 0", "answer 0"]
+        assert told[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
         assert told[2].startswith(MARK)
         assert told[2].endswith("They said several things.")
         assert root in told[2]
-        assert told[3:] == ["!say answer 4", "answer 4", "!say answer 5", "answer 5"]
+        assert told[3:] == ["!say answer 4" + MORE, "answer 4" + MORE, "!say answer 5" + MORE, "answer 5" + MORE]
         assert "answer 1" in asked
         assert "answer 3" in asked
         assert "answer 4" not in asked
@@ -72,7 +83,7 @@ class TestByHand:
         conversation = grown(offline)
         conversation.compress(keep=4)
         assert [row["content"] for row in conversation.history if row["role"] == "user"] == [
-            f"!say answer {number}" for number in (0, 2, 3, 4, 5)
+            f"!say answer {number}{MORE}" for number in (0, 2, 3, 4, 5)
         ]
 
     def test_pays_attention_to_what_it_is_told(self, store: SessionDBProvider, home: Path) -> None:
@@ -109,7 +120,7 @@ class TestByHand:
             assert conversation.compress().is_changed
             conversation.say(f"!say more {number}")
         told = contents(conversation.history)
-        assert told[:2] == ["!say answer 0", "answer 0"]
+        assert told[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
         assert sum(str(text).startswith(MARK) for text in told) == 1
         assert len(offline.store.list_sessions_rich()) == 1
         assert_sound(offline.store, conversation.session_id)
@@ -242,7 +253,7 @@ class TestAutomatic:
 
     def test_does_not_happen_to_a_short_one(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("ok")) as server:
-            conversation = grown(self.agent(server, store, home), exchanges=1)
+            conversation = grown(self.agent(server, store, home), exchanges=1, more="")
             self.fill(store, conversation.session_id, 10)
             conversation.say("on")
             assert len(server.requests) == 1

@@ -70,7 +70,7 @@ def grown(home: Path, exchanges: int) -> str:
     with SessionDB(home / "state.db") as store:
         conversation = Conversation.start(agent_with(OfflineModel(), store, home), title="Plan")
         for number in range(exchanges):
-            conversation.say(f"!say answer {number}")
+            conversation.say(f"!say answer {number}" + " and more" * 250)
         assert conversation.agent.settle(20)
         return conversation.session_id
 

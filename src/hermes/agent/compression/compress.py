@@ -30,6 +30,7 @@ MIN_GAIN = 0.2
 TOO_LITTLE = "there is too little to compress"
 BUSY = "another process is compressing this session at this moment"
 LOST = "another process has taken over the compression of this session"
+LONGER = "with its summary the conversation would be no shorter"
 STOPPED = "the compression was stopped"
 
 
@@ -70,6 +71,12 @@ class _Unchanged(Exception):
     """Nothing has changed, for a reason."""
 
 
+def _tokens_with(division: Division, summary: str) -> int:
+    """About how long a conversation is with a summary in the place of its middle."""
+    told = {**division.middle[0], "role": "system", "content": summary, "tool_calls": None}
+    return tokens_of_rows([*division.head, told, *division.tail])
+
+
 class Compression:
     """Compresses the conversations of an agent, one process at a time each."""
 
@@ -98,11 +105,15 @@ class Compression:
                     forget()
                 if summary is None:
                     raise _Unchanged(STOPPED if renewal.is_held else LOST)
+                summary = summary_message(summary, session_id)
+                # Where the model cannot read it any more, an estimate is no reason not to try.
+                if wish.why != "full" and _tokens_with(division, summary) >= tokens_of_rows(rows):
+                    raise _Unchanged(LONGER)
                 child_id = new_session_id(self._agent.clock())
                 made = store.compress_session(
                     session_id,
                     child_id,
-                    summary_message(summary, session_id),
+                    summary,
                     head_upto=division.head_upto,
                     tail_from=division.tail[0]["id"],
                     system_prompt=prompt(child_id),

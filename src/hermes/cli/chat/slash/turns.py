@@ -86,8 +86,6 @@ def compress(sitting: Sitting, argument: str) -> None:
         f" about {done.tokens_before:,} → {done.tokens_after:,} tokens.\n"
         f"The conversation goes on in session {done.session_id}{title}."
     )
-    if done.tokens_after > done.tokens_before:
-        sitting.screen.say("The summary is longer than what it stands for; with more to leave out it pays.")
 
 
 def compress_wish(argument: str) -> tuple[str | None, int | None]:
