@@ -217,7 +217,7 @@ def test_import_of_a_copy_that_went_its_own_way_keeps_what_both_said(tmp_path: P
             f"INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'yes', {moment})",
         )
     with SessionDB(ours) as db:
-        assert db.import_database(copy)["messages"] == 1
+        assert db.import_database(copy, add_to_own=True)["messages"] == 1
         assert [message["timestamp"] for message in db.get_messages("s")] == [5.0, 6.0]
 
 

@@ -135,7 +135,7 @@ def _output(output: Any) -> str:
     if isinstance(output, str) and output.startswith("{"):
         try:
             wrapped = json.loads(output)
-        except ValueError:
+        except (ValueError, RecursionError):
             return output
         return text_of(wrapped.get("output")) or output if isinstance(wrapped, dict) else output
     if isinstance(output, str):

@@ -13,6 +13,10 @@ LONGEST_LINE = 64 << 20
 """What is longer is refused: nothing that somebody said is, and it would have to be held whole."""
 
 
+MOST_PARTS = 4_000_000
+"""So many lists and dicts may be in one piece: each takes twenty times as much memory as it takes bytes."""
+
+
 class Line(NamedTuple):
     """A line that is not blank, and where it stands."""
 
@@ -38,6 +42,8 @@ def lines_of(file: BinaryIO, path: Path, upto: int) -> Iterator[Line]:
 
 def parsed(line: Line, path: Path) -> dict[str, Any]:
     """The object that a line stands for."""
+    if line.data.count(b"[") + line.data.count(b"{") > MOST_PARTS:
+        raise too_many_parts(path, line.number)
     try:
         value = decode(line.data)
     except RecursionError:
@@ -71,6 +77,11 @@ def changed_line(path: Path, number: int) -> InvalidValue:
 def too_long(path: Path, number: int) -> InvalidValue:
     """The error for a line, or a message in it, that would have to be held whole."""
     return bad_line(path, number, f"more than {LONGEST_LINE >> 20} MB in one piece")
+
+
+def too_many_parts(path: Path, number: int) -> InvalidValue:
+    """The error for a line, or a message in it, that would take up too much memory."""
+    return bad_line(path, number, f"more than {MOST_PARTS} lists and dicts in one piece")
 
 
 def _name_of(value: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hermes.interop.lines import LONGEST_LINE, bad_line, too_long, unreadable
+from hermes.interop.lines import LONGEST_LINE, MOST_PARTS, bad_line, too_long, too_many_parts, unreadable
 from hermes.state import jsontext
 
 MESSAGES = "messages"
@@ -96,6 +96,8 @@ class _Text:
         self._peek()
         size = _CHUNK
         while True:
+            if self._text.count("[", self._at) + self._text.count("{", self._at) > MOST_PARTS:
+                raise too_many_parts(self._path, self._number)
             try:
                 value, end = _scan(self._text, self._at)
                 # A number at the very end of what was read may go on.

@@ -207,5 +207,5 @@ def _uid_of(session_id: str, position: int, message: Mapping[str, Any]) -> str:
 def _parsed(text: str) -> Any:
     try:
         return jsontext.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

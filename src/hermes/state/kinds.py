@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
 
 from hermes.errors import InvalidValue
@@ -74,3 +75,19 @@ def first_of_chain(parents: dict[str, str], session_id: str) -> str:
         first = parent
         seen.add(first)
     return first
+
+
+def roots_of_chains(parents: Mapping[str, str]) -> dict[str, str]:
+    """Where the chain of each session begins, given the parent of each that has one; each step is taken once."""
+    roots: dict[str, str] = {}
+    for session_id in {**parents, **dict.fromkeys(parents.values(), "")}:
+        path: list[str] = []
+        seen: set[str] = set()
+        current = session_id
+        while current not in roots and current not in seen and current in parents:
+            path.append(current)
+            seen.add(current)
+            current = parents[current]
+        root = roots.get(current, current)
+        roots.update(dict.fromkeys([*path, session_id], root))
+    return roots

@@ -220,7 +220,7 @@ def _message(columns: Columns, values: Values) -> Row:
 def _parsed(text: Any) -> Any:
     try:
         return jsontext.loads(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return text
 
 

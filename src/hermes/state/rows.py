@@ -75,7 +75,7 @@ def decode_text(value: Any) -> Any:
     if type(value) is str and value[:1] == "\x01" and value.startswith(MARK):
         try:
             return jsontext.loads(value[len(MARK) :])
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
     return value
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, first_of_chain
+from hermes.state.kinds import LISTED_KINDS, ORPHAN_GUESS, roots_of_chains
 from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, encode_text, preview_of
 from hermes.state.sqlite.brokentext import decoded
@@ -104,10 +104,9 @@ def _find_chains(view: View, present: set[str]) -> None:
         view.rows(f"""SELECT s.id, s.parent_session_id FROM main.sessions s
                       WHERE s.parent_session_id IS NOT NULL AND {_KIND} = 'compression'""")
     )
-    for session_id in {*parents, *parents.values()}:
-        view.run(
-            "INSERT INTO chains (id, root) VALUES (:id, :root)", id=session_id, root=first_of_chain(parents, session_id)
-        )
+    for session_id, root in roots_of_chains(parents).items():
+        view.run("INSERT INTO chains (id, root) VALUES (:id, :root)", id=session_id, root=root)
+    view.run("CREATE INDEX chains_by_root ON chains (root)")
     view.run(f"UPDATE chains SET active = (SELECT {_LAST_ACTIVE} FROM main.sessions s WHERE s.id = chains.id)")
     view.run("""UPDATE chains SET active = (SELECT MAX(c.active) FROM chains c WHERE c.root = chains.id)
                 WHERE id = root""")

@@ -1,0 +1,142 @@
+"""Database files that want more than to be read: they are refused or come in as what they are, and soon."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import HermesError
+from hermes.interop import lines
+from hermes.state.provider import SessionDBProvider
+from tests.interop.files import Claude, take, trouble, write
+from tests.support.conversations import contents, only_message, session_of
+
+SESSIONS = """CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, user_id TEXT, model TEXT, model_config TEXT,
+    system_prompt TEXT, parent_session_id TEXT, started_at REAL, ended_at REAL, end_reason TEXT, title TEXT)"""
+MESSAGES = """CREATE TABLE messages (id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT, role TEXT, content TEXT,
+    tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, token_count INTEGER, finish_reason TEXT)"""
+ONE_SESSION = "INSERT INTO sessions (id, source, started_at) VALUES ('s', 'cli', 1.0)"
+ONE_MESSAGE = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'hello', 1.0)"
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
+DEEP = "[" * 100_000
+
+
+def database(path: Path, *statements: str) -> Path:
+    """A database file as anybody can make one."""
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+    return path
+
+
+REFUSED = {
+    "endless messages": (
+        SESSIONS,
+        ONE_SESSION,
+        f"""CREATE VIEW messages AS {ENDLESS} SELECT n AS id, 's' AS session_id, 'user' AS role, 'x' AS content,
+            NULL AS tool_call_id, NULL AS tool_calls, NULL AS tool_name, 1.0 AS timestamp FROM c""",
+    ),
+    "endless sessions": (
+        MESSAGES,
+        f"CREATE VIEW sessions AS {ENDLESS} SELECT 's' || n AS id, 'cli' AS source, 1.0 AS started_at FROM c",
+    ),
+    "endless versions": (
+        *(SESSIONS, MESSAGES, ONE_SESSION),
+        f"CREATE VIEW schema_version AS {ENDLESS} SELECT n AS version FROM c",
+    ),
+    "endless bookings": (
+        *(SESSIONS, MESSAGES, ONE_SESSION),
+        f"CREATE VIEW usage_events AS {ENDLESS} SELECT n AS id, 's' AS session_id FROM c",
+    ),
+    "gigabytes in a column that is worked out": (
+        SESSIONS,
+        ONE_SESSION,
+        MESSAGES.replace("content TEXT", "content TEXT GENERATED ALWAYS AS (hex(zeroblob(300000000))) VIRTUAL"),
+        "INSERT INTO messages (session_id, role, timestamp) VALUES ('s', 'user', 1.0)",
+    ),
+    "a virtual table": (
+        *(SESSIONS, ONE_SESSION),
+        "CREATE VIRTUAL TABLE messages USING fts5(id, session_id, role, content, tool_calls, timestamp)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_a_table_that_is_none_is_refused(store: SessionDBProvider, tmp_path: Path, kind: str) -> None:
+    path = database(tmp_path / "evil.db", *REFUSED[kind])
+    tally = take(store, path)
+    assert "evil.db" in trouble(tally)
+    with pytest.raises(HermesError):
+        store.import_database(path)
+    assert store.session_count() == 0
+
+
+def test_a_trigger_is_not_run(store: SessionDBProvider, tmp_path: Path) -> None:
+    trigger = "CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM sessions; END"
+    path = database(tmp_path / "evil.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, trigger)
+    before = path.read_bytes()
+    assert take(store, path).messages == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"UPDATE messages SET tool_calls = '{DEEP}'",
+        f"UPDATE messages SET content = char(1) || 'json:{DEEP}'",
+        f"""UPDATE sessions SET model_config = '{{"_branched_from":{DEEP}'""",
+        f"UPDATE sessions SET system_prompt = char(1) || 'json:{DEEP}'",
+    ],
+    ids=["tool calls", "content", "configuration", "prompt"],
+)
+def test_json_that_is_nested_too_deeply_comes_in_as_text(store: SessionDBProvider, tmp_path: Path, change: str) -> None:
+    path = database(tmp_path / "deep.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, change)
+    tally = take(store, path)
+    assert (tally.failures, tally.messages) == ({}, 1)
+    assert len(store.get_messages("s")) == 1
+
+
+def test_a_long_chain_is_soon_shown(store: SessionDBProvider, tmp_path: Path) -> None:
+    chain = """INSERT INTO sessions (id, source, started_at, ended_at, end_reason, parent_session_id)
+               WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500)
+               SELECT 's' || n, 'cli', 1, 1, 'compression', 's' || (n - 1) FROM c"""
+    path = database(tmp_path / "chain.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, chain)
+    assert take(store, path).failures == {}
+
+
+class TestLines:
+    def test_text_in_the_place_of_json_may_be_nested_as_it_likes(
+        self, store: SessionDBProvider, tmp_path: Path
+    ) -> None:
+        message = {"role": "user", "content": "hello", "tool_calls": DEEP, "reasoning_details": DEEP}
+        session = {"id": "s", "source": "cli", "model_config": f'{{"_branched_from":{DEEP}', "messages": [message]}
+        assert take(store, write(tmp_path / "deep.jsonl", [session])).messages == 1
+        assert only_message(store, "s")["content"] == "hello"
+
+    def test_commands_that_are_never_closed_are_text(self, store: SessionDBProvider, tmp_path: Path) -> None:
+        said = "<command-name>" * 200_000
+        began = time.monotonic()
+        take(store, write(tmp_path / "claude.jsonl", [Claude("s").user(said)]))
+        assert time.monotonic() - began < 10
+        assert contents(store.get_messages("claude-code_s")) == [said]
+
+    @pytest.mark.parametrize("padding", [0, 2 << 20], ids=["short", "long"])
+    def test_lists_that_would_fill_the_memory_are_refused(
+        self, store: SessionDBProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padding: int
+    ) -> None:
+        monkeypatch.setattr(lines, "MOST_PARTS", 1_000)
+        monkeypatch.setattr("hermes.interop.longline.MOST_PARTS", 1_000)
+        session = {"id": "s", "messages": [{"role": "user", "content": [[]] * 1_001}], "model": "x" * padding}
+        assert "lists and dicts in one piece" in trouble(take(store, write(tmp_path / "wide.jsonl", [session])))
+
+    @pytest.mark.parametrize("number", ["9" * 10_000, "1e400", "NaN"])
+    def test_numbers_that_nothing_can_hold_are_refused_or_mean_nothing(
+        self, store: SessionDBProvider, tmp_path: Path, number: str
+    ) -> None:
+        line = f'{{"id": "s", "started_at": {number}, "messages": [{{"role": "user", "content": "x"}}]}}'
+        tally = take(store, write(tmp_path / "odd.jsonl", [line]))
+        assert tally.failures or session_of(store, "s")["started_at"] > 0
