@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.safety.commands import READERS
+from hermes.agent.safety.commands import HARMLESS_OPTIONS, READERS
 from hermes.agent.safety.environment import NEEDED
 from hermes.agent.safety.protected import DIRECTORIES, FILES, HARMLESS, HOME_PLACES, SYSTEM_PLACES
 from hermes.agent.tools.toolbox import TOOLBOX
@@ -21,6 +21,12 @@ PROTECTED = {*DIRECTORIES, *FILES, *HARMLESS, *HOME_PLACES, *SYSTEM_PLACES}
 @pytest.mark.parametrize("word", sorted({*TOOLS, *TOOLBOX.toolsets, *READERS, *NEEDED, *PROTECTED}))
 def test_every_name_is_on_it(word: str) -> None:
     assert f"`{word}`" in PAGE
+
+
+@pytest.mark.parametrize(("command", "options"), HARMLESS_OPTIONS.items())
+def test_the_options_that_a_permission_covers_are_on_it(command: str, options: tuple[str, ...]) -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and f"`{command}`" in line]
+    assert any(line.endswith(f"| {', '.join(f'`{each}`' for each in options)} |") for line in rows)
 
 
 @pytest.mark.parametrize("name", sorted(set(TOOLS) - {"session_search"}))

@@ -89,7 +89,7 @@ _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 
 # Options that change nothing about what a command may do: they take no value from the next word, name no file and no
 # program, and write nowhere else. N is a number. Where this is not certain, a permission is for the very same command.
-_HARMLESS_OPTIONS = {
+HARMLESS_OPTIONS = {
     "pytest": ("-q", "-qq", "-v", "-vv", "-x", "-l", "--lf", "--ff", "--tb=short", "--tb=long", "--tb=line", "--tb=no"),
     "make": ("-k", "-s", "-jN"),
     "cargo build": ("-q", "-v", "--release"),
@@ -151,7 +151,7 @@ def _is_dangerous_git(command: str) -> bool:
 
 def harmless_options(words: Sequence[str]) -> tuple[str, ...]:
     """Return the options that change nothing about what a command may do."""
-    return _HARMLESS_OPTIONS.get(" ".join(words[:1])) or _HARMLESS_OPTIONS.get(" ".join(words[:2])) or ()
+    return HARMLESS_OPTIONS.get(" ".join(words[:1])) or HARMLESS_OPTIONS.get(" ".join(words[:2])) or ()
 
 
 def bare_command(command: str) -> str | None:
