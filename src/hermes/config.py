@@ -16,6 +16,7 @@ from hermes.envfile import parse_env
 from hermes.errors import ConfigError
 from hermes.home import DB_FILENAME, get_hermes_home
 from hermes.settings import not_a_setting, read_settings, setting, settings_by_name
+from hermes.trust import refuse_home_of_others, refuse_settings_of_others
 
 CONFIG_FILENAME = "config.yaml"
 ENV_FILENAME = ".env"
@@ -214,6 +215,7 @@ class Config:
 def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Config:
     """The settings of `home`, defaults where it says nothing; `.env` and then `environ` feed `${VAR}`."""
     home = home or get_hermes_home()
+    refuse_home_of_others(home)
     env_file, config_file = home / ENV_FILENAME, home / CONFIG_FILENAME
     variables, problems = parse_env(_read(env_file) or b"")
     config, warnings = read_settings(
@@ -224,12 +226,15 @@ def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.env
 
 def load_variables(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables that count in `home`: those of its `.env`, and over them those of `environ`."""
-    variables, _ = parse_env(_read((home or get_hermes_home()) / ENV_FILENAME) or b"")
+    home = home or get_hermes_home()
+    refuse_home_of_others(home)
+    variables, _ = parse_env(_read(home / ENV_FILENAME) or b"")
     return {**variables, **environ}
 
 
 def _read(path: Path) -> bytes | None:
     """The content of `path`, or None when there is no such file."""
+    refuse_settings_of_others(path)
     try:
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and status.st_size <= _MAX_BYTES:

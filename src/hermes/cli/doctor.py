@@ -25,6 +25,7 @@ from hermes.errors import HermesError
 from hermes.home import get_hermes_home, serves_more_than_hermes
 from hermes.state.checkup import Check, Finding, Outcome, Status, error, finding, not_checked, note, ok, warning, worst
 from hermes.state.engine import Report
+from hermes.trust import refuse_home_of_others
 
 SCHEMA = "hermes.doctor/1"
 GROUP = "program"
@@ -113,6 +114,10 @@ def home(directory: Path) -> Outcome:
             f"as its owner or as root: {shlex.join(['chown', str(os.geteuid()), str(directory)])}",
             **seen,
         )
+    try:
+        refuse_home_of_others(directory)
+    except HermesError as exc:
+        return error(exc.message, exc.hint, **seen)
     if os.name != "posix" or not status.st_mode & OTHERS:
         return ok(f"{directory}, yours alone", **seen)
     if serves_more_than_hermes(directory, status):
