@@ -141,7 +141,7 @@ class TestFile:
 
     def test_a_link_that_leads_nowhere_is_removed_as_it_is_said(self, tmp_path: Path) -> None:
         link = tmp_path / "a link.db"
-        link.symlink_to(tmp_path / "gone")
+        link.symlink_to(tmp_path / "gone" / "state.db")
         found = look(link, "file")
         assert found.status == ERROR
         do(found.remedy.partition("remove it: ")[2], tmp_path)

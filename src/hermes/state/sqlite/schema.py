@@ -129,7 +129,7 @@ def open_for_writing(path: Path) -> Opened | None:
 
 def inspect(path: Path) -> Inspection:
     """Look at a file without changing a byte of it."""
-    if not path.exists() or (path.stat().st_size == 0 and not Path(f"{path}-wal").exists()):
+    if not path.exists() or (path.stat().st_size == 0 and not beside(real_file(path), LOG).exists()):
         return Inspection(Standing.FRESH, 0)
     connection = open_reader(path)
     try:
@@ -194,7 +194,9 @@ def _prepare_place(path: Path) -> None:
         if not file.exists() and bytes_of(beside(file, LOG)) and not next_of(file).exists():
             # What was stored last may be in it alone.
             warn(__name__, "%s is gone, but its log is not; that is kept as %s", path, set_log_aside(file))
-        create_private_file(path)
+        _refuse_lost_link(path, file)
+        # A link that leads to no file yet gets one where it leads to.
+        create_private_file(file)
     except ConfigError as exc:
         raise StoreUnavailable(exc.message, hint=exc.hint) from exc
     except OSError as exc:
@@ -203,8 +205,17 @@ def _prepare_place(path: Path) -> None:
             hint=f"check that you may write to {path.parent}, or set HERMES_HOME",
         ) from exc
     refuse_lone_log(path)
-    if beside(path, JOURNAL).exists():
+    if beside(file, JOURNAL).exists():
         settle(path)  # undoes what a crash left half done, which a reader may not
+
+
+def _refuse_lost_link(path: Path, file: Path) -> None:
+    """Raise if a link leads to a directory that is not there: a disk may not be mounted, and is not made up for."""
+    if path.is_symlink() and (file.is_symlink() or not file.parent.is_dir()):
+        raise StoreUnavailable(
+            f"{path} is a link to {os.readlink(path)}, and there is no such place",
+            hint="bring back what it leads to (is a disk not mounted?), or remove the link",
+        )
 
 
 def inspect_view(view: View, path: Path) -> Inspection:

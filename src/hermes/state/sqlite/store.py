@@ -18,7 +18,7 @@ from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite import fulltext, rebuild, schema
 from hermes.state.sqlite.connection import View, close_leaving, has_moved, open_reader
 from hermes.state.sqlite.faults import FileReplaced, is_busy, translate
-from hermes.state.sqlite.files import set_log_aside
+from hermes.state.sqlite.files import LOG, beside, real_file, set_log_aside
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.readers import Readers
@@ -58,7 +58,7 @@ class Store:
         self._next = exchange.next_of(path)
         self._damage: StoreCorrupt | None = None
         self._damage_until = 0.0
-        self._log = Path(f"{path}-wal")
+        self._log = beside(real_file(path), LOG)
         self._log_identity: tuple[int, int] | None = None
         try:
             opened = schema.open_for_writing(path) if writable else None
@@ -324,7 +324,7 @@ class Store:
     def _set_log_aside(self, _: View) -> None:
         """With the lock held, and the log still open: the number of a file that nobody has is given to the next one."""
         if self._log_identity is not None and _identity_of(self._log) == self._log_identity:
-            set_log_aside(self.path)
+            set_log_aside(real_file(self.path))
 
     def _finish(self, view: View) -> None:
         with contextlib.suppress(FileReplaced):

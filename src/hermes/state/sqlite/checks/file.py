@@ -30,6 +30,13 @@ def presence(subject: Subject) -> Outcome:
     try:
         status = file.stat()
     except FileNotFoundError:
+        if link is not None and file.parent.is_dir() and not file.is_symlink():
+            return note(
+                f"{path} is a link to {link}, where nothing is stored yet",
+                "nothing to do if that is so; if something should be there: is a disk not mounted?",
+                path=str(path),
+                link=link,
+            )
         if link is not None:
             return error(
                 f"{path} is a link to {link}, which does not exist",
