@@ -95,6 +95,7 @@ class EndpointConfig:
     default: str | None = None
     base_url: str | None = None
     api_key: str | None = setting(None, secret=True)
+    allow_http: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,15 @@ class TestProgram:
         assert found["status"] == "warning"
         assert "unknown key sesions" in found["summary"]
 
+    def test_a_key_that_would_go_over_http_is_an_error_without_the_key(self, healthy: Hermes) -> None:
+        (healthy.home / "config.yaml").write_text(
+            "model: {base_url: 'http://models.example/v1', default: m, api_key: sk-secret-1}"
+        )
+        found = items(healthy, exit_code=1)["config"]
+        assert (found["status"], "over http" in found["summary"]) == ("error", True)
+        assert "model.allow_http" in found["remedy"]
+        assert "sk-secret-1" not in str(found)
+
     def test_a_config_that_others_may_read_is_closed_as_it_is_said(self, healthy: Hermes) -> None:
         for name in ("config.yaml", ".env"):
             (healthy.home / name).touch()

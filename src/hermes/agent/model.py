@@ -61,6 +61,11 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class Reconsidered:
+    """All pieces of the answer until here were what the model thought, as it says only now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """The endpoint could not answer and is asked again after so many seconds."""
 
@@ -88,7 +93,7 @@ class Reply:
     """The model that really answered, where the endpoint says so."""
 
 
-Event = TextDelta | ReasoningDelta | Waiting | Notice | Reply
+Event = TextDelta | ReasoningDelta | Reconsidered | Waiting | Notice | Reply
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from hermes.agent.model import (
     Model,
     Notice,
     ReasoningDelta,
+    Reconsidered,
     Reply,
     Stop,
     TextDelta,
@@ -43,6 +44,7 @@ LAST_STEP = (
     " left to do.]"
 )
 _BROKEN_OFF = failure("interrupted while it ran; what it had done by then stays done")
+_RECONSIDERED = "what the model has written until here are its thoughts, as it says now; its answer follows"
 _ODD_ENDS = {
     "length": "the answer ends here because the model may not write more at once",
     "content_filter": "the model's endpoint has held back a part of the answer",
@@ -194,6 +196,10 @@ class Turn:
                     case ReasoningDelta(piece):
                         self._thoughts.append(piece)
                         self._listener.reasoning(piece)
+                    case Reconsidered():
+                        self._thoughts += self._pieces
+                        self._pieces = []
+                        self._listener.notice(_RECONSIDERED)
                     case Waiting(seconds, why):
                         self._listener.waiting(seconds, why)
                     case Notice(text):

@@ -8,6 +8,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,8 @@ from hermes.cli.findings import report_of, verdict
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.terminal import talk, terminal_width, write, write_json
-from hermes.config import CONFIG_FILENAME, ENV_FILENAME, Config, load_config
-from hermes.errors import HermesError
+from hermes.config import CONFIG_FILENAME, ENV_FILENAME, Config, load_config, load_variables
+from hermes.errors import HermesError, NoModel
 from hermes.home import get_hermes_home, serves_more_than_hermes
 from hermes.state.checkup import Check, Finding, Outcome, Status, error, finding, not_checked, note, ok, warning, worst
 from hermes.state.engine import Report
@@ -134,12 +135,23 @@ def configuration(directory: Path) -> Outcome:
     file = directory / CONFIG_FILENAME
     seen = {"path": str(file), "exists": file.exists()}
     try:
-        warnings = load_config(directory).warnings
+        config = load_config(directory)
+        warnings = config.warnings
+        _check_models(config, directory)
     except HermesError as exc:
         return error(exc.message, exc.hint or f"correct {file}", **seen)
     if warnings:
         return warning("; ".join(warnings), "correct what is named", **seen, warnings=list(warnings))
     return ok(f"{file}" if file.exists() else "no config.yaml: every setting has its default", **seen, warnings=[])
+
+
+def _check_models(config: Config, directory: Path) -> None:
+    """Raise `ConfigError` for a model that no request could be sent to, or none without showing its key."""
+    from hermes.agent.models.choice import choose, choose_auxiliary
+
+    variables = load_variables(directory)
+    with suppress(NoModel):  # which may come with another terminal, or be started later
+        choose_auxiliary(config.model, variables, choose(config.model, variables))
 
 
 def permissions(directory: Path) -> Outcome:

@@ -16,7 +16,10 @@ from hermes.clock import Clock
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelError, ModelGarbled, ModelTimeout, ModelUnavailable
 
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
+"""How much may come in one answer, with all that is sent around its words."""
+MAX_WHOLE_BYTES = 4 * 1024 * 1024
+"""How much of it if it comes in one piece, which must be held at once."""
 MAX_REFUSAL_BYTES = 64 * 1024
 REFUSAL_S = 5.0
 """How long the words of a refusal are waited for."""
@@ -52,6 +55,7 @@ class Answer:
         """The moment of `time.monotonic` at which the whole call must be over."""
         self._clock = clock
         self._assembly = Assembly()
+        self._received = 0
 
     def events(self) -> Iterator[Event]:
         """Pieces as they come, then the reply; after the first piece every failure is `AnswerCut`."""
@@ -60,9 +64,11 @@ class Answer:
         except _Stopped:
             return
         except ModelError as failure:
+            yield from self._assembly.finish()
             if not self._assembly.is_visible:
                 raise
             raise AnswerCut(f"the answer broke off: {failure.message}") from failure
+        yield from self._assembly.finish()
         yield self._assembly.reply()
 
     def _events(self) -> Iterator[Event]:
@@ -71,6 +77,12 @@ class Answer:
         if head.status != 200:
             words = self._words()
             raise Refused(read_refusal(head.status, head.headers, words, self._choice, self._clock()))
+        encoding = head.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            raise ModelGarbled(
+                f"{self._choice.host} sends a compressed answer ({redact(encoding, self._choice)}), unasked",
+                hint="switch compression off there, or in the proxy before it",
+            )
         content_type = head.headers.get("content-type", "")
         if "json" in content_type:
             yield from self._assembly.take(self._whole())
@@ -107,8 +119,10 @@ class Answer:
     def _whole(self) -> Json:
         """An answer that comes in one piece."""
         body = bytearray()
-        while len(body) < MAX_BYTES and isinstance(news := self._next(), bytes):
+        while isinstance(news := self._next(), bytes):
             body += news
+            if len(body) > MAX_WHOLE_BYTES:
+                raise ModelGarbled(f"the answer of {self._choice.host} has more than {MAX_WHOLE_BYTES} bytes")
         answer = self._parsed(body.decode("utf-8", "replace"))
         if answer.get("error"):
             raise explain(read_error_event(answer, self._choice), self._choice)
@@ -151,6 +165,10 @@ class Answer:
             if self._assembly.is_finished:
                 return End()
             raise explain_break(news, self._choice)
+        if isinstance(news, bytes):
+            self._received += len(news)
+            if self._received > MAX_BYTES:
+                raise ModelGarbled(f"the answer of {self._choice.host} has more than {MAX_BYTES} bytes")
         return news
 
     def _deadline(self) -> float:

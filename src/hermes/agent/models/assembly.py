@@ -6,11 +6,21 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, assert_never
 
-from hermes.agent.model import ReasoningDelta, Reply, TextDelta, ToolCall, Usage
+from hermes.agent.model import ReasoningDelta, Reconsidered, Reply, TextDelta, ToolCall, Usage
+from hermes.agent.models.thoughts import Piece, ThoughtFilter
+from hermes.errors import ModelGarbled
 
 Json = dict[str, Any]
+Heard = TextDelta | ReasoningDelta | Reconsidered
+
+MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
+"""How long an answer may be; its thoughts may be as long."""
+MAX_CALLS = 128
+MAX_ARGUMENT_CHARACTERS = 2 * 1024 * 1024
+"""How long the arguments of all tool calls of an answer may be together."""
+_MAX_NAME_CHARACTERS = 1_000
 
 
 @dataclass(slots=True)
@@ -28,6 +38,10 @@ class Assembly:
 
     _text: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
+    _text_size: int = 0
+    _reasoning_size: int = 0
+    _argument_size: int = 0
+    _filter: ThoughtFilter = field(default_factory=ThoughtFilter)
     _calls: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
     _finish_reason: str | None = None
@@ -49,13 +63,22 @@ class Assembly:
         """Whether the model has said that this is all."""
         return self._finish_reason is not None
 
-    def take(self, chunk: Json) -> Iterator[TextDelta | ReasoningDelta]:
-        """Add a chunk of a stream, or a whole answer; what a person can see of it comes out."""
-        self._model = _text(chunk.get("model")) or self._model
+    def take(self, chunk: Json) -> Iterator[Heard]:
+        """Add a chunk of a stream, or a whole answer; what a person can see of it comes out.
+
+        Raises `ModelGarbled` where it is more than an answer can be; what came before that stays.
+        """
+        self._model = _text(chunk.get("model"))[:_MAX_NAME_CHARACTERS] or self._model
         self._usage = read_usage(chunk.get("usage")) or self._usage
         for choice in _objects(chunk.get("choices")):
             yield from self._take_delta(_object(choice.get("delta" if "delta" in choice else "message")))
-            self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
+            self._finish_reason = _text(choice.get("finish_reason"))[:_MAX_NAME_CHARACTERS] or self._finish_reason
+
+    def finish(self) -> Iterator[Heard]:
+        """Add what was held back because it could have become a tag."""
+        for kind, text in self._filter.finish():
+            (self._reasoning if kind == "thought" else self._text).append(text)
+            yield ReasoningDelta(text) if kind == "thought" else TextDelta(text)
 
     def reply(self) -> Reply:
         """All that was said."""
@@ -70,26 +93,50 @@ class Assembly:
             model=self._model,
         )
 
-    def _take_delta(self, delta: Json) -> Iterator[TextDelta | ReasoningDelta]:
+    def _take_delta(self, delta: Json) -> Iterator[Heard]:
         reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
         if reasoning:
-            self._reasoning.append(reasoning)
-            yield ReasoningDelta(reasoning)
+            yield from self._told([Piece("thought", reasoning)])
         text = _said(delta.get("content")) or _text(delta.get("refusal"))
         if text:
-            self._text.append(text)
-            yield TextDelta(text)
+            yield from self._told(self._filter.take(text))
         for fragment in _objects(delta.get("tool_calls")):
             self._take_fragment(fragment)
+
+    def _told(self, pieces: list[Piece]) -> Iterator[Heard]:
+        for kind, text in pieces:
+            match kind:
+                case "text":
+                    self._text_size = _within(self._text_size + len(text), MAX_TEXT_CHARACTERS, "characters")
+                    self._text.append(text)
+                    yield TextDelta(text)
+                case "thought":
+                    self._reasoning_size = _within(
+                        self._reasoning_size + len(text), MAX_TEXT_CHARACTERS, "characters of thoughts"
+                    )
+                    self._reasoning.append(text)
+                    yield ReasoningDelta(text)
+                case "reconsidered":
+                    self._reasoning += self._text
+                    self._reasoning_size += self._text_size
+                    self._text, self._text_size = [], 0
+                    yield Reconsidered()
+                case never:
+                    assert_never(never)
 
     def _take_fragment(self, fragment: Json) -> None:
         function = _object(fragment.get("function"))
         name, call_id = _text(function.get("name")), _text(fragment.get("id"))
         call = self._call_of(fragment.get("index"), call_id, is_named=bool(name))
-        call.id = call.id or call_id
-        call.name = call.name or name
+        call.id = call.id or call_id[:_MAX_NAME_CHARACTERS]
+        call.name = call.name or name[:_MAX_NAME_CHARACTERS]
         arguments = function.get("arguments")
-        call.arguments.append(_text(arguments) if not isinstance(arguments, dict) else json.dumps(arguments))
+        written = _text(arguments) if not isinstance(arguments, dict) else json.dumps(arguments)
+        self._argument_size = _within(
+            self._argument_size + len(written), MAX_ARGUMENT_CHARACTERS, "characters of arguments"
+        )
+        if written:
+            call.arguments.append(written)
 
     def _call_of(self, index: object, call_id: str, *, is_named: bool) -> _Call:
         """The call that a fragment belongs to: by its number, else by its id, else the last one.
@@ -103,6 +150,7 @@ class Assembly:
         else:
             call = self._calls[-1] if self._calls and not is_named else None
         if call is None or (is_named and call_id and call.id and call.id != call_id):
+            _within(len(self._calls) + 1, MAX_CALLS, "tool calls")
             call = _Call()
             self._calls.append(call)
             if isinstance(index, int):
@@ -135,6 +183,13 @@ def read_usage(given: object) -> Usage | None:
         reasoning_tokens=_count(written.get("reasoning_tokens")),
         cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
     )
+
+
+def _within(size: int, limit: int, what: str) -> int:
+    """Return the size of something that may have this limit."""
+    if size > limit:
+        raise ModelGarbled(f"the answer has more than {limit} {what}", hint="ask for less at once")
+    return size
 
 
 def _new_call_id() -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
+from hermes.agent.models.addresses import carries_secret, is_in_clear
 from hermes.config import EndpointConfig, ModelConfig
 from hermes.envfile import expand
 from hermes.errors import ConfigError, NoModel
@@ -71,6 +72,8 @@ class Choice:
     context_tokens: int | None = None
     """How much it can read at once, if the configuration says so."""
     reason: str = ""
+    allow_http: bool = False
+    """Whether a key may go to a public address without encryption, as the configuration says."""
 
     @property
     def is_offline(self) -> bool:
@@ -102,7 +105,11 @@ class Choice:
         return urlunsplit((parts.scheme, self.host, parts.path + path, parts.query, ""))
 
     def headers(self) -> dict[str, str]:
-        """What a request says about who asks: the key, or else the user name and password of the address."""
+        """What a request says about who asks: the key, or else the user name and password of the address.
+
+        Raises `ConfigError` where strangers could read them on their way.
+        """
+        self.check_secrecy()
         if self.api_key:
             return {"Authorization": f"Bearer {self.api_key}"}
         parts = urlsplit(self.base_url)
@@ -110,6 +117,17 @@ class Choice:
             return {}
         credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         return {"Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
+
+    def check_secrecy(self) -> None:
+        """Raise `ConfigError` if a key would go to a public address without encryption."""
+        if self.allow_http or not (self.api_key or carries_secret(self.base_url)) or not is_in_clear(self.base_url):
+            return
+        source = self.key_source or f"{self.section}.base_url"
+        raise ConfigError(
+            f"the key from {source} would go to {self.host} over http, where anyone on the way can read it",
+            hint=f"set {self.section}.base_url in config.yaml to an address with https://,"
+            f" or {self.section}.allow_http to true if the network in between is yours",
+        )
 
     def describe(self) -> str:
         """One sentence for a person, such as `gpt-5-mini at api.openai.com, key from OPENAI_API_KEY`."""
@@ -146,6 +164,12 @@ def choose_auxiliary(settings: ModelConfig, variables: Mapping[str, str], main: 
 
 
 def _choose(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+    choice = replace(_decide(settings, variables, section), allow_http=settings.allow_http)
+    choice.check_secrecy()
+    return choice
+
+
+def _decide(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
     _refuse_references(section, settings)
     base_url = _checked_url(settings.base_url, section)
     provider = settings.provider or _provider_of(base_url, settings.api_key)

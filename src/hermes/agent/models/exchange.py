@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from ipaddress import ip_address
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _GRACE_S = 5.0
 """The caller's limits come first; the thread's own end one that nobody waits for any more."""
+MAX_PIECES_AHEAD = 32
+"""So many pieces, of 64 KB at most, are read before the caller takes them; then the sender has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class Exchange:
         self._stop = stop
         self._client = _client(*_origin(request.url), os.getpid())
         self._news: SimpleQueue[News | None] = SimpleQueue()
+        self._room = Semaphore(MAX_PIECES_AHEAD)
         self._lock = Lock()
         self._socket: socket.socket | None = None
         self._is_left = False
@@ -90,6 +93,8 @@ class Exchange:
             news = self._news.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
             raise TimeoutError from None
+        if isinstance(news, bytes):
+            self._room.release()
         return None if self._stop.is_wished else news
 
     def leave(self) -> None:
@@ -97,6 +102,7 @@ class Exchange:
         self._forget()
         with self._lock:
             self._is_left = True
+            self._room.release()
             if self._socket is not None:
                 _shut(self._socket)
 
@@ -117,7 +123,11 @@ class Exchange:
                 self._hold(response.extensions["network_stream"])
                 headers = {name.lower(): value for name, value in response.headers.items()}
                 self._news.put(Head(response.status_code, headers))
-                for piece in response.iter_bytes():
+                # As it was sent: what is compressed could become any length.
+                for piece in response.iter_raw():
+                    self._room.acquire()
+                    if self._is_left:
+                        return
                     self._news.put(piece)
                 self._release()
             self._news.put(End())
@@ -174,6 +184,9 @@ def _shut(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
+_HEADERS = {"User-Agent": "hermes", "Accept-Encoding": "identity"}
+
+
 @cache
 def _client(scheme: str, host: str, _port: int | None, _pid: int) -> Client:
     """The one client of this process for an endpoint; connections are kept and used again."""
@@ -191,7 +204,7 @@ def _client(scheme: str, host: str, _port: int | None, _pid: int) -> Client:
         # What the environment says of proxies is not about this machine; a transport of its own does not ask it.
         transport = httpx2.HTTPTransport(verify=verify, limits=limits) if _is_this_machine(host) else None
         client = httpx2.Client(
-            transport=transport, verify=verify, limits=limits, follow_redirects=False, headers={"User-Agent": "hermes"}
+            transport=transport, verify=verify, limits=limits, follow_redirects=False, headers=_HEADERS
         )
     except (ImportError, ValueError, OSError):
         raise NoModel(

@@ -10,7 +10,9 @@ from hermes.agent.model import Stop
 from hermes.agent.models.choice import Choice
 from hermes.agent.models.exchange import End, Exchange, Head, Request
 
-MAX_BYTES = 8 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
+MAX_NAMES = 2_000
+MAX_NAME_CHARACTERS = 200
 
 
 def list_models(choice: Choice, limit_s: float, stop: Stop) -> list[str] | None:
@@ -24,7 +26,7 @@ def list_models(choice: Choice, limit_s: float, stop: Stop) -> list[str] | None:
         while not isinstance(news := exchange.next(deadline), End):
             if isinstance(news, bytes) and len(body) + len(news) <= MAX_BYTES:
                 body += news
-            elif not isinstance(news, Head) or news.status != 200:
+            elif not isinstance(news, Head) or news.status != 200 or "content-encoding" in news.headers:
                 return None
     except TimeoutError:
         return None
@@ -48,4 +50,5 @@ def _names(body: bytes) -> list[str] | None:
     listed = said.get("data") if isinstance(said, dict) else None
     if not isinstance(listed, list):
         return None
-    return [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
+    names = [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
+    return [name for name in names if len(name) <= MAX_NAME_CHARACTERS][:MAX_NAMES]

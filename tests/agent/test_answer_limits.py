@@ -1,0 +1,214 @@
+"""Answers that never end: what came is kept, the rest is refused, and the memory stays small."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.model import Stop
+from hermes.agent.models import answer, assembly
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.offers import MAX_NAMES, list_models
+from hermes.errors import AnswerCut, ModelGarbled, ModelRefused
+from hermes_state import SessionDB
+from tests.agent.asking import ask, endpoint
+from tests.agent.talking import agent_with
+from tests.support.modelserver import Fail, ModelServer, Raw, Say
+from tests.support.waiting import LIMIT_S
+
+SRC = Path(__file__).parents[2] / "src"
+ASKING = """
+import sys
+from hermes.agent.model import Stop
+from hermes.agent.models.choice import Choice
+from hermes.agent.models.endpoint import Endpoint
+from hermes.agent.models.offers import list_models
+from hermes.agent.models.retry import RetryPolicy
+from hermes.errors import ModelError
+
+def peak_mb():
+    line = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+import httpx2, difflib
+choice = Choice("custom", "m", sys.argv[1])
+before = peak_mb()
+if sys.argv[2] == "models":
+    print(list_models(choice, 60, Stop()))
+else:
+    try:
+        model = Endpoint(choice, policy=RetryPolicy(attempts=1))
+        for event in model.stream([{"role": "user", "content": "hi"}], [], Stop()):
+            pass
+    except ModelError as error:
+        print(type(error).__name__, error.message)
+print(peak_mb() - before)
+"""
+STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+MB = 1024 * 1024
+
+
+def event(delta: object) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"delta": delta}]}).encode() + b"\n\n"
+
+
+@contextmanager
+def flood(head: bytes, piece: bytes, total: int = 300 * MB) -> Iterator[str]:
+    """A server that sends the head and then the piece again and again, until the other side leaves."""
+
+    def serve() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(LIMIT_S)
+            connection.recv(65_536)
+            try:
+                connection.sendall(head)
+                for _ in range(total // len(piece)):
+                    connection.sendall(piece)
+            except OSError:
+                return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(LIMIT_S)
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+
+
+class TestFlood:
+    @pytest.mark.parametrize(
+        ("head", "piece", "said"),
+        [
+            (STREAM, event({"content": "x" * 60_000}), "AnswerCut the answer broke off: the answer has more than"),
+            (STREAM, event({"reasoning": "x" * 60_000}), "AnswerCut the answer broke off: the answer has more than"),
+            (
+                STREAM,
+                event({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": "x" * 60_000}}]}),
+                "ModelGarbled the answer has more than 2097152 characters of arguments",
+            ),
+            (STREAM, b": nothing but comments\n" * 3_000, "ModelGarbled the answer of"),
+            (STREAM, b"data: " + b"x" * 60_000, "ModelGarbled the answer has an event of more than 2097152 bytes"),
+            (STREAM, b"data:\n" * 10_000, "ModelGarbled the answer has an event of more than 2097152 bytes"),
+            (STREAM.replace(b"text/event-stream", b"application/json"), b" " * 65_536, "ModelGarbled the answer of"),
+            (STREAM.replace(b"200 OK", b"400 Bad Request"), b"x" * 65_536, "ModelRefused"),
+            (STREAM.replace(b"200 OK", b"302 Found"), b"x" * 65_536, "ModelRefused"),
+        ],
+        ids=["content", "reasoning", "arguments", "comments", "line", "event", "whole", "refusal", "redirect"],
+    )
+    def test_of_300_mb_ends_with_an_error_and_little_memory(self, head: bytes, piece: bytes, said: str) -> None:
+        with flood(head, piece) as base_url:
+            told, grown = _asked(base_url, "answer")
+        assert told.startswith(said)
+        assert grown < 60
+
+    def test_of_a_list_of_models_is_no_list(self) -> None:
+        head = STREAM.replace(b"text/event-stream", b"application/json")
+        with flood(head, b'{"id": "model"},' * 4_000) as base_url:
+            told, grown = _asked(base_url, "models")
+        assert told == "None"
+        assert grown < 60
+
+    def test_of_a_compressed_answer_is_never_unpacked(self) -> None:
+        bomb = gzip.compress(b"x" * 200 * MB)
+        with flood(STREAM.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"), bomb, len(bomb)) as base_url:
+            told, grown = _asked(base_url, "answer")
+        assert told.startswith("ModelGarbled")
+        assert "compressed answer (gzip)" in told
+        assert grown < 60
+
+
+def test_sender_waits_for_a_listener_who_is_slow() -> None:
+    sent = 0
+
+    def chunks() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(2_000):
+            sent += 1
+            yield event({"content": "x" * 60_000})
+
+    with ModelServer(Raw(chunks())) as server:  # type: ignore[arg-type]
+        stream = endpoint(server).stream([{"role": "user", "content": "hi"}], [], Stop())
+        next(iter(stream))
+        held = sent
+        getattr(stream, "close")()  # noqa: B009
+    assert held < 500
+
+
+class TestKept:
+    def test_what_came_of_a_long_answer_is_stored_and_marked_as_cut(
+        self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(assembly, "MAX_TEXT_CHARACTERS", 20)
+        with ModelServer(Say("one two three four five six seven")) as server:
+            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            outcome = conversation.say("count")
+        stored = store.get_messages(conversation.session_id)[-1]
+        assert isinstance(outcome.error, AnswerCut)
+        assert "more than 20 characters" in outcome.error.message
+        assert (stored["content"], stored["finish_reason"]) == ("one two three four ", "cut")
+
+    @pytest.mark.parametrize(
+        ("limit", "make"),
+        [
+            ("MAX_CALLS", lambda n: {"tool_calls": [{"index": n, "id": f"c{n}", "function": {"name": "a"}}]}),
+            ("MAX_ARGUMENT_CHARACTERS", lambda n: {"tool_calls": [{"index": 0, "function": {"arguments": "xx"}}]}),
+        ],
+    )
+    def test_too_many_calls_are_refused(
+        self, limit: str, make: Callable[[int], object], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(assembly, limit, 10)
+        with ModelServer(Raw([event(make(number)) for number in range(20)])) as server:
+            assert isinstance(ask(endpoint(server)).error, ModelGarbled)
+
+    def test_total_is_counted_whatever_comes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answer, "MAX_BYTES", 10_000)
+        with ModelServer(Raw([b": comment\n\n"] * 2_000)) as server:
+            error = ask(endpoint(server)).error
+        assert isinstance(error, ModelGarbled)
+        assert "more than 10000 bytes" in error.message
+
+
+class TestRequests:
+    def test_no_compression_is_asked_for(self) -> None:
+        with ModelServer() as server:
+            ask(endpoint(server))
+            list_models(Choice("custom", "m", server.base_url), 10, Stop())
+        assert [each.headers["accept-encoding"] for each in server.visits] == ["identity", "identity"]
+
+    def test_list_of_very_many_models_is_read_in_part(self) -> None:
+        with ModelServer(models=[f"model-{number}" for number in range(5_000)]) as server:
+            names = list_models(Choice("custom", "m", server.base_url), 10, Stop())
+        assert names is not None
+        assert len(names) == MAX_NAMES
+
+    def test_redirect_takes_the_key_nowhere(self) -> None:
+        with ModelServer() as other:
+            moved = Fail(302, headers={"Location": f"{other.base_url}/chat/completions"})
+            with ModelServer(moved) as server:
+                choice = Choice("custom", "m", server.base_url, "sk-mine", "MY_KEY")
+                assert isinstance(ask(endpoint(server, choice=choice)).error, ModelRefused)
+        assert other.visits == []
+
+
+def _asked(base_url: str, what: str) -> tuple[str, float]:
+    """What a process of its own says about an endpoint, and by how many MB its memory grew at most."""
+    done = subprocess.run(
+        [sys.executable, "-c", ASKING, base_url, what],
+        env={"PYTHONPATH": str(SRC)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    told, grown = done.stdout.rstrip().rsplit("\n", 1)
+    return told, float(grown)
