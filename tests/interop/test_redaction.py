@@ -33,6 +33,11 @@ BY_SHAPE = [
     "hvs.CAESIabcdefghijklmnop1234567890",
     "dapi0123456789abcdef0123456789abcdef",
     "SG.abcdefghijklmnopqrst.uvwxyz0123456789abcdef",
+    "ATBBabcdefghijklmnop1234ABCDEF",
+    "dckr_pat_abcdefghijklmnopqrstuvwxyz1",
+    "SK0123456789abcdef0123456789abcdef",
+    "AC0123456789abcdef0123456789abcdef:0123456789abcdef0123456789abcdef",
+    "key-0123456789abcdef0123456789abcdef",
     "AGE-SECRET-KEY-1QQPQYQSZQGPQYQSZQGPQYQSZQGP",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
     "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw8",
@@ -57,7 +62,51 @@ BY_PLACE = [
     ("https://discord.com/api/webhooks/123/abc-def", "https://discord.com/api/webhooks/[redacted]"),
 ]
 
+BY_PLACE += [
+    ("Cookie: session=abc123def; theme=dark", "Cookie: [redacted]"),
+    ('"Cookie": "sessionid=abc123def456"', '"Cookie": "[redacted]"'),
+    ('{"Set-Cookie": ["sid=abc123; HttpOnly"]}', '{"Set-Cookie": ["[redacted]"]}'),
+    ('document.cookie = "session=abc123def456"', 'document.cookie = "[redacted]"'),
+    ("curl -b sid=abc123 https://x.example", "curl -b [redacted] https://x.example"),
+    ("curl --cookie 'sid=abc123' x", "curl --cookie '[redacted]' x"),
+    ("sessionid=abc123def456ghi; x", "sessionid=[redacted]; x"),
+    ("JSESSIONID=A1B2C3D4E5F60718", "JSESSIONID=[redacted]"),
+    ("PHPSESSID=abcdef1234567890", "PHPSESSID=[redacted]"),
+    ("connect.sid=s%3Aabcdef1234567890", "connect.sid=[redacted]"),
+    ("_wiki_session=abcdef1234567890abcd", "_wiki_session=[redacted]"),
+    ("Authorization: Negotiate YIIabcdefghijkl", "Authorization: Negotiate [redacted]"),
+    ("https://x.example/k?X-Amz-Signature=fe5f80f77d5fa3&X=1", "https://x.example/k?X-Amz-Signature=[redacted]&X=1"),
+    ("https://x.example/c?sv=2020&sig=abc%2Fdef123456%3D", "https://x.example/c?sv=2020&sig=[redacted]"),
+    ("https://x.example/?auth=abcdef1234567890", "https://x.example/?auth=[redacted]"),
+    ("_auth=YWRhOmh1bnRlcjI=", "_auth=[redacted]"),
+    ('{"ghcr.io":{"auth":"YWRhOmh1bnRlcjI="}}', '{"ghcr.io":{"auth":"[redacted]"}}'),
+    ("STRIPE_KEY=abcdefghijklmnop1234", "STRIPE_KEY=[redacted]"),
+    ("APP_KEY=base64:abcdefgh1234ijkl=", "APP_KEY=[redacted]"),
+    ("pass: hunter2xyz", "pass: [redacted]"),
+    ("requirepass hunter2xyz", "requirepass [redacted]"),
+    ("CREATE USER a IDENTIFIED BY 'hunter2'", "CREATE USER a IDENTIFIED BY '[redacted]'"),
+    ("ALTER ROLE a PASSWORD 'hunter2'", "ALTER ROLE a PASSWORD '[redacted]'"),
+    ("machine x\n  password hunter2\n  login ada\n", "machine x\n  password [redacted]\n  login ada\n"),
+    ("sshpass -p hunter2 ssh host", "sshpass -p [redacted] ssh host"),
+    ("mysql -u root -phunter2 db", "mysql -u root -p[redacted] db"),
+    ("redis-cli -h x -a hunter2 ping", "redis-cli -h x -a [redacted] ping"),
+    ("docker login -u ada -p hunter2", "docker login -u ada -p [redacted]"),
+    ("<password>hunter2</password>", "<password>[redacted]</password>"),
+    ('<db:Password enc="no">hunter2</db:Password>', '<db:Password enc="no">[redacted]</db:Password>'),
+    ("<apiKey>abcd1234</apiKey>", "<apiKey>[redacted]</apiKey>"),
+    ('<add key="ApiKey" value="abcd1234" />', '<add key="ApiKey" value="[redacted]" />'),
+]
+
 BY_NAME = [
+    ("DB_PASS=hunter2xyz", "DB_PASS=[redacted]"),
+    ('"DB_PASS": "hunter2xyz"', '"DB_PASS": "[redacted]"'),
+    ("smtp_pass = correcthorse", "smtp_pass = [redacted]"),
+    ("dbPass: 'correcthorse'", "dbPass: '[redacted]'"),
+    ("SECRET_KEY_BASE=0a1b2c3d4e5f", "SECRET_KEY_BASE=[redacted]"),
+    ("MYSQL_PWD=hunter2", "MYSQL_PWD=[redacted]"),
+    ("//registry.npmjs.org/:_authToken=abcdef12-3456", "//registry.npmjs.org/:_authToken=[redacted]"),
+    ("AccountName=x;AccountKey=abcdEFGH1234+/==;", "AccountName=x;AccountKey=[redacted];"),
+    (r'"password": "hun\"ter2xyz"', '"password": "[redacted]"'),
     ("export OPENAI_API_KEY=abcdefgh", "export OPENAI_API_KEY=[redacted]"),
     ("PGPASSWORD=hunter2 psql", "PGPASSWORD=[redacted] psql"),
     ('"password": "correct horse battery"', '"password": "[redacted]"'),
@@ -76,6 +125,18 @@ BY_NAME = [
 ]
 
 NO_SECRET = [
+    "Use the pass: it is steep. bypass: the road; compass=north; a first pass: rough cut",
+    "PASS: 12 tests; FAIL: 0; tests passed: 14; PASS=12 FAIL=0",
+    "cookie: a small biscuit. Cookies: 3 boxes; cookie_policy: strict; cookies=True",
+    "primary key: id; foreign_key: user_id; PRIMARY_KEY=id; sort_key=name",
+    "session_id=20261115_190312_a1b2c3d4 and session=default; sid = 1000",
+    "the JSESSIONID cookie is set by Tomcat",
+    "auth=none; auth: oauth2; author: Ada; sig=3; signature: def f(x)",
+    "docker run -p 5432:5432 x; mkdir -p build; ssh -p 2222 host; mysql -p; mysql -P 3306; cp -a src dst",
+    "<password/> <token> </token> <password>$PASSWORD</password>",
+    '<Button key="save" value="Save it"/>',
+    "identified by the police; a password protected login page",
+    "SECRET_KEY_BASE is read from the environment; set DB_PASS first; password=$DB_PASS",
     "The token is invalid, so the password has to be changed.",
     "max_tokens: 4096, input_tokens=5000",
     "def login(self, token: str, password: str | None = None) -> None:",
@@ -146,6 +207,11 @@ def test_structures_are_looked_through() -> None:
         [{"type": "text", "text": f"password={HIDDEN}"}, {"password": HIDDEN, "pin": 5, "token": None, "secret": "$S"}],
         2,
     )
+
+
+@pytest.mark.parametrize("name", ["Cookie", "set-cookie", "Authorization", "DB_PASS", "pass", "SECRET_KEY_BASE"])
+def test_an_entry_is_known_by_its_name(name: str) -> None:
+    assert redact_value({name: "abc"}) == ({name: HIDDEN}, 1)
 
 
 def test_what_cannot_be_looked_through_is_taken_for_a_secret() -> None:

@@ -34,6 +34,11 @@ _BY_SHAPE = {
     "dapi": r"\bdapi[0-9a-f]{32}\b",
     "atatt3": r"\bATATT3[\w=-]{20,}",
     "sg.": r"\bSG\.[\w-]{16,}\.[\w-]{16,}",
+    "atbb": r"\bATBB[A-Za-z0-9]{20,}",  # Bitbucket
+    "dckr_": r"\bdckr_(?:pat|oat)_[\w-]{20,}",
+    "sk": r"\bSK[0-9a-f]{32}\b",  # Twilio
+    "ac": r"\bAC[0-9a-f]{32}:[0-9a-f]{32}\b",
+    "key-": r"\bkey-[0-9a-f]{32}\b",  # Mailgun
     "age-secret-key": r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}",
     "eyj": r"\beyJ[\w-]{8,500}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
     ":": r"\b[0-9]{8,10}:[\w-]{35}(?![\w-])",  # Telegram bots
@@ -41,7 +46,7 @@ _BY_SHAPE = {
 }
 """What is a secret by its shape alone, by what it has in small letters: most texts have nothing of it."""
 
-_SCHEME = r"(?:bearer|basic|token|digest|apikey)\s"
+_SCHEME = r"(?:bearer|basic|token|digest|apikey|negotiate|ntlm|hawk)\s"
 _OPEN = rf"(?!{re.escape(HIDDEN)})"
 _BY_PLACE = {
     "hooks": r"(https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)/)"
@@ -51,27 +56,62 @@ _BY_PLACE = {
     "authorization": rf"(\bauthorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:{_SCHEME}\s*)?)"
     rf"(?!{_SCHEME}){_OPEN}[^\s\"'\\,;]{{6,}}",
     "bearer": r"(\bbearer\s+)(?=[\w.~+/=-]*[0-9])[\w.~+/=-]{12,}",
-    "cookie:": rf"((?<![\w-])(?:set-)?cookie:\s*){_OPEN}[^\s\"'][^\r\n\"']*",
+    "cookie": rf"((?<![\w-])(?:set-)?cookie\\{{0,4}}[\"']?\s{{0,8}}[:=]\s{{0,8}}\[?\\{{0,4}}[\"']?){_OPEN}"
+    r"[\w.!#$%&*+^|~-]{1,100}=[^\r\n\"'\\]*",
+    " -b": r"(\s-b\s{1,4}[\"']?)[\w.-]{1,80}=[^\s\"']+",
+    "--cookie": r"(\s--cookie[\s=]{1,4}[\"']?)[\w.-]{1,80}=[^\s\"']+",
+    "sessi": r"((?<![\w.])(?:jsessionid|sessionid|asp\.net_sessionid|aspsessionid[a-z]{0,20})=)[^\s;,\"'&<>\[]{8,}",
+    "_sess": rf"((?<![\w.])[\w-]{{1,40}}_session=){_OPEN}(?=[^\s;,\"'&<>]{{0,100}}[0-9])[^\s;,\"'&<>]{{16,}}",
+    "phpsessid": r"((?<![\w.])phpsessid=)[^\s;,\"'&<>\[]{8,}",
+    "connect.sid": r"((?<![\w.])connect\.sid=)[^\s;,\"'&<>\[]{8,}",
+    "sig": r"([?&;, ](?:x-amz-|x-goog-)?sig(?:nature)?=)(?=[\w%+/=-]{0,60}[0-9])[\w%+/=-]{12,}",
+    "auth=": rf"((?<![a-z0-9])_?auth\s{{0,4}}=\s{{0,4}}[\"']?){_OPEN}(?=[\w+/=-]{{0,60}}[0-9])[\w+/=-]{{8,}}",
+    '"auth"': r"(\"auth\"\s{0,4}:\s{0,4}\")(?=[A-Za-z0-9+/]{0,200}[0-9=])[A-Za-z0-9+/=]{8,}(?=\")",
+    "_key": rf"((?-i:[A-Z0-9]_KEY)\s{{0,4}}[:=]\s{{0,4}}[\"']?){_OPEN}(?=[\w:+/=.-]{{0,100}}[0-9])[\w:+/=.-]{{16,}}",
+    "pass": rf"((?<![\w.-])pass\\{{0,4}}[\"'`]?\s{{0,8}}[:=]\s{{0,8}}\\{{0,4}}[\"'`]?){_OPEN}"
+    r"(?=[^\s\"'`,;]{0,80}[0-9])(?=[^\s\"'`,;]{0,80}[a-z])[^\s\"'`,;\\]{6,}",
+    "requirepass": r"(\brequirepass\s{1,4}[\"']?)[^\s\"'\[]{4,}",
+    "identified": rf"(\bidentified\s{{1,4}}(?:with\s{{1,4}}\S{{1,40}}\s{{1,4}})?by\s{{1,4}}(?:password\s{{1,4}})?"
+    rf"[\"']){_OPEN}"
+    r"[^\"'\r\n]{3,200}",
+    "password '": rf"(\bpassword '){_OPEN}[^'\r\n]{{3,200}}(?=')",
+    "password ": rf"((?:^|\n)[ \t]{{0,20}}password[ \t]{{1,4}}){_OPEN}"
+    r"\S{4,200}(?=[ \t]{0,4}\r?\n[ \t]{0,20}login[ \t])",
+    "sshpass": rf"(\bsshpass\s{{1,4}}-p\s{{0,4}}[\"']?){_OPEN}[^\s\"']{{3,}}",
+    "mysql": rf"(\bmysql(?:dump|admin)?\s[^\r\n|;&]{{0,200}}?(?<=\s)(?-i:-p)){_OPEN}(?![\s=])[^\s\"']{{3,}}",
+    "mariadb": rf"(\bmariadb(?:-dump|-admin)?\s[^\r\n|;&]{{0,200}}?(?<=\s)(?-i:-p)){_OPEN}(?![\s=])[^\s\"']{{3,}}",
+    "redis-cli": rf"(\bredis-cli\s[^\r\n|;&]{{0,200}}?(?<=\s)-a\s{{1,4}}[\"']?){_OPEN}[^\s\"']{{3,}}",
+    "login ": rf"(\b(?:docker|podman|helm|oc|az)\s{{1,4}}(?:registry\s)?login\s[^\r\n|;&]{{0,200}}?"
+    rf"(?<=\s)(?-i:-p)\s{{1,4}}[\"']?){_OPEN}[^\s\"']{{3,}}",
     "login": rf"(\slogin\s+\S+\s+password\s+){_OPEN}\S+",
     "-u": rf"(\s(?:-u|--user)\s+[\"']?[^\s:\"'/]+:){_OPEN}[^\s\"'@]+",
 }
 """What is a secret by what stands before it, which is kept."""
 
 _NAMES = (
-    r"(?:api|access|secret|private|signing|encryption|account|master|auth|license|ssh|service)[_-]?key(?:[_-]?id)?"
-    r"|secret|token|credentials?|passwd|password|passphrase|pwd"
+    r"(?:api|access|secret|private|signing|encryption|account|master|auth|license|ssh|service)[_-]?key"
+    r"(?:[_-]?(?:id|base))?|secret|token|credentials?|passwd|password(?:[_-]hash)?|passphrase|pwd"
+    r"|(?:(?<=_)|user|db|mail|smtp|root|admin)pass|(?-i:(?<=[a-z])Pass)"
 )
 _NAME_HINTS = ("key", "secret", "token", "credential", "pass", "pwd")
 _ASSIGNED = re.compile(
     rf"""(?P<before>(?:{_NAMES})\\*["'`]?
          (?:\s*:\s*(?:str|string|bytes)\b(?:\s*\|\s*None)?(?=\s*=))?       # as Python and others declare it
          \s*(?:=>|:=|[:=])(?!=)\s*)
-         (?:(?P<quote>\\*["'`])(?P<quoted>(?:(?!(?P=quote)|[\r\n]).){{4,400}})(?P=quote)
+         (?:(?P<plain>["'])(?P<escaped>(?:\\.|(?!(?P=plain))[^\\\r\n]){{4,400}})(?P=plain)
+           |(?P<quote>\\*["'`])(?P<quoted>(?:(?!(?P=quote)|[\r\n]).){{4,400}})(?P=quote)
            |(?P<bare>[^\s"'`,;&<>()\[\]{{}}\\|]{{4,}}+(?!\()))""",
     re.IGNORECASE | re.VERBOSE,
 )
 _OPTION = re.compile(rf"((?<![\w-])--(?:[\w-]{{1,60}}-)?(?:{_NAMES})\s+)(?!-)([^\s\"'`<\[$]{{4,}})", re.IGNORECASE)
-_SECRET_NAME = re.compile(rf"(?:{_NAMES})$", re.IGNORECASE)
+_SECRET_NAME = re.compile(rf"(?:{_NAMES}|^pass|authorization|^(?:set-)?cookie)$", re.IGNORECASE)
+_ELEMENT = re.compile(
+    rf"(<[\w.:-]{{0,60}}?(?:{_NAMES}|(?<=<)pass)(?:\s[^<>]{{0,200}})?>\s{{0,8}})([^<>\s][^<>\r\n]{{2,400}})(?=</)",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(
+    rf"(\b(?:key|name)=[\"'][\w:.-]{{0,60}}?(?:{_NAMES})[\"']\s{{1,8}}value=[\"'])([^\"'<>]{{4,400}})", re.IGNORECASE
+)
 
 _REFERENCE = re.compile(
     r"[$%{<*\[]|process\.env|os\.|env\.|getenv|(?:[A-Za-z_]+\.)+[A-Za-z_]+$|(?:~|\.{0,2})/[\w.-]+(?:/|$)"
@@ -98,13 +138,22 @@ def redact(text: str) -> tuple[str, int]:
 
     def hide(found: re.Match[str]) -> str:
         nonlocal count
-        value = found["quoted"] or found["bare"]
+        value = found["escaped"] or found["quoted"] or found["bare"]
         if HIDDEN in value or _REFERENCE.match(value):
             return found[0]
         count += 1
-        quote = found["quote"] or ""
+        quote = found["plain"] or found["quote"] or ""
         return f"{found['before']}{quote}{HIDDEN}{quote}"
 
+    def hide_value(found: re.Match[str]) -> str:
+        nonlocal count
+        if HIDDEN in found[2] or _REFERENCE.match(found[2]):
+            return found[0]
+        count += 1
+        return f"{found[1]}{HIDDEN}"
+
+    for pattern in (_ELEMENT, _ATTRIBUTE):
+        text = pattern.sub(hide_value, text)
     text, replaced = _OPTION.subn(rf"\1{HIDDEN}", text)
     return _ASSIGNED.sub(hide, text), count + replaced
 
