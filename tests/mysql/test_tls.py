@@ -17,6 +17,8 @@ from tests.support.certificates import certificates
 from tests.support.servers import private_server, server_or_skip
 
 HOST = "127.0.0.1"
+ELSEWHERE = "127.1"
+"""This machine too, but written so that only the resolver of names knows it."""
 SETUP = (
     "CREATE DATABASE hermes",
     "CREATE USER hermes@'%' IDENTIFIED BY 'secret'",
@@ -51,7 +53,7 @@ def running(*, has_tls: bool) -> Iterator[Place]:
     with ExitStack() as stack:
         made = stack.enter_context(certificates())
         authority, stranger = made.authority("authority"), made.authority("stranger")
-        certificate, key = made.issue(authority, "server", names=f"IP:{HOST}")
+        certificate, key = made.issue(authority, "server", names=f"IP:{HOST},DNS:{ELSEWHERE}")
         settings = {"skip-networking": "0", "bind-address": HOST, "port": str(port), "ssl": "0"}
         if has_tls:
             settings |= {"ssl": "1", "ssl-ca": str(authority), "ssl-cert": str(certificate), "ssl-key": str(key)}
@@ -139,6 +141,39 @@ class TestAServerThatCanEncrypt:
             store.create_session("s", "cli")
             store.append_messages("s", [{"role": "user", "content": "x" * 50_000} for _ in range(200)])
             assert store.message_count("s") == 200
+
+
+class TestAServerOnAnotherMachine:
+    @pytest.mark.parametrize("more", [[], ["ssl_cert={client[0]}", "ssl_key={client[1]}"]])
+    def test_is_refused_if_nobody_on_this_machine_knows_its_authority(self, secret: Place, more: list[str]) -> None:
+        with pytest.raises(StoreUnavailable, match="certificate verify failed") as caught:
+            MySQLSessionDBProvider(secret.dsn(*(each.format(client=secret.client) for each in more), host=ELSEWHERE))
+        assert "ssl_ca" in caught.value.hint
+        assert "ssl_disabled=true" in caught.value.hint
+
+    def test_is_trusted_if_this_machine_knows_its_authority(
+        self, secret: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(secret.authority))
+        assert cipher(secret.dsn(host=ELSEWHERE))
+
+    def test_is_refused_under_a_name_that_its_certificate_lacks(
+        self, secret: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(secret.authority))
+        with pytest.raises(StoreUnavailable, match=r"0x7f\.1"):
+            MySQLSessionDBProvider(secret.dsn(host="0x7f.1"))
+
+    @pytest.mark.parametrize("option", ["ssl_ca={ca}", "ssl_verify_cert=false", "ssl_disabled=true"])
+    def test_is_checked_as_the_dsn_says(self, secret: Place, option: str) -> None:
+        is_secret = cipher(secret.dsn(option.format(ca=secret.authority), host=ELSEWHERE)) != ""
+        assert is_secret is (option != "ssl_disabled=true")
+
+    def test_is_refused_if_it_cannot_encrypt(self, open_server: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="SSL is required") as caught:
+            MySQLSessionDBProvider(open_server.dsn(host=ELSEWHERE))
+        assert "ssl_disabled=true" in caught.value.hint
+        assert cipher(open_server.dsn("ssl_disabled=true", host=ELSEWHERE)) == ""
 
 
 class TestAServerThatCannot:

@@ -75,6 +75,55 @@ class TestAServerThatCanEncrypt:
         assert not is_encrypted(place.dsn("sslmode=disable"))
 
 
+@pytest.mark.parametrize("place", ["on"], indirect=True)
+class TestAServerOnAnotherMachine:
+    def test_is_refused_if_nobody_on_this_machine_knows_its_authority(self, place: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="certificate verify failed") as caught:
+            PostgreSQLSessionDBProvider(place.dsn())
+        assert "sslrootcert" in caught.value.hint
+        assert "sslmode=disable" in caught.value.hint
+
+    def test_is_trusted_if_its_authority_is_named(self, place: Place) -> None:
+        assert is_encrypted(place.dsn(f"sslrootcert={place.authority}"))
+
+    def test_is_trusted_if_this_machine_knows_its_authority(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SSL_CERT_FILE", str(place.authority))
+        assert is_encrypted(place.dsn())
+
+    def test_is_refused_under_a_name_that_its_certificate_lacks(self, place: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="does not match host name"):
+            PostgreSQLSessionDBProvider(place.dsn(f"sslrootcert={place.authority}", host="elsewhere"))
+
+    @pytest.mark.parametrize("mode", ["disable", "prefer", "require"])
+    def test_is_checked_as_the_dsn_says(self, place: Place, mode: str) -> None:
+        assert is_encrypted(place.dsn(f"sslmode={mode}")) is (mode != "disable")
+
+    def test_is_checked_as_the_environment_says(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("PGSSLMODE", "require")
+        assert is_encrypted(place.dsn())
+
+    def test_is_checked_if_only_one_of_several_is_elsewhere(self, place: Place) -> None:
+        with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+            PostgreSQLSessionDBProvider(
+                place.dsn(host=f"localhost,{NAME}").replace("hostaddr=", f"hostaddr={place.address},")
+            )
+
+
+@pytest.mark.parametrize("place", ["off"], indirect=True)
+def test_a_server_on_another_machine_that_cannot_encrypt_is_refused(place: Place) -> None:
+    with pytest.raises(StoreUnavailable, match="does not support SSL") as caught:
+        PostgreSQLSessionDBProvider(place.dsn())
+    assert "sslmode=disable" in caught.value.hint
+
+
+@pytest.mark.parametrize("place", ["on", "off"], indirect=True)
+def test_a_server_on_this_machine_needs_no_certificate(place: Place) -> None:
+    with PostgreSQLSessionDBProvider(f"postgresql://postgres@{place.address}/postgres") as store:
+        assert store.session_count() >= 0
+
+
 @pytest.mark.parametrize("place", ["off"], indirect=True)
 def test_a_server_that_cannot_encrypt_is_refused_if_it_must(place: Place) -> None:
     assert not is_encrypted(place.dsn("sslmode=prefer"))

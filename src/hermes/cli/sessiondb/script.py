@@ -14,8 +14,6 @@ _TRIGRAMS = """\
 -- Parts of words are found through this index. Where the extension cannot be had, leave both statements out.
 CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
 CREATE INDEX IF NOT EXISTS idx_known_words_parts ON known_words USING gin (word public.gin_trgm_ops);"""
-_COLLATION = "/*!80000 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */"
-"""Each of the two servers reads the comment that is meant for it."""
 _FOR_MYSQL = """\
 -- For the clients mysql and mariadb, which need to be told where a statement with others in it ends.
 DELIMITER ;;"""
@@ -65,11 +63,12 @@ def _postgresql() -> str:
 
 def _mysql() -> str:
     from hermes.state.mysql.schema import notes, statements
+    from hermes.state.mysql.wire import COLLATION
 
     parts = [_FOR_MYSQL]
     for name, checksum, _ in scripts("mysql"):
         noted = f"'{name}', '{checksum}', UNIX_TIMESTAMP(NOW(6))"
-        parts += [f"{each};;" for each in statements(name, _COLLATION)]
+        parts += [f"{each};;" for each in statements(name, COLLATION)]
         parts += [f"{each};;" for each in notes()]
         parts.append(f"INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES ({noted});;")
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from hermes.errors import ConfigError, HermesError, StoreBusy, StoreClosed, Stor
 from hermes.state.mysql import faults
 from hermes.state.mysql.address import Address
 from hermes.state.mysql.server import SMALLEST_PACKET, Server
-from hermes.state.mysql.tls import secrecy
+from hermes.state.mysql.tls import is_checked_by_default, secrecy
 from hermes.state.mysql.wire import CLIENT_ERRORS, FLAGS, Wire
 from hermes.state.server.faults import Fault, Refused, Unreached, Verdict
 
@@ -25,6 +25,10 @@ SHORTEST_WAIT_S = 0.05
 SILENCE_S = 60.0
 """How long the server may say nothing, at least, before it is given up."""
 SETTINGS = SessionDBConfig(provider="mysql")
+NO_TRUST = (
+    "a server on another machine must show a certificate that names its host; name the authority that signed it with"
+    " ssl_ca in sessiondb.dsn, or turn the check off with ssl_verify_cert=false, and encryption with ssl_disabled=true"
+)
 NO_TLS = 2_026
 """The number of the driver's error for a server that cannot encrypt."""
 
@@ -221,13 +225,17 @@ class Pool:
     def _secrecy(self) -> dict[str, ssl.SSLContext | bool]:
         """How the connection is kept secret; on a socket of this machine nobody listens."""
         options = self._address.options
-        return {"ssl_disabled": True} if self._address.unix_socket and not options else secrecy(options)
+        if self._address.unix_socket:
+            return secrecy(options, "") if options else {"ssl_disabled": True}
+        return secrecy(options, self._address.host)
 
     def _failure(self, exc: pymysql.Error) -> Exception:
         """Why no connection could be opened."""
         number = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
         reason = self._address.mask(str(exc.args[1] if len(exc.args) > 1 else exc))
         if (hint := _distrust(exc, number)) is not None:
+            if is_checked_by_default(self._address.options, self._address.host):
+                hint = NO_TRUST
             return StoreUnavailable(f"{self.where} cannot be reached: {reason}", hint=hint)
         if number == 0 or number in CLIENT_ERRORS or str(number) in faults.GONE:
             return Unreached(reason, _advice(getattr(exc, "original_exception", None)))

@@ -6,16 +6,31 @@ import ssl
 from collections.abc import Mapping
 
 from hermes.errors import ConfigError
+from hermes.state.server.dsn import is_on_this_machine
 
 Options = Mapping[str, str | bool]
 
+_DECISIONS = ("ssl_ca", "ssl_verify_cert", "ssl_verify_identity", "ssl_disabled")
+"""The options that say whether the server is checked."""
 
-def secrecy(options: Options) -> dict[str, ssl.SSLContext | bool]:
-    """What the driver is to be told; without options it encrypts where the server can, and trusts any certificate."""
+
+def secrecy(options: Options, host: str) -> dict[str, ssl.SSLContext | bool]:
+    """What the driver is to be told.
+
+    Where no option says whether the server is checked, one on another machine is; one on this machine encrypts if it
+    can, and is trusted.
+    """
     if options.get("ssl_disabled"):
         return {"ssl_disabled": True}
+    if is_checked_by_default(options, host):
+        options = {**options, "ssl_verify_identity": True}
     # As the driver reads them, an authority alone has nothing checked, and without one no name ever is.
     return {"ssl": _context(options)} if options.keys() - {"ssl_disabled"} else {}
+
+
+def is_checked_by_default(options: Options, host: str) -> bool:
+    """Whether a server must show a certificate though nobody has said so."""
+    return not is_on_this_machine(host) and not any(name in options for name in _DECISIONS)
 
 
 def _context(options: Options) -> ssl.SSLContext:

@@ -19,6 +19,10 @@ NO_FREE_SERVER = (
 )
 GENERAL = "check sessiondb.dsn, and that the server is up and can be reached from here"
 
+NO_TRUST = (
+    "a server on another machine must show a certificate that names its host; name the authority that signed it with"
+    " sslrootcert in sessiondb.dsn, or turn the check off with sslmode=require, and encryption with sslmode=disable"
+)
 _USER = "check the user and the password in sessiondb.dsn"
 _HINTS = {
     r"query_wait_timeout|client_login_timeout": NO_FREE_SERVER,
@@ -28,6 +32,7 @@ _HINTS = {
     " encryption in pg_hba.conf",
     r"authentication failed|no password supplied|role .{0,200} (does not exist|is not permitted)|SASL": _USER,
     r"too many (clients|connections)|connection slots|no more connections": TOO_MANY,
+    r"certificate|does not support SSL|SSL error|root certificate": NO_TRUST,
     r"starting up|shutting down|not yet accepting|in recovery mode": "wait until the server has started, and try again",
     r"session is read-only|not in hot standby": "wait until a server that can be written has taken over, and try again",
     r"failed to resolve|could not translate host": "check the host in sessiondb.dsn",

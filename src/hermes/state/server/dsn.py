@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 
 ESCAPES = "in a user name or a password, write @ as %40, / as %2F, ? as %3F, # as %23 and % as %25"
 """What to do about a DSN that is not understood; a hint never quotes the DSN, because a password may be in it."""
@@ -21,6 +22,16 @@ def is_misread(dsn: str) -> bool:
     authority, _, path = rest.partition("/")
     host = authority.partition("@")[2].partition("?")[0]
     return "@" in host or "@" in path.partition("?")[0] or _bad_escape.search(rest) is not None
+
+
+def is_on_this_machine(host: str) -> bool:
+    """Whether a host as a DSN names it is this machine, so that nobody can listen on the way to it."""
+    if not host or host == "localhost" or host.startswith(("/", "@")):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def are_ports(text: str) -> bool:
