@@ -18,7 +18,7 @@ from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.calls import READS, WRITES, Call, fill
 
-PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "read_only", "sanitize_title"}
+PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "for_owner", "read_only", "sanitize_title"}
 
 
 class Recorder:

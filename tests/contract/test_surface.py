@@ -36,6 +36,7 @@ NAMES = [
     "export_session",
     "fail_handoff",
     "finalize_orphaned_compression_sessions",
+    "for_owner",
     "get_anchored_view",
     "get_ancestors",
     "get_compression_lock_holder",
@@ -104,7 +105,7 @@ NAMES = [
     "vacuum",
 ]
 NOT_CALLED = {"MAX_TITLE_LENGTH", "capabilities", "read_only"}
-NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "initialize", "sanitize_title"}
+NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "for_owner", "initialize", "sanitize_title"}
 
 
 @cache

@@ -20,6 +20,7 @@ import apsw
 from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
 from hermes.state.messages import add_messages
+from hermes.state.owner import EVERYBODY
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB, StoreError
@@ -153,7 +154,7 @@ def fork_in_a_write(path: Path) -> None:
         inside.set()
         # Until the fork, on the other thread, has begun to wait; nothing tells when that is.
         threading.Event().wait(0.2)
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)])
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)], EVERYBODY)
 
     writer = threading.Thread(target=lambda: engine.write(work))
     writer.start()
@@ -174,7 +175,7 @@ def fork_inside_a_write(path: Path) -> None:
     engine, db = SqliteEngine(path), SessionDB(path)
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "inside"}, 1.0)])
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "inside"}, 1.0)], EVERYBODY)
         child = os.fork()
         if child == 0:
             try:
@@ -239,7 +240,7 @@ def close_in_a_signal_handler(path: Path) -> None:
         say("closed")
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "before"}, 1.0)])
+        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "before"}, 1.0)], EVERYBODY)
 
     signal.signal(signal.SIGTERM, stop)
     commit = engine._opened().opened().writer

@@ -12,6 +12,7 @@ import pytest
 
 from hermes.errors import MessageSpooled
 from hermes.state.drafts import Draft, draft
+from hermes.state.owner import EVERYBODY, TERMINAL, Asker, owner_of
 from hermes.state.spool import Spool
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
@@ -88,18 +89,23 @@ class TestSpool:
             {"role": "tool", "content": {"a": [1, None, "二"]}, "tool_name": "t", "uid": "given"},
         ]
         messages = [draft(each, 5.0) for each in fields]
-        spool.keep("s", messages)
+        spool.keep("s", messages, EVERYBODY)
         again: list[Draft] = []
-        assert spool.replay(lambda _, drafts: again.extend(drafts)) == 3
+
+        def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
+            again.extend(drafts)
+            return True
+
+        assert spool.replay(collect) == 3
         assert [each.values for each in again] == [each.values for each in messages]
         assert [[type(value) for value in each.values.values()] for each in again] == [
             [type(value) for value in each.values.values()] for each in messages
         ]
 
     def test_keeps_everything_when_storing_fails(self, spool: Spool) -> None:
-        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)])
+        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
 
-        def fail(session_id: str, drafts: list[Draft]) -> None:
+        def fail(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
             raise OSError(28, "no room")
 
         with pytest.raises(OSError, match="no room"):
@@ -108,11 +114,35 @@ class TestSpool:
         assert spool.is_waiting
 
     def test_sets_a_torn_line_aside_and_stores_the_others(self, spool: Spool) -> None:
-        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)])
+        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
         with spool.path.open("ab") as file:
             file.write(b'{"session_id": "s", "dra')
-        spool.keep("s", [draft({"role": "user", "content": "y"}, 5.0)])
+        spool.keep("s", [draft({"role": "user", "content": "y"}, 5.0)], EVERYBODY)
         seen: list[str] = []
-        assert spool.replay(lambda _, drafts: seen.extend(each.values["content"] for each in drafts)) == 2
+
+        def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
+            seen.extend(each.values["content"] for each in drafts)
+            return True
+
+        assert spool.replay(collect) == 2
         assert seen == ["x", "y"]
         assert b'"dra' in Path(f"{spool.path}.unreadable").read_bytes()
+
+    def test_knows_who_has_said_what_waits(self, spool: Spool) -> None:
+        anna = owner_of("telegram", "1")
+        for asker in (anna, TERMINAL, EVERYBODY):
+            spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], asker)
+        askers: list[Asker] = []
+
+        def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
+            askers.append(asker)
+            return True
+
+        assert spool.replay(collect) == 3
+        assert askers == [anna, TERMINAL, EVERYBODY]
+
+    def test_sets_aside_what_is_for_the_session_of_another_owner(self, spool: Spool) -> None:
+        spool.keep("s", [draft({"role": "user", "content": "intruder"}, 5.0)], owner_of("telegram", "1"))
+        assert spool.replay(lambda _, drafts, asker: False) == 0
+        assert spool.is_empty()
+        assert b"intruder" in spool.unreadable.read_bytes()

@@ -16,6 +16,7 @@ from hermes.errors import HermesError, StoreBusy
 from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
 from hermes.state.messages import add_messages
+from hermes.state.owner import EVERYBODY
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.postgres.session import MANY, MUCH
@@ -48,7 +49,7 @@ class TestNumbers:
         first: list[int] = []
 
         def slow(tx: Transaction) -> None:
-            first.extend(add_messages(tx, "s", [draft({"role": "user", "content": "three"}, time.time())]))
+            first.extend(add_messages(tx, "s", [draft({"role": "user", "content": "three"}, time.time())], EVERYBODY))
             has_turn.set()
             assert may_end.wait(LIMIT_S)
 
@@ -155,7 +156,7 @@ def test_the_index_waits_for_a_number_that_was_given_out(
     has_number, may_end = threading.Event(), threading.Event()
 
     def slow(tx: Transaction) -> None:
-        add_messages(tx, "t", [draft({"role": "user", "content": "lantern"}, time.time())])
+        add_messages(tx, "t", [draft({"role": "user", "content": "lantern"}, time.time())], EVERYBODY)
         has_number.set()
         assert may_end.wait(LIMIT_S)
 

@@ -6,6 +6,7 @@ import pytest
 
 from hermes.query.parse import parse
 from hermes.state.facets import MAX_NAMED
+from hermes.state.owner import asker_named
 from hermes.state.postgres.expression import Expression, of_query, of_scope, of_span
 from hermes.state.postgres.vector import (
     INCOMPLETE,
@@ -122,7 +123,7 @@ class TestExpression:
         assert of_query(tree, lambda _: []) == Expression("'¦¦¦'", is_exact=True)
 
     def test_of_a_scope_names_its_values(self) -> None:
-        scope = Scope(owner="o", sources=("a", "b"), not_sessions=("s",))
+        scope = Scope(owner=asker_named("o"), sources=("a", "b"), not_sessions=("s",))
         assert of_scope(scope) == Expression("(('¦sa' | '¦sb') & ('¦oo') & !('¦is'))", is_exact=True)
 
     def test_of_a_scope_with_very_many_values_leaves_them_to_the_rows(self) -> None:

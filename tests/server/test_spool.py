@@ -7,6 +7,7 @@ from typing import Any
 from hermes.config import SessionDBConfig
 from hermes.home import get_hermes_home
 from hermes.state.drafts import draft
+from hermes.state.owner import EVERYBODY
 from hermes.state.server.provider import ServerProvider
 from tests.server.kinds import Connection, Kind
 
@@ -39,6 +40,6 @@ def test_what_waits_is_kept_without_a_home_and_stored_at_the_next_open(
     with kind.provider(dsn, settings=settings) as store:
         store.create_session("s", "cli")
         assert not get_hermes_home().exists()
-        store._engine.spool.keep("s", [draft({"role": "user", "content": "waits"}, 1.0)])
+        store._engine.spool.keep("s", [draft({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
     with kind.provider(dsn, settings=settings) as store:
         assert [message["content"] for message in store.get_messages("s")] == ["waits"]

@@ -15,6 +15,7 @@ import pytest
 
 from hermes.state.checkup import Finding, Status
 from hermes.state.drafts import draft
+from hermes.state.owner import EVERYBODY
 from hermes.state.spool import Spool
 from hermes.state.sqlite.checks import engine, file, sizes, use
 from hermes.state.sqlite.place import Place
@@ -356,7 +357,7 @@ class TestUse:
 class TestBesideIt:
     def test_messages_that_wait_are_stored_as_it_is_said(self, path: Path) -> None:
         spool = Spool(Path(f"{path}.spool"))
-        spool.keep("s", [draft({"role": "user", "content": "waited"}, 1.0)])
+        spool.keep("s", [draft({"role": "user", "content": "waited"}, 1.0)], EVERYBODY)
         found = look(path, "spool")
         assert (found.status, found.values["messages"]) == (WARNING, 1)
         SessionDB(path).close()

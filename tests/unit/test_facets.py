@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.state.facets import MAX_LACKED, MAX_NAMED, Facet, Facets, facets_of
+from hermes.state.owner import TERMINAL, asker_named
 from hermes.state.scope import Scope
 
 
@@ -11,7 +12,7 @@ def numbers(count: int) -> tuple[str, ...]:
 
 
 def test_every_filter_but_time_is_one() -> None:
-    scope = Scope("o", ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
+    scope = Scope(asker_named("o"), ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
     assert facets_of(scope) == Facets(
         [Facet("s", ("a",)), Facet("r", ("user",)), Facet("i", ("s", "t")), Facet("o", ("o",))],
         [Facet("s", ("b",)), Facet("i", ("u",))],
@@ -34,3 +35,7 @@ def test_long_lists_are_left_to_the_rows() -> None:
         [Facet("r", ("user",))], [], is_exact=False
     )
     assert facets_of(Scope(not_sources=(*lacked, "x"))) == Facets([], [], is_exact=False)
+
+
+def test_no_index_knows_the_messages_of_the_terminal() -> None:
+    assert facets_of(Scope(TERMINAL)) == Facets([], [], is_exact=False)

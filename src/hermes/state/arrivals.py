@@ -19,6 +19,7 @@ from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_fro
 from hermes.state.messages import add_messages
 from hermes.state.operations import Operations, fetch_session, hold_sessions, read
 from hermes.state.outgoing import StoredMessages, choose, read_out
+from hermes.state.owner import EVERYBODY
 from hermes.state.sessions import insert_session, session_exists, set_chain_active, touch_chain
 from hermes.state.titles import free_title
 
@@ -66,7 +67,7 @@ def bring_in(
         session_id = renamed_to or new_session_id(session.values["started_at"])
         if session_exists(tx, session_id):
             session_id = new_session_id(session.values["started_at"])
-    insert_session(tx, {**session.values, "id": session_id, "parent_session_id": None})
+    insert_session(tx, {**session.values, "id": session_id, "parent_session_id": None}, EVERYBODY)
     _carry(tx, session_id, session)
     book(tx, session_id, [*session.opening, *session.usage])
     added = _add(tx, session_id, session, set(), now)
@@ -109,7 +110,7 @@ def find_here(store: Operations, session_id: str) -> Here | None:
     """The session of this id that is here, None if there is none."""
 
     def find(tx: Reading) -> Here | None:
-        row = fetch_session(tx, session_id)
+        row = fetch_session(tx, session_id, EVERYBODY)
         return None if row is None else Here(_known_uids(tx, session_id), is_own(row))
 
     return read(store, find)
@@ -150,7 +151,7 @@ def link_to_parent(
 
     A session of a file that may not be the other's child stands for itself.
     """
-    parent, child = fetch_session(tx, parent_id), fetch_session(tx, child_id)
+    parent, child = fetch_session(tx, parent_id, EVERYBODY), fetch_session(tx, child_id, EVERYBODY)
     if parent is None or child is None or _descends_from(tx, parent_id, child_id):
         return
     if kind is None:
@@ -172,7 +173,7 @@ def link_to_parent(
     if root is not None:
         tx.run("UPDATE sessions SET chain_root = :root WHERE chain_root = :id", root=root, id=child_id)
         set_chain_active(tx, child_id, child["last_active"])
-        touch_chain(tx, root, child["chain_active"])
+        touch_chain(tx, root, child["chain_active"], EVERYBODY)
 
 
 def _descends_from(tx: Transaction, session_id: str, ancestor_id: str) -> bool:
@@ -223,21 +224,24 @@ def _merge(tx: Transaction, session: Incoming, now: float) -> Arrival:
     One that is the user's own stays as it is, unless the file may add to it.
     """
     hold_sessions(tx, [session.id])
-    here = fetch_session(tx, session.id)
+    here = fetch_session(tx, session.id, EVERYBODY)
     if session.latest is not None and not session.adds_to_own and here is not None and is_own(here):
         uids = {each.values["uid"] for each in drafts_of(session, now)}
         lacks = bool(uids - _known_uids(tx, session.id))
         return Arrival(Outcome.KEPT if lacks else Outcome.SKIPPED, session.id, 0)
     added = _add(tx, session.id, session, _known_uids(tx, session.id), now)
     book_missing(tx, session.id, session.usage)
-    if session.title is not None and tx.value("SELECT title FROM sessions WHERE id = :id", id=session.id) is None:
-        tx.run("UPDATE sessions SET title = :title WHERE id = :id", id=session.id, title=free_title(tx, session.title))
+    title, owner = tx.row("SELECT title, owner FROM sessions WHERE id = :id", id=session.id) or (None, None)
+    if session.title is not None and title is None:
+        given = free_title(tx, session.title, owner)
+        tx.run("UPDATE sessions SET title = :title WHERE id = :id", id=session.id, title=given)
     return Arrival(Outcome.MERGED if added.messages else Outcome.SKIPPED, session.id, added.messages)
 
 
 def _carry(tx: Transaction, session_id: str, session: Incoming) -> None:
     """Take over what a fresh session does not have: its end, marks, counters, and its title if that is free."""
-    values = {**session.carried, "title": None if session.title is None else free_title(tx, session.title)}
+    owner = session.values["owner"]
+    values = {**session.carried, "title": None if session.title is None else free_title(tx, session.title, owner)}
     tx.run(
         f"UPDATE sessions SET {', '.join(f'{name} = :{name}' for name in values)} WHERE id = :id",
         id=session_id,
@@ -254,7 +258,7 @@ def _add(tx: Transaction, session_id: str, session: Incoming, known: set[str], n
     while some := list(islice(drafts, SLICE)):
         fresh = [each for each in some if _is_new(each, known)]
         # Each is known to be new, so nobody need look for it.
-        ids = add_messages(tx, session_id, [each._replace(is_repeatable=False) for each in fresh])
+        ids = add_messages(tx, session_id, [each._replace(is_repeatable=False) for each in fresh], EVERYBODY)
         count += len(fresh)
         targets |= {
             each.values["uid"]: message_id

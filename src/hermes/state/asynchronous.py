@@ -8,15 +8,19 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from hermes.errors import InvalidValue, StoreClosed
 from hermes.log import warn
 from hermes.state.engine import Capability
+from hermes.state.operations import Operations
+from hermes.state.owner import OwnerName
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.rows import count
 
 if TYPE_CHECKING:
+    from hermes.state.asyncview import AsyncOwnerView
+    from hermes.state.owner import Asker
     from hermes.state.rowtypes import ExportedSession
 
 P = ParamSpec("P")
@@ -24,6 +28,19 @@ R = TypeVar("R")
 
 THREADS = 4
 """How many reads are done at the same time, unless somebody says otherwise."""
+
+
+class Awaited(Protocol):
+    """Something whose operations are awaited."""
+
+    @property
+    def _operations(self) -> Operations:
+        """The operations themselves."""
+        ...
+
+    async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
+        """Do work beside the event loop."""
+        ...
 
 
 class Operation(Generic[P, R]):
@@ -38,28 +55,28 @@ class Operation(Generic[P, R]):
     def __get__(self, instance: None, owner: type[object]) -> Self: ...
 
     @overload
-    def __get__(self, instance: AsyncSessionDB, owner: type[object]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    def __get__(self, instance: Awaited, owner: type[object]) -> Callable[P, Coroutine[Any, Any, R]]: ...
 
-    def __get__(
-        self, instance: AsyncSessionDB | None, owner: type[object]
-    ) -> Self | Callable[P, Coroutine[Any, Any, R]]:
+    def __get__(self, instance: Awaited | None, owner: type[object]) -> Self | Callable[P, Coroutine[Any, Any, R]]:
         if instance is None:
             return self
 
         @functools.wraps(self._method)
         async def call(*args: P.args, **kwargs: P.kwargs) -> R:
             # By its name, so that a store that does it in its own way is heard.
-            method: Callable[P, R] = getattr(instance.store, self._method.__name__)
+            method: Callable[P, R] = getattr(instance._operations, self._method.__name__)
             return await instance._run(functools.partial(method, *args, **kwargs), is_write=self.is_write)
 
         return call
 
 
-def _read(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+def read_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+    """An operation that only reads."""
     return Operation(method, is_write=False)
 
 
-def _write(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+def write_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+    """An operation that changes something."""
     return Operation(method, is_write=True)
 
 
@@ -94,6 +111,16 @@ class AsyncSessionDB:
             opening.add_done_callback(_close_unwanted)
             raise
 
+    def for_owner(self, asker: Asker) -> AsyncOwnerView:
+        """The store as one owner has it, or with `EVERYBODY` the operator; its operations are awaited too."""
+        from hermes.state.asyncview import AsyncOwnerView
+
+        return AsyncOwnerView(self.store.for_owner(asker), self._run)
+
+    @property
+    def _operations(self) -> Operations:
+        return self.store
+
     @property
     def read_only(self) -> bool:
         """Whether this store can only be read."""
@@ -104,98 +131,97 @@ class AsyncSessionDB:
         """What this store can do that not every one can."""
         return self.store.capabilities
 
-    count_by_source = _read(SessionDBProvider.count_by_source)
-    count_empty_sessions = _read(SessionDBProvider.count_empty_sessions)
-    export_all = _read(SessionDBProvider.export_all)
-    export_session = _read(SessionDBProvider.export_session)
-    get_ancestors = _read(SessionDBProvider.get_ancestors)
-    get_anchored_view = _read(SessionDBProvider.get_anchored_view)
-    get_compression_lock_holder = _read(SessionDBProvider.get_compression_lock_holder)
-    get_compression_tip = _read(SessionDBProvider.get_compression_tip)
-    get_descendants = _read(SessionDBProvider.get_descendants)
-    get_handoff_state = _read(SessionDBProvider.get_handoff_state)
-    get_messages = _read(SessionDBProvider.get_messages)
-    get_messages_around = _read(SessionDBProvider.get_messages_around)
-    get_messages_as_conversation = _read(SessionDBProvider.get_messages_as_conversation)
-    get_meta = _read(SessionDBProvider.get_meta)
-    get_next_title_in_lineage = _read(SessionDBProvider.get_next_title_in_lineage)
-    get_session = _read(SessionDBProvider.get_session)
-    get_session_by_title = _read(SessionDBProvider.get_session_by_title)
-    get_session_title = _read(SessionDBProvider.get_session_title)
-    get_session_tools = _read(SessionDBProvider.get_session_tools)
-    health = _read(SessionDBProvider.health)
-    list_cron_job_runs = _read(SessionDBProvider.list_cron_job_runs)
-    list_pending_handoffs = _read(SessionDBProvider.list_pending_handoffs)
-    list_prunable = _read(SessionDBProvider.list_prunable)
-    list_recent_user_messages = _read(SessionDBProvider.list_recent_user_messages)
-    list_rewinds = _read(SessionDBProvider.list_rewinds)
-    list_sessions_rich = _read(SessionDBProvider.list_sessions_rich)
-    list_usage_events = _read(SessionDBProvider.list_usage_events)
-    message_count = _read(SessionDBProvider.message_count)
-    preview_prune = _read(SessionDBProvider.preview_prune)
-    resolve_resume_session_id = _read(SessionDBProvider.resolve_resume_session_id)
-    resolve_session_by_title = _read(SessionDBProvider.resolve_session_by_title)
-    resolve_session_id = _read(SessionDBProvider.resolve_session_id)
-    schema_version = _read(SessionDBProvider.schema_version)
-    search_messages = _read(SessionDBProvider.search_messages)
-    search_sessions = _read(SessionDBProvider.search_sessions)
-    search_sessions_by_id = _read(SessionDBProvider.search_sessions_by_id)
-    session_count = _read(SessionDBProvider.session_count)
-    top_sessions = _read(SessionDBProvider.top_sessions)
-    usage_by_model = _read(SessionDBProvider.usage_by_model)
+    count_by_source = read_operation(SessionDBProvider.count_by_source)
+    count_empty_sessions = read_operation(SessionDBProvider.count_empty_sessions)
+    export_all = read_operation(SessionDBProvider.export_all)
+    export_session = read_operation(SessionDBProvider.export_session)
+    get_ancestors = read_operation(SessionDBProvider.get_ancestors)
+    get_anchored_view = read_operation(SessionDBProvider.get_anchored_view)
+    get_compression_lock_holder = read_operation(SessionDBProvider.get_compression_lock_holder)
+    get_compression_tip = read_operation(SessionDBProvider.get_compression_tip)
+    get_descendants = read_operation(SessionDBProvider.get_descendants)
+    get_handoff_state = read_operation(SessionDBProvider.get_handoff_state)
+    get_messages = read_operation(SessionDBProvider.get_messages)
+    get_messages_around = read_operation(SessionDBProvider.get_messages_around)
+    get_messages_as_conversation = read_operation(SessionDBProvider.get_messages_as_conversation)
+    get_meta = read_operation(SessionDBProvider.get_meta)
+    get_next_title_in_lineage = read_operation(SessionDBProvider.get_next_title_in_lineage)
+    get_session = read_operation(SessionDBProvider.get_session)
+    get_session_by_title = read_operation(SessionDBProvider.get_session_by_title)
+    get_session_title = read_operation(SessionDBProvider.get_session_title)
+    get_session_tools = read_operation(SessionDBProvider.get_session_tools)
+    health = read_operation(SessionDBProvider.health)
+    list_cron_job_runs = read_operation(SessionDBProvider.list_cron_job_runs)
+    list_pending_handoffs = read_operation(SessionDBProvider.list_pending_handoffs)
+    list_prunable = read_operation(SessionDBProvider.list_prunable)
+    list_recent_user_messages = read_operation(SessionDBProvider.list_recent_user_messages)
+    list_rewinds = read_operation(SessionDBProvider.list_rewinds)
+    list_sessions_rich = read_operation(SessionDBProvider.list_sessions_rich)
+    list_usage_events = read_operation(SessionDBProvider.list_usage_events)
+    message_count = read_operation(SessionDBProvider.message_count)
+    preview_prune = read_operation(SessionDBProvider.preview_prune)
+    resolve_resume_session_id = read_operation(SessionDBProvider.resolve_resume_session_id)
+    resolve_session_by_title = read_operation(SessionDBProvider.resolve_session_by_title)
+    resolve_session_id = read_operation(SessionDBProvider.resolve_session_id)
+    schema_version = read_operation(SessionDBProvider.schema_version)
+    search_messages = read_operation(SessionDBProvider.search_messages)
+    search_sessions = read_operation(SessionDBProvider.search_sessions)
+    search_sessions_by_id = read_operation(SessionDBProvider.search_sessions_by_id)
+    session_count = read_operation(SessionDBProvider.session_count)
+    top_sessions = read_operation(SessionDBProvider.top_sessions)
+    usage_by_model = read_operation(SessionDBProvider.usage_by_model)
 
-    append_message = _write(SessionDBProvider.append_message)
-    append_messages = _write(SessionDBProvider.append_messages)
-    branch_session = _write(SessionDBProvider.branch_session)
-    claim_handoff = _write(SessionDBProvider.claim_handoff)
-    clear_messages = _write(SessionDBProvider.clear_messages)
-    complete_handoff = _write(SessionDBProvider.complete_handoff)
-    compress_session = _write(SessionDBProvider.compress_session)
-    create_session = _write(SessionDBProvider.create_session)
-    delete_empty_sessions = _write(SessionDBProvider.delete_empty_sessions)
-    delete_session = _write(SessionDBProvider.delete_session)
-    delete_session_if_empty = _write(SessionDBProvider.delete_session_if_empty)
-    delete_sessions = _write(SessionDBProvider.delete_sessions)
-    delete_with_receipt = _write(SessionDBProvider.delete_with_receipt)
-    end_session = _write(SessionDBProvider.end_session)
-    ensure_session = _write(SessionDBProvider.ensure_session)
-    fail_handoff = _write(SessionDBProvider.fail_handoff)
-    finalize_orphaned_compression_sessions = _write(SessionDBProvider.finalize_orphaned_compression_sessions)
-    import_database = _write(SessionDBProvider.import_database)
-    import_session = _write(SessionDBProvider.import_session)
-    initialize = _write(SessionDBProvider.initialize)
-    maybe_auto_prune_and_vacuum = _write(SessionDBProvider.maybe_auto_prune_and_vacuum)
-    optimize_fts = _write(SessionDBProvider.optimize_fts)
-    prune_empty_ghost_sessions = _write(SessionDBProvider.prune_empty_ghost_sessions)
-    prune_sessions = _write(SessionDBProvider.prune_sessions)
-    prune_with_receipt = _write(SessionDBProvider.prune_with_receipt)
-    release_compression_lock = _write(SessionDBProvider.release_compression_lock)
-    renew_compression_lock = _write(SessionDBProvider.renew_compression_lock)
-    reopen_session = _write(SessionDBProvider.reopen_session)
-    replace_messages = _write(SessionDBProvider.replace_messages)
-    request_handoff = _write(SessionDBProvider.request_handoff)
-    restore_rewound = _write(SessionDBProvider.restore_rewound)
-    rewind_to_message = _write(SessionDBProvider.rewind_to_message)
-    set_meta = _write(SessionDBProvider.set_meta)
-    set_session_archived = _write(SessionDBProvider.set_session_archived)
-    set_session_pinned = _write(SessionDBProvider.set_session_pinned)
-    set_session_title = _write(SessionDBProvider.set_session_title)
-    set_title_if_untitled = _write(SessionDBProvider.set_title_if_untitled)
-    start_session = _write(SessionDBProvider.start_session)
-    try_acquire_compression_lock = _write(SessionDBProvider.try_acquire_compression_lock)
-    update_session_cwd = _write(SessionDBProvider.update_session_cwd)
-    update_session_meta = _write(SessionDBProvider.update_session_meta)
-    update_session_model = _write(SessionDBProvider.update_session_model)
-    update_system_prompt = _write(SessionDBProvider.update_system_prompt)
-    update_token_counts = _write(SessionDBProvider.update_token_counts)
-    vacuum = _write(SessionDBProvider.vacuum)
+    append_message = write_operation(SessionDBProvider.append_message)
+    append_messages = write_operation(SessionDBProvider.append_messages)
+    branch_session = write_operation(SessionDBProvider.branch_session)
+    claim_handoff = write_operation(SessionDBProvider.claim_handoff)
+    clear_messages = write_operation(SessionDBProvider.clear_messages)
+    complete_handoff = write_operation(SessionDBProvider.complete_handoff)
+    compress_session = write_operation(SessionDBProvider.compress_session)
+    create_session = write_operation(SessionDBProvider.create_session)
+    delete_empty_sessions = write_operation(SessionDBProvider.delete_empty_sessions)
+    delete_session = write_operation(SessionDBProvider.delete_session)
+    delete_session_if_empty = write_operation(SessionDBProvider.delete_session_if_empty)
+    delete_sessions = write_operation(SessionDBProvider.delete_sessions)
+    delete_with_receipt = write_operation(SessionDBProvider.delete_with_receipt)
+    end_session = write_operation(SessionDBProvider.end_session)
+    ensure_session = write_operation(SessionDBProvider.ensure_session)
+    fail_handoff = write_operation(SessionDBProvider.fail_handoff)
+    finalize_orphaned_compression_sessions = write_operation(SessionDBProvider.finalize_orphaned_compression_sessions)
+    import_database = write_operation(SessionDBProvider.import_database)
+    import_session = write_operation(SessionDBProvider.import_session)
+    initialize = write_operation(SessionDBProvider.initialize)
+    maybe_auto_prune_and_vacuum = write_operation(SessionDBProvider.maybe_auto_prune_and_vacuum)
+    optimize_fts = write_operation(SessionDBProvider.optimize_fts)
+    prune_empty_ghost_sessions = write_operation(SessionDBProvider.prune_empty_ghost_sessions)
+    prune_sessions = write_operation(SessionDBProvider.prune_sessions)
+    prune_with_receipt = write_operation(SessionDBProvider.prune_with_receipt)
+    release_compression_lock = write_operation(SessionDBProvider.release_compression_lock)
+    renew_compression_lock = write_operation(SessionDBProvider.renew_compression_lock)
+    reopen_session = write_operation(SessionDBProvider.reopen_session)
+    replace_messages = write_operation(SessionDBProvider.replace_messages)
+    request_handoff = write_operation(SessionDBProvider.request_handoff)
+    restore_rewound = write_operation(SessionDBProvider.restore_rewound)
+    rewind_to_message = write_operation(SessionDBProvider.rewind_to_message)
+    set_meta = write_operation(SessionDBProvider.set_meta)
+    set_session_archived = write_operation(SessionDBProvider.set_session_archived)
+    set_session_pinned = write_operation(SessionDBProvider.set_session_pinned)
+    set_session_title = write_operation(SessionDBProvider.set_session_title)
+    set_title_if_untitled = write_operation(SessionDBProvider.set_title_if_untitled)
+    start_session = write_operation(SessionDBProvider.start_session)
+    try_acquire_compression_lock = write_operation(SessionDBProvider.try_acquire_compression_lock)
+    update_session_cwd = write_operation(SessionDBProvider.update_session_cwd)
+    update_session_meta = write_operation(SessionDBProvider.update_session_meta)
+    update_session_model = write_operation(SessionDBProvider.update_session_model)
+    update_system_prompt = write_operation(SessionDBProvider.update_system_prompt)
+    update_token_counts = write_operation(SessionDBProvider.update_token_counts)
+    vacuum = write_operation(SessionDBProvider.vacuum)
 
     async def iter_export(
-        self, source: str | None = None, include_inactive: bool = False, *, owner: str | None = None
+        self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> AsyncIterator[ExportedSession]:
         """All sessions with their messages, one after the other: a store of any size fits into little memory."""
-        rows = self.store.iter_export(source, include_inactive, owner=owner)
-        while (row := await self._run(functools.partial(_next, rows), is_write=False)) is not None:
+        async for row in one_by_one(self, self.store.iter_export(source, include_inactive, owner=owner)):
             yield row
 
     async def close(self) -> None:
@@ -229,6 +255,12 @@ class AsyncSessionDB:
         self._writes.shutdown()
         self._reads.shutdown()
         self.store.close()
+
+
+async def one_by_one(awaited: Awaited, rows: Iterator[ExportedSession]) -> AsyncIterator[ExportedSession]:
+    """Rows that are read beside the event loop, each when it is asked for."""
+    while (row := await awaited._run(functools.partial(_next, rows), is_write=False)) is not None:
+        yield row
 
 
 def _on_a_thread(name: str, work: Callable[[], R]) -> Future[R]:

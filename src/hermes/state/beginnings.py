@@ -11,7 +11,8 @@ from hermes.state.drafts import Draft, checked, draft
 from hermes.state.engine import Columns, Reading, Transaction, Values
 from hermes.state.kinds import ChildKind
 from hermes.state.messages import add_messages
-from hermes.state.operations import Operations, fetch_session, unknown_session
+from hermes.state.operations import Operations, fetch_session, owned_by, unknown_session
+from hermes.state.owner import Asker
 from hermes.state.rows import (
     AnyRow,
     Row,
@@ -25,7 +26,7 @@ from hermes.state.rows import (
     timestamp_of,
     tool_names,
 )
-from hermes.state.sessions import insert_session, new_session, session_exists
+from hermes.state.sessions import insert_session, is_taken, new_session, new_session_in, session_exists
 from hermes.state.titles import free_title, next_title
 
 if TYPE_CHECKING:
@@ -56,16 +57,16 @@ class Beginnings(Operations):
         now = self._clock()
         given: Row = {**fields}
         started_at = timestamp_of(given.pop("started_at", None), now)
-        values = new_session(session_id, source, started_at, **given)
+        values = new_session_in(self, session_id, source, started_at, **given)
         first = draft(checked(message), now)
         wanted = titling.sanitize(title)
 
         def start(tx: Transaction) -> StartedSession:
-            if not session_exists(tx, session_id):
-                insert_session(tx, values)
-                if wanted is not None and free_title(tx, wanted) == wanted:
+            if not is_taken(tx, session_id, self._asker):
+                insert_session(tx, values, self._asker)
+                if wanted is not None and free_title(tx, wanted, values["owner"]) == wanted:
                     _entitle(tx, session_id, wanted)
-            (message_id,) = add_messages(tx, session_id, [first])
+            (message_id,) = add_messages(tx, session_id, [first], self._asker)
             return {"message_id": message_id, "title": _outcome(tx, session_id)["title"]}
 
         return self._engine.write(start)
@@ -80,15 +81,15 @@ class Beginnings(Operations):
         now = self._clock()
 
         def branch(tx: Transaction) -> ContinuedSession:
-            parent = _parent(tx, session_id)
-            if child_id in _children(tx, session_id, ChildKind.BRANCH):
+            parent = _parent(tx, session_id, self._asker)
+            if child_id in _children(tx, session_id, ChildKind.BRANCH, self._asker):
                 return _outcome(tx, child_id)
-            _begin_from(tx, parent, child_id, ChildKind.BRANCH, parent["system_prompt"], now)
+            _begin_from(tx, parent, child_id, ChildKind.BRANCH, parent["system_prompt"], now, self._asker)
             if wanted is None and parent["title"] is not None:
-                _entitle(tx, child_id, next_title(tx, parent["title"]))
+                _entitle(tx, child_id, next_title(tx, parent["title"], parent["owner"]))
             else:
-                _entitle(tx, child_id, free_title(tx, wanted or UNNAMED_BRANCH))
-            add_messages(tx, child_id, _copies(tx, session_id))
+                _entitle(tx, child_id, free_title(tx, wanted or UNNAMED_BRANCH, parent["owner"]))
+            add_messages(tx, child_id, _copies(tx, session_id), self._asker)
             _end(tx, session_id, "branched", now)
             return _outcome(tx, child_id)
 
@@ -119,46 +120,59 @@ class Beginnings(Operations):
         told = draft({"role": "system", "content": summary}, now)
 
         def compress(tx: Transaction) -> ContinuedSession:
-            parent = _parent(tx, session_id)
-            heirs = _children(tx, session_id, ChildKind.COMPRESSION)
+            parent = _parent(tx, session_id, self._asker)
+            heirs = _children(tx, session_id, ChildKind.COMPRESSION, self._asker)
             if child_id in heirs:
                 return _outcome(tx, child_id)
             if heirs:
                 raise Conflict(f"session {session_id!r} goes on in {heirs[0]!r} already", hint=f"go on with {heirs[0]}")
             if holder is not None:
                 _give_lock_back(tx, session_id, holder, now)
-            _begin_from(tx, parent, child_id, ChildKind.COMPRESSION, system_prompt, now)
+            _begin_from(tx, parent, child_id, ChildKind.COMPRESSION, system_prompt, now, self._asker)
             if parent["title"] is not None:
-                _entitle(tx, child_id, next_title(tx, parent["title"]))
+                _entitle(tx, child_id, next_title(tx, parent["title"], parent["owner"]))
             head = [] if head_upto is None else _copies(tx, session_id, upto=min(head_upto, tail_from - 1))
-            add_messages(tx, child_id, [*head, told, *_copies(tx, session_id, since=tail_from)])
+            add_messages(tx, child_id, [*head, told, *_copies(tx, session_id, since=tail_from)], self._asker)
             _end(tx, session_id, "compression", now)
             return _outcome(tx, child_id)
 
         return self._engine.write(compress)
 
 
-def _parent(tx: Transaction, session_id: str) -> SessionRow:
-    tx.row(f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
-    parent = fetch_session(tx, session_id)
+def _parent(tx: Transaction, session_id: str, asker: Asker) -> SessionRow:
+    tx.row(
+        f"SELECT id FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}",
+        id=session_id,
+        whose=asker.stored,
+    )
+    parent = fetch_session(tx, session_id, asker)
     if parent is None:
         raise unknown_session(session_id)
     return parent
 
 
-def _children(tx: Reading, session_id: str, kind: ChildKind) -> list[str]:
+def _children(tx: Reading, session_id: str, kind: ChildKind, asker: Asker) -> list[str]:
     rows = tx.rows(
-        "SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = :kind", id=session_id, kind=kind
+        f"SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = :kind {owned_by(asker)}",
+        id=session_id,
+        kind=kind,
+        whose=asker.stored,
     )
     return [row[0] for row in rows]
 
 
 def _begin_from(
-    tx: Transaction, parent: AnyRow, child_id: str, kind: ChildKind, system_prompt: str | None, now: float
+    tx: Transaction,
+    parent: AnyRow,
+    child_id: str,
+    kind: ChildKind,
+    system_prompt: str | None,
+    now: float,
+    asker: Asker,
 ) -> None:
     """Insert a session that goes on from another."""
     if session_exists(tx, child_id):
-        raise Conflict(f"there is a session {child_id!r} already")
+        raise Conflict(f"the id {child_id!r} is already taken", hint="make another one with new_session_id()")
     inherited = {name: parent[name] for name in INHERITED if name != "source"}
     values = new_session(
         child_id,
@@ -170,7 +184,8 @@ def _begin_from(
         child_kind=kind,
     )
     # What no owner has is for the terminal alone; a user id must not make it somebody's.
-    insert_session(tx, {**values, "owner": parent["owner"], "imported_from": parent["imported_from"]})
+    made = {**values, "owner": parent["owner"], "imported_from": parent["imported_from"]}
+    insert_session(tx, made, asker)
 
 
 def _copies(tx: Reading, session_id: str, *, upto: int | None = None, since: int | None = None) -> list[Draft]:

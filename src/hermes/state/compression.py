@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hermes.errors import InvalidValue
-from hermes.state.engine import Transaction
-from hermes.state.operations import Operations
+from hermes.state.engine import Reading, Transaction
+from hermes.state.operations import Operations, may_see
+from hermes.state.owner import OwnerName
 from hermes.state.rows import identifier, optional_number
 
 COMPRESSION_LOCK_TTL_S = 300.0
@@ -29,6 +30,8 @@ class CompressionLocks(Operations):
         until = now + _seconds(ttl_seconds)
 
         def acquire(tx: Transaction) -> bool:
+            if not may_see(tx, session_id, self._asker):
+                return False
             held = tx.row(
                 f"SELECT holder, expires_at FROM compression_locks WHERE session_id = :id {tx.dialect.for_update}",
                 id=session_id,
@@ -47,7 +50,8 @@ class CompressionLocks(Operations):
         until = now + _seconds(ttl_seconds)
         return self._engine.write(
             lambda tx: (
-                tx.run(
+                may_see(tx, session_id, self._asker)
+                and tx.run(
                     """UPDATE compression_locks SET expires_at = :until
                        WHERE session_id = :id AND holder = :holder AND expires_at >= :now""",
                     id=session_id,
@@ -61,25 +65,30 @@ class CompressionLocks(Operations):
 
     def release_compression_lock(self, session_id: str, holder: str) -> None:
         """Give the lock back; somebody else's stays."""
-        self._engine.write(
-            lambda tx: tx.run(
-                "DELETE FROM compression_locks WHERE session_id = :id AND holder = :holder",
-                id=session_id,
-                holder=holder,
-            )
-        )
 
-    def get_compression_lock_holder(self, session_id: str) -> str | None:
+        def release(tx: Transaction) -> None:
+            if may_see(tx, session_id, self._asker):
+                tx.run(
+                    "DELETE FROM compression_locks WHERE session_id = :id AND holder = :holder",
+                    id=session_id,
+                    holder=holder,
+                )
+
+        self._engine.write(release)
+
+    def get_compression_lock_holder(self, session_id: str, owner: OwnerName = None) -> str | None:
         """Who is compressing a session, or None."""
-        now = self._clock()
-        holder = self._engine.read(
-            lambda tx: tx.value(
+        now, asker = self._clock(), self._whose(owner)
+
+        def holder(tx: Reading) -> str | None:
+            found = tx.value(
                 "SELECT holder FROM compression_locks WHERE session_id = :id AND expires_at >= :now",
                 id=session_id,
                 now=now,
             )
-        )
-        return None if holder is None else str(holder)
+            return None if found is None or not may_see(tx, session_id, asker) else str(found)
+
+        return self._engine.read(holder)
 
 
 def _seconds(ttl_seconds: float) -> float:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hermes.state.engine import Reading, Transaction
 from hermes.state.kinds import ChildKind, is_listed
 from hermes.state.operations import chunks, placeholders
+from hermes.state.owner import EVERYBODY
 from hermes.state.sessions import set_chain_active, settle_chain
 
 
@@ -36,7 +37,7 @@ def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> Deleted:
         _, values = placeholders("id", some)
         tx.run(delete("sessions", "id", values), **values)
     for root in roots:
-        settle_chain(tx, root)
+        settle_chain(tx, root, EVERYBODY)
     return Deleted(doomed, messages)
 
 

@@ -14,6 +14,7 @@ from hermes.state.results import SearchResults
 from hermes.state.rows import AnyRow, Row
 from hermes.state.summaries import Request, summarize_all
 from hermes.state.transcript import cut_around, shown, sought_in, transcript, when
+from hermes.state.view import OwnerView
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import SearchHit
@@ -39,7 +40,7 @@ class Match:
     family: Family
 
 
-def discover(store: SessionDBProvider, question: Question) -> Row:
+def discover(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     """The conversations that match, and what is not shown of those that would."""
     deadline = time.monotonic() + question.timeout_s
     current = _searched(current_lineage(store, question))
@@ -62,7 +63,7 @@ def discover(store: SessionDBProvider, question: Question) -> Row:
     return answer if results else answer | {"message": _nothing_found(hidden)}
 
 
-def current_lineage(store: SessionDBProvider, question: Question) -> dict[str, str]:
+def current_lineage(store: SessionDBProvider | OwnerView, question: Question) -> dict[str, str]:
     """The sessions that the asker is in the middle of, whoever they belong to, and their sources."""
     if question.current is None:
         return {}
@@ -80,7 +81,9 @@ def session_meta(session: AnyRow) -> Row:
     }
 
 
-def _matches(store: SessionDBProvider, question: Question, current: set[str]) -> tuple[list[Match], SearchResults]:
+def _matches(
+    store: SessionDBProvider | OwnerView, question: Question, current: set[str]
+) -> tuple[list[Match], SearchResults]:
     """The best conversations, at least as many as are asked for if there are, and how the search for them went.
 
     What was found already is left out of the next search, so that a session that says the word a thousand times takes
@@ -100,11 +103,13 @@ def _matches(store: SessionDBProvider, question: Question, current: set[str]) ->
     return matches, search
 
 
-def _page(store: SessionDBProvider, question: Question, seen: set[str]) -> SearchResults:
+def _page(store: SessionDBProvider | OwnerView, question: Question, seen: set[str]) -> SearchResults:
     return _search(store, question, PAGE, sort=question.sort, exclude_sources=HIDDEN_SOURCES, exclude_session_ids=seen)
 
 
-def _new_matches(store: SessionDBProvider, question: Question, hits: SearchResults, seen: set[str]) -> list[Match]:
+def _new_matches(
+    store: SessionDBProvider | OwnerView, question: Question, hits: SearchResults, seen: set[str]
+) -> list[Match]:
     """The first hit of each lineage; its sessions are then among those that were seen."""
     matches: list[Match] = []
     found = families(store, [hit["session_id"] for hit in hits], question.owner)
@@ -121,7 +126,7 @@ def _searched(members: dict[str, str]) -> set[str]:
     return {member for member, source in members.items() if source not in HIDDEN_SOURCES}
 
 
-def _search(store: SessionDBProvider, question: Question, limit: int, **options: Any) -> SearchResults:
+def _search(store: SessionDBProvider | OwnerView, question: Question, limit: int, **options: Any) -> SearchResults:
     return store.search_messages(
         question.query[:MAX_QUERY],
         role_filter=question.roles,
@@ -137,7 +142,7 @@ def _is_looser(hits: SearchResults, than: SearchResults) -> bool:
     return len(hits.repairs) > len(than.repairs)
 
 
-def _result(store: SessionDBProvider, question: Question, match: Match, sought: list[str]) -> Row:
+def _result(store: SessionDBProvider | OwnerView, question: Question, match: Match, sought: list[str]) -> Row:
     hit, root = match.hit, match.family.root
     view = store.get_anchored_view(hit["session_id"], hit["id"], WINDOW, BOOKEND, owner=question.owner)
     result = {
@@ -157,7 +162,9 @@ def _result(store: SessionDBProvider, question: Question, match: Match, sought: 
     return result | {"parent_session_id": root["id"], "parent_meta": session_meta(root)}
 
 
-def _hidden(store: SessionDBProvider, question: Question, current: set[str], search: SearchResults) -> dict[str, int]:
+def _hidden(
+    store: SessionDBProvider | OwnerView, question: Question, current: set[str], search: SearchResults
+) -> dict[str, int]:
     """How many messages match that are not shown, by reason; no count goes beyond `MAX_HIDDEN`."""
 
     def count(**where: Collection[str]) -> int:
@@ -186,7 +193,7 @@ def _nothing_found(hidden: dict[str, int]) -> str:
 
 
 def _add_summaries(
-    store: SessionDBProvider, question: Question, results: list[Row], sought: list[str], deadline: float
+    store: SessionDBProvider | OwnerView, question: Question, results: list[Row], sought: list[str], deadline: float
 ) -> None:
     """Have each conversation summarized; one for which that fails keeps its messages and says why."""
     assert question.summarize is not None
@@ -197,7 +204,7 @@ def _add_summaries(
             result["summary_error"] = summary.error
 
 
-def _request(store: SessionDBProvider, question: Question, result: Row, sought: list[str]) -> Request:
+def _request(store: SessionDBProvider | OwnerView, question: Question, result: Row, sought: list[str]) -> Request:
     """The whole conversation that a session is a part of: what it continues, and what continues it."""
     tip = store.get_compression_tip(result["session_id"], question.owner)
     conversation = store.get_messages_as_conversation(tip, include_ancestors=True, owner=question.owner)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 from hermes.state.engine import Reading
 from hermes.state.listing import Filter
 from hermes.state.operations import Operations, fetch_session
+from hermes.state.owner import OwnerName
 from hermes.state.rows import message_row
 
 if TYPE_CHECKING:
@@ -18,38 +19,40 @@ class Export(Operations):
     """Operations that take sessions out."""
 
     def export_session(
-        self, session_id: str, include_inactive: bool = False, *, owner: str | None = None
+        self, session_id: str, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> ExportedSession | None:
         """A session's columns and its `messages`, or None."""
+        asker = self._whose(owner)
 
         def export(tx: Reading) -> ExportedSession | None:
-            session = fetch_session(tx, session_id, owner)
+            session = fetch_session(tx, session_id, asker)
             return None if session is None else {**session, "messages": _messages(tx, session_id, include_inactive)}
 
         return self._engine.read(export)
 
-    def export_all(self, source: str | None = None, *, owner: str | None = None) -> list[ExportedSession]:
+    def export_all(self, source: str | None = None, *, owner: OwnerName = None) -> list[ExportedSession]:
         """All sessions with their messages, the most recently active first."""
         return list(self.iter_export(source, owner=owner))
 
     def iter_export(
-        self, source: str | None = None, include_inactive: bool = False, *, owner: str | None = None
+        self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> Iterator[ExportedSession]:
         """All sessions with their messages, one after the other: a store of any size fits into little memory."""
+        asker = self._whose(owner)
         wanted = Filter()
+        wanted.require_owner(asker)
         if source is not None:
             wanted.add("source = :source", source=source)
-        if owner is not None:
-            wanted.add("owner = :owner", owner=owner)
         # The ids are settled at the start: activity meanwhile must neither repeat a session nor skip one.
         rows = self._engine.read(
             lambda tx: tx.rows(
-                f"SELECT id FROM sessions WHERE {wanted.where()} ORDER BY last_active DESC, started_at DESC, id DESC",
+                f"""SELECT id FROM sessions WHERE {wanted.where()}
+                    ORDER BY last_active DESC, started_at DESC, id DESC""",
                 **wanted.values,
             )
         )
         for (session_id,) in rows:
-            exported = self.export_session(session_id, include_inactive)
+            exported = self.export_session(session_id, include_inactive, owner=asker)
             if exported is not None:
                 yield exported
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hermes.state.owner import TERMINAL
 from hermes.state.scope import Scope
 
 MAX_NAMED, MAX_LACKED = 200, 32
@@ -30,10 +31,12 @@ class Facets(NamedTuple):
 
 def facets_of(scope: Scope) -> Facets:
     """What of a scope is looked up in the index."""
-    owners = None if scope.owner is None else (scope.owner,)
+    owners = None if scope.owner.stored is None else (scope.owner.stored,)
     named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions), ("o", owners))
     wanted = [Facet(kind, values) for kind, values in named if values is not None]
     lacked = [Facet(kind, values) for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)) if values]
     short = [each for each in wanted if len(each.values) <= MAX_NAMED]
     few = [each for each in lacked if len(each.values) <= MAX_LACKED]
-    return Facets(short, few, is_exact=(short, few) == (wanted, lacked))
+    # No index has a word for messages of the terminal, which is known by having no owner.
+    is_exact = (short, few) == (wanted, lacked) and scope.owner != TERMINAL
+    return Facets(short, few, is_exact)

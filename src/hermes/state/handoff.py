@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
-from hermes.state.operations import Operations
+from hermes.state.operations import Operations, hide_foreign_links, owned_by
+from hermes.state.owner import OwnerName
 from hermes.state.rows import identifier, session_row
 
 if TYPE_CHECKING:
@@ -42,30 +43,31 @@ class Handoffs(Operations):
             raise InvalidValue(f"error must be a string, not {type(error).__name__}")
         return self._move(session_id, "'failed', handoff_error = :error", error=error[:MAX_ERROR_LENGTH])
 
-    def get_handoff_state(self, session_id: str, owner: str | None = None) -> HandoffState | None:
+    def get_handoff_state(self, session_id: str, owner: OwnerName = None) -> HandoffState | None:
         """A session's handoff as state, platform and error; None for an unknown session."""
+        asker = self._whose(owner)
         columns, rows = self._engine.read(
             lambda tx: tx.table(
                 f"""SELECT handoff_state AS state, handoff_platform AS platform, handoff_error AS error
-                    FROM sessions WHERE id = :id {"" if owner is None else "AND owner = :owner"}""",
+                    FROM sessions WHERE id = :id {owned_by(asker)}""",
                 id=session_id,
-                owner=owner,
+                whose=asker.stored,
             )
         )
         return cast("HandoffState", session_row(columns, rows[0])) if rows else None
 
-    def list_pending_handoffs(self, owner: str | None = None) -> list[SessionRow]:
+    def list_pending_handoffs(self, owner: OwnerName = None) -> list[SessionRow]:
         """Sessions that wait to be taken over, oldest first."""
-
-        scope = "" if owner is None else "AND owner = :owner"
+        asker = self._whose(owner)
 
         def pending(tx: Reading) -> list[SessionRow]:
             columns, rows = tx.table(
-                f"""SELECT * FROM sessions WHERE handoff_state = 'pending' {scope}
+                f"""SELECT * FROM sessions WHERE handoff_state = 'pending' {owned_by(asker)}
                     ORDER BY started_at, id""",
-                owner=owner,
+                whose=asker.stored,
             )
-            return [cast("SessionRow", session_row(columns, row)) for row in rows]
+            sessions = hide_foreign_links(tx, [session_row(columns, row) for row in rows], asker)
+            return cast("list[SessionRow]", sessions)
 
         return self._engine.read(pending)
 

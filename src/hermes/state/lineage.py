@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from hermes.state.engine import Reading
 from hermes.state.kinds import ChildKind
 from hermes.state.messages import has_messages
-from hermes.state.operations import Operations, chunks, may_see, placeholders
+from hermes.state.operations import Operations, chunks, is_owned_by, may_see, owned_by, placeholders
+from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import optional_text
 
 if TYPE_CHECKING:
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 class Lineage(Operations):
     """Operations that follow the links between sessions."""
 
-    def resolve_session_id(self, session_id_or_prefix: str, owner: str | None = None) -> str | None:
+    def resolve_session_id(self, session_id_or_prefix: str, owner: OwnerName = None) -> str | None:
         """The session with this id, or the only one whose id begins so; None if there is none or several."""
         if not session_id_or_prefix:
             return None
-        scope = "" if owner is None else "AND owner = :owner"
+        asker = self._whose(owner)
+        scope = owned_by(asker)
 
         def resolve(tx: Reading) -> str | None:
-            given = {"given": session_id_or_prefix, "owner": owner}
+            given = {"given": session_id_or_prefix, "whose": asker.stored}
             if tx.value(f"SELECT 1 FROM sessions WHERE id = :given {scope}", **given) is not None:
                 return session_id_or_prefix
             found = tx.rows(
@@ -34,32 +36,35 @@ class Lineage(Operations):
 
         return self._engine.read(resolve)
 
-    def resolve_resume_session_id(self, session_id: str, owner: str | None = None) -> str:
+    def resolve_resume_session_id(self, session_id: str, owner: OwnerName = None) -> str:
         """Where a conversation goes on: the session itself if it has messages, else its nearest descendant that has."""
         optional_text(session_id, "session_id")
         if not session_id:
             return session_id
+        asker = self._whose(owner)
 
         def resolve(tx: Reading) -> str:
             current: str | None = session_id
             seen: set[str] = set()
-            while current is not None and current not in seen and may_see(tx, current, owner):
+            while current is not None and current not in seen and may_see(tx, current, asker):
                 if has_messages(tx, current):
                     return current
                 seen.add(current)
-                current = _heir(tx, current)
+                current = _heir(tx, current, asker)
             return session_id
 
         return self._engine.read(resolve)
 
-    def get_compression_tip(self, session_id: str, owner: str | None = None) -> str:
+    def get_compression_tip(self, session_id: str, owner: OwnerName = None) -> str:
         """The newest session of the compression chain that begins here; the id itself if there is none."""
         optional_text(session_id, "session_id")
-        return self._engine.read(lambda tx: compression_tip(tx, session_id, owner))
+        asker = self._whose(owner)
+        return self._engine.read(lambda tx: compression_tip(tx, session_id, asker))
 
-    def get_ancestors(self, session_id: str, owner: str | None = None) -> list[Ancestor]:
+    def get_ancestors(self, session_id: str, owner: OwnerName = None) -> list[Ancestor]:
         """A session and its parents up to the first: id, title, started_at, parent_session_id."""
         optional_text(session_id, "session_id")
+        asker = self._whose(owner)
 
         def ancestors(tx: Reading) -> list[Ancestor]:
             found: dict[str, Ancestor] = {}
@@ -68,48 +73,49 @@ class Lineage(Operations):
                 row = tx.row(
                     "SELECT id, title, started_at, parent_session_id, owner FROM sessions WHERE id = :id", id=current
                 )
-                if row is None or (owner is not None and row[4] != owner):
+                if row is None or not is_owned_by(asker, row[4]):
                     break
                 found[current] = {"id": row[0], "title": row[1], "started_at": row[2], "parent_session_id": row[3]}
                 current = row[3]
-            if owner is not None and found:
+            if asker is not EVERYBODY and found:
                 last = next(reversed(found.values()))
                 last["parent_session_id"] = None  # the one above it is not the asker's to know
             return list(found.values())
 
         return self._engine.read(ancestors)
 
-    def get_descendants(self, session_id: str, owner: str | None = None) -> list[Descendant]:
+    def get_descendants(self, session_id: str, owner: OwnerName = None) -> list[Descendant]:
         """A session and all that stem from it, generation by generation: id, title, started_at."""
+        asker = self._whose(owner)
 
         def descendants(tx: Reading) -> list[Descendant]:
-            scope = "" if owner is None else "AND owner = :owner"
+            scope, whose = owned_by(asker), asker.stored
             found: dict[str, Descendant] = {}
             condition, values = "id = :id", {"id": session_id}
-            generation = _generation(tx, f"{condition} {scope}", **values, owner=owner)
+            generation = _generation(tx, f"{condition} {scope}", **values, whose=whose)
             while generation:
                 found.update((row["id"], row) for row in generation)
                 parents = [row["id"] for row in generation]
                 generation = []
                 for some in chunks(parents):
                     listed, values = placeholders("parent", some)
-                    generation += _generation(tx, f"parent_session_id IN ({listed}) {scope}", **values, owner=owner)
+                    generation += _generation(tx, f"parent_session_id IN ({listed}) {scope}", **values, whose=whose)
                 generation = [row for row in generation if row["id"] not in found]
             return list(found.values())
 
         return self._engine.read(descendants)
 
 
-def compression_tip(tx: Reading, session_id: str, owner: str | None = None) -> str:
-    """The last session of a compression chain, from one of its sessions on."""
-    scope = "" if owner is None else "AND owner = :owner"
+def compression_tip(tx: Reading, session_id: str, asker: Asker) -> str:
+    """The last session of a compression chain that the asker may see, from one of its sessions on."""
+    scope = owned_by(asker)
     tip, seen = session_id, {session_id}
     while True:
         child = tx.value(
             f"""SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = 'compression' {scope}
                 ORDER BY started_at DESC, id DESC LIMIT 1""",
             id=tip,
-            owner=owner,
+            whose=asker.stored,
         )
         if child is None or child in seen:
             return tip
@@ -117,9 +123,13 @@ def compression_tip(tx: Reading, session_id: str, owner: str | None = None) -> s
         seen.add(tip)
 
 
-def _heir(tx: Reading, session_id: str) -> str | None:
+def _heir(tx: Reading, session_id: str, asker: Asker) -> str | None:
     """The child in which an empty session goes on: a continuation before others, never a delegate or a fresh start."""
-    children = tx.rows("SELECT id, child_kind, started_at FROM sessions WHERE parent_session_id = :id", id=session_id)
+    children = tx.rows(
+        f"SELECT id, child_kind, started_at FROM sessions WHERE parent_session_id = :id {owned_by(asker)}",
+        id=session_id,
+        whose=asker.stored,
+    )
     candidates = [
         (kind == ChildKind.COMPRESSION, started_at, child)
         for child, kind, started_at in children

@@ -15,10 +15,13 @@ from hermes.state.operations import (
     Operations,
     chunks,
     fetch_sessions,
+    hide_foreign_links,
+    owned_by,
     placeholders,
     row_limit,
     row_offset,
 )
+from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import AnyRow, Row, count, optional_text, session_row, timestamp_of
 from hermes.state.scope import names
 from hermes.state.sessions import tick
@@ -57,15 +60,21 @@ class Filter:
     def __init__(self) -> None:
         self.conditions: list[str] = []
         self.values: Row = {}
+        self.asker: Asker = EVERYBODY
 
     def add(self, condition: str, **values: Any) -> None:
         """Require one more thing."""
         self.conditions.append(condition)
         self.values.update(values)
 
+    def require_owner(self, asker: Asker) -> None:
+        """Require that sessions are the asker's."""
+        self.asker = asker
+        self.values["whose"] = asker.stored
+
     def where(self) -> str:
         """The conditions as SQL."""
-        return " AND ".join(self.conditions) or "1 = 1"
+        return f"{' AND '.join(self.conditions) or '1 = 1'} {owned_by(self.asker)}"
 
 
 class Listing(Operations):
@@ -85,7 +94,7 @@ class Listing(Operations):
         archived_only: bool = False,
         id_query: str | None = None,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         after: str | None = None,
         active_since: Moment | None = None,
     ) -> list[ListedSession]:
@@ -95,7 +104,7 @@ class Listing(Operations):
         on behind it. `active_since` leaves out those in which nothing was said since a moment.
         """
         order = BY_ACTIVITY if order_by_last_active else BY_START
-        wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
+        wanted = _filter(source, exclude_sources, min_message_count, self._whose(owner), active_since)
         if (optional_text(id_query, "id_query") or "").strip():
             _add_id_query(wanted, str(id_query).strip().lower(), ID_CONTAINS)
         lanes = dict.fromkeys(_lanes(include_children, include_archived, archived_only), order)
@@ -106,10 +115,10 @@ class Listing(Operations):
         )
 
     def search_sessions(
-        self, source: str | None = None, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
+        self, source: str | None = None, limit: int | None = 20, offset: int = 0, *, owner: OwnerName = None
     ) -> list[FoundSession]:
         """All sessions, children and archived ones too, the most recently active first."""
-        wanted = _filter(source, None, 0, owner)
+        wanted = _filter(source, None, 0, self._whose(owner))
         # A session's own activity is that of its chain, unless it was continued; those have an index of their own.
         lanes: dict[str, Sequence[str]] = {f"{lane} AND chain_active = last_active": BY_ACTIVITY for lane in LANES}
         lanes["chain_active > last_active"] = BY_OWN_ACTIVITY
@@ -118,16 +127,16 @@ class Listing(Operations):
         )
 
     def search_sessions_by_id(
-        self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: str | None = None
+        self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: OwnerName = None
     ) -> list[ListedSession]:
         """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
         needle = (optional_text(query, "query") or "").strip().lower()
-        size = row_limit(limit)
+        size, asker = row_limit(limit), self._whose(owner)
         found: dict[str, ListedSession] = {}
         for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
             if not needle or len(found) >= size:
                 break
-            wanted = _filter(None, None, 0, owner)
+            wanted = _filter(None, None, 0, asker)
             _add_id_query(wanted, needle, form)
             lanes = dict.fromkeys(_lanes(False, include_archived, False), BY_ACTIVITY)
             rows = self._engine.read(partial(_page, wanted=wanted, lanes=lanes, order=BY_ACTIVITY, limit=limit))
@@ -136,25 +145,26 @@ class Listing(Operations):
         return list(found.values())[:size]
 
     def list_cron_job_runs(
-        self, job_id: str, limit: int | None = 20, offset: int = 0, *, owner: str | None = None
+        self, job_id: str, limit: int | None = 20, offset: int = 0, *, owner: OwnerName = None
     ) -> list[FoundSession]:
         """The runs of a scheduled job, newest first."""
         prefix = f"cron_{job_id}_"
         first, size = row_offset(offset), row_limit(limit)
-        scope = "" if owner is None else "AND owner = :owner"
+        asker = self._whose(owner)
 
         def runs(tx: Reading) -> list[FoundSession]:
             found = tx.rows(
                 f"""SELECT id, started_at FROM sessions
-                    WHERE source = 'cron' AND {tx.dialect.starts_with("id", "prefix")} {scope}""",
+                    WHERE source = 'cron' AND {tx.dialect.starts_with("id", "prefix")} {owned_by(asker)}""",
                 prefix=prefix,
-                owner=owner,
+                whose=asker.stored,
             )
             # `cron_a_b_<stamp>` is a run of job `a_b`, not of job `a`.
             own = [(started, run) for run, started in found if not _LONGER_JOB.match(run[len(prefix) :])]
             chosen = [run for _, run in sorted(own, reverse=True)][first : first + size]
             rows = fetch_sessions(tx, chosen)
-            return [cast("FoundSession", _rich({**rows[run]})) for run in chosen]
+            sessions = hide_foreign_links(tx, [_rich({**rows[run]}) for run in chosen], asker)
+            return cast("list[FoundSession]", sessions)
 
         return self._engine.read(runs)
 
@@ -167,11 +177,11 @@ class Listing(Operations):
         exclude_children: bool = False,
         exclude_sources: Sequence[str] | None = None,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         active_since: Moment | None = None,
     ) -> int:
         """How many sessions there are; with `exclude_children` as many as the list has rows."""
-        wanted = _filter(source, exclude_sources, min_message_count, owner, active_since)
+        wanted = _filter(source, exclude_sources, min_message_count, self._whose(owner), active_since)
         lanes = _lanes(not exclude_children, include_archived, archived_only)
         return self._engine.read(
             lambda tx: sum(
@@ -180,12 +190,11 @@ class Listing(Operations):
             )
         )
 
-    def count_by_source(self, *, owner: str | None = None) -> dict[str, int]:
+    def count_by_source(self, *, owner: OwnerName = None) -> dict[str, int]:
         """How many sessions came from where, the largest first."""
-        scope = "" if owner is None else "WHERE owner = :owner"
-        rows = self._engine.read(
-            lambda tx: tx.rows(f"SELECT source, count(*) FROM sessions {scope} GROUP BY source", owner=owner)
-        )
+        asker = self._whose(owner)
+        counting = f"SELECT source, count(*) FROM sessions WHERE 1 = 1 {owned_by(asker)} GROUP BY source"
+        rows = self._engine.read(lambda tx: tx.rows(counting, whose=asker.stored))
         return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
@@ -193,7 +202,7 @@ def _filter(
     source: str | None,
     exclude_sources: Sequence[str] | None,
     min_message_count: int,
-    owner: str | None,
+    asker: Asker,
     active_since: Moment | None = None,
 ) -> Filter:
     wanted = Filter()
@@ -206,8 +215,7 @@ def _filter(
         wanted.add(f"source NOT IN ({listed})", **values)
     if (least := count(min_message_count, "min_message_count")) > 0:
         wanted.add("message_count >= :min_messages", min_messages=least)
-    if owner is not None:
-        wanted.add("owner = :owner", owner=owner)
+    wanted.require_owner(asker)
     if active_since is not None:
         since = timestamp_of(active_since, 0.0)
         # The tick is what the list index begins with.
@@ -218,8 +226,9 @@ def _filter(
 def _add_id_query(wanted: Filter, needle: str, form: str) -> None:
     pattern = form.format(needle.translate(LIKE_ESCAPES))
     wanted.add(
-        """(LOWER(id) LIKE :id_query ESCAPE '!' OR id IN (
-               SELECT c.chain_root FROM sessions c WHERE LOWER(c.id) LIKE :id_query ESCAPE '!'))""",
+        f"""(LOWER(id) LIKE :id_query ESCAPE '!' OR id IN (
+                SELECT c.chain_root FROM sessions c
+                WHERE LOWER(c.id) LIKE :id_query ESCAPE '!' {owned_by(wanted.asker, "c.owner")}))""",
         id_query=pattern,
     )
 
@@ -246,7 +255,7 @@ def _page(
     rows = _walk(tx, wanted, lanes, order, limit, offset, after)
     for row in rows:
         row["cursor"] = _cursor(order, row)
-    shown = _as_tips(tx, rows, wanted.values.get("owner")) if as_tips else rows
+    shown = _as_tips(tx, rows, wanted.asker) if as_tips else rows
     return cast("list[ListedSession]", shown)
 
 
@@ -281,7 +290,7 @@ def _walk(
         merged = " UNION ALL ".join(f"SELECT * FROM ({walk}) AS lane{i}" for i, walk in enumerate(walks))
         sql = f"{merged} ORDER BY {_descending(order)} LIMIT :size"
     columns, rows = tx.table(sql, **values)
-    return [_rich(session_row(columns, row)) for row in rows[skipped:]]
+    return hide_foreign_links(tx, [_rich(session_row(columns, row)) for row in rows[skipped:]], wanted.asker)
 
 
 def _descending(columns: Sequence[str]) -> str:
@@ -293,9 +302,9 @@ def _rich(row: Row) -> Row:
     return row
 
 
-def _as_tips(tx: Reading, rows: list[Row], owner: str | None) -> list[Row]:
+def _as_tips(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
     """Show compressed conversations as their newest session."""
-    tips = _tips(tx, [row["id"] for row in rows], owner)
+    tips = _tips(tx, [row["id"] for row in rows], asker)
     if not tips:
         return rows
     sessions = fetch_sessions(tx, list(tips.values()))
@@ -307,16 +316,15 @@ def _as_tip(row: Row, tip: AnyRow) -> Row:
     return _rich(shown)
 
 
-def _tips(tx: Reading, roots: list[str], owner: str | None) -> dict[str, str]:
+def _tips(tx: Reading, roots: list[str], asker: Asker) -> dict[str, str]:
     """The newest session of each compression chain that begins at one of the roots."""
-    scope = "" if owner is None else "AND owner = :owner"
     newest: dict[str, tuple[float, str]] = {}
     for some in chunks(roots):
         listed, values = placeholders("root", some)
         for child, parent, started_at in tx.rows(
             f"""SELECT id, parent_session_id, started_at FROM sessions
-                WHERE chain_root IN ({listed}) AND child_kind = 'compression' {scope}""",
-            owner=owner,
+                WHERE chain_root IN ({listed}) AND child_kind = 'compression' {owned_by(asker)}""",
+            whose=asker.stored,
             **values,
         ):
             newest[parent] = max(newest.get(parent, (started_at, child)), (started_at, child))

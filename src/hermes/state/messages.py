@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Any, cast
 from hermes.errors import HermesError, InvalidValue, MessageSpooled
 from hermes.ids import OWN_UID
 from hermes.log import inform, warn
-from hermes.state.conversation import CONVERSATION_COLUMNS, Told, project, told_once
-from hermes.state.copies import uid_of
 from hermes.state.drafts import Draft, checked, draft, stamped
 from hermes.state.engine import Reading, Transaction
-from hermes.state.operations import UNLIMITED, Operations, insert_into, may_see, row_limit, unknown_session
+from hermes.state.operations import (
+    UNLIMITED,
+    Operations,
+    in_session_of,
+    insert_into,
+    is_there,
+    may_see,
+    owned_by,
+    row_limit,
+    unknown_session,
+)
+from hermes.state.owner import Asker, OwnerName
+from hermes.state.replay import load_conversation
 from hermes.state.rows import (
     Row,
     amount,
@@ -23,6 +33,7 @@ from hermes.state.rows import (
 )
 from hermes.state.sessions import insert_session, new_session, session_exists, settle_chain, tick, touch_chain
 from hermes.state.spool import WORTH_KEEPING
+from hermes.state.toolcounts import count_tools
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import ConversationMessage, GivenContent, MessageRow, Moment, UserMessage
@@ -89,12 +100,12 @@ class Messages(Operations):
     def _store(self, session_id: str, messages: list[Draft]) -> list[int]:
         """Store messages, or keep them safe for later and say so."""
         try:
-            ids = self._engine.write(lambda tx: add_messages(tx, session_id, messages))
+            ids = self._engine.write(lambda tx: add_messages(tx, session_id, messages, self._asker))
         except WORTH_KEEPING as exc:
             if not messages:
                 raise
             try:
-                self._engine.spool.keep(session_id, messages)
+                self._engine.spool.keep(session_id, messages, self._asker)
             except OSError:
                 raise exc from None  # there is no room for it either
             raise MessageSpooled(
@@ -114,13 +125,19 @@ class Messages(Operations):
             if count:
                 inform(__name__, "%s messages that had to wait in %s are stored", count, self._engine.spool.path)
 
-    def _store_again(self, session_id: str, messages: list[Draft]) -> None:
-        def store(tx: Transaction) -> None:
-            if not session_exists(tx, session_id):
-                insert_session(tx, new_session(session_id, "unknown", messages[0].values["timestamp"]))
-            add_messages(tx, session_id, messages)
+    def _store_again(self, session_id: str, messages: list[Draft], asker: Asker) -> bool:
+        """Store what had to wait; False if the session turns out to be another owner's than who has said it."""
 
-        self._engine.write(store)
+        def store(tx: Transaction) -> bool:
+            if not session_exists(tx, session_id):
+                values = new_session(session_id, "unknown", messages[0].values["timestamp"])
+                insert_session(tx, {**values, "owner": asker.stored}, asker)
+            elif not may_see(tx, session_id, asker):
+                return False
+            add_messages(tx, session_id, messages, asker)
+            return True
+
+        return self._engine.write(store)
 
     def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
         """Put another transcript in the place of a session's messages; on failure the old one stays."""
@@ -130,8 +147,8 @@ class Messages(Operations):
         prepared = [draft(fields, fields["timestamp"]) for fields in stamped(messages, self._clock())]
 
         def replace(tx: Transaction) -> None:
-            remove_messages(tx, session_id)
-            add_messages(tx, session_id, prepared)
+            remove_messages(tx, session_id, self._asker)
+            add_messages(tx, session_id, prepared, self._asker)
 
         self._engine.write(replace)
 
@@ -139,9 +156,9 @@ class Messages(Operations):
         """Delete a session's messages and keep the session."""
 
         def clear(tx: Transaction) -> bool:
-            if tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is None:
+            if not is_there(tx, session_id, self._asker):
                 return False
-            remove_messages(tx, session_id)
+            remove_messages(tx, session_id, self._asker)
             return True
 
         return self._engine.write(clear)
@@ -151,7 +168,7 @@ class Messages(Operations):
         session_id: str,
         include_inactive: bool = False,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         after_id: int | None = None,
         before_id: int | None = None,
         limit: int | None = None,
@@ -160,15 +177,15 @@ class Messages(Operations):
         size = row_limit(limit)
         backwards = before_id is not None and after_id is None and size < UNLIMITED
         visible = "" if include_inactive else "AND active = 1"
+        asker = self._whose(owner)
 
         def get(tx: Reading) -> list[MessageRow]:
-            if not may_see(tx, session_id, owner):
-                return []
             columns, rows = tx.table(
                 f"""SELECT * FROM {tx.dialect.by_key("messages")}
-                    WHERE session_id = :id AND id > :after AND id < :before {visible}
+                    WHERE session_id = :id AND id > :after AND id < :before {visible} {in_session_of(asker)}
                     ORDER BY id {"DESC" if backwards else ""} LIMIT :limit""",
                 id=session_id,
+                whose=asker.stored,
                 after=-1 if after_id is None else after_id,
                 before=UNLIMITED if before_id is None else before_id,
                 limit=size,
@@ -183,50 +200,46 @@ class Messages(Operations):
         include_ancestors: bool = False,
         include_inactive: bool = False,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
     ) -> list[ConversationMessage]:
         """A session in the form in which models take conversations; ancestors are those it continues by compression."""
+        asker = self._whose(owner)
+        return self._engine.read(
+            lambda tx: load_conversation(
+                tx, session_id, asker, include_ancestors=include_ancestors, include_inactive=include_inactive
+            )
+        )
 
-        def load(tx: Reading) -> list[ConversationMessage]:
-            if not may_see(tx, session_id, owner):
-                return []
-            sessions = _chain_up_to(tx, session_id, owner) if include_ancestors else [session_id]
-            if len(sessions) > 1:
-                rows = told_once([_rows_with_uids(tx, each) for each in sessions], include_inactive=include_inactive)
-            else:
-                rows = _conversation_rows(tx, session_id, include_inactive)
-            return project(rows, drop_repeats=include_ancestors)
-
-        return self._engine.read(load)
-
-    def message_count(self, session_id: str | None = None, *, owner: str | None = None) -> int:
+    def message_count(self, session_id: str | None = None, *, owner: OwnerName = None) -> int:
         """How many active messages a session has, or all sessions together."""
+        asker = self._whose(owner)
 
         def count(tx: Reading) -> int:
-            scope = "" if owner is None else "AND owner = :owner"
+            scope, whose = owned_by(asker), asker.stored
             if session_id:
                 return int(
-                    tx.value(f"SELECT message_count FROM sessions WHERE id = :id {scope}", id=session_id, owner=owner)
+                    tx.value(f"SELECT message_count FROM sessions WHERE id = :id {scope}", id=session_id, whose=whose)
                     or 0
                 )
-            return int(tx.value(f"SELECT SUM(message_count) FROM sessions WHERE 1 = 1 {scope}", owner=owner) or 0)
+            return int(tx.value(f"SELECT SUM(message_count) FROM sessions WHERE 1 = 1 {scope}", whose=whose) or 0)
 
         return self._engine.read(count)
 
     def list_recent_user_messages(
-        self, session_id: str, limit: int | None = 20, include_inactive: bool = False, *, owner: str | None = None
+        self, session_id: str, limit: int | None = 20, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> list[UserMessage]:
         """What a person said lately in a session, newest first: id, timestamp and a preview of one line."""
         size = row_limit(limit)
+        asker = self._whose(owner)
 
         def recent(tx: Reading) -> list[UserMessage]:
-            if not may_see(tx, session_id, owner):
-                return []
             columns, rows = tx.table(
                 f"""SELECT * FROM messages
                     WHERE session_id = :id AND role = 'user' {"" if include_inactive else "AND active = 1"}
+                        {in_session_of(asker)}
                     ORDER BY id DESC LIMIT :limit""",
                 id=session_id,
+                whose=asker.stored,
                 limit=size,
             )
             found = [message_row(columns, row) for row in rows]
@@ -235,20 +248,21 @@ class Messages(Operations):
         return self._engine.read(recent)
 
 
-def add_messages(tx: Transaction, session_id: str, messages: list[Draft]) -> list[int]:
-    """Insert messages and keep their session's counters, activity and preview in step."""
+def add_messages(tx: Transaction, session_id: str, messages: list[Draft], asker: Asker) -> list[int]:
+    """Insert messages into the asker's session and keep its counters, activity and preview in step."""
     session, numbers = tx.hold(
         f"""SELECT message_count, last_active, chain_active, chain_root
-            FROM sessions WHERE id = :id {tx.dialect.for_update}""",
+            FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}""",
         len(messages),
         id=session_id,
+        whose=asker.stored,
     )
     if session is None:
         raise unknown_session(session_id)
     is_first = session[0] == 0 and not has_messages(tx, session_id)
     ids, added = _insert_new(tx, session_id, messages, numbers, is_first=is_first)
     if added:
-        _note_added(tx, session_id, session, added, is_first=is_first)
+        _note_added(tx, session_id, session, added, asker, is_first=is_first)
         tx.added_message(max(ids))
     return ids
 
@@ -258,9 +272,14 @@ def has_messages(tx: Reading, session_id: str) -> bool:
     return tx.value("SELECT 1 FROM messages WHERE session_id = :id LIMIT 1", id=session_id) is not None
 
 
-def remove_messages(tx: Transaction, session_id: str) -> None:
-    """Delete a session's messages and everything that was counted from them."""
-    if tx.value(f"SELECT 1 FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id) is None:
+def remove_messages(tx: Transaction, session_id: str, asker: Asker) -> None:
+    """Delete the messages of the asker's session and everything that was counted from them."""
+    held = tx.value(
+        f"SELECT 1 FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}",
+        id=session_id,
+        whose=asker.stored,
+    )
+    if held is None:
         raise unknown_session(session_id)
     # The counter first: rows that vanish from a session that still counts them are taken for another program's work.
     tx.run(
@@ -270,21 +289,7 @@ def remove_messages(tx: Transaction, session_id: str) -> None:
     )
     for table in ("messages", "session_tools", "rewinds"):
         tx.run(tx.dialect.delete_among(table, "session_id", ["id"]), id=session_id)
-    settle_chain(tx, session_id)
-
-
-def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
-    """Add to (or, with negative counts, take from) how often a session called its tools."""
-    for name, calls in tools.items():
-        tx.send(
-            tx.dialect.upsert("session_tools", ["session_id", "tool_name"], [], add=["calls"]),
-            session_id=session_id,
-            tool_name=name,
-            calls=calls,
-        )
-    if any(calls < 0 for calls in tools.values()):
-        delete = tx.dialect.delete_among("session_tools", "session_id", ["id"])
-        tx.run(f"{delete} AND calls <= 0", id=session_id)
+    settle_chain(tx, session_id, asker)
 
 
 def _insert_new(
@@ -331,7 +336,7 @@ def _find_given(tx: Reading, session_id: str, uid: str) -> int | None:
 
 
 def _note_added(
-    tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[Draft], *, is_first: bool
+    tx: Transaction, session_id: str, session: tuple[Any, ...], added: list[Draft], asker: Asker, *, is_first: bool
 ) -> None:
     message_count, last_active, chain_active, chain_root = session
     visible = [message for message in added if message.is_active]
@@ -355,45 +360,9 @@ def _note_added(
         tick=tick(chain),
     )
     if now_active < last_active:
-        settle_chain(tx, session_id)
+        settle_chain(tx, session_id, asker)
     elif chain_root is not None:
-        touch_chain(tx, chain_root, newest)
+        touch_chain(tx, chain_root, newest, asker)
     tools = [name for message in visible for name in message.tools]
     if tools:
         count_tools(tx, session_id, Counter(tools))
-
-
-def _chain_up_to(tx: Reading, session_id: str, owner: str | None) -> list[str]:
-    """The sessions that a session continues by compression, oldest first, itself last."""
-    chain = [session_id]
-    while True:
-        row = tx.row("SELECT parent_session_id, child_kind FROM sessions WHERE id = :id", id=chain[-1])
-        if (
-            row is None
-            or row[0] is None
-            or row[1] != "compression"
-            or row[0] in chain
-            or not may_see(tx, row[0], owner)
-        ):
-            return chain[::-1]
-        chain.append(row[0])
-
-
-def _rows_with_uids(tx: Reading, session_id: str) -> list[Told]:
-    """All messages of a session, rewound ones too, for a replay that must know them."""
-    rows = tx.rows(
-        f"""SELECT id, uid, active, {CONVERSATION_COLUMNS} FROM messages WHERE session_id = :id ORDER BY id""",
-        id=session_id,
-    )
-    return [
-        Told(uid_of(number, uid, row[2], row[0], row[1]), bool(active), tuple(row))
-        for number, uid, active, *row in rows
-    ]
-
-
-def _conversation_rows(tx: Reading, session_id: str, include_inactive: bool) -> list[tuple[Any, ...]]:
-    return tx.rows(
-        f"""SELECT {CONVERSATION_COLUMNS} FROM messages
-            WHERE session_id = :id {"" if include_inactive else "AND active = 1"} ORDER BY id""",
-        id=session_id,
-    )

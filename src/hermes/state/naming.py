@@ -15,8 +15,9 @@ from typing import NamedTuple
 from hermes.errors import AmbiguousSession, InvalidValue, UnknownSession
 from hermes.state import titling
 from hermes.state.engine import Reading
-from hermes.state.operations import read
-from hermes.state.provider import SessionDBProvider
+from hermes.state.operations import owned_by, read_for
+from hermes.state.owner import Asker, OwnerName
+from hermes.state.titles import Titles
 
 SHORTEST_PREFIX = 4
 """A shorter beginning of an id is more likely a slip than a name."""
@@ -49,7 +50,7 @@ class Candidate(NamedTuple):
         return f"{self.id}  {when}  {self.title or '(no title)'}"
 
 
-def find_session(store: SessionDBProvider, given: str, purpose: Purpose, owner: str | None = None) -> str:
+def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName = None) -> str:
     """Return the id of the session that is meant, or raise an error that lists the sessions that may be meant.
 
     The order is: the exact id, the exact title (when resuming, the newest number of its lineage), the only id that
@@ -59,7 +60,9 @@ def find_session(store: SessionDBProvider, given: str, purpose: Purpose, owner: 
     text = given.strip()
     if not text:
         raise InvalidValue("no session was named", hint="name one by its id or its title")
-    by_id, titled = read(store, lambda tx: (_sessions(tx, "id = :text", owner, text=text), _titled(tx, text, owner)))
+    by_id, titled = read_for(
+        store, owner, lambda tx, asker: (_sessions(tx, "id = :text", asker, text=text), _titled(tx, text, asker))
+    )
     if by_id and purpose is Purpose.CHANGE and any(each.id != text for each in titled):
         raise AmbiguousSession(
             f"{text!r} is the id of one session and the title of another",
@@ -71,13 +74,15 @@ def find_session(store: SessionDBProvider, given: str, purpose: Purpose, owner: 
         return newest
     if titled:
         return _only(text, [each for each in titled if each.owner is None] or titled)
-    beginning = read(store, lambda tx: _ids_beginning(tx, text, owner)) if len(text) >= SHORTEST_PREFIX else []
+    beginning = []
+    if len(text) >= SHORTEST_PREFIX:
+        beginning = read_for(store, owner, lambda tx, asker: _ids_beginning(tx, text, asker))
     if beginning:
         return _only(text, beginning)
     return _by_other_capitals(store, text, purpose, owner)
 
 
-def _newest_of_lineage(store: SessionDBProvider, text: str, owner: str | None) -> str | None:
+def _newest_of_lineage(store: Titles, text: str, owner: OwnerName) -> str | None:
     for title in dict.fromkeys((text, _sanitized(text))):
         found = None if title is None else store.resolve_session_by_title(title, owner)
         if found is not None:
@@ -85,9 +90,9 @@ def _newest_of_lineage(store: SessionDBProvider, text: str, owner: str | None) -
     return None
 
 
-def _by_other_capitals(store: SessionDBProvider, text: str, purpose: Purpose, owner: str | None) -> str:
+def _by_other_capitals(store: Titles, text: str, purpose: Purpose, owner: OwnerName) -> str:
     """The session of a title that differs only in capitals, or an error that names what is spelled like it."""
-    titles = read(store, lambda tx: _titles(tx, owner))
+    titles = read_for(store, owner, _titles)
     alike = _alike(text, titles, with_numbers=purpose is Purpose.RESUME)
     if purpose is not Purpose.CHANGE and len(alike) == 1:
         return find_session(store, alike[0], purpose, owner)
@@ -110,33 +115,31 @@ def _sanitized(text: str) -> str | None:
         return None
 
 
-def _titled(tx: Reading, text: str, owner: str | None) -> list[Candidate]:
+def _titled(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
     """The sessions of exactly this title, of which every owner can have one."""
-    found = _sessions(tx, "title = :text", owner, text=text)
+    found = _sessions(tx, "title = :text", asker, text=text)
     title = _sanitized(text)
-    return found if found or title in (None, text) else _sessions(tx, "title = :text", owner, text=title)
+    return found if found or title in (None, text) else _sessions(tx, "title = :text", asker, text=title)
 
 
-def _ids_beginning(tx: Reading, text: str, owner: str | None) -> list[Candidate]:
-    return _sessions(tx, tx.dialect.starts_with("id", "text"), owner, text=text)
+def _ids_beginning(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
+    return _sessions(tx, tx.dialect.starts_with("id", "text"), asker, text=text)
 
 
-def _sessions(tx: Reading, condition: str, owner: str | None, **values: str | None) -> list[Candidate]:
+def _sessions(tx: Reading, condition: str, asker: Asker, **values: str | None) -> list[Candidate]:
     """Some of the sessions that meet a condition, one more than are shown."""
-    scope = "" if owner is None else "AND owner = :owner"
     rows = tx.rows(
-        f"""SELECT id, title, COALESCE(last_active, started_at), owner FROM sessions WHERE {condition} {scope}
+        f"""SELECT id, title, COALESCE(last_active, started_at), owner FROM sessions WHERE {condition} {owned_by(asker)}
             ORDER BY id DESC LIMIT :limit""",
-        owner=owner,
+        whose=asker.stored,
         limit=CANDIDATES + 1,
         **values,
     )
     return [Candidate(*row) for row in rows]
 
 
-def _titles(tx: Reading, owner: str | None) -> list[str]:
-    scope = "" if owner is None else "AND owner = :owner"
-    rows = tx.rows(f"SELECT DISTINCT title FROM sessions WHERE title IS NOT NULL {scope}", owner=owner)
+def _titles(tx: Reading, asker: Asker) -> list[str]:
+    rows = tx.rows(f"SELECT DISTINCT title FROM sessions WHERE title IS NOT NULL {owned_by(asker)}", whose=asker.stored)
     return [row[0] for row in rows]
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from hermes.clock import Clock
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.engine import Engine, Reading, Transaction
-from hermes.state.rows import count, optional_integer, session_row
+from hermes.state.owner import EVERYBODY, Asker, Owner, OwnerName, asker_named
+from hermes.state.rows import Row, count, optional_integer, session_row
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import SessionRow
@@ -21,6 +22,9 @@ LIKE_ESCAPES = str.maketrans({"!": "!!", "%": "!%", "_": "!_"})
 """With which a text stands for itself in a LIKE that says `ESCAPE '!'`."""
 CHUNK = 400
 """How many values one statement lists; far below any engine's limit."""
+
+LINKS = ("parent_session_id", "chain_root")
+"""The columns of a session that name another one."""
 
 
 NO_LIMIT = -1
@@ -47,11 +51,52 @@ class Operations:
 
     _engine: Engine
     _clock: Clock
+    _asker: Asker = EVERYBODY
+    """For whom every operation of this object reads and writes."""
+
+    def _whose(self, owner: OwnerName) -> Asker:
+        """For whom a call reads: the owner that it names, or this object's asker, who can name nobody else."""
+        named = asker_named(owner)
+        if self._asker is EVERYBODY:
+            return named
+        if owner is not None and named != self._asker:
+            raise InvalidValue("the sessions of another owner cannot be asked for here", hint="leave out owner")
+        return self._asker
 
 
 def read(store: Operations, work: Callable[[Reading], T]) -> T:
-    """Run a reading on a store, for modules that build on its operations without being one of them."""
+    """Run a reading of everybody's sessions, for modules that build on a store without being one of its operations.
+
+    A view of one owner's sessions is refused: what reads for an owner is run by `read_for`, which says for whom.
+    """
+    if store._asker is not EVERYBODY:
+        raise InvalidValue("this reads the sessions of all owners, and so cannot be asked of a view of one owner's")
     return store._engine.read(work)
+
+
+def read_for(store: Operations, owner: OwnerName, work: Callable[[Reading, Asker], T]) -> T:
+    """Run a reading of the sessions that a call may see; `work` is told for whom."""
+    asker = store._whose(owner)
+    return store._engine.read(lambda tx: work(tx, asker))
+
+
+def owned_by(asker: Asker, column: str = "owner") -> str:
+    """A condition that narrows a statement to the asker's sessions; `:whose` is bound to `asker.stored`."""
+    if asker is EVERYBODY:
+        return ""
+    return f"AND {column} IS NULL" if asker.stored is None else f"AND {column} = :whose"
+
+
+def in_session_of(asker: Asker) -> str:
+    """A condition that empties a query about the session `:id` unless that is the asker's."""
+    if asker is EVERYBODY:
+        return ""
+    return f"AND EXISTS (SELECT 1 FROM sessions w WHERE w.id = :id {owned_by(asker, 'w.owner')})"
+
+
+def is_owned_by(asker: Asker, owner: str | None) -> bool:
+    """Whether the asker may see a session with this `owner` column."""
+    return not isinstance(asker, Owner) or asker.stored == owner
 
 
 def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
@@ -73,13 +118,13 @@ def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
         yield values[start : start + size]
 
 
-def fetch_session(tx: Reading, session_id: str, owner: str | None = None) -> SessionRow | None:
-    """A session's row, if it exists and the owner may see it."""
-    columns, rows = tx.table("SELECT * FROM sessions WHERE id = :id", id=session_id)
-    if not rows:
-        return None
-    row = cast("SessionRow", session_row(columns, rows[0]))
-    return row if owner is None or row["owner"] == owner else None
+def fetch_session(tx: Reading, session_id: str, asker: Asker) -> SessionRow | None:
+    """A session's row, if it exists and the asker may see it."""
+    columns, rows = tx.table(
+        f"SELECT * FROM sessions WHERE id = :id {owned_by(asker)}", id=session_id, whose=asker.stored
+    )
+    found = hide_foreign_links(tx, [session_row(columns, rows[0])], asker) if rows else [None]
+    return cast("SessionRow | None", found[0])
 
 
 def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, SessionRow]:
@@ -103,11 +148,32 @@ def hold_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
         tx.rows(f"SELECT id {tx.dialect.among('sessions', 'id', values)} ORDER BY id {tx.dialect.for_update}", **values)
 
 
-def may_see(tx: Reading, session_id: str, owner: str | None) -> bool:
-    """Whether an asker may see a session; None asks for everybody."""
-    if owner is None:
-        return True
-    return tx.value("SELECT 1 FROM sessions WHERE id = :id AND owner = :owner", id=session_id, owner=owner) is not None
+def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
+    """Blank what leads from the asker's sessions to those of others: the parent and the first of the chain."""
+    if asker is EVERYBODY:
+        return rows
+    own = {row["id"] for row in rows}
+    linked = {row[name] for row in rows for name in LINKS if row[name] is not None}
+    for some in chunks(sorted(linked - own)):
+        listed, values = placeholders("id", some)
+        found = tx.rows(
+            f"SELECT id FROM sessions WHERE id IN ({listed}) {owned_by(asker)}", whose=asker.stored, **values
+        )
+        own.update(row[0] for row in found)
+    for row in rows:
+        row.update({name: None for name in LINKS if row[name] not in own})
+    return rows
+
+
+def may_see(tx: Reading, session_id: str, asker: Asker) -> bool:
+    """Whether an asker may see a session; everybody may, also one that is not there."""
+    return asker is EVERYBODY or is_there(tx, session_id, asker)
+
+
+def is_there(tx: Reading, session_id: str, asker: Asker) -> bool:
+    """Whether there is such a session among the asker's."""
+    found = tx.value(f"SELECT 1 FROM sessions WHERE id = :id {owned_by(asker)}", id=session_id, whose=asker.stored)
+    return found is not None
 
 
 def unknown_session(session_id: str) -> UnknownSession:

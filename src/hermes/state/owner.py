@@ -76,6 +76,9 @@ class Owner:
 Asker = Owner | Everybody
 """For whom sessions are read and written."""
 
+OwnerName = str | Asker | None
+"""How callers of the documented operations name an asker; None is everybody."""
+
 
 def _make(stored: str | None) -> Owner:
     owner = object.__new__(Owner)
@@ -140,7 +143,7 @@ def owner_column(source: str, user_id: str | None) -> str | None:
         return f"{_encoded(source)}:{user_id}"
 
 
-def asker_named(owner: str | Asker | None) -> Asker:
+def asker_named(owner: OwnerName) -> Asker:
     """Return the asker that a caller of the documented operations names; None is everybody."""
     if owner is None:
         return EVERYBODY

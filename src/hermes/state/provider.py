@@ -29,7 +29,9 @@ from hermes.state.windows import Windows
 
 if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
+    from hermes.state.owner import Asker
     from hermes.state.rowtypes import Health
+    from hermes.state.view import OwnerView
 
 ENTRY_POINTS = "hermes.sessiondb_providers"
 """Where other packages register providers: functions that take the settings and `read_only`, and answer a store."""
@@ -74,6 +76,12 @@ class SessionDBProvider(
     def _store_what_waited(self) -> None:
         if not self._engine.read_only and self._engine.spool.is_waiting:
             self._store_spooled()
+
+    def for_owner(self, asker: Asker) -> OwnerView:
+        """The store as one owner has it, or with `EVERYBODY` the operator; chats and tools get nothing else."""
+        from hermes.state.view import OwnerView
+
+        return OwnerView(self, asker)
 
     @property
     def read_only(self) -> bool:

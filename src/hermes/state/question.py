@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes.errors import InvalidValue
+from hermes.state.owner import Asker
 from hermes.state.rows import MAX_INTEGER, optional_text
 from hermes.state.summaries import Summarizer
 
@@ -29,7 +30,7 @@ class Question:
     window: int
     current: str | None
     profile: str | None
-    owner: str | None
+    owner: Asker
     summarize: Summarizer | None
     timeout_s: float
 
@@ -60,8 +61,7 @@ def ask(**given: Any) -> Question:
         window=_between(given["window"], WINDOW, MAX_WINDOW),
         current=_named(given["current_session_id"], "current_session_id"),
         profile=profile,
-        # An owner that is none must not become "everybody".
-        owner=optional_text(given["owner"], "owner"),
+        owner=given["owner"],
         summarize=given["summarize"],
         timeout_s=_seconds(given["timeout_s"]),
     )

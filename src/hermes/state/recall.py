@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import HermesError, InvalidValue, StoreUnavailable, UnknownMessage, UnknownSession
 from hermes.state.discovery import HIDDEN_SOURCES, current_lineage, discover, session_meta
+from hermes.state.owner import EVERYBODY, OwnerName, asker_named
 from hermes.state.profiles import open_profile, profile_names
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.question import LIMIT, MAX_LIMIT, MAX_WINDOW, TIMEOUT_S, WINDOW, Question, ask
@@ -20,6 +21,7 @@ from hermes.state.relatives import families, session_of_message
 from hermes.state.rows import MAX_INTEGER, AnyRow, Row, encode_json
 from hermes.state.summaries import Summarizer
 from hermes.state.transcript import shown, when
+from hermes.state.view import OwnerView
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import SessionRow
@@ -89,7 +91,7 @@ def session_search(
     query: str | None = "",
     role_filter: str | None = None,
     limit: int = LIMIT,
-    db: SessionDBProvider | None = None,
+    db: SessionDBProvider | OwnerView | None = None,
     current_session_id: str | None = None,
     session_id: str | None = None,
     around_message_id: int | None = None,
@@ -97,13 +99,14 @@ def session_search(
     sort: str | None = None,
     profile: str | None = None,
     *,
-    owner: str | None = None,
+    owner: OwnerName = None,
     summarize: Summarizer | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> str:
     """Look into past sessions and answer a JSON text.
 
-    Without `db` the configured store is opened and closed again. With an `owner` only that owner's sessions exist.
+    Without `db` the configured store is opened and closed again. With an `owner`, and in a view of an owner's sessions,
+    only that owner's sessions exist.
     `summarize` is given the transcript of each found conversation; it has `timeout_s` for all of them together.
     """
     try:
@@ -117,7 +120,7 @@ def session_search(
             window=window,
             sort=sort,
             profile=profile,
-            owner=owner,
+            owner=asker_named(owner) if db is None else db._whose(owner),
             summarize=summarize,
             timeout_s=timeout_s,
         )
@@ -126,20 +129,20 @@ def session_search(
         return encode_json({"success": False, "error": str(error)})
 
 
-def _answer(db: SessionDBProvider | None, question: Question) -> Row:
+def _answer(db: SessionDBProvider | OwnerView | None, question: Question) -> Row:
     if question.profile is None:
         with _opened(db) as store:
             question = _with_profile(store, question)
             if question.profile is None:
                 return _answer_from(store, question)
-    if question.owner is not None:
+    if question.owner is not EVERYBODY:
         raise InvalidValue("other profiles cannot be looked into from here")
     with open_profile(question.profile) as other:
         return _answer_from(other, replace(question, current=None)) | {"profile": question.profile}
 
 
 @contextmanager
-def _opened(db: SessionDBProvider | None) -> Iterator[SessionDBProvider]:
+def _opened(db: SessionDBProvider | OwnerView | None) -> Iterator[SessionDBProvider | OwnerView]:
     """The store that was given, or the configured one for as long as it is needed."""
     if db is not None:
         yield db
@@ -152,7 +155,7 @@ def _opened(db: SessionDBProvider | None) -> Iterator[SessionDBProvider]:
         yield store
 
 
-def _with_profile(store: SessionDBProvider, question: Question) -> Question:
+def _with_profile(store: SessionDBProvider | OwnerView, question: Question) -> Question:
     """A question for `profile/id` as one to that profile, unless there is a session whose id has a slash."""
     named = question.session_id
     if named is None or "/" not in named or store.get_session(named, question.owner) is not None:
@@ -161,7 +164,7 @@ def _with_profile(store: SessionDBProvider, question: Question) -> Question:
     return replace(question, profile=profile.strip().lower(), session_id=session_id.strip())
 
 
-def _answer_from(store: SessionDBProvider, question: Question) -> Row:
+def _answer_from(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     if question.session_id is not None:
         return _read_anywhere(store, question) if question.anchor is None else _scroll(store, question)
     if question.query:
@@ -171,7 +174,7 @@ def _answer_from(store: SessionDBProvider, question: Question) -> Row:
     return _browse(store, question)
 
 
-def _browse(store: SessionDBProvider, question: Question) -> Row:
+def _browse(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     """The conversations that were active last."""
     current = current_lineage(store, question)
     rows: list[AnyRow] = []
@@ -202,12 +205,12 @@ def _browse(store: SessionDBProvider, question: Question) -> Row:
     }
 
 
-def _read_anywhere(store: SessionDBProvider, question: Question) -> Row:
+def _read_anywhere(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     """A session of this store or, for one who may see everything, of another profile."""
     try:
         return _read(store, question)
     except UnknownSession as error:
-        if question.owner is not None or question.profile is not None:
+        if question.owner is not EVERYBODY or question.profile is not None:
             raise
         unreadable = []
         for profile in profile_names():
@@ -221,7 +224,7 @@ def _read_anywhere(store: SessionDBProvider, question: Question) -> Row:
         raise UnknownSession(error.message, hint="; ".join([error.hint, *unreadable])) from None
 
 
-def _read(store: SessionDBProvider, question: Question) -> Row:
+def _read(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     """A session from its beginning; of a long one the beginning and the end."""
     session = _session(store, question)
     session_id, owner = session["id"], question.owner
@@ -249,7 +252,7 @@ def _read(store: SessionDBProvider, question: Question) -> Row:
     }
 
 
-def _scroll(store: SessionDBProvider, question: Question) -> Row:
+def _scroll(store: SessionDBProvider | OwnerView, question: Question) -> Row:
     """The messages around one, of all roles."""
     anchor = question.anchor_id
     session = _session(store, question)
@@ -257,7 +260,7 @@ def _scroll(store: SessionDBProvider, question: Question) -> Row:
     if session["id"] in current:
         raise InvalidValue("this is the current session: its messages are before you already")
     warning = {}
-    at = session_of_message(store, anchor)
+    at = session_of_message(store, anchor, question.owner)
     if at is not None and at != session["id"]:
         session = _relative(store, question, session, at)
         warning = {"warning": f"message {anchor} is in session {at}, which belongs to the same conversation"}
@@ -278,7 +281,7 @@ def _scroll(store: SessionDBProvider, question: Question) -> Row:
     }
 
 
-def _session(store: SessionDBProvider, question: Question) -> SessionRow:
+def _session(store: SessionDBProvider | OwnerView, question: Question) -> SessionRow:
     session = store.get_session(question.session_id or "", question.owner)
     if session is None:
         raise UnknownSession(
@@ -288,7 +291,9 @@ def _session(store: SessionDBProvider, question: Question) -> SessionRow:
     return session
 
 
-def _relative(store: SessionDBProvider, question: Question, session: SessionRow, session_id: str) -> SessionRow:
+def _relative(
+    store: SessionDBProvider | OwnerView, question: Question, session: SessionRow, session_id: str
+) -> SessionRow:
     """The session of the same lineage that a message turned out to be in."""
     family = families(store, [session["id"]], question.owner).get(session["id"])
     found = store.get_session(session_id, question.owner) if family and session_id in family.members else None

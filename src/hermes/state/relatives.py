@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from hermes.state.engine import Reading
 from hermes.state.kinds import first_of_chain
-from hermes.state.operations import Operations, chunks, placeholders, read
+from hermes.state.operations import Operations, chunks, owned_by, placeholders, read_for
+from hermes.state.owner import Asker, OwnerName
 from hermes.state.rows import Row, session_row
 
 _COLUMNS = "id, parent_session_id, source, model, title, started_at"
@@ -23,30 +24,39 @@ class Family:
     """The source of each session, the first included."""
 
 
-def families(store: Operations, session_ids: Sequence[str], owner: str | None = None) -> dict[str, Family]:
+def families(store: Operations, session_ids: Sequence[str], owner: OwnerName = None) -> dict[str, Family]:
     """The lineage of each session, over links of every kind; a session that is not there has none."""
-    return read(store, lambda tx: _families(tx, list(dict.fromkeys(session_ids)), owner))
+    return read_for(store, owner, lambda tx, asker: _families(tx, list(dict.fromkeys(session_ids)), asker))
 
 
-def session_of_message(store: Operations, message_id: int) -> str | None:
-    """Where a message stands, whoever may see it."""
-    found = read(store, lambda tx: tx.value("SELECT session_id FROM messages WHERE id = :id", id=message_id))
-    return None if found is None else str(found)
+def session_of_message(store: Operations, message_id: int, owner: OwnerName = None) -> str | None:
+    """The session that a message is in, if the asker may see it."""
+
+    def find(tx: Reading, asker: Asker) -> str | None:
+        found = tx.value(
+            f"""SELECT m.session_id FROM messages m JOIN sessions s ON s.id = m.session_id
+                WHERE m.id = :id {owned_by(asker, "s.owner")}""",
+            id=message_id,
+            whose=asker.stored,
+        )
+        return None if found is None else str(found)
+
+    return read_for(store, owner, find)
 
 
-def _families(tx: Reading, session_ids: Sequence[str], owner: str | None) -> dict[str, Family]:
-    known = _ancestors(tx, session_ids, owner)
+def _families(tx: Reading, session_ids: Sequence[str], asker: Asker) -> dict[str, Family]:
+    known = _ancestors(tx, session_ids, asker)
     # A parent that the asker may not see is none.
     parents = {child: row["parent_session_id"] for child, row in known.items() if row["parent_session_id"] in known}
     roots = {each: first_of_chain(parents, each) for each in session_ids if each in known}
-    members = _descendants(tx, list(dict.fromkeys(roots.values())), owner)
+    members = _descendants(tx, list(dict.fromkeys(roots.values())), asker)
     return {each: Family(known[root], members[root]) for each, root in roots.items()}
 
 
-def _ancestors(tx: Reading, session_ids: Sequence[str], owner: str | None) -> dict[str, Row]:
+def _ancestors(tx: Reading, session_ids: Sequence[str], asker: Asker) -> dict[str, Row]:
     """The sessions and all above them, by id."""
     found: dict[str, Row] = {}
-    scope = "" if owner is None else "AND s.owner = :owner"
+    scope = owned_by(asker, "s.owner")
     for some in chunks(session_ids):
         listed, values = placeholders("id", some)
         columns, rows = tx.table(
@@ -56,17 +66,17 @@ def _ancestors(tx: Reading, session_ids: Sequence[str], owner: str | None) -> di
                     SELECT s.id, s.parent_session_id, s.source, s.model, s.title, s.started_at
                     FROM line JOIN sessions s ON s.id = line.parent_session_id {scope})
                 SELECT {_COLUMNS} FROM line""",
-            owner=owner,
+            whose=asker.stored,
             **values,
         )
         found.update((row["id"], row) for row in (session_row(columns, each) for each in rows))
     return found
 
 
-def _descendants(tx: Reading, roots: Sequence[str], owner: str | None) -> dict[str, dict[str, str]]:
+def _descendants(tx: Reading, roots: Sequence[str], asker: Asker) -> dict[str, dict[str, str]]:
     """The sessions of each lineage with their sources, by its first."""
     found: dict[str, dict[str, str]] = {root: {} for root in roots}
-    scope = "" if owner is None else "AND s.owner = :owner"
+    scope = owned_by(asker, "s.owner")
     for some in chunks(roots):
         listed, values = placeholders("root", some)
         for root, member, source in tx.rows(
@@ -76,7 +86,7 @@ def _descendants(tx: Reading, roots: Sequence[str], owner: str | None) -> dict[s
                     SELECT line.root, s.id, s.source
                     FROM line JOIN sessions s ON s.parent_session_id = line.id {scope})
                 SELECT root, id, source FROM line""",
-            owner=owner,
+            whose=asker.stored,
             **values,
         ):
             found[root][member] = source

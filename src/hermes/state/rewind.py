@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from hermes.errors import InvalidValue, UnknownMessage
 from hermes.state.engine import Reading, Transaction
-from hermes.state.messages import count_tools
-from hermes.state.operations import Operations, may_see
+from hermes.state.operations import Operations, in_session_of, owned_by
+from hermes.state.owner import Asker, OwnerName
 from hermes.state.rows import (
     count,
     count_tool_calls,
@@ -19,6 +19,7 @@ from hermes.state.rows import (
     preview_of,
     tool_names,
 )
+from hermes.state.toolcounts import count_tools
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import MessageRow, RewindRow, Rewound
@@ -36,11 +37,12 @@ class Rewinds(Operations):
         now = self._clock()
 
         def rewind(tx: Transaction) -> Rewound:
-            _lock(tx, session_id)
+            _lock(tx, session_id, self._asker)
             columns, rows = tx.table(
-                "SELECT * FROM messages WHERE id = :target AND session_id = :id",
+                f"SELECT * FROM messages WHERE id = :target AND session_id = :id {in_session_of(self._asker)}",
                 target=target_message_id,
                 id=session_id,
+                whose=self._asker.stored,
             )
             if not rows:
                 raise UnknownMessage(f"message {target_message_id} not found in session {session_id!r}")
@@ -64,7 +66,8 @@ class Rewinds(Operations):
         now = self._clock()
 
         def restore(tx: Transaction) -> int:
-            _lock(tx, session_id)
+            if not _lock(tx, session_id, self._asker):
+                return 0
             shown = _flip(tx, session_id, since, active=True)
             if shown:
                 _record(tx, session_id, "restore", since, shown, now)
@@ -72,16 +75,16 @@ class Rewinds(Operations):
 
         return self._engine.write(restore)
 
-    def list_rewinds(self, session_id: str, owner: str | None = None) -> list[RewindRow]:
+    def list_rewinds(self, session_id: str, owner: OwnerName = None) -> list[RewindRow]:
         """The audit trail of a session's rewinds and restores, oldest first."""
+        asker = self._whose(owner)
 
         def trail(tx: Reading) -> list[RewindRow]:
-            if not may_see(tx, session_id, owner):
-                return []
             rows = tx.rows(
-                """SELECT id, action, target_message_id, message_count, at FROM rewinds
-                   WHERE session_id = :id ORDER BY id""",
+                f"""SELECT id, action, target_message_id, message_count, at FROM rewinds
+                    WHERE session_id = :id {in_session_of(asker)} ORDER BY id""",
                 id=session_id,
+                whose=asker.stored,
             )
             return [
                 {"id": number, "action": action, "target_message_id": target, "message_count": count, "at": at}
@@ -91,8 +94,14 @@ class Rewinds(Operations):
         return self._engine.read(trail)
 
 
-def _lock(tx: Transaction, session_id: str) -> None:
-    tx.row(f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+def _lock(tx: Transaction, session_id: str, asker: Asker) -> bool:
+    """Keep others from changing a session; whether the asker has it."""
+    held = tx.row(
+        f"SELECT id FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}",
+        id=session_id,
+        whose=asker.stored,
+    )
+    return held is not None
 
 
 def _flip(tx: Transaction, session_id: str, since: int, *, active: bool) -> int:

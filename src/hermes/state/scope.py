@@ -9,6 +9,8 @@ from math import isnan, nan
 from typing import Any
 
 from hermes.errors import InvalidValue
+from hermes.state.operations import is_owned_by
+from hermes.state.owner import EVERYBODY, Asker
 from hermes.state.rows import timestamp_of
 
 
@@ -16,7 +18,7 @@ from hermes.state.rows import timestamp_of
 class Scope:
     """Conditions on a message and its session, all of which must hold."""
 
-    owner: str | None = None
+    owner: Asker = EVERYBODY
     sources: tuple[str, ...] | None = None
     not_sources: tuple[str, ...] = ()
     roles: tuple[str, ...] | None = None
@@ -40,7 +42,7 @@ class Scope:
     def admits(self, role: str, session_id: str, source: str | None, owner: str | None) -> bool:
         """Whether a message of this role and session is in it."""
         return (
-            (self.owner is None or owner == self.owner)
+            is_owned_by(self.owner, owner)
             and (self.sources is None or source in self.sources)
             and source not in self.not_sources
             and (self.roles is None or role in self.roles)

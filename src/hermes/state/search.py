@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from hermes.state.operations import Operations, row_limit, row_offset
+from hermes.state.owner import OwnerName
 from hermes.state.results import SearchResults
 from hermes.state.rows import flag, optional_number, optional_text
 
@@ -30,7 +31,7 @@ class Search(Operations):
         sort: Sort | None = None,
         include_inactive: bool = False,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         session_ids: Iterable[str] | None = None,
         exclude_session_ids: Iterable[str] | None = None,
         since: Moment | None = None,
@@ -47,7 +48,7 @@ class Search(Operations):
         from hermes.state.scope import Scope, moment, names
 
         scope = Scope(
-            owner=optional_text(owner, "owner"),
+            owner=self._whose(owner),
             sources=names(source_filter, "source_filter"),
             not_sources=names(exclude_sources, "exclude_sources") or (),
             roles=names(role_filter, "role_filter") or None,

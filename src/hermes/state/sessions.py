@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from hermes.errors import Conflict, InvalidValue
 from hermes.state.engine import Reading, Transaction
 from hermes.state.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
-from hermes.state.operations import Operations, fetch_session, unknown_session
-from hermes.state.owner import owner_column
+from hermes.state.operations import Operations, fetch_session, is_owned_by, is_there, may_see, owned_by, unknown_session
+from hermes.state.owner import TERMINAL, Asker, Owner, OwnerName, is_terminal_source, owner_column
 from hermes.state.rows import Row, encode_json, identifier, optional_identifier, optional_text, timestamp_of
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ class Sessions(Operations):
         user_id: str | None = None,
         parent_session_id: str | None = None,
         cwd: str | None = None,
-        owner: str | None = None,
+        owner: OwnerName = None,
         child_kind: GivenChildKind | None = None,
         started_at: Moment | None = None,
     ) -> str:
         """Create a session and answer its id. One that exists stays as it is: the first writer wins."""
-        values = new_session(
+        values = new_session_in(
+            self,
             session_id,
             source,
             timestamp_of(started_at, self._clock()),
@@ -51,8 +53,8 @@ class Sessions(Operations):
         )
 
         def create(tx: Transaction) -> None:
-            if not session_exists(tx, session_id):
-                insert_session(tx, values)
+            if not is_taken(tx, session_id, self._asker):
+                insert_session(tx, values, self._asker)
 
         self._engine.write(create)
         return session_id
@@ -63,9 +65,10 @@ class Sessions(Operations):
         """Create a session unless it exists, for a caller that only knows it should."""
         return self.create_session(session_id, source, model=model, **fields)
 
-    def get_session(self, session_id: str, owner: str | None = None) -> SessionRow | None:
+    def get_session(self, session_id: str, owner: OwnerName = None) -> SessionRow | None:
         """A session as a dict of all its columns, or None."""
-        return self._engine.read(lambda tx: fetch_session(tx, session_id, owner))
+        asker = self._whose(owner)
+        return self._engine.read(lambda tx: fetch_session(tx, session_id, asker))
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """Close a session. The first reason stays: ending twice changes nothing."""
@@ -74,9 +77,10 @@ class Sessions(Operations):
         return self._engine.write(
             lambda tx: (
                 tx.run(
-                    """UPDATE sessions SET ended_at = :now, end_reason = :reason
-                       WHERE id = :id AND ended_at IS NULL""",
+                    f"""UPDATE sessions SET ended_at = :now, end_reason = :reason
+                        WHERE id = :id AND ended_at IS NULL {owned_by(self._asker)}""",
                     id=session_id,
+                    whose=self._asker.stored,
                     reason=end_reason,
                     now=now,
                 )
@@ -106,7 +110,7 @@ class Sessions(Operations):
 
         def update(tx: Transaction) -> bool:
             assignments = "model_config = :config, model = COALESCE(:model, model)"
-            if not _update(tx, session_id, assignments, config=config, model=model):
+            if not _update(tx, session_id, self._asker, assignments, config=config, model=model):
                 return False
             if is_delegate:
                 tx.run(
@@ -137,21 +141,39 @@ class Sessions(Operations):
         return self._change_chain(session_id, "pinned", bool(pinned))
 
     def _change(self, session_id: str, assignments: str, **values: Any) -> bool:
-        return self._engine.write(lambda tx: _update(tx, session_id, assignments, **values))
+        return self._engine.write(lambda tx: _update(tx, session_id, self._asker, assignments, **values))
 
     def _change_chain(self, session_id: str, column: str, value: bool) -> bool:
         def change(tx: Transaction) -> bool:
-            root = chain_root(tx, session_id)
+            root = chain_root(tx, session_id, self._asker)
             if root is None:
                 return False
             tx.run(
-                f"UPDATE sessions SET {column} = :value WHERE id = :root OR chain_root = :root",
+                f"""UPDATE sessions SET {column} = :value
+                    WHERE (id = :root OR chain_root = :root) {owned_by(self._asker)}""",
                 root=root,
                 value=int(value),
+                whose=self._asker.stored,
             )
             return True
 
         return self._engine.write(change)
+
+
+def new_session_in(
+    store: Operations, session_id: str, source: str, started_at: float, *, owner: OwnerName = None, **fields: Any
+) -> Row:
+    """The values of a session to be inserted, whose owner is one that the store's asker can give it.
+
+    In a view of an owner's sessions that is the owner, whatever the user id says, and never with a terminal's source.
+    """
+    named = store._whose(owner)
+    if isinstance(store._asker, Owner) and store._asker != TERMINAL and is_terminal_source(source):
+        raise InvalidValue(f"{source!r} is a source of the terminal", hint="name the platform that the session is from")
+    if isinstance(owner, str):
+        return new_session(session_id, source, started_at, owner=owner, **fields)
+    values = new_session(session_id, source, started_at, **fields)
+    return {**values, "owner": named.stored} if isinstance(named, Owner) else values
 
 
 def new_session(
@@ -189,15 +211,16 @@ def new_session(
     }
 
 
-def insert_session(tx: Transaction, values: Row) -> None:
-    """Insert a session that is not there yet, linked to its parent and its compression chain."""
+def insert_session(tx: Transaction, values: Row, asker: Asker) -> None:
+    """Insert a session that is not there yet, linked to its parent, which is the asker's, and its compression chain."""
     parent_id, kind = values["parent_session_id"], values["child_kind"]
     root, archived, pinned = None, 0, 0
     if parent_id is not None:
         parent = tx.row(
             f"""SELECT end_reason, chain_root, archived, pinned, owner
-                FROM sessions WHERE id = :id {tx.dialect.for_update}""",
+                FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}""",
             id=parent_id,
+            whose=asker.stored,
         )
         if parent is None:
             raise unknown_session(parent_id)
@@ -205,7 +228,7 @@ def insert_session(tx: Transaction, values: Row) -> None:
         if kind == ChildKind.COMPRESSION:
             root, archived, pinned = parent[1] or parent_id, parent[2], parent[3]
             values = {**values, "owner": values["owner"] or parent[4]}
-            touch_chain(tx, root, values["started_at"])
+            touch_chain(tx, root, values["started_at"], asker)
     tx.run(
         """INSERT INTO sessions (
                id, source, user_id, owner, parent_session_id, child_kind, chain_root, listed, archived, pinned, model,
@@ -242,9 +265,11 @@ def set_chain_active(tx: Transaction, root: str | None, moment: float) -> None:
     )
 
 
-def settle_chain(tx: Transaction, session_id: str) -> None:
-    """Work out anew when a compression chain was last active, after something was taken out of it."""
-    root = chain_root(tx, session_id)
+def settle_chain(tx: Transaction, session_id: str, asker: Asker) -> None:
+    """Work out when a compression chain was last active, after something was taken out of it."""
+    root = chain_root(tx, session_id, asker)
+    if root is not None and root != session_id and not may_see(tx, root, asker):
+        root = session_id  # the first session is not the asker's to change
     # Whoever adds to the chain meanwhile waits here, and then sees what this comes to.
     tx.value(f"SELECT 1 FROM sessions WHERE id = :root {tx.dialect.for_update}", root=root)
     if root != session_id:
@@ -256,9 +281,13 @@ def settle_chain(tx: Transaction, session_id: str) -> None:
         set_chain_active(tx, root, newest)
 
 
-def touch_chain(tx: Transaction, root: str, moment: float) -> None:
-    """Let the first session of a compression chain know of activity further down."""
-    known = tx.value(f"SELECT chain_active FROM sessions WHERE id = :root {tx.dialect.for_update}", root=root)
+def touch_chain(tx: Transaction, root: str, moment: float, asker: Asker) -> None:
+    """Let the first session of a compression chain know of activity further down, if it is the asker's."""
+    known = tx.value(
+        f"SELECT chain_active FROM sessions WHERE id = :root {owned_by(asker)} {tx.dialect.for_update}",
+        root=root,
+        whose=asker.stored,
+    )
     if known is not None and known < moment:
         set_chain_active(tx, root, moment)
 
@@ -268,15 +297,27 @@ def session_exists(tx: Reading, session_id: str) -> bool:
     return tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is not None
 
 
-def chain_root(tx: Reading, session_id: str) -> str | None:
-    """The first session of a session's compression chain, itself if it is in none, None if it does not exist."""
-    row = tx.row("SELECT COALESCE(chain_root, id) FROM sessions WHERE id = :id", id=session_id)
+def is_taken(tx: Reading, session_id: str, asker: Asker) -> bool:
+    """Whether the asker has a session of this id already; raises `Conflict` if it is another owner's."""
+    row = tx.row("SELECT owner FROM sessions WHERE id = :id", id=session_id)
+    if row is not None and not is_owned_by(asker, row[0]):
+        raise Conflict(f"the id {session_id!r} is already taken", hint="make another one with new_session_id()")
+    return row is not None
+
+
+def chain_root(tx: Reading, session_id: str, asker: Asker) -> str | None:
+    """The first session of a session's compression chain, itself if it is in none, None if the asker has none such."""
+    row = tx.row(
+        f"SELECT COALESCE(chain_root, id) FROM sessions WHERE id = :id {owned_by(asker)}",
+        id=session_id,
+        whose=asker.stored,
+    )
     return None if row is None else row[0]
 
 
-def _update(tx: Transaction, session_id: str, assignments: str, **values: Any) -> bool:
-    """Change columns of a session; whether there is such a session."""
-    if not session_exists(tx, session_id):
+def _update(tx: Transaction, session_id: str, asker: Asker, assignments: str, **values: Any) -> bool:
+    """Change columns of a session; whether the asker has such a session."""
+    if not is_there(tx, session_id, asker):
         return False
     tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session_id, **values)
     return True

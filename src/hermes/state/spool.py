@@ -18,6 +18,7 @@ from hermes.home import ensure_private_dir, private_opener, sync_directory
 from hermes.log import warn
 from hermes.state import jsontext
 from hermes.state.drafts import Draft
+from hermes.state.owner import EVERYBODY, Asker, owner_in_row
 from hermes.state.rows import Stored
 
 try:
@@ -35,6 +36,8 @@ class Kept(NamedTuple):
 
     session_id: str
     draft: Draft
+    asker: Asker
+    """Who has said it: it is stored only into a session of theirs."""
 
 
 class Spool:
@@ -43,7 +46,7 @@ class Spool:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.unreadable = Path(f"{path}.unreadable")
-        """Where lines are put that cannot be read."""
+        """Where lines are put that cannot be read or stored."""
         self.is_waiting = not self.is_empty()
         """Whether there was something in it when it was opened, or this process has put something in since."""
 
@@ -61,9 +64,9 @@ class Spool:
         """How many bytes of lines could not be read."""
         return _bytes_of(self.unreadable)
 
-    def keep(self, session_id: str, messages: Sequence[Draft]) -> None:
+    def keep(self, session_id: str, messages: Sequence[Draft], asker: Asker) -> None:
         """Put messages into the file; they are on disk when this returns. Raises OSError if they cannot be."""
-        lines = "".join(_line(session_id, message) for message in messages).encode()
+        lines = "".join(_line(session_id, message, asker) for message in messages).encode()
         with contextlib.suppress(ConfigError):  # what is wrong shows when the file is opened
             ensure_private_dir(self.path.parent)
         with self._opened() as fd:
@@ -74,10 +77,11 @@ class Spool:
         sync_directory(self.path.parent)
         self.is_waiting = True
 
-    def replay(self, store: Callable[[str, list[Draft]], object]) -> int:
-        """Hand everything that waits to `store`, in order, and empty the file; answers how many there were.
+    def replay(self, store: Callable[[str, list[Draft], Asker], bool]) -> int:
+        """Hand everything that waits to `store`, in order, and empty the file; returns how many were stored.
 
-        If `store` raises, the file stays as it is. If another process is at it, that one does the work.
+        If `store` raises, the file stays as it is; what it returns False for is set aside with the lines that cannot be
+        read. If another process is at it, that one does the work.
         """
         self.is_waiting = False
         if self.is_empty():
@@ -86,9 +90,14 @@ class Spool:
             if fd < 0:
                 return 0
             kept, unreadable = _read(_read_all(fd))
+            stored = 0
             try:
-                for session_id, messages in groupby(kept, key=lambda each: each.session_id):
-                    store(session_id, [each.draft for each in messages])
+                for (session_id, asker), group in groupby(kept, key=lambda each: (each.session_id, each.asker)):
+                    drafts = [each.draft for each in group]
+                    if store(session_id, drafts, asker):
+                        stored += len(drafts)
+                    else:
+                        unreadable += [_line(session_id, each, asker).rstrip("\n").encode() for each in drafts]
             except BaseException:
                 self.is_waiting = True
                 raise
@@ -96,7 +105,7 @@ class Spool:
                 self._set_aside(unreadable)
             os.ftruncate(fd, 0)
             os.fsync(fd)
-            return len(kept)
+            return stored
 
     def waiting(self) -> int:
         """How many messages wait."""
@@ -112,7 +121,7 @@ class Spool:
             os.fsync(fd)
         finally:
             os.close(fd)
-        warn(__name__, "%s lines of the spool could not be read; they are in %s", len(lines), self.unreadable)
+        warn(__name__, "%s lines of the spool could not be stored; they are in %s", len(lines), self.unreadable)
 
     @contextlib.contextmanager
     def _opened(self, *, wait: bool = True) -> Iterator[int]:
@@ -137,10 +146,13 @@ def _bytes_of(path: Path) -> int:
         return 0
 
 
-def _line(session_id: str, message: Draft) -> str:
+def _line(session_id: str, message: Draft, asker: Asker) -> str:
     # Text that is in its stored form already is told from text that only looks like it.
     values = {name: [value] if isinstance(value, Stored) else value for name, value in message.values.items()}
-    return jsontext.dumps_ascii({"session_id": session_id, "draft": [values, *message[1:]]}) + "\n"
+    record: dict[str, Any] = {"session_id": session_id, "draft": [values, *message[1:]]}
+    if asker is not EVERYBODY:
+        record["owner"] = asker.stored
+    return jsontext.dumps_ascii(record) + "\n"
 
 
 def _read(data: bytes) -> tuple[list[Kept], list[bytes]]:
@@ -159,7 +171,8 @@ def _read(data: bytes) -> tuple[list[Kept], list[bytes]]:
 def _parsed(record: dict[str, Any]) -> Kept:
     values, is_active, _, tool_calls, tools, preview = record["draft"]
     plain = {name: Stored(value[0]) if isinstance(value, list) else value for name, value in values.items()}
-    return Kept(record["session_id"], Draft(plain, is_active, True, tool_calls, tools, preview))
+    asker = owner_in_row(record["owner"]) if "owner" in record else EVERYBODY
+    return Kept(record["session_id"], Draft(plain, is_active, True, tool_calls, tools, preview), asker)
 
 
 def _read_all(fd: int) -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hermes.errors import TitleTaken
 from hermes.state import titling
 from hermes.state.engine import Reading, Transaction
 from hermes.state.imported import is_foreign
-from hermes.state.operations import Operations, fetch_session
+from hermes.state.operations import Operations, fetch_session, hide_foreign_links, owned_by
+from hermes.state.owner import Asker, OwnerName, owner_in_row
 from hermes.state.rows import identifier, session_row
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ class Titles(Operations):
         cleaned = titling.sanitize(title)
 
         def name(tx: Transaction) -> bool:
-            session = tx.row(f"SELECT owner FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+            session = _held(tx, session_id, self._asker)
             if session is None:
                 return False
             if cleaned is not None:
-                _refuse_taken(tx, session_id, cleaned, asker=session[0])
+                _refuse_taken(tx, session_id, cleaned, session[1])
             tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=cleaned, id=session_id)
             return True
 
@@ -41,112 +42,150 @@ class Titles(Operations):
         cleaned = titling.sanitize(title)
 
         def name(tx: Transaction) -> str | None:
-            session = tx.row(f"SELECT title FROM sessions WHERE id = :id {tx.dialect.for_update}", id=session_id)
+            session = _held(tx, session_id, self._asker)
             if session is None or session[0] is not None or cleaned is None:
                 return None
-            given = free_title(tx, cleaned)
+            given = free_title(tx, cleaned, session[1])
             tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=given, id=session_id)
             return given
 
         return self._engine.write(name)
 
-    def get_session_title(self, session_id: str, owner: str | None = None) -> str | None:
+    def get_session_title(self, session_id: str, owner: OwnerName = None) -> str | None:
         """A session's title, or None."""
+        asker = self._whose(owner)
         row = self._engine.read(
             lambda tx: tx.table(
-                f"SELECT title FROM sessions WHERE id = :id {_scope(owner)}", id=session_id, owner=owner
+                f"SELECT title FROM sessions WHERE id = :id {owned_by(asker)}", id=session_id, whose=asker.stored
             )
         )
         return session_row(row[0], row[1][0])["title"] if row[1] else None
 
-    def get_session_by_title(self, title: str, owner: str | None = None) -> SessionRow | None:
-        """The session with exactly this title, or None."""
-        columns, rows = self._engine.read(
-            lambda tx: tx.table(
-                f"SELECT * FROM sessions WHERE title = :title {_scope(owner)}", title=title, owner=owner
-            )
-        )
-        return cast("SessionRow", session_row(columns, rows[0])) if rows else None
+    def get_session_by_title(self, title: str, owner: OwnerName = None) -> SessionRow | None:
+        """The session with exactly this title, or None; of several owners' sessions, the terminal's comes first."""
+        asker = self._whose(owner)
 
-    def resolve_session_by_title(self, title: str, owner: str | None = None) -> str | None:
+        def get(tx: Reading) -> SessionRow | None:
+            columns, rows = tx.table(
+                f"""SELECT * FROM sessions WHERE title = :title {owned_by(asker)}
+                    ORDER BY COALESCE(owner, '') LIMIT 1""",
+                title=title,
+                whose=asker.stored,
+            )
+            found = hide_foreign_links(tx, [session_row(columns, rows[0])], asker) if rows else [None]
+            return cast("SessionRow | None", found[0])
+
+        return self._engine.read(get)
+
+    def resolve_session_by_title(self, title: str, owner: OwnerName = None) -> str | None:
         """The newest session of a title's lineage: the one with the highest number, else the title itself.
 
-        A session that was only imported counts where the lineage has no other: a file can give itself any number.
+        A lineage is one owner's. Of several owners' lineages it is the terminal's, else the one begun last. A session
+        that was only imported counts where the lineage has no other: a file can give itself any number.
         """
+        asker = self._whose(owner)
 
         def resolve(tx: Reading) -> str | None:
-            variants = {
-                name: session_id for name, session_id in _lineage(tx, title, owner) if titling.is_variant(title, name)
-            }
-            newest_first = sorted(
-                variants, key=lambda name: titling.split_number(name)[1] if name != title else 0, reverse=True
-            )
-            for name in newest_first:
-                session = fetch_session(tx, variants[name])
+            variants = [each for each in _lineage(tx, title, asker) if titling.is_variant(title, each.title)]
+            if not variants:
+                return None
+            chosen = max(variants, key=lambda each: (each.owner is None, each.started_at, each.session_id)).owner
+            own = [each for each in variants if each.owner == chosen]
+            own.sort(key=lambda each: titling.split_number(each.title)[1] if each.title != title else 0, reverse=True)
+            for each in own:
+                session = fetch_session(tx, each.session_id, asker)
                 if session is not None and not is_foreign(session):
-                    return variants[name]
-            return variants[newest_first[0]] if newest_first else None
+                    return each.session_id
+            return own[0].session_id
 
         return self._engine.read(resolve)
 
-    def get_next_title_in_lineage(self, base_title: str) -> str:
+    def get_next_title_in_lineage(self, base_title: str, owner: OwnerName = None) -> str:
         """The title for a session that goes on where `base_title` left off: `base #2`, `base #3`, ..."""
         identifier(base_title, "base_title")
-        return self._engine.read(lambda tx: next_title(tx, base_title))
+        asker = self._whose(owner)
+        return self._engine.read(lambda tx: _next_title(tx, base_title, asker))
 
 
-def free_title(tx: Reading, title: str) -> str:
-    """The title if no session has it, else the first free `title (2)`, `title (3)`, which joins no lineage."""
+class _Variant(NamedTuple):
+    """A session whose title may belong to a lineage."""
 
-    def is_taken(name: str) -> bool:
-        return tx.value("SELECT 1 FROM sessions WHERE title = :title", title=name) is not None
+    title: str
+    session_id: str
+    owner: str | None
+    started_at: float
 
-    if not is_taken(title):
+
+def free_title(tx: Reading, title: str, owner: str | None) -> str:
+    """The title if no session of the owner (the column) has it, else the first free `title (2)`, `title (3)`.
+
+    Such a title joins no lineage.
+    """
+    asker = owner_in_row(owner)
+    if not _is_taken(tx, title, asker):
         return title
     # Thousands of sessions may share a title, so the number is not counted up: it is doubled, then halved in.
     taken, free = 1, 2
-    while is_taken(titling.told_apart(title, free)):
+    while _is_taken(tx, titling.told_apart(title, free), asker):
         taken, free = free, 2 * free
     while free - taken > 1:
         middle = (taken + free) // 2
-        taken, free = (middle, free) if is_taken(titling.told_apart(title, middle)) else (taken, middle)
+        is_taken = _is_taken(tx, titling.told_apart(title, middle), asker)
+        taken, free = (middle, free) if is_taken else (taken, middle)
     return titling.told_apart(title, free)
 
 
-def next_title(tx: Reading, base_title: str) -> str:
-    """The first free title of a lineage."""
+def next_title(tx: Reading, base_title: str, owner: str | None) -> str:
+    """The first free title of an owner's lineage."""
+    return _next_title(tx, base_title, owner_in_row(owner))
+
+
+def _next_title(tx: Reading, base_title: str, asker: Asker) -> str:
     base = titling.split_number(base_title)[0]
-    number = titling.next_number(base, [name for name, _ in _lineage(tx, base, None)])
+    number = titling.next_number(base, [each.title for each in _lineage(tx, base, asker)])
     if number is None:
         return base
     # Where the base had to be shortened for the number, another lineage may have taken the result.
-    while tx.value("SELECT 1 FROM sessions WHERE title = :title", title=titling.numbered(base, number)) is not None:
+    while _is_taken(tx, titling.numbered(base, number), asker):
         number += 1
     return titling.numbered(base, number)
 
 
-def _lineage(tx: Reading, base: str, owner: str | None) -> list[tuple[str, str]]:
-    """The titles that are the base or may be the base with a number, with their sessions."""
-    return [
-        (title, session_id)
-        for title, session_id in tx.rows(
-            f"""SELECT title, id FROM sessions
-                WHERE (title = :base OR {tx.dialect.starts_with("title", "stem")}) {_scope(owner)}""",
-            base=base,
-            stem=f"{base} #",
-            owner=owner,
-        )
-    ]
+def _is_taken(tx: Reading, title: str, asker: Asker) -> bool:
+    found = tx.value(f"SELECT 1 FROM sessions WHERE title = :title {owned_by(asker)}", title=title, whose=asker.stored)
+    return found is not None
 
 
-def _refuse_taken(tx: Reading, session_id: str, title: str, asker: str | None) -> None:
-    holder = tx.row("SELECT id, owner FROM sessions WHERE title = :title AND id <> :id", title=title, id=session_id)
-    if holder is None:
-        return
-    # Titles are unique for everybody, but whose session has one is told only to its owner and to the terminal.
-    where = f" by session {holder[0]}" if asker is None or asker == holder[1] else ""
-    raise TitleTaken(f"the title {title!r} is already in use{where}")
+def _lineage(tx: Reading, base: str, asker: Asker) -> list[_Variant]:
+    """The sessions whose titles are the base or may be the base with a number."""
+    rows = tx.rows(
+        f"""SELECT title, id, owner, started_at FROM sessions
+            WHERE (title = :base OR {tx.dialect.starts_with("title", "stem")}) {owned_by(asker)}""",
+        base=base,
+        stem=f"{base} #",
+        whose=asker.stored,
+    )
+    return [_Variant(*row) for row in rows]
 
 
-def _scope(owner: str | None) -> str:
-    return "" if owner is None else "AND owner = :owner"
+def _held(tx: Transaction, session_id: str, asker: Asker) -> tuple[str | None, str | None] | None:
+    """The title and the owner of a session that is going to be named, or None if the asker has none of this id."""
+    row = tx.row(
+        f"SELECT title, owner FROM sessions WHERE id = :id {owned_by(asker)} {tx.dialect.for_update}",
+        id=session_id,
+        whose=asker.stored,
+    )
+    return None if row is None else (row[0], row[1])
+
+
+def _refuse_taken(tx: Reading, session_id: str, title: str, owner: str | None) -> None:
+    """Raise `TitleTaken` if another session of the same owner has a title; what others have is nobody's business."""
+    asker = owner_in_row(owner)
+    holder = tx.value(
+        f"SELECT id FROM sessions WHERE title = :title AND id <> :id {owned_by(asker)}",
+        title=title,
+        id=session_id,
+        whose=asker.stored,
+    )
+    if holder is not None:
+        raise TitleTaken(f"the title {title!r} is already in use by session {holder}")

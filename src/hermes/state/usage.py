@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hermes.state.engine import Reading, Transaction, Values
-from hermes.state.operations import Operations, may_see, row_limit
+from hermes.state.operations import Operations, in_session_of, is_there, owned_by, row_limit, unknown_session
+from hermes.state.owner import Owner, OwnerName
 from hermes.state.rows import Row, amount, cost, decode_text, optional_text, session_row
-from hermes.state.sessions import insert_session, new_session, session_exists
+from hermes.state.sessions import insert_session, new_session
 
 if TYPE_CHECKING:
     from hermes.state.rowtypes import ModelUsage, TopSession, UsageEvent
@@ -73,8 +74,10 @@ class Usage(Operations):
         fresh = new_session(session_id, "unknown", self._clock(), model=model)
 
         def update(tx: Transaction) -> None:
-            if not session_exists(tx, session_id):
-                insert_session(tx, fresh)
+            if not is_there(tx, session_id, self._asker):
+                if isinstance(self._asker, Owner):
+                    raise unknown_session(session_id)
+                insert_session(tx, fresh, self._asker)
             session = _counters(tx, session_id)
             totals = _totals(session, given, absolute=absolute)
             _book(tx, session, totals, notes, absolute=absolute, now=fresh["started_at"])
@@ -82,45 +85,49 @@ class Usage(Operations):
 
         self._engine.write(update)
 
-    def usage_by_model(self, *, owner: str | None = None) -> list[ModelUsage]:
+    def usage_by_model(self, *, owner: OwnerName = None) -> list[ModelUsage]:
         """Sessions, tokens and cost per model, the dearest first."""
-        scope = "" if owner is None else "AND owner = :owner"
+        asker = self._whose(owner)
         return self._report(
             f"""SELECT model, COUNT(*) AS session_count, SUM(input_tokens) AS total_input,
                        SUM(output_tokens) AS total_output, SUM(estimated_cost_usd) AS total_cost
-                FROM sessions WHERE model IS NOT NULL {scope}
+                FROM sessions WHERE model IS NOT NULL {owned_by(asker)}
                 GROUP BY model ORDER BY COALESCE(SUM(estimated_cost_usd), 0) DESC, model""",
-            owner=owner,
+            whose=asker.stored,
         )
 
-    def top_sessions(self, limit: int | None = 10, *, owner: str | None = None) -> list[TopSession]:
+    def top_sessions(self, limit: int | None = 10, *, owner: OwnerName = None) -> list[TopSession]:
         """The sessions that used the most tokens."""
-        scope = "" if owner is None else "WHERE owner = :owner"
+        asker = self._whose(owner)
         return self._report(
             f"""SELECT id, title, model, input_tokens + output_tokens AS total_tokens, estimated_cost_usd
-                FROM sessions {scope} ORDER BY input_tokens + output_tokens DESC, id LIMIT :limit""",
+                FROM sessions WHERE 1 = 1 {owned_by(asker)}
+                ORDER BY input_tokens + output_tokens DESC, id LIMIT :limit""",
             limit=row_limit(limit),
-            owner=owner,
+            whose=asker.stored,
         )
 
-    def get_session_tools(self, session_id: str, owner: str | None = None) -> dict[str, int]:
+    def get_session_tools(self, session_id: str, owner: OwnerName = None) -> dict[str, int]:
         """How often a session called each tool, the most used first."""
+        asker = self._whose(owner)
 
         def tools(tx: Reading) -> list[Values]:
-            if not may_see(tx, session_id, owner):
-                return []
             return tx.rows(
-                "SELECT tool_name, calls FROM session_tools WHERE session_id = :id ORDER BY calls DESC, tool_name",
+                f"""SELECT tool_name, calls FROM session_tools WHERE session_id = :id {in_session_of(asker)}
+                    ORDER BY calls DESC, tool_name""",
                 id=session_id,
+                whose=asker.stored,
             )
 
         return {decode_text(name): calls for name, calls in self._engine.read(tools)}
 
-    def list_usage_events(self, session_id: str, owner: str | None = None) -> list[UsageEvent]:
+    def list_usage_events(self, session_id: str, owner: OwnerName = None) -> list[UsageEvent]:
         """Every booking of a session's tokens and costs, oldest first."""
-        scope = "" if owner is None else "AND session_id IN (SELECT id FROM sessions WHERE owner = :owner)"
+        asker = self._whose(owner)
         return self._report(
-            f"SELECT * FROM usage_events WHERE session_id = :id {scope} ORDER BY id", id=session_id, owner=owner
+            f"SELECT * FROM usage_events WHERE session_id = :id {in_session_of(asker)} ORDER BY id",
+            id=session_id,
+            whose=asker.stored,
         )
 
     def _report(self, sql: str, **values: Any) -> list[Any]:

@@ -20,6 +20,7 @@ from hermes.query.tree import Node
 from hermes.state.copies import Copies, Place
 from hermes.state.engine import Coverage, Found, Index, IndexDamaged, OutOfTime, Reading, Zone
 from hermes.state.operations import chunks, placeholders
+from hermes.state.owner import EVERYBODY
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
 
@@ -275,7 +276,7 @@ class Walk:
                 head = text[:HEAD]
             if not active and not self.scope.include_inactive:
                 # The index may still say that it is one person's when it has become another's.
-                self.hidden["rewound"] += with_scope or self.scope.owner is None
+                self.hidden["rewound"] += with_scope or self.scope.owner is EVERYBODY
                 continue
             yield Hit(message_id, timestamp, role, head)
 

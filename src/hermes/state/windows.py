@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from hermes.state.engine import Reading
-from hermes.state.operations import Operations, may_see, placeholders
+from hermes.state.operations import Operations, in_session_of, placeholders
+from hermes.state.owner import Asker, OwnerName
 from hermes.state.rows import count, message_row
 from hermes.state.scope import names
 
@@ -23,15 +24,16 @@ class Windows(Operations):
         around_message_id: int,
         window: int = 5,
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         include_inactive: bool = False,
     ) -> MessagesAround:
         """Up to `window` messages on either side of one; a count below `window` means the session ends there.
 
         Rewound messages are left out, and there is no window around one, unless `include_inactive` is set.
         """
+        asker = self._whose(owner)
         size = max(0, count(window, "window"))
-        return self._engine.read(lambda tx: _around(tx, session_id, around_message_id, size, owner, include_inactive))
+        return self._engine.read(lambda tx: _around(tx, session_id, around_message_id, size, asker, include_inactive))
 
     def get_anchored_view(
         self,
@@ -41,19 +43,20 @@ class Windows(Operations):
         bookend: int = 3,
         keep_roles: Sequence[str] | None = ("user", "assistant"),
         *,
-        owner: str | None = None,
+        owner: OwnerName = None,
         include_inactive: bool = False,
     ) -> AnchoredView:
         """A window of the chosen roles with how the session began and ended, for a reader who was not there.
 
         Rewound messages are left out as in `get_messages_around`.
         """
+        asker = self._whose(owner)
 
         size, ends = max(0, count(window, "window")), max(0, count(bookend, "bookend"))
         roles = names(keep_roles, "keep_roles")
 
         def view(tx: Reading) -> AnchoredView:
-            around = _around(tx, session_id, around_message_id, size, owner, include_inactive)
+            around = _around(tx, session_id, around_message_id, size, asker, include_inactive)
             shown = around["window"]
             if not shown:
                 return {**around, "bookend_start": [], "bookend_end": []}
@@ -73,11 +76,17 @@ class Windows(Operations):
 
 
 def _around(
-    tx: Reading, session_id: str, anchor_id: int, window: int, owner: str | None, include_inactive: bool
+    tx: Reading, session_id: str, anchor_id: int, window: int, asker: Asker, include_inactive: bool
 ) -> MessagesAround:
     visible = "" if include_inactive else "AND active = 1"
-    anchor = _select(tx, f"session_id = :id AND id = :anchor {visible}", id=session_id, anchor=anchor_id)
-    if not anchor or not may_see(tx, session_id, owner):
+    anchor = _select(
+        tx,
+        f"session_id = :id AND id = :anchor {visible} {in_session_of(asker)}",
+        id=session_id,
+        anchor=anchor_id,
+        whose=asker.stored,
+    )
+    if not anchor:
         return {"window": [], "messages_before": 0, "messages_after": 0}
     side = {"id": session_id, "anchor": anchor_id, "limit": window}
     before = _select(tx, f"session_id = :id AND id < :anchor {visible} ORDER BY id DESC LIMIT :limit", **side)

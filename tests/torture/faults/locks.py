@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
 from hermes.state.messages import add_messages
+from hermes.state.owner import EVERYBODY
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes.state.sqlite.lock import WriterLock
 from tests.support.plainsql import plain
@@ -53,7 +54,7 @@ def freeze_in_transaction(path: Path, voice: Voice) -> None:
     engine = SqliteEngine(path)
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SHARED, [draft({"role": "user", "content": f"frozen {COMMON}"}, 1.0)])
+        add_messages(tx, SHARED, [draft({"role": "user", "content": f"frozen {COMMON}"}, 1.0)], EVERYBODY)
         voice.say(HELD)
         os.kill(os.getpid(), signal.SIGSTOP)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hermes.state.bookings import COLUMNS as BOOKING
 from hermes.state.engine import Reading, Transaction, Values
-from hermes.state.operations import chunks, insert_into, placeholders
+from hermes.state.operations import chunks, insert_into, owned_by, placeholders
+from hermes.state.owner import owner_in_row
 from hermes.state.rows import Row
 from hermes.state.sessions import tick
 from hermes.state.titles import free_title
@@ -42,12 +43,12 @@ def add_sessions(tx: Transaction, cargos: Sequence[Cargo]) -> None:
         row = dict(each.row)
         if row["parent_session_id"] not in here:
             row["parent_session_id"] = None
-        if row["title"] in taken:
+        if (row["title"], row["owner"]) in taken:
             tx.run_many(insert_into("sessions", SESSION), rows)
             rows = []
-            row["title"] = free_title(tx, row["title"])
+            row["title"] = free_title(tx, row["title"], row["owner"])
         if row["title"] is not None:
-            taken.add(row["title"])
+            taken.add((row["title"], row["owner"]))
         here.add(each.id)
         rows.append(row)
     tx.run_many(insert_into("sessions", SESSION), rows)
@@ -169,17 +170,20 @@ def _title_for(tx: Reading, cargo: Cargo) -> str | None:
     title: str | None = cargo.row["title"]
     if title is None:
         return None
-    others = "SELECT 1 FROM sessions WHERE title = :title AND id <> :id"
-    if tx.value(others, title=title, id=cargo.id) is None:
+    owner = owner_in_row(cargo.row["owner"])
+    others = f"SELECT 1 FROM sessions WHERE title = :title AND id <> :id {owned_by(owner)}"
+    if tx.value(others, title=title, id=cargo.id, whose=owner.stored) is None:
         return title
     mine: str | None = tx.value("SELECT title FROM sessions WHERE id = :id", id=cargo.id)
-    return mine if are_variants(mine, title) else free_title(tx, title)
+    return mine if are_variants(mine, title) else free_title(tx, title, owner.stored)
 
 
-def _taken_titles(tx: Reading, cargos: Sequence[Cargo]) -> set[str]:
+def _taken_titles(tx: Reading, cargos: Sequence[Cargo]) -> set[tuple[str, str | None]]:
+    """The titles of sessions to be added that sessions here have, with the owners who have them."""
     titles = [each.row["title"] for each in cargos if each.row["title"] is not None]
-    found: set[str] = set()
+    found: set[tuple[str, str | None]] = set()
     for some in chunks(titles):
         listed, values = placeholders("title", some)
-        found.update(row[0] for row in tx.rows(f"SELECT title FROM sessions WHERE title IN ({listed})", **values))
+        rows = tx.rows(f"SELECT title, owner FROM sessions WHERE title IN ({listed})", **values)
+        found.update((title, owner) for title, owner in rows)
     return found

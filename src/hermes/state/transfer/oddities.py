@@ -9,6 +9,8 @@ from hermes.state import titling
 from hermes.state.bookings import COLUMNS as BOOKING
 from hermes.state.bookings import settled
 from hermes.state.engine import Reading, Values
+from hermes.state.operations import owned_by
+from hermes.state.owner import owner_in_row
 from hermes.state.rows import Row, decode_content, encode_text, preview_of
 from hermes.state.transfer.form import SESSION, session_form
 from hermes.state.usage import COSTS, COUNTERS
@@ -81,18 +83,25 @@ def booked(row: Row, usage: list[Values]) -> list[Values]:
 
 
 def _free_titles(tx: Reading) -> dict[str, str]:
-    """Titles with ` (2)`, ` (3)` for all but the first of those that share one."""
-    shared = tx.rows("SELECT title FROM sessions WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1")
+    """Titles with ` (2)`, ` (3)` for all but the first of those that share one among the sessions of an owner."""
+    shared = tx.rows(
+        "SELECT title, owner FROM sessions WHERE title IS NOT NULL GROUP BY title, owner HAVING count(*) > 1"
+    )
     if not shared:
         return {}
-    taken: set[Any] = {title for (title,) in tx.rows("SELECT title FROM sessions WHERE title IS NOT NULL")}
+    taken: set[Any] = set(tx.rows("SELECT title, owner FROM sessions WHERE title IS NOT NULL"))
     found: dict[str, str] = {}
-    for (title,) in shared:
-        rows = tx.rows("SELECT id FROM sessions WHERE title = :title ORDER BY started_at, id", title=title)
+    for title, owner in shared:
+        asker = owner_in_row(owner)
+        rows = tx.rows(
+            f"SELECT id FROM sessions WHERE title = :title {owned_by(asker)} ORDER BY started_at, id",
+            title=title,
+            whose=asker.stored,
+        )
         number = 2
         for (session_id,) in rows[1:]:
-            while titling.told_apart(title, number) in taken:
+            while (titling.told_apart(title, number), owner) in taken:
                 number += 1
             found[session_id] = titling.told_apart(title, number)
-            taken.add(found[session_id])
+            taken.add((found[session_id], owner))
     return found

@@ -1,0 +1,84 @@
+"""A view of the store for one asker: what an owner may do with their own sessions, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.errors import InvalidValue
+from hermes.state.beginnings import Beginnings
+from hermes.state.compression import CompressionLocks
+from hermes.state.export import Export
+from hermes.state.lineage import Lineage
+from hermes.state.listing import Listing
+from hermes.state.messages import Messages
+from hermes.state.owner import EVERYBODY, TERMINAL, Asker, Everybody, Owner
+from hermes.state.rewind import Rewinds
+from hermes.state.search import Search
+from hermes.state.sessions import Sessions
+from hermes.state.titles import Titles
+from hermes.state.usage import Usage
+from hermes.state.windows import Windows
+
+if TYPE_CHECKING:
+    from hermes.query.parse import Query
+    from hermes.state.finding import Page
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.results import SearchResults
+    from hermes.state.scope import Scope
+
+
+class OwnerView(
+    Sessions,
+    Messages,
+    Beginnings,
+    Rewinds,
+    Windows,
+    Titles,
+    Lineage,
+    Listing,
+    Search,
+    Usage,
+    Export,
+    CompressionLocks,
+):
+    """The operations of a store as one asker has them; `SessionDBProvider.for_owner` makes it.
+
+    The sessions of others do not exist here: reading, changing or continuing one ends as it does for an id that was
+    never given out. A session that is created is the asker's. There is no deletion, pruning, import, handoff or upkeep,
+    and no way back to the store.
+    """
+
+    def __init__(self, store: SessionDBProvider, asker: Asker) -> None:
+        if not isinstance(asker, Owner | Everybody):
+            raise InvalidValue(
+                f"a view is for an owner or EVERYBODY, not {type(asker).__name__}",
+                hint="owner_of(source, user_id) makes an owner",
+            )
+        self._engine = store._engine
+        self._clock = store._clock
+        self._search = store._find
+        self._asker = asker
+
+    @property
+    def asker(self) -> Asker:
+        """Whose sessions are seen."""
+        return self._asker
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
+        return TERMINAL if isinstance(self._asker, Everybody) else self._asker
+
+    def narrowed_to(self, owner: Owner) -> OwnerView:
+        """The same view for one owner, for a conversation that is theirs; nobody can become another owner by it."""
+        if not isinstance(owner, Owner) or (self._asker is not EVERYBODY and owner != self._asker):
+            raise InvalidValue("the sessions of another owner cannot be asked for here")
+        view = object.__new__(OwnerView)
+        view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, owner
+        return view
+
+    def __repr__(self) -> str:
+        return f"<view of the sessions of {self._asker!r}>"
+
+    def _find(self, asked: Query, scope: Scope, page: Page) -> SearchResults:
+        return self._search(asked, scope, page)
