@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.state import discovery, finding
-from tests.support import servers, shells
+from tests.support import places, servers, shells
 
 AMPLE_S = 30.0
 
@@ -21,6 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A run in the background of a shell is started deaf to Ctrl-C, and so would everything be that it starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    places.leave_closed_places()
     if not hasattr(config, "workerinput"):
         config.stash[_place] = servers.begin_run()
 

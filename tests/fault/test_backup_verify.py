@@ -286,9 +286,14 @@ def as_guest(path: Path) -> str:
             if place != Path("/") and place.owner() == "root":
                 place.chmod(place.stat().st_mode | (0o044 if place.is_file() else 0o055))
     code = f"""
-import os
+import os, tempfile
 from pathlib import Path
 from hermes.state.sqlite.upkeep.verify import verify
+from hermes_state import SessionDB
+with tempfile.TemporaryDirectory() as scratch:
+    # Where the program lies, the guest may not look: what it needs is loaded before.
+    SessionDB(Path(scratch) / "state.db").close()
+    verify(Path(scratch) / "state.db")
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
