@@ -197,6 +197,45 @@ class TestPlaces:
         assert done.returncode in (1, 2)
         assert SECRET not in done.stdout + done.stderr
 
+    @pytest.mark.parametrize(
+        "address",
+        [
+            f"mysql://u:{SECRET}@127.0.0.1:1/d",
+            f"mysql://u:${{NAME}}{SECRET}@127.0.0.1:1/d",
+            f"mysql://u:${{NAME:-{SECRET}}}@127.0.0.1:1/d",
+            f"postgresql://u:p/{SECRET}@127.0.0.1:1/d",
+            f"postgresql://127.0.0.1:1/d?user=u&password={SECRET}",
+            f"postgresql://127.0.0.1:1/d?sslpassword={SECRET}",
+            f"mysql://u@127.0.0.1:1/d?ssl_key_password={SECRET}",
+            f"host=127.0.0.1 port=1 user=u password = {SECRET}",
+            f"password={SECRET} host=127.0.0.1 port=1",
+        ],
+    )
+    @pytest.mark.parametrize("option", ["--from", "--to"])
+    def test_a_password_in_the_command_is_refused(self, filled: Hermes, option: str, address: str) -> None:
+        done = filled("sessiondb", "migrate", option, address)
+        assert done.returncode != 0
+        assert "everybody on this machine" in done.stderr
+        assert SECRET not in done.stdout + done.stderr
+
+    def test_a_password_is_taken_from_a_variable_of_the_env_file(
+        self, filled: Hermes, tmp_path: Path, target: Path
+    ) -> None:
+        (filled.home / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
+        (filled.home / ".env").chmod(0o600)
+        with empty_schema(tmp_path) as dsn:
+            joiner = "&" if "?" in dsn else "?"
+            address = f"{dsn}{joiner}password=${{DB_PASSWORD}}" if "://" in dsn else f"{dsn} password=${{DB_PASSWORD}}"
+            done = filled("sessiondb", "migrate", "--to", address)
+            assert done.returncode == 0, done.stderr
+            assert filled("sessiondb", "migrate", "--from", address, "--to", str(target)).returncode == 0
+        assert SECRET not in done.stdout + done.stderr
+
+    def test_a_variable_that_is_not_set_is_named(self, filled: Hermes) -> None:
+        done = filled("sessiondb", "migrate", "--to", "mysql://u:${NO_SUCH_NAME}@127.0.0.1:1/d")
+        assert done.returncode != 0
+        assert "NO_SUCH_NAME" in done.stderr
+
     def test_a_schema_is_carried_to_another_of_the_same_database(self, filled: Hermes, tmp_path: Path) -> None:
         with empty_schema(tmp_path / "one") as one, empty_schema(tmp_path / "two") as two:
             assert filled("sessiondb", "migrate", "--to", one).returncode == 0

@@ -15,10 +15,11 @@ import click
 from hermes.cli.failures import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
+from hermes.cli.sessiondb.argument import read_argument
 from hermes.cli.sessiondb.pace import Pace
 from hermes.cli.store import read_config
 from hermes.cli.terminal import printable, talk, write, write_json
-from hermes.config import Config
+from hermes.config import Config, load_variables
 from hermes.errors import InvalidValue, NotFound, StoreUnavailable
 from hermes.phrases import counted
 from hermes.state.backlog import index_backlog
@@ -64,7 +65,7 @@ Examples:
   hermes sessiondb migrate --dry-run
   hermes sessiondb migrate --verify
   hermes sessiondb migrate --from ~/old/state.db --to 'postgresql://hermes@db/hermes'
-  hermes sessiondb migrate --from 'postgresql://hermes@db/hermes' --to ~/.hermes/state.db""",
+  hermes sessiondb migrate --from 'mysql://hermes:${DB_PASSWORD}@db/hermes' --to ~/.hermes/state.db""",
 )
 @click.option("--to", "target_name", metavar="DSN", help="Where to: a DSN or a file; default: the configured database.")
 @click.option("--from", "origin_name", metavar="PATH|DSN", help="Where from; default: the file state.db.")
@@ -81,7 +82,7 @@ def migrate(
     messages; one that is not empty gets what it lacks. It may be interrupted at any moment, and goes on with --resume.
     """
     config = read_config(as_json=as_json)
-    origin = local(config) if origin_name is None else named(origin_name, config)
+    origin = local(config) if origin_name is None else _named(config, origin_name)
     target = _target(config, target_name)
     with _opened_origin(origin) as store:
         if dry_run:
@@ -99,10 +100,14 @@ def migrate(
 
 def _target(config: Config, name: str | None) -> Config:
     if name is not None:
-        return named(name, config)
+        return _named(config, name)
     if config.sessiondb.provider == "sqlite":
         raise click.UsageError("there is nothing to migrate to: name it with --to, or set sessiondb.provider and .dsn")
     return config
+
+
+def _named(config: Config, text: str) -> Config:
+    return named(read_argument(text, load_variables()), config)
 
 
 def _command(origin_name: str | None, target_name: str | None) -> str:
