@@ -111,6 +111,12 @@ def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes
         terminal.type(ENTER).until("◆ next")
 
 
+def test_what_is_typed_during_an_answer_outlives_the_ctrl_c_that_stops_it(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("!long 600 0.05").until("word5").type("!say next").type(CTRL_C).until("Interrupted")
+        terminal.until("> !say next").type(ENTER).until("◆ next")
+
+
 class TestLeaving:
     def test_ctrl_c_twice_in_a_row_leaves(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:

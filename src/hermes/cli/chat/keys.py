@@ -17,7 +17,7 @@ _LOCAL_FLAGS = 3
 
 @contextmanager
 def unechoed() -> Iterator[None]:
-    """Do not show what is typed meanwhile; Ctrl-C works as ever."""
+    """Do not show what is typed meanwhile, and keep it also when Ctrl-C is pressed."""
     with _echo(is_on=False):
         yield
 
@@ -48,7 +48,7 @@ def _echo(*, is_on: bool) -> Iterator[None]:
 def _set_echo(*, is_on: bool) -> None:
     attributes = termios.tcgetattr(sys.stdin.fileno())
     if is_on:
-        attributes[_LOCAL_FLAGS] |= termios.ECHO
-    else:
-        attributes[_LOCAL_FLAGS] &= ~termios.ECHO
+        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] | termios.ECHO) & ~termios.NOFLSH
+    else:  # without NOFLSH, a terminal forgets at Ctrl-C what was typed and not yet read
+        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] & ~termios.ECHO) | termios.NOFLSH
     termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, attributes)
