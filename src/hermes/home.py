@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -72,6 +73,18 @@ def private_opener(path: str, flags: int) -> int:
             if flags & os.O_EXCL:
                 raise
     return os.open(path, flags, _PRIVATE_FILE)
+
+
+def open_plain_file(path: str | Path, flags: int) -> int:
+    """Open a plain file, or create it 0600; raise OSError where a link, a pipe or a directory lies.
+
+    For files beside a database: the directory may belong to another user, who must not choose what is written to.
+    """
+    fd = private_opener(str(path), flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return fd
 
 
 def write_private_atomic(path: Path, data: bytes) -> None:

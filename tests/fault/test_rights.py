@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_state import SessionDB
+from hermes.state.spool import Spool
+from hermes_state import SessionDB, StoreUnavailable
 from tests.fault.use_as_guest import NOBODY
 
 ROOT = Path(__file__).parents[2]
@@ -83,3 +84,51 @@ def test_what_root_writes_stays_its_owners(home: Path) -> None:
     SessionDB(path).close()
     assert {file.stat().st_uid for file in home.iterdir()} == {path.stat().st_uid}
     assert use("write", path) == "done"
+
+
+def with_link(home: Path, suffix: str) -> tuple[Path, Path]:
+    """A database of the guest, beside which the guest has put a link to a file that is none of theirs."""
+    path, treasure = home / "state.db", home.parent / "treasure"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+    treasure.write_text("not yours\n")
+    link = Path(f"{path}{suffix}")
+    link.unlink(missing_ok=True)
+    link.symlink_to(treasure)
+    give_to_guest(home, path)
+    return path, treasure
+
+
+@pytest.mark.parametrize("suffix", [".gate", ".lock"])
+def test_link_in_the_place_of_a_lock_file_gives_nothing_away(home: Path, suffix: str) -> None:
+    path, treasure = with_link(home, suffix)
+    with SessionDB(path) as db, pytest.raises(StoreUnavailable, match=suffix):
+        db.append_message("s", "user", "x")
+    assert treasure.stat().st_uid == os.geteuid()
+
+
+def test_link_in_the_place_of_the_spool_empties_nothing(home: Path) -> None:
+    path, treasure = with_link(home, ".spool")
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "x")
+    assert treasure.read_text() == "not yours\n"
+
+
+def test_second_name_of_a_file_with_content_is_no_lock_file_to_give_away(home: Path) -> None:
+    path, treasure = with_link(home, ".gate")
+    Path(f"{path}.gate").unlink()
+    os.link(treasure, Path(f"{path}.gate"))
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "x")
+    assert treasure.stat().st_uid == os.geteuid()
+
+
+def test_pipe_in_the_place_of_the_spool_is_not_waited_for(home: Path) -> None:
+    path = home / "state.db"
+    os.mkfifo(f"{path}.spool")
+    assert Spool(Path(f"{path}.spool")).waiting() == 0
+
+
+def test_store_that_cannot_be_locked_is_closed_quietly(home: Path) -> None:
+    path, _ = with_link(home, ".gate")
+    SessionDB(path).close()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hermes.errors import ConfigError, NotADatabase, StoreCorrupt
-from hermes.home import ensure_private_dir, private_opener, sync_directory
+from hermes.home import ensure_private_dir, open_plain_file, sync_directory
 from hermes.log import warn
 from hermes.state import jsontext
 from hermes.state.drafts import Draft
@@ -109,13 +109,15 @@ class Spool:
 
     def waiting(self) -> int:
         """How many messages wait."""
+        if self.is_empty():  # a pipe or a device too, which has no end
+            return 0
         try:
             return len(_read(self.path.read_bytes())[0])
         except OSError:
             return 0
 
     def _set_aside(self, lines: list[bytes]) -> None:
-        fd = private_opener(str(self.unreadable), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        fd = open_plain_file(self.unreadable, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             _write_all(fd, b"\n".join(lines) + b"\n")
             os.fsync(fd)
@@ -126,7 +128,7 @@ class Spool:
     @contextlib.contextmanager
     def _opened(self, *, wait: bool = True) -> Iterator[int]:
         """The file, locked: -1 if somebody else has it and this is not to wait. Closing it frees the lock."""
-        fd = private_opener(str(self.path), os.O_RDWR | os.O_CREAT)
+        fd = open_plain_file(self.path, os.O_RDWR | os.O_CREAT)
         try:
             if fcntl is not None:
                 try:

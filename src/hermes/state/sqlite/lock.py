@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from hermes.errors import StoreError, StoreReadOnly, StoreUnavailable
+from hermes.home import open_plain_file
 from hermes.state.sqlite.upkeep.holders import command_of
 
 try:
@@ -97,16 +98,23 @@ class WriterLock:
 
     def _create(self, path: Path) -> int:
         try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = open_plain_file(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         except PermissionError as exc:
             raise StoreReadOnly(f"{path} cannot be written", hint="check who owns it and its directory") from exc
         except OSError as exc:
-            raise StoreUnavailable(f"{path} cannot be opened: {exc.strerror}") from exc
-        if os.geteuid() == 0:
-            # As SQLite does with its own files: what an administrator touches stays its owner's.
+            raise StoreUnavailable(
+                f"{path} cannot be opened: {exc.strerror}", hint="remove what lies there if it is no empty file"
+            ) from exc
+        self._leave_to_owner(fd)
+        return fd
+
+    def _leave_to_owner(self, fd: int) -> None:
+        """Give a lock file that root made to the owner of the database, as SQLite does with its own files."""
+        status = os.fstat(fd)
+        # Nothing else is given away: a file with content or a second name is no lock file.
+        if os.geteuid() == 0 and status.st_uid == 0 and status.st_size == 0 and status.st_nlink == 1:
             owner = self._database.stat()
             os.fchown(fd, owner.st_uid, owner.st_gid)
-        return fd
 
     def _leave_gate(self) -> None:
         assert self._fds is not None

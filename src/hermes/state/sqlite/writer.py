@@ -114,12 +114,18 @@ class Writer:
             self._wait_until_unused(None)
             is_free = self._leader is None
         self._wake.release()
-        if is_free and self._lock.try_acquire():
+        if is_free and self._can_finish():
             try:
                 finish(self.view)
             finally:
                 self._lock.release()
         return is_free
+
+    def _can_finish(self) -> bool:
+        try:
+            return self._lock.try_acquire()
+        except StoreError:
+            return False  # there cannot be a lock file: whoever wrote has heard of it, and there is nothing to finish
 
     def is_led_here(self) -> bool:
         """Whether this thread is in the middle of a write; only a signal handler can ask that and hear yes."""

@@ -101,7 +101,7 @@ def leave_to_owner(path: Path, database: Path) -> None:
     """Give what an administrator makes to the owner of the database."""
     if os.name == "posix" and os.geteuid() == 0 and database.exists():
         owner = database.stat()
-        os.chown(path, owner.st_uid, owner.st_gid)
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _try_lock(fd: int, directory: Path) -> bool:

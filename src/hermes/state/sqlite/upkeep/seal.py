@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes.home import private_opener
+from hermes.home import open_plain_file
 from hermes.state.engine import Report
 from hermes.state.sqlite.files import beside, bytes_of
 
@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 def seal(path: Path, name: str, report: Report | None = None) -> Path:
     """Note beside a file that nobody has open its checksum, in the form of `sha256sum` for its name to be."""
     noted = beside(path, SUFFIX)
-    with open(noted, "w", encoding="utf-8", opener=private_opener) as file:
+    with open(noted, "w", encoding="utf-8", opener=open_plain_file) as file:
         file.write(f"{_digest(path, report)}  {name}\n")
         file.flush()
         os.fsync(file.fileno())
