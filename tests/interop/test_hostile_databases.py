@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from hermes.errors import HermesError
+from hermes.errors import HermesError, StoreCorrupt
 from hermes.interop import lines
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Claude, take, trouble, write
@@ -71,6 +73,41 @@ def test_a_table_that_is_none_is_refused(store: SessionDBProvider, tmp_path: Pat
     tally = take(store, path)
     assert "evil.db" in trouble(tally)
     with pytest.raises(HermesError):
+        store.import_database(path)
+    assert store.session_count() == 0
+
+
+def endless(path: Path, table: str) -> Path:
+    """A database of a few kilobytes with a table of 40 to the power of 12 rows: its pages are used many times."""
+    small = f"CREATE TABLE schema_version (version INTEGER); INSERT INTO schema_version VALUES (11); {ONE_SESSION}"
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA page_size = 512")
+        connection.executescript(f"{SESSIONS}; {MESSAGES}; {small}; {ONE_MESSAGE}; CREATE TABLE unused (bytes BLOB)")
+        connection.executemany("INSERT INTO unused VALUES (zeroblob(460))", [()] * 15)
+        ((root,),) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
+        ((count,),) = connection.execute("PRAGMA page_count").fetchall()
+    connection.close()
+    pages = [bytearray(path.read_bytes()[start : start + 512]) for start in range(0, 512 * count, 512)]
+    levels = [root, *range(count - 11, count + 1)]
+    pages[levels[-1] - 1] = pages[root - 1]
+    for number, below in pairwise(levels):
+        offsets = [512 - 5 * each for each in range(1, 41)]
+        page = bytearray(struct.pack(">BHHHBI", 5, 0, 40, offsets[-1], 0, below)).ljust(512, b"\0")
+        struct.pack_into(">40H", page, 12, *offsets)
+        for offset in offsets:
+            struct.pack_into(">IB", page, offset, below, 1)
+        pages[number - 1] = page
+    path.write_bytes(b"".join(pages))
+    return path
+
+
+@pytest.mark.parametrize("table", ["messages", "sessions", "schema_version"])
+def test_a_table_whose_pages_are_used_many_times_is_refused(
+    store: SessionDBProvider, tmp_path: Path, table: str
+) -> None:
+    path = endless(tmp_path / "evil.db", table)
+    assert table in trouble(take(store, path))
+    with pytest.raises(StoreCorrupt, match=table):
         store.import_database(path)
     assert store.session_count() == 0
 

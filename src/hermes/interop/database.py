@@ -11,6 +11,7 @@ from hermes.interop.source import Examined, Tell
 from hermes.state.arrivals import sessions_of
 from hermes.state.incoming import Incoming, drafts_of
 from hermes.state.sqlite.files import bytes_of
+from hermes.state.sqlite.foreign import require_sound
 from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
 MAGIC = b"SQLite format 3\0"
@@ -29,6 +30,7 @@ class Database:
         ids: list[str] = []
         trouble: HermesError | None = None
         try:
+            require_sound(self._path)
             with SQLiteSessionDBProvider(self._path, read_only=True) as store:
                 for session in sessions_of(store, now):
                     for _ in drafts_of(session, now):

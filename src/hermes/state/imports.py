@@ -61,6 +61,7 @@ class Import(Operations):
         """
         from hermes.state.arrivals import Outcome, bring_in_together, sessions_of
         from hermes.state.imported import Terms, received
+        from hermes.state.sqlite.foreign import require_sound
         from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
         if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
@@ -68,6 +69,7 @@ class Import(Operations):
         counts: ImportCounts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
         now = self._clock()
         terms = Terms(str(Path(path).absolute()), keeps_owners=keep_owners, adds_to_own=add_to_own)
+        require_sound(Path(path))
         with SQLiteSessionDBProvider(path, read_only=True) as other:
             for session in sessions_of(other, now):
                 (arrival,) = bring_in_together(self, [received(session, terms, now)], "merge", now)

@@ -145,7 +145,7 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
     if not path.exists():
         raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
     refuse_lone_log(path)
-    open_file = _way_to_read(path)
+    open_file = way_to_read(path)
 
     def connect() -> apsw.Connection:
         connection = open_file()
@@ -386,7 +386,7 @@ def _begin(view: View) -> None:
                 raise
 
 
-def _way_to_read(path: Path) -> Callable[[], apsw.Connection]:
+def way_to_read(path: Path) -> Callable[[], apsw.Connection]:
     """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
     try:
         connection = open_reader(path)
