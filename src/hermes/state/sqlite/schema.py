@@ -105,7 +105,7 @@ def open_for_writing(path: Path) -> Opened | None:
                 complete(path)
             finally:
                 lock.release()
-        inspection = inspect(path)
+        inspection = _inspect_healing(path, lock)
         _refuse_writing(path, inspection)
         if inspection.standing not in (Standing.CURRENT, Standing.UPSTREAM):
             _acquire(lock)
@@ -125,6 +125,23 @@ def open_for_writing(path: Path) -> Opened | None:
     except BaseException:
         lock.close()
         raise
+
+
+def _inspect_healing(path: Path, lock: WriterLock) -> Inspection:
+    """Look at a file, and put its schema right if SQLite cannot read it because something stands in it twice."""
+    try:
+        return inspect(path)
+    except apsw.CorruptError:
+        # Hardly any file is damaged.
+        from hermes.state.sqlite.doubled import remove_doubled
+
+        _acquire(lock)
+        try:
+            if not remove_doubled(path):
+                raise
+        finally:
+            lock.release()
+        return inspect(path)
 
 
 def inspect(path: Path) -> Inspection:
