@@ -20,6 +20,7 @@ from hermes.agent.turn import CUT, Outcome, Turn
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
 from hermes.ids import new_session_id
 from hermes.state.imported import is_foreign
+from hermes.state.partial import PARTIAL
 from hermes.state.rows import AnyRow, Row, flatten_text
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ class Conversation(OpenSession):
             return ""
         for row in rows[1:]:
             is_last = row["role"] == "assistant" and not row["tool_calls"]
-            if is_last and row["finish_reason"] not in (INTERRUPTED, CUT):
+            if is_last and row["finish_reason"] not in (INTERRUPTED, CUT, PARTIAL):
                 return flatten_text(row["content"])
         return None
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import MessageSpooled
 from hermes.state.conversation import SPEAKERS, without_memory_fences
+from hermes.state.partial import PARTIAL
 from hermes.state.rows import Row
 
 if TYPE_CHECKING:
@@ -64,6 +65,17 @@ class Record:
         while message_id is not None and self.follow():
             message_id = self._store_now(message)
         return message_id
+
+    def keep_partial(self, content: str, reasoning: str, uid: str) -> None:
+        """Store what has come of an answer; `add` with the same uid completes it."""
+        message = {
+            "role": "assistant",
+            "content": content or None,
+            "reasoning": reasoning or None,
+            "finish_reason": PARTIAL,
+            "uid": uid,
+        }
+        self._store.append_messages(self.session_id, [message])
 
     def follow(self) -> bool:
         """Go on in the newest session of the chain; whether that is another, because somebody has compressed this."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from hermes.agent.accounting import Spent
+from hermes.agent.keeper import AnswerKeeper
 from hermes.agent.listener import Listener
 from hermes.agent.model import (
     Message,
@@ -125,6 +126,8 @@ class Turn:
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
         """What has been said and thought of an answer that is not stored yet."""
+        self._kept = ("", "")
+        """What of it is stored all the same, because it takes long."""
         self._uid = new_uid()
         """The name under which it is stored, once, whoever interrupts that."""
         self._may_shrink = agent.config.compression.enabled
@@ -176,7 +179,7 @@ class Turn:
             token_count=reply.usage.output_tokens if reply.usage else None,
             uid=self._uid,
         )
-        self._pieces, self._thoughts, self._uid = [], [], new_uid()
+        self._pieces, self._thoughts, self._kept, self._uid = [], [], ("", ""), new_uid()
         self._book(reply, tools)
         if reply.finish_reason in _ODD_ENDS:
             self._listener.notice(_ODD_ENDS[reply.finish_reason])
@@ -186,19 +189,31 @@ class Turn:
 
     def _listen(self, tools: Sequence[ToolSchema]) -> Reply:
         """Hear an answer to its end."""
+        with AnswerKeeper(self._keep_partial) as keeper:
+            return self._hear(tools, keeper)
+
+    def _keep_partial(self) -> None:
+        """Store what has come of the answer, if that is more than is stored."""
+        text, reasoning = "".join(list(self._pieces)), "".join(list(self._thoughts))
+        if (text or reasoning) and (text, reasoning) != self._kept:
+            self._record.keep_partial(text, reasoning, self._uid)
+            self._kept = text, reasoning
+
+    def _hear(self, tools: Sequence[ToolSchema], keeper: AnswerKeeper) -> Reply:
         stream = self._model.stream(self._asked, tools, self._stop)
         try:
             for event in stream:
                 match event:
                     case TextDelta(piece):
                         self._pieces.append(piece)
+                        keeper.begin()
                         self._listener.text(piece)
                     case ReasoningDelta(piece):
                         self._thoughts.append(piece)
+                        keeper.begin()
                         self._listener.reasoning(piece)
                     case Reconsidered():
-                        self._thoughts += self._pieces
-                        self._pieces = []
+                        self._pieces, self._thoughts = [], [*self._thoughts, *self._pieces]
                         self._listener.notice(_RECONSIDERED)
                     case Waiting(seconds, why):
                         self._listener.waiting(seconds, why)

@@ -23,6 +23,7 @@ from hermes.state.operations import (
     unknown_session,
 )
 from hermes.state.owner import Asker, OwnerName
+from hermes.state.partial import complete, find_given
 from hermes.state.replay import load_conversation
 from hermes.state.rows import (
     Row,
@@ -63,7 +64,10 @@ class Messages(Operations):
         *,
         uid: str | None = None,
     ) -> int:
-        """Store a message and answer its id. It is durable when this returns; a repeated uid answers the first id."""
+        """Store a message and answer its id. It is durable when this returns; a repeated uid answers the first id.
+
+        An answer with the finish_reason `partial` is still open: another append of its uid takes its place.
+        """
         message = draft(
             {
                 "role": role,
@@ -300,10 +304,12 @@ def _insert_new(
     added: dict[str, Draft] = {}
     for message in messages:
         uid = message.values["uid"]
-        if not is_first and uid not in known and (message.is_repeatable or tx.is_repeat):
-            stored = _find_given(tx, session_id, uid)
+        if not is_first and (message.is_repeatable or (tx.is_repeat and uid not in known)):
+            stored = find_given(tx, session_id, uid)
             if stored is not None:
-                known[uid] = stored
+                known[uid] = stored.id
+            if stored is not None and stored.is_open:
+                count_tools(tx, session_id, complete(tx, session_id, stored, message))
         if uid not in known:
             added.setdefault(uid, message)
     new = list(added.values())
@@ -326,13 +332,6 @@ def _made_up_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> di
     if tx.is_repeat or any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
         return dict(tx.rows("SELECT uid, id FROM messages WHERE session_id = :id", id=session_id))
     return {}
-
-
-def _find_given(tx: Reading, session_id: str, uid: str) -> int | None:
-    found = tx.value(
-        f"SELECT id FROM messages WHERE session_id = :id AND uid = :uid {tx.dialect.given_uid}", id=session_id, uid=uid
-    )
-    return None if found is None else int(found)
 
 
 def _note_added(

@@ -16,6 +16,7 @@ from hermes.cli.terminal import clip, graphemes, pad, width_of
 from hermes.cli.wrapping import wrapped
 from hermes.config import DisplayConfig
 from hermes.phrases import counted
+from hermes.state.partial import PARTIAL
 from hermes.state.rows import AnyRow, count_tool_calls, tool_names
 
 TITLE = "Previous Conversation"
@@ -29,6 +30,7 @@ COMPRESSED = "what was said before this was compressed; a summary stands for it"
 
 LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN), "system": ("…", "Earlier:", GREEN)}
 
+_UNFINISHED = ("interrupted", PARTIAL)
 _REASONING = frozenset(("think", "thinking", "reasoning", "reasoning_scratchpad", "thought"))
 _TAG = re.compile(
     r"<(?P<closes>/?)(?P<name>think|thinking|reasoning|reasoning_scratchpad|thought"
@@ -188,7 +190,7 @@ def _answer(row: AnyRow, limits: DisplayConfig) -> str:
     if len(lines) > limits.resume_max_assistant_lines:
         text = "\n".join(lines[: limits.resume_max_assistant_lines]).rstrip() + f" {DOTS}"
     text = shortened(text, limits.resume_max_assistant_chars)
-    return f"{text} [interrupted]".strip() if row.get("finish_reason") == "interrupted" else text
+    return f"{text} [interrupted]".strip() if row.get("finish_reason") in _UNFINISHED else text
 
 
 def _entry_lines(entry: Entry, width: int) -> list[tuple[str, str]]:

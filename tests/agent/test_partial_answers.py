@@ -1,0 +1,114 @@
+"""An answer that streams for long is stored on its way, and completed in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from hermes.agent.conversation import Conversation
+from hermes.agent.keeper import AnswerKeeper
+from hermes.agent.model import Stop
+from hermes.state.rows import AnyRow
+from hermes_state import SessionDB
+from tests.agent.asking import endpoint
+from tests.agent.talking import agent_with
+from tests.fault.processes import Task
+from tests.support.modelserver import Call, ModelServer, Say
+from tests.support.waiting import LIMIT_S, wait_until
+
+
+def rows(store: SessionDB, conversation: Conversation) -> list[AnyRow]:
+    return list(store.get_messages(conversation.session_id))
+
+
+@pytest.fixture
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are stored at once and not after a second."""
+    monkeypatch.setattr("hermes.agent.turn.AnswerKeeper", lambda keep: AnswerKeeper(keep, every_s=0.01))
+
+
+@pytest.mark.usefixtures("quickly")
+class TestStreaming:
+    def test_answer_is_stored_while_the_model_pauses_and_completed_in_its_row(
+        self, home: Path, store: SessionDB
+    ) -> None:
+        said = Say(pieces=["half an ", "answer"], reasoning="let me see", between_s=0.5)
+        with ModelServer(said) as server:
+            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            talking = Task(lambda: conversation.say("tell me"))
+            wait_until(
+                lambda: [row["finish_reason"] for row in rows(store, conversation)] == [None, "partial"], "a row"
+            )
+            partial = rows(store, conversation)[1]
+            talking.result()
+        final = rows(store, conversation)[1]
+        assert len(rows(store, conversation)) == 2
+        assert (partial["reasoning"], final["reasoning"]) == ("let me see", "let me see")
+        assert (final["id"], final["uid"]) == (partial["id"], partial["uid"])
+        assert (final["content"], final["finish_reason"]) == ("half an answer", "stop")
+
+    def test_answer_that_calls_tools_is_completed_before_its_results(self, home: Path, store: SessionDB) -> None:
+        said = Say(pieces=["Let ", "me ", "add. "], calls=[Call("add", {"one": 1, "other": 2})], between_s=0.1)
+        with ModelServer(said, Say("It is 3.")) as server:
+            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation.say("1 + 2?")
+        assert [row["role"] for row in rows(store, conversation)] == ["user", "assistant", "tool", "assistant"]
+        assert "partial" not in [row["finish_reason"] for row in rows(store, conversation)]
+
+    @pytest.mark.parametrize(("cut_after", "finish_reason"), [(3, "cut"), (None, "interrupted")])
+    def test_answer_that_ends_early_is_marked_so_in_its_row(
+        self, cut_after: int | None, finish_reason: str, home: Path, store: SessionDB
+    ) -> None:
+        stop = Stop()
+        said = Say("one two three four five six", between_s=0.2, cut_after=cut_after)
+        with ModelServer(said) as server:
+            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            talking = Task(lambda: conversation.say("count", stop=stop))
+            wait_until(lambda: rows(store, conversation)[1:] != [], "a partial answer")
+            if cut_after is None:
+                stop.wish()
+            talking.result()
+        stored = rows(store, conversation)
+        assert [row["finish_reason"] for row in stored] == [None, finish_reason]
+        assert str(stored[1]["content"]).startswith("one ")
+
+
+def test_short_answer_is_written_once(home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    append = store.append_messages
+
+    def count(session_id: str, messages: Any) -> list[int]:
+        written.append(messages)
+        return append(session_id, messages)
+
+    monkeypatch.setattr(store, "append_messages", count)
+    with ModelServer(Say("a short answer")) as server:
+        conversation = Conversation.start(agent_with(endpoint(server), store, home))
+        conversation.say("hi")
+    assert len(written) == 1
+
+
+class TestKeeper:
+    def test_calls_from_the_first_piece_until_the_end(self) -> None:
+        called = Event()
+        with AnswerKeeper(called.set, every_s=0.01) as keeper:
+            assert not called.wait(0.05)
+            keeper.begin()
+            assert called.wait(LIMIT_S)
+        called.clear()
+        assert not called.wait(0.05)
+
+    def test_failure_ends_it_and_nothing_else(self) -> None:
+        calls = []
+
+        def fail() -> None:
+            calls.append(1)
+            raise OSError("no room")
+
+        with AnswerKeeper(fail, every_s=0.001) as keeper:
+            keeper.begin()
+            wait_until(lambda: bool(calls), "a call")
+        assert calls == [1]
