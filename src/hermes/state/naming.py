@@ -15,7 +15,8 @@ from typing import NamedTuple
 from hermes.errors import AmbiguousSession, InvalidValue, UnknownSession
 from hermes.state import titling
 from hermes.state.engine import Reading
-from hermes.state.operations import owned_by, read_for
+from hermes.state.imported import is_foreign
+from hermes.state.operations import fetch_session, owned_by, read_for
 from hermes.state.owner import Asker, OwnerName
 from hermes.state.titles import Titles
 
@@ -55,7 +56,8 @@ def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName =
 
     The order is: the exact id, the exact title (when resuming, the newest number of its lineage), the only id that
     begins so, and, unless the session is going to be changed, a title in other capitals. A change is refused where the
-    name is the id of one session and the title of another. The terminal's own titles come before those of others.
+    name is the id of one session and the title of another. The terminal's own titles come before those of others, and
+    a title of the user's own comes before the id of a session that was only imported: a file can choose its ids.
     """
     text = given.strip()
     if not text:
@@ -68,7 +70,7 @@ def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName =
             f"{text!r} is the id of one session and the title of another",
             hint=_listed([*by_id, *titled], "name the second by its own id and give it another title first:"),
         )
-    if by_id:
+    if by_id and (purpose is Purpose.CHANGE or not _is_title_of_own(store, text, purpose, by_id[0].id, titled, owner)):
         return by_id[0].id
     if purpose is Purpose.RESUME and (newest := _newest_of_lineage(store, text, owner)) is not None:
         return newest
@@ -80,6 +82,23 @@ def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName =
     if beginning:
         return _only(text, beginning)
     return _by_other_capitals(store, text, purpose, owner)
+
+
+def _is_title_of_own(
+    store: Titles, text: str, purpose: Purpose, found_id: str, titled: Sequence[Candidate], owner: OwnerName
+) -> bool:
+    """Whether a name, the id of an imported session, is the title of one that was made or continued here."""
+    named = {each.id for each in titled}
+    if purpose is Purpose.RESUME and (newest := _newest_of_lineage(store, text, owner)) is not None:
+        named.add(newest)
+    if not named - {found_id}:
+        return False
+
+    def is_own_title(tx: Reading, asker: Asker) -> bool:
+        found, *others = (fetch_session(tx, each, asker) for each in (found_id, *(named - {found_id})))
+        return found is not None and is_foreign(found) and any(each and not is_foreign(each) for each in others)
+
+    return read_for(store, owner, is_own_title)
 
 
 def _newest_of_lineage(store: Titles, text: str, owner: OwnerName) -> str | None:

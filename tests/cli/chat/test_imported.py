@@ -97,6 +97,34 @@ class TestLatest:
         assert json.loads(stored(hermes)["model_config"]) == {"temperature": 1}
 
 
+class TestName:
+    @pytest.mark.parametrize("title", ["plan", "plan #2"])
+    def test_of_mine_is_not_taken_over_by_an_id_that_is_spelled_like_it(
+        self, hermes: Hermes, remember: Remember, tmp_path: Path, title: str
+    ) -> None:
+        remember(MINE, ("user", "mine"))
+        hermes("sessions", "rename", MINE, title)
+        import_file(hermes, tmp_path, id="plan")
+        assert f"Resumed {MINE}" in hermes("-c", "plan", "-q", "!say back").stderr
+        assert f"Resumed {MINE}" in hermes("-r", "plan", "-q", "!say back").stderr
+
+    def test_of_mine_is_shown_and_exported_before_an_imported_id(
+        self, hermes: Hermes, remember: Remember, tmp_path: Path
+    ) -> None:
+        remember(MINE, ("user", "mine"))
+        hermes("sessions", "rename", MINE, "plan")
+        import_file(hermes, tmp_path, id="plan")
+        assert f"Session: {MINE}" in hermes("sessions", "show", "plan").stdout
+        assert json.loads(hermes("sessions", "export", "-", "--session-id", "plan").stdout)["id"] == MINE
+
+    def test_that_no_session_of_mine_has_may_be_the_id_of_an_imported_one(
+        self, hermes: Hermes, remember: Remember, tmp_path: Path
+    ) -> None:
+        remember(MINE, ("user", "mine"))
+        import_file(hermes, tmp_path, id="plan", title="plan #2")
+        assert "Resumed plan" in hermes("-c", "plan", "-q", "!say back").stderr
+
+
 class TestDirectory:
     def test_is_that_of_the_start_where_nobody_can_be_asked(
         self, hermes: Hermes, tmp_path: Path, place: Path, work: Path
