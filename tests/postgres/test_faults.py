@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from hermes.config import SessionDBConfig
-from hermes.errors import NotFound, StoreUnavailable
+from hermes.errors import NotFound, StoreBusy, StoreUnavailable
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes_state import SessionDB
 from tests.postgres.flakyline import FlakyLine, flaky_line
@@ -170,6 +170,30 @@ class TestConnectionsRunOut:
             start(store, "s")
             at_once(6, lambda number: [store.append_message("s", "user", f"{number}") for _ in range(10)])
             assert store.message_count("s") == 60
+
+
+@pytest.mark.parametrize("wait_s", [120, 1])
+def test_a_pooler_that_has_no_free_connection_to_the_server_is_told_apart_from_a_server_that_is_down(
+    dsn: str, settings: SessionDBConfig, wait_s: int
+) -> None:
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hermes-")))
+        try:
+            pooler = PgBouncer(str(Path(socket_of(dsn)).parent), place, mode="session", size=1, wait_s=wait_s)
+        except OSError as exc:
+            pass_over(str(exc))
+        pooler.start()
+        stack.callback(pooler.stop)
+        few = replace(settings, write_timeout_s=1.5, pool_max_size=2)
+        store = stack.enter_context(PostgreSQLSessionDBProvider(pooler.dsn, settings=few))
+
+        def work(tx: Any) -> None:
+            tx.value("SELECT 1")  # this connection has the only one to the server now
+            with pytest.raises(StoreBusy, match="no server connection was free") as caught:
+                at_once(1, lambda _: store.create_session("s", "cli"))
+            assert "pool_mode = transaction" in caught.value.hint
+
+        store._engine.write(work)
 
 
 class TestPgBouncer:

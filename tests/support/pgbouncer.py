@@ -24,22 +24,26 @@ listen_addr =
 unix_socket_dir = {place}
 listen_port = 5432
 auth_type = any
-pool_mode = transaction
-default_pool_size = 3
+pool_mode = {mode}
+default_pool_size = {size}
+query_wait_timeout = {wait_s}
 max_client_conn = 100
 server_reset_query =
 """
 
 
 class PgBouncer:
-    """A pooler in transaction mode that may be stopped and started."""
+    """A pooler that may be stopped and started."""
 
-    def __init__(self, server: str, place: Path) -> None:
+    def __init__(
+        self, server: str, place: Path, *, mode: str = "transaction", size: int = 3, wait_s: int = 120
+    ) -> None:
         self.dsn = f"postgresql://postgres@/postgres?host={place}"
         self._place = place
         self._program = find()
         self._process: subprocess.Popen[bytes] | None = None
-        (place / "settings.ini").write_text(_SETTINGS.format(server=server, place=place))
+        settings = _SETTINGS.format(server=server, place=place, mode=mode, size=size, wait_s=wait_s)
+        (place / "settings.ini").write_text(settings)
         place.chmod(0o777)
 
     def start(self) -> None:

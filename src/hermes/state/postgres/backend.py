@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import sql
 
-from hermes.errors import HermesError
-from hermes.state.postgres import faults, schema, server
+from hermes.errors import HermesError, StoreBusy
+from hermes.state.postgres import faults, login, schema, server
 from hermes.state.postgres.address import Address
 from hermes.state.postgres.pool import Lender, Pool
 from hermes.state.postgres.session import PostgresSession
 from hermes.state.postgres.spare import Spare
 from hermes.state.postgres.wire import STARTED, Connection, Request, Wire, text_of
 from hermes.state.server.attempts import Attempts
-from hermes.state.server.faults import Fault, Lost, Refused, Verdict
+from hermes.state.server.faults import Fault, Lost, Refused, Unserved, Verdict
 
 if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
@@ -76,7 +76,7 @@ class PostgresBackend:
         except psycopg.Error as exc:
             self.lender.discard(connection)
             raise Lost(str(exc).strip()) from None
-        return PostgresSession(wire, self.server.opening)
+        return PostgresSession(wire, self.server.opening, is_behind_pooler=self.server.is_behind_pooler)
 
     def give_back(self, session: PostgresSession, /) -> None:
         """Take a connection back; one that is not sound is replaced."""
@@ -103,6 +103,10 @@ class PostgresBackend:
 
     def translate(self, fault: Fault, /) -> HermesError:
         """What a failure means for the caller."""
+        if isinstance(fault, Unserved):
+            return StoreBusy(
+                f"no server connection was free in time behind the pooler at {self.where}", hint=login.SERVE_MORE
+            )
         return faults.translate(fault, self.where)
 
     def is_committed(self, token: str, /) -> bool | None:

@@ -13,10 +13,8 @@ MOST_REASONS = 5
 MANY = "Multiple connection attempts failed"
 
 TOO_MANY = "lower sessiondb.pool_max_size, or raise max_connections of the server or the limit of this user"
-NO_FREE_SERVER = (
-    "no server connection was free behind the pooler: raise its pool size, use pool_mode = transaction,"
-    " or lower sessiondb.pool_max_size"
-)
+SERVE_MORE = "use pool_mode = transaction in the pooler, raise its pool size, or lower sessiondb.pool_max_size"
+NO_FREE_SERVER = f"no server connection was free behind the pooler: {SERVE_MORE}"
 GENERAL = "check sessiondb.dsn, and that the server is up and can be reached from here"
 
 NO_TRUST = (

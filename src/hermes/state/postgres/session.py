@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from hermes.state.dialect import CommonDialect
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.wire import Request, Wire, request, text_of
-from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unsettled
+from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unserved, Unsettled
 from hermes.state.server.session import Session
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ MANY = 200
 """How many statements go out together where there are many."""
 MUCH = 1 << 20
 """With so many bytes they go out before they are that many."""
+
+LONG_S = 1.0
+"""Behind a pooler, a transaction that takes so long to begin waits for a connection to the server."""
 
 _COMMIT, _ROLL_BACK = Request(text_of("COMMIT")), Request(text_of("ROLLBACK"))
 _BEGIN = Request(text_of("BEGIN ISOLATION LEVEL READ COMMITTED"))
@@ -56,8 +60,9 @@ class PostgresSession(Session):
 
     dialect = DIALECT
 
-    def __init__(self, wire: Wire, opening: Sequence[Request]) -> None:
+    def __init__(self, wire: Wire, opening: Sequence[Request], *, is_behind_pooler: bool = False) -> None:
         self.wire = wire
+        self._is_behind_pooler = is_behind_pooler
         self.newest_message = 0
         self.is_repeat = False
         self._opening = opening
@@ -176,6 +181,17 @@ class PostgresSession(Session):
         return None if number is None else f"{number}@{self.wire.started}"
 
     def _send(self, requests: list[Request]) -> list[PGresult]:
-        self._is_begun = True
+        is_first, self._is_begun = not self._is_begun, True
         together, self._waiting, self._waiting_bytes = [*self._waiting, *requests], [], 0
-        return self.wire.ask(together, self._timeout_s)
+        if not is_first or not self._is_behind_pooler:
+            return self.wire.ask(together, self._timeout_s)
+        began = time.monotonic()
+        try:
+            return self.wire.ask(together, self._timeout_s)
+        except (Lost, Overdue) as fault:
+            # A server that waits for a lock has begun the transaction, and says so when it is called off. A pooler that
+            # hangs up after a while says why, but libpq keeps that to itself.
+            if self.wire.has_failed or time.monotonic() - began < LONG_S:
+                raise
+            self.wire.is_sound = False
+            raise Unserved(str(fault)) from None

@@ -31,6 +31,10 @@ class Unreached(Lost):
         super().__init__(message)
 
 
+class Unserved(Lost):
+    """A pooler between us and the server had no connection to it that was free."""
+
+
 class Unsettled(Fault):
     """The connection broke after a commit was sent, so that it is not known whether it was done."""
 
