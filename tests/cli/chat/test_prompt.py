@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import stat
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +105,19 @@ def test_what_was_typed_can_be_typed_again_in_the_next_chat(hermes: Hermes) -> N
     assert stat.S_IMODE((hermes.home / HISTORY).stat().st_mode) == 0o600
     with Terminal(hermes) as terminal:
         terminal.until_prompt().type(UP).until("> !say again").type(ENTER).until("◆ again")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
+def test_a_history_that_cannot_be_used_does_not_disturb_the_chat(hermes: Hermes, make: Callable[[Path], None]) -> None:
+    hermes.home.mkdir(exist_ok=True, mode=0o700)
+    make(hermes.home / HISTORY)
+    with Terminal(hermes) as terminal:
+        terminal.enter("!say heard").until("◆ heard").until_prompt()
+        terminal.type("half").until("> half").type(CTRL_C).until("Dropped").until_prompt()
+        terminal.type("a draft").until("> a draft").kill(signal.SIGTERM)
+        assert terminal.until_over() == 128 + signal.SIGTERM
+        assert "Traceback" not in terminal.text
+        assert "xception" not in terminal.text
 
 
 def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes) -> None:

@@ -18,6 +18,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 
 from hermes.cli.chat.signals import Dropped, Left, Presses, Signals
 from hermes.home import create_private_file, ensure_private_dir, write_private_atomic
+from hermes.log import warn
 
 HISTORY = "chat_history"
 MAX_HISTORY_BYTES = 512 * 1024
@@ -145,12 +146,51 @@ def _keys() -> KeyBindings:
     return keys
 
 
-def _history(home: Path) -> FileHistory:
-    """What was typed before, in a file that only its owner can read; the older half goes when it has grown long."""
+class PrivateHistory(FileHistory):
+    """What was typed before, in a file that only its owner can read.
+
+    A file that cannot be read or written costs the history of other chats, and never what is being typed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(str(path))
+
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what the file has, the newest first; nothing if it cannot be read."""
+        try:
+            return list(super().load_history_strings()) if self._is_plain() else []
+        except OSError as error:
+            warn(__name__, "%s cannot be read: %s", self._path, error.strerror)
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Add something to the file, if that can be written."""
+        try:
+            create_private_file(self._path)
+            if self._is_plain():
+                super().store_string(string)
+        except OSError as error:
+            warn(__name__, "%s cannot be written: %s", self._path, error.strerror)
+
+    def shorten(self) -> None:
+        """Drop the older half of a file that has grown long."""
+        try:
+            if not self._is_plain() or self._path.stat().st_size <= MAX_HISTORY_BYTES:
+                return
+            data = self._path.read_bytes()
+            cut = data.find(b"\n# ", len(data) - MAX_HISTORY_BYTES // 2)
+            write_private_atomic(self._path, data[cut:] if cut >= 0 else b"")
+        except OSError as error:
+            warn(__name__, "%s cannot be shortened: %s", self._path, error.strerror)
+
+    def _is_plain(self) -> bool:
+        """Whether the file is one that has an end; a pipe or a device would be read for ever."""
+        return self._path.is_file()
+
+
+def _history(home: Path) -> PrivateHistory:
     ensure_private_dir(home)
-    path = home / HISTORY
-    if not create_private_file(path) and path.stat().st_size > MAX_HISTORY_BYTES:
-        data = path.read_bytes()
-        cut = data.find(b"\n# ", len(data) - MAX_HISTORY_BYTES // 2)
-        write_private_atomic(path, data[cut:] if cut >= 0 else b"")
-    return FileHistory(str(path))
+    history = PrivateHistory(home / HISTORY)
+    history.shorten()
+    return history
