@@ -98,7 +98,7 @@ class TestResume:
         assert Conversation.resume(agent, mine.session_id, owner="telegram:1").owner == "telegram:1"
 
     def test_goes_on_in_the_newest_session_of_the_chain(self, agent: Agent) -> None:
-        first = said(agent, *"abcdef")
+        first = said(agent, *(letter * 2_000 for letter in "abcdef"))
         root = first.session_id
         assert first.compress().is_changed
         again = Conversation.resume(agent, root)

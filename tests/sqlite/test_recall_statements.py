@@ -1,4 +1,4 @@
-"""Recall asks for what it needs at once: neither more matches nor longer lineages mean more statements."""
+"""Recall asks for what it needs at once: more matches and longer lineages mean hardly more statements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from hermes_state import SessionDB
 from tests.sqlite.statements import recorded
 from tests.support.conversations import start
 from tests.support.recall import found, recall
+
+MORE_BATCHES = 2
+"""Matches are looked at in a few batches, and each batch asks once which of its sessions continue another one."""
 
 
 def statements_of_a_discovery(path: Path, *, generations: int, matches: int) -> list[str]:
@@ -28,9 +31,9 @@ def statements_of_a_discovery(path: Path, *, generations: int, matches: int) -> 
 
 
 @pytest.mark.parametrize(("generations", "matches"), [(1, 10), (3, 4), (4, 4)])
-def test_discovery_takes_as_many_statements_for_more_of_the_same(
+def test_discovery_takes_hardly_more_statements_for_more_of_the_same(
     tmp_path: Path, generations: int, matches: int
 ) -> None:
     few = statements_of_a_discovery(tmp_path / "few.db", generations=1, matches=1)
     many = statements_of_a_discovery(tmp_path / "many.db", generations=generations, matches=matches)
-    assert len(many) == len(few)
+    assert len(many) <= len(few) + MORE_BATCHES
