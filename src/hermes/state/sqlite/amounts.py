@@ -1,10 +1,12 @@
-"""Numbers that callers give: how long something may take, and how many there may be."""
+"""Numbers that callers give, such as how long something may take, and numbers that a file holds."""
 
 from __future__ import annotations
 
 from math import isfinite
 
 from hermes.errors import InvalidValue
+
+_LARGEST = (1 << 63) - 1
 
 
 def checked_timeout(name: str, value: object) -> float:
@@ -19,3 +21,10 @@ def checked_count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidValue(f"{name} must be a whole number of 1 or more: {value!r}")
     return value
+
+
+def whole_number(value: object) -> int | None:
+    """Return a whole number that a file holds, also as text; None if it is none that SQLite can store."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= len(str(_LARGEST)):
+        value = int(value)
+    return value if isinstance(value, int) and 0 <= value <= _LARGEST else None

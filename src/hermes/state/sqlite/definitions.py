@@ -6,13 +6,15 @@ Decided by the text of each definition. What SQLite keeps beside the text may sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from hermes.state.sqlite.connection import View
+import apsw
+
+from hermes.state.sqlite.connection import View, connect
 
 RULES = frozenset(
     (
@@ -44,6 +46,26 @@ _SHADOW_TEXTS = {
     "docsize": "CREATE TABLE '{name}'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER)",
     "config": "CREATE TABLE '{name}'(k PRIMARY KEY, v) WITHOUT ROWID",
 }
+
+
+_AFFINITIES = (
+    (("INT",), "INTEGER"),
+    (("CHAR", "CLOB", "TEXT"), "TEXT"),
+    (("BLOB",), "BLOB"),
+    (("REAL", "FLOA", "DOUB"), "REAL"),
+)
+"""The rules of SQLite, in their order."""
+
+
+class Column(NamedTuple):
+    """A column of a table, as SQLite describes it."""
+
+    name: str
+    kind: str
+    is_required: int
+    default: str | None
+    key: int
+    """Its place in the primary key, from 1 on; 0 if it has none."""
 
 
 class Definition(NamedTuple):
@@ -97,17 +119,39 @@ def our_definitions() -> dict[str, str]:
     return found
 
 
+@cache
+def our_columns(table: str) -> dict[str, Column]:
+    """The columns of a table of a new file by name."""
+    connection = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute(our_definitions()[table]).fetchall()
+        return {each.name: each for each in describe_columns(View(connection), table)}
+    finally:
+        connection.close()
+
+
 def read_definitions(view: View) -> list[Definition]:
     """The whole schema of a file."""
     return [Definition(*row) for row in view.rows("SELECT type, name, tbl_name, sql FROM main.sqlite_schema")]
 
 
-def find_foreign(definitions: Iterable[Definition]) -> Foreign:
-    """What of a schema is not ours and matters."""
+def describe_columns(view: View, table: str) -> list[Column]:
+    """The columns of a table of a file."""
+    rows = view.rows(
+        "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(:table, 'main')", table=table
+    )
+    return [Column(*row) for row in rows]
+
+
+def find_foreign(definitions: Iterable[Definition], describe: Callable[[str], list[Column]] = lambda _: []) -> Foreign:
+    """What of a schema is not ours and matters; `describe` tells the columns of a table."""
     ours = our_definitions()
     removable, rules, tricks, has_lost_index = [], [], [], False
     for each in definitions:
         if each.sql is None or ours.get(each.name) == each.sql:
+            continue
+        if not all(isinstance(part, str) for part in each):
+            tricks.append(f"its schema defines {each.name!r} by something that is no text")
             continue
         kind, name = _beginning(each.sql)
         if kind.removeprefix("unique ") != each.kind and not (kind == "virtual table" and each.kind == "table"):
@@ -127,6 +171,8 @@ def find_foreign(definitions: Iterable[Definition]) -> Foreign:
             found = _rules(each.sql, own)
             rules += [f"{each.name} {rule}" for rule, _ in found]
             tricks += [f"{each.name} {rule}" for rule, is_trick in found if is_trick]
+            if not found:
+                rules += [f"{each.name} {rule}" for rule in _rules_of_columns(each.name, describe(each.name))]
     return Foreign(tuple(removable), tuple(rules), tuple(tricks), has_lost_index)
 
 
@@ -169,6 +215,34 @@ def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
     if len(references) > len(allowed) or any(target.lower() != "sessions" for target in references):
         found.append(("refers to another table", False))
     return found
+
+
+def _rules_of_columns(table: str, columns: list[Column]) -> Iterator[str]:
+    """What the columns of a table of ours do to a text, or demand of a row, that ours do not."""
+    ours = our_columns(table.lower())
+    for each in columns:
+        own = ours.get(each.name.lower())
+        if own is None:
+            if each.is_required and each.default is None and not each.key:
+                yield f"demands a value for {each.name}"
+            continue
+        if own.kind == "TEXT" and _affinity(each.kind) not in ("TEXT", "BLOB"):
+            yield f"makes numbers of {each.name}"
+        if each.is_required and each.default is None and own.default is None and not (own.is_required or own.key):
+            yield f"demands a value for {each.name}"
+        if own.kind == "TEXT" and own.default is None and each.default not in (None, "NULL"):
+            yield f"fills in {each.name}"
+        if bool(each.key) != bool(own.key):
+            yield f"has another key: {each.name}"
+
+
+def _affinity(kind: str) -> str:
+    """How SQLite converts what is stored in a column of a declared type."""
+    kind = kind.upper()
+    for parts, affinity in _AFFINITIES:
+        if any(part in kind for part in parts):
+            return affinity
+    return "NUMERIC" if kind else "BLOB"
 
 
 def _bare(sql: str) -> str:

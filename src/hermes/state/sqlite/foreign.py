@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 
 from hermes.errors import StoreCorrupt
-from hermes.state.sqlite import faults, schema
+from hermes.state.sqlite import faults
 from hermes.state.sqlite.files import LOG, beside, bytes_of, real_file
+from hermes.state.sqlite.reading import way_to_read
 
 TABLES = (
     *("schema_version", "state_meta", "hermes_ledger", "sessions", "messages", "usage_events", "session_tools"),
@@ -32,7 +33,7 @@ def require_sound(path: Path) -> None:
     file = real_file(path)
     deadline = time.monotonic() + LEAST_S + (bytes_of(file) + bytes_of(beside(file, LOG))) / BYTES_PER_SECOND
     try:
-        connection = schema.way_to_read(path)()
+        connection = way_to_read(path)()
         try:
             # The handler is also what lets Ctrl-C end a long check.
             connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)

@@ -6,6 +6,7 @@ by looking at the few rows themselves, so nothing depends on when a batch runs.
 
 from __future__ import annotations
 
+from hermes.state.sqlite.amounts import whole_number
 from hermes.state.sqlite.connection import View
 
 DUE = 128
@@ -26,12 +27,28 @@ def has_form(view: View) -> bool:
 
 def indexed_upto(view: View) -> int:
     """The id up to which messages are in the index."""
-    return int(view.value("SELECT value FROM state_meta WHERE key = :key", key=INDEXED_UPTO) or 0)
+    return _noted(view, INDEXED_UPTO) or 0
 
 
 def epoch(view: View) -> int:
     """How often the indexes have been started over."""
-    return int(view.value("SELECT value FROM state_meta WHERE key = :key", key=EPOCH) or 0)
+    return _noted(view, EPOCH) or 0
+
+
+def has_sound_mark(view: View) -> bool:
+    """Whether the mark is a number of a message that there has been; another one would hide messages from searches."""
+    mark = _noted(view, INDEXED_UPTO)
+    return mark is not None and mark <= newest_message(view)
+
+
+def newest_message(view: View) -> int:
+    """The highest number that a message has had."""
+    numbered = whole_number(view.value("SELECT MAX(seq) FROM sqlite_sequence WHERE name = 'messages'"))
+    return numbered if numbered is not None else whole_number(view.value("SELECT MAX(id) FROM messages")) or 0
+
+
+def _noted(view: View, key: str) -> int | None:
+    return whole_number(view.value("SELECT value FROM state_meta WHERE key = :key", key=key))
 
 
 def forget(view: View) -> None:

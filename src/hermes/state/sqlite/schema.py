@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from binascii import crc32
-from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,14 @@ import apsw
 from hermes.errors import ConfigError, NotADatabase, StoreBusy, StoreCorrupt, StoreTooNew, StoreUnavailable
 from hermes.home import create_private_file, ensure_private_dir
 from hermes.log import inform, warn
-from hermes.state.sqlite import fulltext, overlay, upgrade
-from hermes.state.sqlite.connection import View, open_reader, open_unshared, open_writer, run_triggers
-from hermes.state.sqlite.definitions import Foreign, find_foreign, read_definitions, schema_sql
+from hermes.state.sqlite import fulltext, upgrade
+from hermes.state.sqlite.amounts import whole_number
+from hermes.state.sqlite.connection import View, open_reader, open_writer, run_triggers
+from hermes.state.sqlite.definitions import Foreign, describe_columns, find_foreign, read_definitions, schema_sql
 from hermes.state.sqlite.faults import is_busy
 from hermes.state.sqlite.files import (
     JOURNAL,
     LOG,
-    SHARED_MEMORY,
     beside,
     bytes_of,
     real_file,
@@ -155,36 +154,6 @@ def inspect(path: Path) -> Inspection:
         connection.close()
 
 
-def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
-    """How to open a file that is only read, whoever wrote it and wherever it lies."""
-    if path.is_dir():
-        raise NotADatabase(f"{path} is a directory", hint="name the database file in it")
-    if not path.exists():
-        raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
-    refuse_lone_log(path)
-    open_file = way_to_read(path)
-
-    def connect() -> apsw.Connection:
-        connection = open_file()
-        try:
-            view = View(connection)
-            inspection = inspect_view(view, path)
-            if inspection.min_reader > FORMAT:
-                raise StoreTooNew(f"{path} was written by a newer version of Hermes")
-            refuse_tricks(path, inspection)
-            if inspection.standing is Standing.OURS:
-                overlay.add_missing(view, schema_sql())
-            elif inspection.standing is not Standing.CURRENT:
-                overlay.show_as_current(view, schema_sql())
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    connect().close()
-    return connect
-
-
 def read_only_hint(path: Path) -> str:
     """What a person can do who wants to write to a file that is only read."""
     if inspect(path).standing is not Standing.UPSTREAM:
@@ -243,8 +212,8 @@ def inspect_view(view: View, path: Path) -> Inspection:
         return Inspection(Standing.FRESH, 0)
     if not {"sessions", "messages"} <= tables:
         raise NotADatabase(f"{path} is an SQLite database, but not one of sessions")
-    version = _version(view) if "schema_version" in tables else 0
-    foreign = find_foreign(definitions)
+    version = _version(view, path) if "schema_version" in tables else 0
+    foreign = find_foreign(definitions, partial(describe_columns, view))
     if "hermes_ledger" not in tables:
         standing = Standing.OLD if version <= SCHEMA_VERSION else Standing.UPSTREAM
         return Inspection(standing, version, foreign=foreign)
@@ -259,20 +228,28 @@ def inspect_view(view: View, path: Path) -> Inspection:
         and applied == LEDGER
         and not foreign.removable
         and not foreign.has_lost_index
+        and fulltext.has_sound_mark(view)
         and not upgrade.has_foreign_rows(view)
     )
     return Inspection(
         Standing.CURRENT if untouched else Standing.OURS,
         version,
-        min_reader=int(meta.get("min_reader") or 0),
-        min_writer=int(meta.get("min_writer") or 0),
+        min_reader=_format(meta.get("min_reader"), path),
+        min_writer=_format(meta.get("min_writer"), path),
         is_newer=is_newer,
         foreign=foreign,
     )
 
 
-def _version(view: View) -> int:
-    return int(view.value("SELECT MAX(version) FROM schema_version") or 0)
+def _version(view: View, path: Path) -> int:
+    return _format(view.value("SELECT MAX(version) FROM schema_version"), path)
+
+
+def _format(noted: object, path: Path) -> int:
+    number = 0 if noted is None else whole_number(noted)
+    if number is None:
+        raise StoreCorrupt(f"{path} does not say by a number which version wrote it")
+    return number
 
 
 def _bring_up(path: Path) -> None:
@@ -380,8 +357,7 @@ def _open_current(path: Path, lock: WriterLock) -> Opened:
     connection = open_writer(path)
     view = View(connection)
     mark = fulltext.indexed_upto(view)
-    newest = view.value("SELECT seq FROM sqlite_sequence WHERE name = 'messages'") or 0
-    return Opened(connection, lock, indexed_upto=mark, newest_message=newest)
+    return Opened(connection, lock, indexed_upto=mark, newest_message=fulltext.newest_message(view))
 
 
 def _acquire(lock: WriterLock) -> None:
@@ -401,25 +377,3 @@ def _begin(view: View) -> None:
         except apsw.Error as exc:
             if not is_busy(exc) or time.monotonic() > deadline:
                 raise
-
-
-def way_to_read(path: Path) -> Callable[[], apsw.Connection]:
-    """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
-    try:
-        connection = open_reader(path)
-        try:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        finally:
-            connection.close()
-    except (apsw.CantOpenError, apsw.ReadOnlyError) as exc:
-        file = real_file(path)
-        if not bytes_of(beside(file, LOG)):
-            return partial(open_reader, path, immutable=True)
-        if beside(file, SHARED_MEMORY).exists():
-            # Somebody may be writing, and without the shared memory nobody can tell what.
-            raise StoreUnavailable(
-                f"{path} has a log that cannot be read with the rights of this process: {exc}",
-                hint=f"open it as somebody who may read and write in {file.parent}, or copy it with its -wal elsewhere",
-            ) from exc
-        return partial(open_unshared, path)
-    return partial(open_reader, path)

@@ -22,6 +22,7 @@ from hermes.state.sqlite.files import LOG, beside, real_file, set_log_aside
 from hermes.state.sqlite.lock import WriterLock
 from hermes.state.sqlite.place import free_bytes
 from hermes.state.sqlite.readers import Readers
+from hermes.state.sqlite.reading import reader_factory
 from hermes.state.sqlite.upkeep import exchange
 from hermes.state.sqlite.writer import Writer
 
@@ -86,7 +87,7 @@ class Store:
                 if opened.newest_message - opened.indexed_upto > fulltext.BATCH:
                     self._start_backfill(self._index_backlog)
             else:
-                self.readers = Readers(schema.reader_factory(path))
+                self.readers = Readers(reader_factory(path))
         except apsw.Error as exc:
             if _identity_of(path) != self._identity:
                 raise FileReplaced(f"{path} was replaced while it was being opened") from exc

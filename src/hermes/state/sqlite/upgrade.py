@@ -88,6 +88,7 @@ def adopt(view: View) -> None:
     """Make the sessions that another program wrote ours: uids, kinds, counters, previews, usage."""
     if not has_foreign_rows(view):
         return
+    view.run("DELETE FROM stale_sessions WHERE typeof(session_id) <> 'text'")  # no session of ours has such an id
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages WHERE uid IS NULL")
     _give_orphans_a_session(view)
     view.run("INSERT OR IGNORE INTO stale_index SELECT id FROM messages WHERE uid IS NULL")
@@ -118,7 +119,7 @@ def _drop_changed(view: View, model: View, foreign: Foreign) -> bool:
     if is_ours and not _has_addition(view, REPLACED):
         triggers -= TRIGGERS_OF_REPLACED
     lost = lost or not triggers <= {name for _, name, _ in present}
-    lost = lost or not (is_ours and fulltext.has_form(view))
+    lost = lost or not (is_ours and fulltext.has_form(view) and fulltext.has_sound_mark(view))
     for table in FTS_TABLES:
         sql = next((sql for kind, name, sql in present if name == table and kind == "table"), None)
         if sql is None or normal(sql) != wanted[table]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from hermes.errors import NotADatabase, StoreCorrupt, StoreError, StoreTooNew
 from hermes.state.engine import Report
 from hermes.state.sqlite import schema
+from hermes.state.sqlite.amounts import whole_number
 from hermes.state.sqlite.files import bytes_of
 from hermes.state.sqlite.rescue.salvage import Salvaged
 from hermes.state.sqlite.rescue.wreck import NEEDED, OURS, Wreck
@@ -69,8 +70,8 @@ def refuse_others(wreck: Wreck, database: Path) -> None:
             hint=f"repair it with that program; {schema.bring_over(database)}",
         )
     notes = {row[0]: str(row[1]) for row in wreck.peek("state_meta")}
-    needed = [notes.get(key, "") for key in ("min_reader", "min_writer")]
-    is_newer = any(each.isdecimal() and int(each) > schema.FORMAT for each in needed)
+    needed = [whole_number(notes.get(key)) or 0 for key in ("min_reader", "min_writer")]
+    is_newer = max(needed) > schema.FORMAT
     if is_newer or not {row[0] for row in wreck.peek("hermes_ledger")} <= schema.LEDGER.keys():
         raise StoreTooNew(f"{database} was written by a newer version of Hermes")
 

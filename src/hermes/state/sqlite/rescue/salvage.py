@@ -26,7 +26,7 @@ FIRST = ("messages", "sessions")
 """Whatever else is damaged, no other table is to take pages for its own that are theirs."""
 MADE_ANEW = ("schema_version", "session_tools", "stale_sessions", "stale_index", "message_times")
 """Tables whose rows are worked out from those of others."""
-NOTE_OF_THE_FILE = "schema_cookie"
+NOTES_OF_THE_FILE = ("schema_cookie", "min_reader", "min_writer")
 """A note that is true of one file only."""
 
 
@@ -220,7 +220,8 @@ class _Salvage:
         mending, wreck, result = self._mending, self._wreck, self._result
         sessions = wreck.own.table("sessions")
         assert sessions is not None
-        self._connection.execute("DELETE FROM state_meta WHERE key = ?", (NOTE_OF_THE_FILE,)).fetchall()
+        for key in NOTES_OF_THE_FILE:
+            self._connection.execute("DELETE FROM state_meta WHERE key = ?", (key,)).fetchall()
         mending.note_entries(wreck.entries("messages"))
         result.sessions_rebuilt = mending.rebuild_sessions(wreck.entries("sessions"), sessions.names)
         mending.return_to_sessions()

@@ -1,0 +1,141 @@
+"""Files that hold what no version of Hermes has put there: a number is no number, a definition stands twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes.state.sqlite.rescue.repair import Condition, repair
+from hermes.state.sqlite.upkeep.verify import Kind, verify
+from hermes_state import SessionDB, StoreCorrupt
+from tests.support.plainsql import change, flaws, plain, rows
+
+MARKS = ("abc", "-3", "99999999", "9" * 30, "9" * 5000, "")
+"""What cannot be the number of the last message that is in the search index."""
+
+CONVERSIONS = {
+    "number": ("content               TEXT", "content NUMERIC", "makes numbers of content"),
+    "integer": ("tool_call_id          TEXT", "tool_call_id BIGINT", "makes numbers of tool_call_id"),
+    "demand": ("reasoning             TEXT", "reasoning TEXT NOT NULL", "demands a value for reasoning"),
+    "filling": ("reasoning             TEXT", "reasoning TEXT DEFAULT 'x'", "fills in reasoning"),
+}
+"""Columns of messages: what is said of one, what is said instead, and what that does."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A store with one session of one message."""
+    path = tmp_path / "state.db"
+    with SessionDB(path) as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "walrus")
+    return path
+
+
+def rewrite(path: Path, *statements: str) -> None:
+    """Change the schema of a file behind SQLite's back."""
+    with plain(path) as connection:
+        connection.execute("PRAGMA writable_schema = ON").fetchall()
+        for statement in statements:
+            connection.execute(statement).fetchall()
+
+
+def found(path: Path, *, read_only: bool = False) -> int:
+    """How many messages a search finds."""
+    with SessionDB(path, read_only=read_only) as db:
+        return len(db.search_messages("walrus"))
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_mark_that_is_no_number_of_a_message_hides_nothing(path: Path, mark: str) -> None:
+    change(path, f"UPDATE state_meta SET value = '{mark}' WHERE key = 'indexed_upto'")
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "another walrus")
+    assert found(path) == 2
+    assert not verify(path).findings
+
+
+def test_count_of_rebuilds_that_is_no_number_keeps_nobody_from_searching(path: Path) -> None:
+    change(path, "INSERT OR REPLACE INTO state_meta VALUES ('index_epoch', 'abc')")
+    assert found(path, read_only=True) == found(path) == 1
+
+
+@pytest.mark.parametrize("seq", ["'abc'", "x'00'", "-5", "NULL"])
+def test_last_number_of_a_message_may_be_anything(path: Path, seq: str) -> None:
+    change(path, f"UPDATE sqlite_sequence SET seq = {seq} WHERE name = 'messages'")
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "another walrus")
+    assert found(path) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE schema_version SET version = 'abc'",
+        "UPDATE schema_version SET version = x'ff'",
+        "UPDATE state_meta SET value = 'abc' WHERE key = 'min_reader'",
+        f"UPDATE state_meta SET value = '{'9' * 5000}' WHERE key = 'min_writer'",
+    ],
+)
+def test_version_that_is_no_number_is_damage_that_repair_mends(path: Path, statement: str) -> None:
+    change(path, statement)
+    for read_only in (True, False):
+        with pytest.raises(StoreCorrupt, match="which version"):
+            SessionDB(path, read_only=read_only)
+    assert verify(path).has(Kind.DAMAGE)
+    assert repair(path).condition is Condition.REPAIRED
+    assert found(path) == 1
+
+
+def test_session_whose_id_is_no_text_keeps_nobody_from_opening(path: Path) -> None:
+    change(path, "INSERT INTO stale_sessions VALUES (x'00')")
+    assert found(path) == 1
+
+
+@pytest.mark.parametrize("name", ["messages", "messages_fts_update"])
+def test_definition_that_is_no_text_is_not_trusted(path: Path, name: str) -> None:
+    rewrite(path, f"UPDATE sqlite_schema SET sql = CAST(sql AS BLOB) WHERE name = '{name}'")
+    for read_only in (True, False):
+        with pytest.raises(StoreCorrupt, match="no text"):
+            SessionDB(path, read_only=read_only)
+    assert [finding.code for finding in verify(path).findings] == ["altered"]
+    assert repair(path).condition is Condition.REPAIRED
+    assert found(path) == 1
+
+
+@pytest.mark.parametrize(("old", "new", "said"), CONVERSIONS.values(), ids=CONVERSIONS)
+def test_column_that_changes_or_refuses_what_is_stored_is_not_written_to(
+    path: Path, old: str, new: str, said: str
+) -> None:
+    rewrite(path, f"UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new.replace(chr(39), chr(39) * 2)}')")
+    with pytest.raises(StoreCorrupt, match=said):
+        SessionDB(path)
+    assert found(path, read_only=True) == 1
+    assert repair(path).condition is Condition.REPAIRED
+    with SessionDB(path) as db:
+        db.append_message("s", "user", "007")
+        assert db.get_messages("s")[-1]["content"] == "007"
+
+
+@pytest.mark.parametrize(
+    "name", ["messages_fts", "messages_fts_data", "messages", "idx_messages_order", "sessions_adopt"]
+)
+def test_what_is_defined_twice_is_put_right_when_the_file_is_opened(path: Path, name: str) -> None:
+    rewrite(path, f"INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = '{name}'")
+    assert found(path) == 1
+    assert flaws(path) == []
+    assert rows(path, "SELECT count(*) FROM sqlite_schema WHERE name = ?", name) == [(1,)]
+
+
+def test_what_another_program_defines_twice_is_left_to_it(path: Path) -> None:
+    rewrite(
+        path,
+        "UPDATE schema_version SET version = 22",
+        "DROP TABLE hermes_ledger",
+        "INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = 'messages'",
+    )
+    before = path.read_bytes()
+    with pytest.raises(StoreCorrupt):
+        SessionDB(path)
+    assert path.read_bytes() == before
