@@ -390,6 +390,20 @@ class TestTerminal:
         assert len(request.summary) < 110
         assert request.risk == "high"
 
+    def test_the_name_of_a_directory_or_a_file_cannot_pass_for_lines_of_the_question(
+        self, bench: Workbench, tmp_path: Path
+    ) -> None:
+        place = tmp_path / "x\n\nin \u05d0\n[s] and [a] would allow nothing."
+        place.mkdir()
+        (place / "file").touch()
+        shown = str(tmp_path) + r"/x\n\nin \u05d0\n[s] and [a] would allow nothing."
+        bench.call("terminal", command="pytest --version", cwd=str(place))
+        bench.call("read_file", path=str(place / "file"))
+        command, file = bench.person.asked
+        assert command.detail == f"pytest --version\n\nin {shown}"
+        assert str(command.permit) == f"exactly this in {shown}"
+        assert file.detail == f"{shown}/file"
+
     def test_a_denied_command_does_not_run(self, bench: Workbench) -> None:
         bench.person.decision = Decision.DENY
         assert "The person has not allowed this." in bench.refused("terminal", command="touch here")

@@ -10,6 +10,7 @@ from typing import Any
 
 from hermes.agent.lockfile import locked
 from hermes.agent.owners import owner_file_stem
+from hermes.agent.safety.visible import visible_path
 from hermes.errors import ConfigError
 from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.log import warn
@@ -34,7 +35,7 @@ class Permit:
     """Whether it holds with other harmless options as well, or only for the very same."""
 
     def __str__(self) -> str:
-        where = f" in {self.directory}" if self.directory else ""
+        where = f" in {visible_path(self.directory)}" if self.directory else ""
         if not self.with_options:
             return f"exactly this{where}"
         from hermes.agent.safety.commands import harmless_options

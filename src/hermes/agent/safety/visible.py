@@ -15,10 +15,14 @@ _TWINS = frozenset(
 )
 _MARKS = frozenset("‐‑‒–—―−∕⁄∖‘’‚‛“”„‟′″∗∣׃ː∶‹›‖ˋˈ")
 
-# What Unicode says may be ignored, and what most fonts draw as a blank.
+# Small capitals and letters of phonetic alphabets, many of which cannot be told from plain ones.
+_PHONETIC = re.compile("[\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]")
+
+# What Unicode says may be ignored, what most fonts draw as a blank, and parts of Korean syllables that take no place of
+# their own (whole syllables are other characters).
 _UNSEEN = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffc\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
+    "[\u00ad\u034f\u061c\u115f\u1160-\u11ff\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ud7b0-\ud7ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffc\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
@@ -50,6 +54,11 @@ def visible(text: str) -> str:
     return "".join(shown)
 
 
+def visible_path(path: object) -> str:
+    """A path on one line, as `visible` shows it: a line break in a name begins no line of what is shown."""
+    return visible(str(path)).replace("\n", r"\n")
+
+
 def folded(text: str) -> str:
     """`text` with long runs of blank lines and of blanks counted instead of shown, so that they push nothing away."""
     text = _BLANK_LINES.sub(lambda found: f"[... {found[0].count(chr(10))} blank lines]\n", f"\n{text}\n")[1:-1]
@@ -67,13 +76,15 @@ def _shown_word(found: re.Match[str]) -> str:
     if word.isascii():
         return word
     is_mixed = any(char.isascii() and char.isalpha() for char in word)
-    if is_mixed or all(char in _TWINS or char.isdecimal() for char in word):
+    if is_mixed or all(char in _TWINS or char.isdecimal() or _PHONETIC.match(char) for char in word):
         return "".join(_number(char) if _is_foreign(char) else char for char in word)
     return word
 
 
 def _is_foreign(char: str) -> bool:
-    return not char.isascii() and (char in _TWINS or name(char, "").startswith(_ALPHABETS))
+    if char.isascii():
+        return False
+    return char in _TWINS or _PHONETIC.match(char) is not None or name(char, "").startswith(_ALPHABETS)
 
 
 def _shown(char: str) -> str:

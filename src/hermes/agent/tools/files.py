@@ -11,7 +11,7 @@ from typing import Annotated, BinaryIO
 from hermes.agent.model import Stop
 from hermes.agent.safety.approval import Request
 from hermes.agent.safety.paths import Place
-from hermes.agent.safety.visible import visible
+from hermes.agent.safety.visible import visible_path
 from hermes.agent.text import MAX_CHARACTERS
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import tool
@@ -50,8 +50,8 @@ def read_file(
 
 
 def _refusal(context: ToolContext, place: Place) -> str | None:
-    shown = visible(str(place.real))
-    named = "" if place.named == place.real else f"\n\nwhich was named {visible(str(place.named))}"
+    shown = visible_path(place.real)
+    named = "" if place.named == place.real else f"\n\nwhich was named {visible_path(place.named)}"
     return context.refusal(
         Request("read_file", summary=f"read {shown}", detail=f"{shown}{named}", risk="normal", subject=str(place.real))
     )

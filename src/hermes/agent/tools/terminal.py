@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, assert_never
 
 from hermes.agent.safety.approval import Request
 from hermes.agent.safety.paths import is_special
-from hermes.agent.safety.visible import folded, visible
+from hermes.agent.safety.visible import folded, visible, visible_path
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import tool
 from hermes.agent.tools.results import ToolResult, failure
@@ -133,7 +133,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
             return False
 
     is_at_home = directory.is_relative_to(context.workplace.root) and not is_protected(".")
-    where = f"in {visible(str(directory))}"
+    where = f"in {visible_path(directory)}"
     first_line = folded(visible(command.strip().partition("\n")[0]))
     return context.refusal(
         Request(
