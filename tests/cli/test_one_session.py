@@ -84,6 +84,16 @@ class TestRename:
         assert done.stdout == f"{FIRST}  debugging auth flow\n"
         assert talk.json("sessions", "show", "debugging auth flow")["item"]["id"] == FIRST
 
+    def test_of_a_title_without_quotes_changes_nothing(self, hermes: Hermes) -> None:
+        hermes.store(("a", "cli", "my", "1"), ("b", "cli", "my project", "2"))
+        done = hermes("sessions", "rename", "my", "project", "plan")
+        assert (done.returncode, "'my project' is the title of one session" in done.stderr) == (3, True)
+        assert hermes("sessions", "rename", "my", "project plan").stdout == "a  project plan\n"
+
+    def test_takes_words_that_another_title_begins_with(self, hermes: Hermes) -> None:
+        hermes.store(("a", "cli", "my", "1"), ("b", "cli", "big plan", "2"))
+        assert hermes("sessions", "rename", "my", "big", "plan", "too").stdout == "a  big plan too\n"
+
     def test_takes_the_title_away(self, talk: Hermes) -> None:
         assert talk("sessions", "rename", FIRST, "").stdout == f"{FIRST} has no title any more.\n"
 

@@ -79,6 +79,19 @@ class TestDeleteByTitle:
         assert (done.returncode, done.stderr.splitlines()[1]) == (3, 'Hint: did you mean "Fresh ideas"?')
         assert "fresh" in left(old)
 
+    @pytest.mark.parametrize("words", [("my", "project"), ("p", "my", "project"), ("my", "project", "p")])
+    def test_of_several_words_without_quotes_deletes_nothing(self, lineage: Hermes, words: tuple[str, ...]) -> None:
+        lineage.store(("a", "cli", "my", "1"), ("b", "cli", "project", "2"), ("c", "cli", "my project", "3"))
+        done = lineage("sessions", "delete", *words, "--yes")
+        assert done.returncode == 3
+        assert "'my project' is the title of one session" in done.stderr
+        assert left(lineage) == {"first", "second", "third", "a", "b", "c"}
+
+    def test_of_several_sessions_deletes_all_of_them(self, lineage: Hermes) -> None:
+        lineage.store(("a", "cli", "p p #2", "1"))
+        assert lineage("sessions", "delete", "p", "p #2", "p p #2", "--yes").returncode == 0
+        assert left(lineage) == {"third"}
+
     def test_that_is_the_id_of_another_session_deletes_neither(self, lineage: Hermes) -> None:
         with SessionDB(lineage.database) as db:
             db.set_session_title("second", "third")

@@ -56,9 +56,11 @@ def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: 
 
 
 def named(store: SessionDBProvider, names: tuple[str, ...]) -> list[str]:
-    """The ids of the sessions that are meant; one that is not there keeps all of them."""
-    from hermes.state.naming import Purpose, find_session
+    """The ids of the sessions that are meant; one that is not there, or a title without quotes, keeps all of them."""
+    from hermes.state.naming import Purpose, find_session, refuse_torn_title, rows_of_words
 
+    torn = [text for text in rows_of_words(names) if text not in names]
+    refuse_torn_title(store, torn, "put quotes around a title of several words, or delete one session after the other")
     return list(dict.fromkeys(find_session(store, name, Purpose.CHANGE) for name in names))
 
 

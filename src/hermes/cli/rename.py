@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import click
 
 from hermes.cli.named import SESSION, named_session
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import read_config
 from hermes.cli.terminal import printable, write, write_json
+from hermes.state.naming import refuse_torn_title
 
 SCHEMA = "hermes.renamed/1"
 
@@ -28,6 +31,8 @@ def rename(name: str, words: tuple[str, ...], as_json: bool) -> None:
     """
     config = read_config(as_json=as_json)
     with named_session(config, name, for_change=True) as session:
+        torn = list(accumulate((name, *words[:-1]), "{} {}".format))[1:]
+        refuse_torn_title(session.store, torn, "put quotes around the title that it has, and around the new one")
         session.store.set_session_title(session.id, " ".join(words))
         title = session.store.get_session_title(session.id)
     if as_json:

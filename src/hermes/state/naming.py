@@ -101,6 +101,29 @@ def _is_title_of_own(
     return read_for(store, owner, is_own_title)
 
 
+def refuse_torn_title(store: Titles, texts: Sequence[str], hint: str, owner: OwnerName = None) -> None:
+    """Raise an error if one of the texts, which were typed as several words, is a title: quotes were forgotten."""
+
+    def torn_title(tx: Reading, asker: Asker) -> str | None:
+        return next((each for each in texts if _sessions(tx, "title = :text", asker, text=each)), None)
+
+    if (torn := read_for(store, owner, torn_title)) is not None:
+        raise AmbiguousSession(f"{torn!r} is the title of one session; nothing was changed", hint=hint)
+
+
+def rows_of_words(words: Sequence[str]) -> list[str]:
+    """Two or more words that stand in a row, as one text each, as far as a title can be so long."""
+    found: list[str] = []
+    for start, first in enumerate(words):
+        text = first
+        for further in words[start + 1 :]:
+            text = f"{text} {further}"
+            if len(text) > titling.MAX_TITLE_LENGTH:
+                break
+            found.append(text)
+    return found
+
+
 def _newest_of_lineage(store: Titles, text: str, owner: OwnerName) -> str | None:
     for title in dict.fromkeys((text, _sanitized(text))):
         found = None if title is None else store.resolve_session_by_title(title, owner)
