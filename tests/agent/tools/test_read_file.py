@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.safety.approval import Approvals, Decision
+from hermes.agent.safety.paths import is_too_wide
 from hermes.agent.safety.permits import Permits
-from hermes.agent.safety.protected import DIRECTORIES, FILES, HOME_PLACES, SYSTEM_PLACES
+from hermes.agent.safety.protected import COPIES, DIRECTORIES, FILES, HOME_PLACES, SYSTEM_PLACES
 from hermes.agent.tools.context import Workplace
 from tests.agent.tools.workbench import Workbench
 
@@ -222,7 +223,9 @@ class TestProtected:
         os.link(bench.context.home / "state.db", bench.work / "innocent.txt")
         assert "Hermes keeps its own files there" in bench.refused("read_file", path="innocent.txt")
 
-    @pytest.mark.parametrize("name", [".env.example", "id_rsa.pub", "id_map.py", "environment.py", "keys.txt"])
+    @pytest.mark.parametrize(
+        "name", [".env.example", "id_rsa.pub", "id_map.py", "environment.py", "keys.txt", "credentials.py", "token.py"]
+    )
     def test_what_only_looks_alike_is_read(self, bench: Workbench, name: str) -> None:
         put(bench.work / name)
         assert bench.call("read_file", path=name) == "1\ttext"
@@ -239,6 +242,12 @@ class TestProtected:
     def test_every_name_on_the_list_is_protected_in_a_project(self, bench: Workbench, place: str, name: str) -> None:
         put(bench.work / f"{place}{name}")
         assert "is not read" in bench.refused("read_file", path=f"{place}{name}")
+
+    @pytest.mark.parametrize("ending", COPIES)
+    def test_a_copy_of_it_that_lies_beside_it_is_protected_too(self, bench: Workbench, ending: str) -> None:
+        for name in ("server.key", ".netrc", "secrets.yaml", ".secrets.yaml", "data.db"):
+            put(bench.work / f"{name}{ending}")
+            assert "is not read" in bench.refused("read_file", path=f"{name}{ending}")
 
     @pytest.mark.parametrize("name", [*HOME_PLACES, ".anything", ".config/any/thing", ".anything.txt"])
     def test_hidden_entries_of_the_home_are_protected(self, bench: Workbench, tmp_path: Path, name: str) -> None:
@@ -280,6 +289,11 @@ class TestWideRoots:
         assert "nobody to ask" in bench.refused("terminal", command="ls")
         assert "nobody to ask" in bench.refused("terminal", command=f"cat {target}")
         assert "nobody to ask" in bench.refused("terminal", command="pwd")
+
+    @pytest.mark.parametrize("root", ["/home/ada", "/Users/ada", "/mnt/c", "/mnt/c/Users", "/mnt/c/Users/ada"])
+    def test_a_home_of_another_person_or_system_is_one_too(self, root: str) -> None:
+        assert is_too_wide(Path(root), [Path("/root")])
+        assert not is_too_wide(Path(root, "x", "project"), [Path("/root")])
 
     def test_a_link_to_the_home_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "person")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from hermes.agent.safety.protected import DIRECTORIES, HOME_PLACES, SYSTEM_PLACE
 from hermes.errors import InvalidValue
 
 _TOP_LEVEL_PARTS = 2
+_HOME_OF_ANYBODY = re.compile(r"/(?:home|users)/[^/]+|/mnt/[a-z](?:/users(?:/[^/]+)?)?", re.IGNORECASE)
+"""Where systems keep homes: this person's may be another one, as that of root is, or that of Windows beside Linux."""
 
 _BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
 
@@ -55,10 +58,10 @@ def is_special(path: Path) -> bool:
 
 
 def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
-    """Whether a directory holds more than one project: a home directory, one above it, or a top-level one."""
-    return len(root.parts) <= _TOP_LEVEL_PARTS or any(
-        home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each)))
-    )
+    """Whether a directory holds more than one project: a home of anybody, one above it, or a top-level one."""
+    if len(root.parts) <= _TOP_LEVEL_PARTS or _HOME_OF_ANYBODY.fullmatch(str(root)):
+        return True
+    return any(home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each))))
 
 
 class ProtectedPlaces:

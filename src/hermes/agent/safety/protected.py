@@ -11,7 +11,14 @@ from collections.abc import Iterable
 SYSTEM_PLACES = (
     *("/proc", "/sys", "/dev", "/run/secrets", "/var/run/secrets", "/run/credentials"),
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
-    *("/etc/ssl/private", "/etc/krb5.keytab", "/etc/kubernetes", "/etc/NetworkManager/system-connections"),
+    *(
+        "/etc/wireguard",
+        "/etc/security/opasswd",
+        "/etc/ssl/private",
+        "/etc/krb5.keytab",
+        "/etc/kubernetes",
+        "/etc/NetworkManager/system-connections",
+    ),
     *("/var/lib/docker", "/var/lib/kubelet", "/var/spool/cron"),
 )
 """Places of the system, with all that is in them."""
@@ -33,31 +40,71 @@ DIRECTORIES = (
     *(".config/Signal", ".config/Slack", ".config/discord"),
     # wallets
     *(".bitcoin", ".ethereum", ".electrum", ".monero", ".config/solana"),
+    # programs of Windows, and the settings of repositories inside of others
+    *("AppData/Roaming", "AppData/Local", "AppData/LocalLow", ".git/modules"),
 )
 """Directories of these names, wherever they are, with all that is in them."""
 
 FILES = (
     # variables
-    *(".env", ".env.*", "*.env", ".envrc", ".Renviron", "*.env.*", "local.settings.json"),
+    *(
+        ".env",
+        ".env.*",
+        ".env-*",
+        ".env_*",
+        "*.env",
+        ".envrc",
+        ".Renviron",
+        "*.env.*",
+        ".dev.vars",
+        "local.settings.json",
+    ),
     # passwords of programs
     *(".netrc", "_netrc", ".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", ".htpasswd", ".git-credentials"),
-    *(".git/config", ".boto", ".s3cfg", ".passwd-s3fs", "rclone.conf", ".vault-token", ".smbcredentials", "*.ovpn"),
+    *(
+        "*.git/config",
+        "*.git/config.worktree",
+        "wp-config.php",
+        "passwords.txt",
+        "passwords.csv",
+        ".boto",
+        ".s3cfg",
+        ".passwd-s3fs",
+        "rclone.conf",
+        ".vault-token",
+        ".smbcredentials",
+        "*.ovpn",
+    ),
     # package managers and containers
     *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".gem/credentials", ".cargo/credentials", ".m2/settings.xml"),
     *(".gradle/gradle.properties", "NuGet.Config", "pip.conf", "auth.json", ".dockercfg", ".dockerconfigjson"),
     # clouds and clusters
     *("credentials.json", "credentials.toml", ".credentials.json", "client_secret*.json", "service-account*.json"),
+    *("credentials", "credentials.csv", "credentials.yml", "credentials.yaml", "credentials.ini", "*accessKeys.csv"),
+    *("token.json", "tokens.json", "*firebase-adminsdk*.json", "kubeconfig.*"),
     *("service_account*.json", "application_default_credentials.json", "kubeconfig", "*.kubeconfig"),
     *("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", ".terraformrc", "terraform.rc", "*.publishsettings"),
     *("secrets.yaml", "secrets.yml", "secrets.json", "secrets.toml", "secrets.ini", ".secrets", ".vault_pass*"),
     # other agents
     *(".claude.json", "oauth_creds.json", ".aider.conf.yml", "mcp_credentials.json"),
     # private keys, key stores and wallets
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p8", "*.p12", "*.pfx", "*.ppk"),
+    *(
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        "ssh_host_*_key",
+        "*.pem",
+        "*.key",
+        "*.p8",
+        "*.p12",
+        "*.pfx",
+        "*.ppk",
+    ),
     *("*.jks", "*.keystore", "*.keytab", "*.kdb", "*.kdbx", "*.keychain", "*.keychain-db", "*.agekey"),
     *("wallet.dat", "*.wallet", "UTC--*"),
     # browsers
-    *("Cookies", "Login Data", "Web Data", "logins.json", "key3.db", "key4.db"),
+    *("Cookies", "cookies.txt", "Login Data", "Web Data", "logins.json", "key3.db", "key4.db"),
     # settings and histories of shells
     *(".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin"),
     *(".*_history", ".*history", "fish_history", ".lesshst", ".viminfo"),
@@ -65,6 +112,9 @@ FILES = (
     *("*.db", "*.sqlite", "*.sqlite3", "*.db-*", "*.sqlite-*", "*.sqlite3-*"),
 )
 """Files of these names, wherever they are; one with a `/` is a file in a directory of that name."""
+
+COPIES = ("~", ".bak", ".backup", ".old", ".orig", ".save", ".copy", ".swp", ".swo", ".tmp", ".1")
+"""Endings with which editors and people keep a copy of a file beside it; editors also put a dot before its name."""
 
 HARMLESS = (
     *("*.env.example", "*.env.sample", "*.env.template", "*.env.dist", "example.env", "sample.env", "template.env"),
@@ -80,11 +130,11 @@ def has_secret_name(folded: str) -> bool:
     )
 
 
-def _one_of(names: Iterable[str], end: str) -> re.Pattern[str]:
+def _one_of(names: Iterable[str], end: str, start: str = "") -> re.Pattern[str]:
     known = "|".join(re.escape(name.casefold()).replace(r"\*", "[^/]*") for name in names)
-    return re.compile(rf"(?:^|/)(?:{known}){end}")
+    return re.compile(rf"(?:^|/){start}(?:{known}){end}")
 
 
 _DIRECTORIES = _one_of(DIRECTORIES, r"(?=/|\Z)")
-_FILES = _one_of(FILES, r"\Z")
+_FILES = _one_of(FILES, rf"(?:{'|'.join(map(re.escape, COPIES))})?\Z", start=r"\.?")
 _HARMLESS = _one_of(HARMLESS, r"\Z")
