@@ -14,6 +14,7 @@ from hermes.agent.listener import Listener
 from hermes.agent.model import ToolCall
 from hermes.agent.models.offline import OfflineModel
 from hermes.state.engine import Transaction
+from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with
 
@@ -81,7 +82,11 @@ def talk(home: Path, session_id: str, text: str, moment: str) -> None:
     """Say something in a session, standing still at a moment."""
     with SessionDB(home / "state.db") as store:
         agent = agent_with(OfflineModel(), store, home)
-        conversation = Conversation.resume(agent, session_id) if session_id else Conversation.start(agent)
+        conversation = (
+            Conversation.resume(agent, session_id, asker=EVERYBODY)
+            if session_id
+            else Conversation.start(agent, asker=EVERYBODY)
+        )
         _prepare(store, moment)
         conversation.say(text, Teller(moment))
         agent.settle(LIMIT_S)
@@ -91,7 +96,7 @@ def talk(home: Path, session_id: str, text: str, moment: str) -> None:
 def compress(home: Path, session_id: str, moment: str) -> None:
     """Compress a session, standing still at a moment."""
     with SessionDB(home / "state.db") as store:
-        conversation = Conversation.resume(agent_with(OfflineModel(), store, home), session_id)
+        conversation = Conversation.resume(agent_with(OfflineModel(), store, home), session_id, asker=EVERYBODY)
         _prepare(store, moment)
         say(conversation.compress().reason or "over")
 

@@ -17,7 +17,9 @@ from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import Registry, tool
 from hermes.agent.tools.results import ToolResult
 from hermes.config import Config, ModelConfig, PricesConfig
+from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
+from hermes.state.view import OwnerView
 from tests.agent.asking import endpoint
 from tests.support.modelserver import ModelServer
 from tests.support.validators import flaws_of
@@ -98,7 +100,8 @@ def agent_at(
 
 def agent_with(model: Model, store: SessionDBProvider, home: Path, config: Config = CONFIG, **options: Any) -> Agent:
     """An agent with a model."""
-    return Agent(store, model, config=config, home=home, **{"tools": TOOLS} | options)
+    view = store.for_owner(EVERYBODY)
+    return Agent(view, model, config=config, home=home, database=None, **{"tools": TOOLS} | options)
 
 
 def stored(conversation: Conversation) -> list[tuple[Any, ...]]:
@@ -109,7 +112,7 @@ def stored(conversation: Conversation) -> list[tuple[Any, ...]]:
     return [(row["role"], row["content"], *([row["finish_reason"]] if row["finish_reason"] else [])) for row in rows]
 
 
-def assert_sound(store: SessionDBProvider, session_id: str) -> None:
+def assert_sound(store: SessionDBProvider | OwnerView, session_id: str) -> None:
     """Whatever is stored, a model of either school can go on from it."""
     for with_tools in (True, False):
         history = store.get_messages_as_conversation(session_id)

@@ -13,6 +13,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.model import Usage
 from hermes.agent.tokens import PER_IMAGE, PER_MESSAGE, room_for, tokens_of, tokens_of_conversation
 from hermes.config import ModelConfig
+from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
 from tests.agent.talking import CONFIG, agent_at
 from tests.support.conversations import session_of
@@ -35,7 +36,7 @@ def sums(store: SessionDBProvider, session_id: str) -> dict[str, Any]:
 
 def test_every_call_of_a_turn_is_booked(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(SUM, Say("3", usage=COUNTED, model="test-model-2026-01-01")) as server:
-        outcome = Conversation.start(agent_at(server, store, home)).say("add")
+        outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("add")
     row = session_of(store, outcome.session_id)
     assert [row[name] for name in COUNTERS] == [90, 15, 60, 0, 4]
     assert row["api_call_count"] == 2
@@ -46,7 +47,7 @@ def test_every_call_of_a_turn_is_booked(store: SessionDBProvider, home: Path) ->
 
 def test_costs_are_those_of_the_prices(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(SUM, Say("3", usage={"prompt_tokens": 60, "completion_tokens": 1})) as server:
-        conversation = Conversation.start(agent_at(server, store, home))
+        conversation = Conversation.start(agent_at(server, store, home), asker=EVERYBODY)
         outcome = conversation.say("add")
     cost = (110 * 1.0 + 6 * 10.0) / 1_000_000
     assert outcome.cost == pytest.approx(cost)
@@ -58,7 +59,7 @@ def test_costs_are_those_of_the_prices(store: SessionDBProvider, home: Path) -> 
 def test_unknown_prices_are_unknown_and_not_nothing(store: SessionDBProvider, home: Path) -> None:
     config = replace(CONFIG, model=ModelConfig())
     with ModelServer(Say("ok")) as server:
-        outcome = Conversation.start(agent_at(server, store, home, config)).say("hi")
+        outcome = Conversation.start(agent_at(server, store, home, config), asker=EVERYBODY).say("hi")
     assert outcome.cost is None
     row = session_of(store, outcome.session_id)
     assert (row["estimated_cost_usd"], row["cost_status"]) == (None, "unknown")
@@ -66,7 +67,7 @@ def test_unknown_prices_are_unknown_and_not_nothing(store: SessionDBProvider, ho
 
 def test_tokens_that_nobody_counted_are_estimated_and_that_is_said(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Say("one two three four", usage=None)) as server:
-        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+        outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert outcome.is_estimated
     assert outcome.usage.output_tokens == tokens_of("one two three four")
     row = session_of(store, outcome.session_id)
@@ -76,14 +77,14 @@ def test_tokens_that_nobody_counted_are_estimated_and_that_is_said(store: Sessio
 
 def test_an_answer_that_broke_off_is_booked_by_estimate(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Say("one two three four", cut_after=2)) as server:
-        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+        outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert outcome.is_estimated
     assert session_of(store, outcome.session_id)["output_tokens"] == tokens_of("one two ")
 
 
 def test_a_call_without_an_answer_costs_nothing(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Fail(400)) as server:
-        outcome = Conversation.start(agent_at(server, store, home)).say("count")
+        outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert (outcome.usage, outcome.cost) == (Usage(), 0.0)
     assert store.list_usage_events(outcome.session_id) == []
 

@@ -20,6 +20,7 @@ from hermes.agent.models import answer, assembly
 from hermes.agent.models.choice import Choice
 from hermes.agent.models.offers import MAX_NAMES, list_models
 from hermes.errors import AnswerCut, ModelGarbled, ModelRefused
+from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.asking import ask, endpoint
 from tests.agent.talking import agent_with
@@ -149,7 +150,7 @@ class TestKept:
     ) -> None:
         monkeypatch.setattr(assembly, "MAX_TEXT_CHARACTERS", 20)
         with ModelServer(Say("one two three four five six seven")) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             outcome = conversation.say("count")
         stored = store.get_messages(conversation.session_id)[-1]
         assert isinstance(outcome.error, AnswerCut)

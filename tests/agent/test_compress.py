@@ -20,6 +20,7 @@ from hermes.agent.safety.approval import Decision, Request
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config
 from hermes.errors import ContextTooLong
+from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.agent.asking import choice_of, endpoint
@@ -37,7 +38,7 @@ MORE = " and more" * 250
 
 def grown(agent: Agent, exchanges: int = 6, more: str = MORE, **fields: Any) -> Conversation:
     """A conversation with some exchanges behind it, which cost no model anything."""
-    conversation = Conversation.start(agent, **fields)
+    conversation = Conversation.start(agent, **fields, asker=EVERYBODY)
     conversation.use(OfflineModel())
     for number in range(exchanges):
         conversation.say(f"!say answer {number}{more}")
@@ -94,7 +95,7 @@ class TestByHand:
     def test_goes_on_with_the_next_number_and_its_own_prompt(self, offline: Agent) -> None:
         conversation = grown(offline, title="Plan", cwd="/work")
         root = session_of(offline.store, conversation.session_id)
-        offline.memory.add(None, "likes tea")
+        offline.memory.add(TERMINAL, "likes tea")
         done = conversation.compress()
         row = session_of(offline.store, conversation.session_id)
         assert (done.title, conversation.title) == ("Plan #2", "Plan #2")
@@ -109,7 +110,7 @@ class TestByHand:
     def test_child_knows_what_was_remembered_since(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, tools=TOOLBOX)
         conversation = grown(agent)
-        agent.memory.add(None, "likes tea")
+        agent.memory.add(TERMINAL, "likes tea")
         assert "likes tea" not in conversation.prompt
         conversation.compress()
         assert "likes tea" in conversation.prompt
@@ -130,7 +131,7 @@ class TestByHand:
         before = conversation.session_id
         done = conversation.compress()
         assert (done.is_changed, done.reason, done.session_id) == (False, TOO_LITTLE, before)
-        assert Conversation.start(offline).compress().reason == TOO_LITTLE
+        assert Conversation.start(offline, asker=EVERYBODY).compress().reason == TOO_LITTLE
         assert offline.store.session_count() == 1
 
     def test_without_an_answer_picks_out_the_main_points(self, store: SessionDBProvider, home: Path) -> None:
@@ -205,7 +206,7 @@ class TestLock:
         with SessionDB(path, clock=clock) as store, ModelServer(take_long) as server:
             agent = agent_at(server, store, home)
             session_id = grown(agent).session_id
-            compression = Compression(agent, agent.model, lock_ttl_s=0.3)
+            compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
             assert compression.run(session_id, Wish(), lambda _: "p", Listener(), Stop()).is_changed
 
     def test_that_is_lost_changes_nothing(self, home: Path) -> None:
@@ -219,7 +220,7 @@ class TestLock:
         with SessionDB(home / "state.db", clock=FakeClock()) as store, ModelServer(steal) as server:
             agent = agent_at(server, store, home)
             session_id = grown(agent).session_id
-            compression = Compression(agent, agent.model, lock_ttl_s=0.3)
+            compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
             done = compression.run(session_id, Wish(), lambda _: "p", Listener(), Stop())
             assert (done.is_changed, done.reason) == (False, LOST)
             assert session_of(store, session_id)["ended_at"] is None
@@ -298,7 +299,7 @@ class TestAutomatic:
     def test_of_too_little_is_told(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG) as server:
             ear = Ear()
-            outcome = Conversation.start(agent_at(server, store, home)).say("on", ear)
+            outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("on", ear)
         assert isinstance(outcome.error, ContextTooLong)
         assert TOO_LITTLE in ear.notices[0]
 
@@ -317,7 +318,7 @@ class TestElsewhere:
 
     def test_the_conversation_goes_on_there(self, offline: Agent) -> None:
         here = grown(offline)
-        there = Conversation.resume(offline, here.session_id)
+        there = Conversation.resume(offline, here.session_id, asker=EVERYBODY)
         assert there.compress().is_changed
         ear = Ear()
         outcome = here.say("!say on", ear)
@@ -326,7 +327,7 @@ class TestElsewhere:
 
     def test_an_answer_that_comes_meanwhile_is_not_lost(self, store: SessionDBProvider, home: Path) -> None:
         def compress(_: Received) -> Say:
-            assert Conversation.resume(elsewhere, root).compress().is_changed
+            assert Conversation.resume(elsewhere, root, asker=EVERYBODY).compress().is_changed
             return Say("the answer")
 
         with ModelServer(compress) as server:

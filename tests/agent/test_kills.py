@@ -12,6 +12,7 @@ from hermes.agent.compression.compress import BUSY
 from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
 from hermes.agent.models.offline import OfflineModel
+from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with, assert_sound, stored
 from tests.fault.processes import Child
@@ -54,7 +55,7 @@ def resumed(home: Path, session_id: str) -> Iterator[Conversation]:
     assert flaws(home / "state.db") == []
     with SessionDB(home / "state.db") as store:
         agent = agent_with(OfflineModel(), store, home)
-        yield Conversation.resume(agent, session_id)
+        yield Conversation.resume(agent, session_id, asker=EVERYBODY)
         assert agent.settle(20)
 
 
@@ -68,7 +69,7 @@ def homes(directory: Path, count: int) -> list[Path]:
 def grown(home: Path, exchanges: int) -> str:
     """A session with some exchanges in a home."""
     with SessionDB(home / "state.db") as store:
-        conversation = Conversation.start(agent_with(OfflineModel(), store, home), title="Plan")
+        conversation = Conversation.start(agent_with(OfflineModel(), store, home), title="Plan", asker=EVERYBODY)
         for number in range(exchanges):
             conversation.say(f"!say answer {number}" + " and more" * 250)
         assert conversation.agent.settle(20)
@@ -160,7 +161,7 @@ def test_a_lock_that_the_dead_left_behind_is_respected_and_then_ends(tmp_path: P
         kill_all([child], "paused")
     with resumed(home, session_id) as conversation:
         assert conversation.compress().reason == BUSY
-        store = conversation.agent.store
+        store = conversation.store
         store._clock = FakeClock(store._clock() + 61)
         assert conversation.compress().is_changed
 

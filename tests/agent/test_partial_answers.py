@@ -11,7 +11,9 @@ import pytest
 from hermes.agent.conversation import Conversation
 from hermes.agent.keeper import AnswerKeeper
 from hermes.agent.model import Stop
+from hermes.state.owner import EVERYBODY
 from hermes.state.rows import AnyRow
+from hermes.state.view import OwnerView
 from hermes_state import SessionDB
 from tests.agent.asking import endpoint
 from tests.agent.talking import agent_with
@@ -37,7 +39,7 @@ class TestStreaming:
     ) -> None:
         said = Say(pieces=["half an ", "answer"], reasoning="let me see", between_s=0.5)
         with ModelServer(said) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             talking = Task(lambda: conversation.say("tell me"))
             wait_until(
                 lambda: [row["finish_reason"] for row in rows(store, conversation)] == [None, "partial"], "a row"
@@ -53,7 +55,7 @@ class TestStreaming:
     def test_answer_that_calls_tools_is_completed_before_its_results(self, home: Path, store: SessionDB) -> None:
         said = Say(pieces=["Let ", "me ", "add. "], calls=[Call("add", {"one": 1, "other": 2})], between_s=0.1)
         with ModelServer(said, Say("It is 3.")) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             conversation.say("1 + 2?")
         assert [row["role"] for row in rows(store, conversation)] == ["user", "assistant", "tool", "assistant"]
         assert "partial" not in [row["finish_reason"] for row in rows(store, conversation)]
@@ -65,7 +67,7 @@ class TestStreaming:
         stop = Stop()
         said = Say("one two three four five six", between_s=0.2, cut_after=cut_after)
         with ModelServer(said) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             talking = Task(lambda: conversation.say("count", stop=stop))
             wait_until(lambda: rows(store, conversation)[1:] != [], "a partial answer")
             if cut_after is None:
@@ -78,15 +80,15 @@ class TestStreaming:
 
 def test_short_answer_is_written_once(home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
-    append = store.append_messages
+    append = OwnerView.append_messages
 
-    def count(session_id: str, messages: Any) -> list[int]:
+    def count(view: OwnerView, session_id: str, messages: Any) -> list[int]:
         written.append(messages)
-        return append(session_id, messages)
+        return append(view, session_id, messages)
 
-    monkeypatch.setattr(store, "append_messages", count)
+    monkeypatch.setattr(OwnerView, "append_messages", count)
     with ModelServer(Say("a short answer")) as server:
-        conversation = Conversation.start(agent_with(endpoint(server), store, home))
+        conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
         conversation.say("hi")
     assert len(written) == 1
 

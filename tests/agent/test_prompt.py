@@ -14,6 +14,7 @@ from hermes.agent.models.offline import OfflineModel
 from hermes.agent.prompt import AT_A_TERMINAL, IDENTITY, Setting, system_prompt
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config
+from hermes.state.owner import EVERYBODY, TERMINAL, owner_of
 from hermes.state.provider import SessionDBProvider
 from hermes.state.recall import RECALL_GUIDANCE
 from tests.agent.talking import agent_with
@@ -61,9 +62,9 @@ def test_does_not_tell_the_time_of_day() -> None:
 class TestOfASession:
     def test_has_guidance_memory_and_no_id(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
-        agent.memory.add(None, "likes tea")
-        agent.memory.add("telegram:1", "likes coffee")
-        conversation = Conversation.start(agent)
+        agent.memory.add(TERMINAL, "likes tea")
+        agent.memory.add(owner_of("telegram", "1"), "likes coffee")
+        conversation = Conversation.start(agent, asker=EVERYBODY)
         assert RECALL_GUIDANCE in conversation.prompt
         assert "likes tea" in conversation.prompt
         assert "likes coffee" not in conversation.prompt
@@ -71,36 +72,36 @@ class TestOfASession:
 
     def test_of_somebody_else_has_their_memory(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
-        agent.memory.add(None, "likes tea")
-        agent.memory.add("telegram:1", "likes coffee")
-        prompt = Conversation.start(agent, "telegram", user_id="1").prompt
+        agent.memory.add(TERMINAL, "likes tea")
+        agent.memory.add(owner_of("telegram", "1"), "likes coffee")
+        prompt = Conversation.start(agent, "telegram", user_id="1", asker=owner_of("telegram", "1")).prompt
         assert "likes coffee" in prompt
         assert "likes tea" not in prompt
 
     def test_tells_the_id_if_that_is_wished(self, store: SessionDBProvider, home: Path) -> None:
         config = Config(agent=replace(Config().agent, pass_session_id=True))
-        conversation = Conversation.start(agent_with(OfflineModel(), store, home, config))
+        conversation = Conversation.start(agent_with(OfflineModel(), store, home, config), asker=EVERYBODY)
         assert conversation.session_id in conversation.prompt
 
     def test_says_nothing_of_tools_that_are_off(self, store: SessionDBProvider, home: Path) -> None:
         config = Config(tools={"cli": ("files",)})
         agent = agent_with(OfflineModel(), store, home, config, tools=TOOLBOX)
-        agent.memory.add(None, "likes tea")
-        prompt = Conversation.start(agent).prompt
+        agent.memory.add(TERMINAL, "likes tea")
+        prompt = Conversation.start(agent, asker=EVERYBODY).prompt
         assert "session_search" not in prompt
         assert "likes tea" not in prompt
 
     def test_stays_for_another_day_memory_and_model(self, store: SessionDBProvider, home: Path) -> None:
         clock = FakeClock()
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX, clock=clock)
-        conversation = Conversation.start(agent)
+        conversation = Conversation.start(agent, asker=EVERYBODY)
         conversation.say("!say hi")
         before = conversation.prompt
-        agent.memory.add(None, "likes tea")
+        agent.memory.add(TERMINAL, "likes tea")
         clock.advance(10 * DAY_S)
         conversation.use(OfflineModel())
         again = Conversation.resume(
-            agent_with(OfflineModel(), store, home, Config(), clock=clock), conversation.session_id
+            agent_with(OfflineModel(), store, home, Config(), clock=clock), conversation.session_id, asker=EVERYBODY
         )
         again.say("!say on")
         assert again.prompt == conversation.prompt == before == session_of(store, again.session_id)["system_prompt"]

@@ -12,6 +12,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
 from hermes.agent.model import Reconsidered
 from hermes.agent.models.thoughts import LONGEST_TAG, Piece, ThoughtFilter
+from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.asking import ask, endpoint
 from tests.agent.talking import agent_with
@@ -86,7 +87,7 @@ class TestStreaming:
         self, stream: bool, home: Path, store: SessionDB
     ) -> None:
         with ModelServer(Say("<think>let me see</think>\n\nThe answer is 4.", stream=stream)) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             screen = _Screen()
             outcome = conversation.say("2 + 2?", screen)
         stored = store.get_messages(conversation.session_id)[-1]
@@ -95,7 +96,7 @@ class TestStreaming:
 
     def test_what_stands_before_an_orphan_is_thought_and_the_person_is_told(self, home: Path, store: SessionDB) -> None:
         with ModelServer(Say("hmm, two and two</think>It is 4.")) as server:
-            conversation = Conversation.start(agent_with(endpoint(server), store, home))
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             screen = _Screen()
             outcome = conversation.say("2 + 2?", screen)
         stored = store.get_messages(conversation.session_id)[-1]

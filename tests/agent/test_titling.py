@@ -12,6 +12,7 @@ from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation
 from hermes.agent.models.offline import OfflineModel
 from hermes.agent.titling import MAX_CHARACTERS, cleaned_title, plain_title
+from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
 from tests.agent.asking import endpoint
 from tests.agent.talking import CONFIG, agent_at, agent_with
@@ -69,20 +70,20 @@ def offline(store: SessionDBProvider, home: Path) -> Agent:
 
 class TestOffline:
     def test_comes_after_the_first_exchange(self, offline: Agent) -> None:
-        conversation = Conversation.start(offline)
+        conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("Docker networks between two hosts")
         assert offline.settle(20)
         assert conversation.title == "Docker networks between two hosts"
 
     def test_takes_a_number_when_it_is_taken(self, offline: Agent) -> None:
         for title in ("Docker networks", "Docker networks (2)"):
-            conversation = Conversation.start(offline)
+            conversation = Conversation.start(offline, asker=EVERYBODY)
             conversation.say("Docker networks")
             assert offline.settle(20)
             assert conversation.title == title
 
     def test_waits_for_more_than_a_greeting(self, offline: Agent) -> None:
-        conversation = Conversation.start(offline)
+        conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("hello")
         assert offline.settle(20)
         assert conversation.title is None
@@ -91,14 +92,14 @@ class TestOffline:
         assert conversation.title == "Docker networks"
 
     def test_does_not_come_late(self, offline: Agent) -> None:
-        conversation = Conversation.start(offline)
+        conversation = Conversation.start(offline, asker=EVERYBODY)
         for text in ("hello", "hi", "Docker networks"):
             conversation.say(text)
         assert offline.settle(20)
         assert conversation.title is None
 
     def test_leaves_a_given_title_alone(self, offline: Agent) -> None:
-        conversation = Conversation.start(offline, title="Mine")
+        conversation = Conversation.start(offline, title="Mine", asker=EVERYBODY)
         conversation.say("Docker networks")
         assert offline.settle(20)
         assert conversation.title == "Mine"
@@ -106,7 +107,7 @@ class TestOffline:
     def test_can_be_switched_off(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
         agent = agent_with(OfflineModel(), store, home, config)
-        conversation = Conversation.start(agent)
+        conversation = Conversation.start(agent, asker=EVERYBODY)
         conversation.say("Docker networks")
         assert agent.settle(20)
         assert conversation.title is None
@@ -116,7 +117,7 @@ class TestByTheMainModel:
     def test_is_made_where_there_is_no_auxiliary_one(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge."), Say('"Docker bridges."')) as server:
             agent = agent_at(server, store, home, auxiliary=None)
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.say("How do I connect containers?")
             assert agent.settle(20)
             assert "How do I connect containers?" in server.requests[1].last_text
@@ -126,7 +127,7 @@ class TestByTheMainModel:
     def test_of_another_model_is_made_by_that_one(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server, ModelServer(Say("Use a bridge."), Say("Docker bridges")) as other:
             agent = agent_at(server, store, home, auxiliary=None)
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.use(endpoint(other))
             conversation.say("How do I connect containers?")
             assert agent.settle(20)
@@ -140,14 +141,14 @@ class TestOfASessionThatIsLeft:
     @pytest.mark.parametrize(("said", "title"), [("connect two containers", "Connect two containers"), ("hi", "Hi")])
     def test_after_a_turn_that_failed(self, store: SessionDBProvider, home: Path, said: str, title: str) -> None:
         with ModelServer(Fail(400)) as server:
-            conversation = Conversation.start(agent_at(server, store, home, auxiliary=None))
+            conversation = Conversation.start(agent_at(server, store, home, auxiliary=None), asker=EVERYBODY)
             assert conversation.say(said).status == "failed"
             conversation.end("user_exit")
         assert conversation.title == title
         assert [row["content"] for row in conversation.history] == [said]
 
     def test_after_an_answer_it_waits_for_the_model(self, offline: Agent) -> None:
-        conversation = Conversation.start(offline)
+        conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("hello")
         conversation.end("user_exit")
         assert offline.settle(20)
@@ -156,7 +157,7 @@ class TestOfASessionThatIsLeft:
     def test_is_not_given_where_titles_are_switched_off(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
         with ModelServer(Fail(400)) as server:
-            conversation = Conversation.start(agent_at(server, store, home, config, auxiliary=None))
+            conversation = Conversation.start(agent_at(server, store, home, config, auxiliary=None), asker=EVERYBODY)
             conversation.say("connect two containers")
             conversation.end("user_exit")
         assert conversation.title is None
@@ -166,7 +167,7 @@ class TestByTheAuxiliaryModel:
     def test_is_asked_for_and_booked(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge.")) as server, ModelServer(Say('"Docker bridges."')) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.say("How do I connect containers?")
             assert agent.settle(20)
             asked = fast.requests[0].last_text
@@ -184,7 +185,7 @@ class TestByTheAuxiliaryModel:
 
         with ModelServer() as server, ModelServer(slowly) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             assert conversation.say("connect containers").status == "done"
             assert not agent.settle(0)
             go_on.set()
@@ -201,7 +202,7 @@ class TestByTheAuxiliaryModel:
 
         with ModelServer() as server, ModelServer(slowly) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.say("connect containers")
             assert asked.wait(20)
             conversation.set_title("Mine")
@@ -212,7 +213,7 @@ class TestByTheAuxiliaryModel:
     def test_failing_falls_back_to_the_first_words(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server, ModelServer(Fail(401)) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.say("connect two containers")
             assert agent.settle(20)
         assert conversation.title == "Connect two containers"
@@ -221,7 +222,7 @@ class TestByTheAuxiliaryModel:
         config = replace(CONFIG, auxiliary=replace(CONFIG.auxiliary, title_timeout_s=0.05))
         with ModelServer() as server, ModelServer(Say("Late", before_s=20)) as fast:
             agent = agent_at(server, store, home, config, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             conversation.say("connect two containers")
             assert agent.settle(20)
             assert fast.requests[0].hung_up.wait(20)
@@ -231,7 +232,7 @@ class TestByTheAuxiliaryModel:
     def test_is_not_asked_for_a_turn_that_failed(self, store: SessionDBProvider, home: Path, step: Fail | Say) -> None:
         with ModelServer(step) as server, ModelServer() as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
-            conversation = Conversation.start(agent)
+            conversation = Conversation.start(agent, asker=EVERYBODY)
             assert conversation.say("connect two containers").status == "failed"
             assert agent.settle(20)
             assert fast.requests == []
@@ -253,7 +254,7 @@ def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> 
     with ModelServer() as server, ModelServer(otherwise=slowly) as fast:
         agent = agent_at(server, store, home, auxiliary=endpoint(fast))
         for _ in range(6):
-            Conversation.start(agent).say("connect two containers")
+            Conversation.start(agent, asker=EVERYBODY).say("connect two containers")
         wait_until(lambda: len(fast.requests) == 2, "two titles are asked for")
         go_on.set()
         assert agent.settle(20)

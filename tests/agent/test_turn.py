@@ -17,7 +17,9 @@ from hermes.agent.model import Stop
 from hermes.agent.pairing import NOT_RUN
 from hermes.agent.turn import LAST_STEP
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelRefused
+from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.provider import SessionDBProvider
+from hermes.state.view import OwnerView
 from tests.agent.talking import CONFIG, Ear, agent_at, assert_asked_soundly, stop_when, stored
 from tests.support.modelserver import Call, Fail, ModelServer, Received, Say
 
@@ -27,7 +29,7 @@ ADDED = [("user", "add"), ("assistant", "I add.", "tool_calls"), ("tool", "3")]
 
 def talk(server: ModelServer, store: SessionDBProvider, home: Path, max_steps: int = 50) -> Conversation:
     config = replace(CONFIG, agent=replace(CONFIG.agent, max_steps=max_steps))
-    return Conversation.start(agent_at(server, store, home, config))
+    return Conversation.start(agent_at(server, store, home, config), asker=EVERYBODY)
 
 
 class TestAnswer:
@@ -153,11 +155,13 @@ class TestPrompt:
     def test_is_the_same_in_every_byte(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Say("3"), Say("ok"), Say("ok")) as server:
             agent = agent_at(server, store, home)
-            conversation = Conversation.start(agent, cwd="/")
+            conversation = Conversation.start(agent, cwd="/", asker=EVERYBODY)
             conversation.say("add")
-            agent.memory.add(None, "likes tea")
+            agent.memory.add(TERMINAL, "likes tea")
             conversation.say("again")
-            Conversation.resume(agent_at(server, store, home), conversation.session_id).say("and again")
+            Conversation.resume(agent_at(server, store, home), conversation.session_id, asker=EVERYBODY).say(
+                "and again"
+            )
             prompts = {json.dumps(request.messages[0]) for request in server.requests}
         (row,) = store.list_sessions_rich()
         assert prompts == {json.dumps({"role": "system", "content": row["system_prompt"]})}
@@ -277,17 +281,17 @@ class TestInterruption:
         number: int,
         tale: list[tuple[str, ...]],
     ) -> None:
-        append, calls = store.append_messages, iter(range(1, 100))
+        append, calls = OwnerView.append_messages, iter(range(1, 100))
 
-        def press_at_the_nth(session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+        def press_at_the_nth(view: OwnerView, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
             if next(calls) == number:
                 raise KeyboardInterrupt
-            return append(session_id, messages)
+            return append(view, session_id, messages)
 
         with ModelServer(Say("hi"), Say("I add.", calls=[SUM]), Say("That is 3.")) as server:
             conversation = talk(server, store, home)
             conversation.say("hello")
-            monkeypatch.setattr(store, "append_messages", press_at_the_nth)
+            monkeypatch.setattr(OwnerView, "append_messages", press_at_the_nth)
             assert conversation.say("add").status == "interrupted"
         assert stored(conversation)[2:] == tale
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from hermes.state.provider import SessionDBProvider
 from hermes.state.rows import AnyRow
+from hermes.state.view import OwnerView
 from tests.support.clock import FakeClock
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ def compress(store: SessionDBProvider, clock: FakeClock, session_id: str, child_
     return store.create_session(child_id, "cli", parent_session_id=session_id, **fields)
 
 
-def session_of(store: SessionDBProvider, session_id: str) -> Row:
+def session_of(store: SessionDBProvider | OwnerView, session_id: str) -> Row:
     """A session that must be there."""
     row = store.get_session(session_id)
     assert row is not None, f"session {session_id!r} is missing"
@@ -120,7 +121,7 @@ def at_once(count: int, work: Callable[[int], T]) -> list[T]:
     return [results[number] for number in range(count)]
 
 
-def known(store: SessionDBProvider) -> set[str]:
+def known(store: SessionDBProvider | OwnerView) -> set[str]:
     """The ids of all sessions."""
     return set(ids(store.search_sessions(limit=-1)))
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from hermes.agent.model import Message, Model, Reply, ToolSchema, Usage
 from hermes.agent.models.prices import estimate
 from hermes.agent.tokens import tokens_of, tokens_of_conversation
-from hermes.errors import StoreError
+from hermes.errors import StoreError, UnknownSession
 from hermes.log import warn
 
 if TYPE_CHECKING:
     from hermes.config import ModelConfig
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.view import OwnerView
 
 ESTIMATED = "estimated tokens"
 """What is noted as a source of the cost when the endpoint did not count."""
@@ -40,14 +40,19 @@ class Spent:
 
 
 class Accounts:
-    """The books of all sessions of a store."""
+    """What calls of models cost, and where that is written down."""
 
-    def __init__(self, store: SessionDBProvider, settings: ModelConfig) -> None:
-        self._store = store
+    def __init__(self, settings: ModelConfig) -> None:
         self._prices = settings.prices
 
     def book(
-        self, session_id: str, model: Model, reply: Reply, asked: Sequence[Message], tools: Sequence[ToolSchema] = ()
+        self,
+        store: OwnerView,
+        session_id: str,
+        model: Model,
+        reply: Reply,
+        asked: Sequence[Message],
+        tools: Sequence[ToolSchema] = (),
     ) -> Spent:
         """Book one call; where the endpoint did not count its tokens they are estimated, and that is noted."""
         usage = reply.usage or estimated_usage(reply, asked, tools)
@@ -57,7 +62,7 @@ class Accounts:
         if is_estimated:
             cost = replace(cost, source=f"{cost.source}, {ESTIMATED}" if cost.source else ESTIMATED)
         try:
-            self._store.update_token_counts(
+            store.update_token_counts(
                 session_id,
                 input_tokens=usage.input_tokens,
                 output_tokens=usage.output_tokens,
@@ -70,7 +75,7 @@ class Accounts:
                 billing_base_url=model.base_url,
                 **cost.booking,
             )
-        except StoreError as error:
+        except (StoreError, UnknownSession) as error:
             # What was said matters more than what it cost, and the next message tells of the store's troubles.
             warn(__name__, "a call of %s for session %s is not booked: %s", name, session_id, error)
         return Spent(usage, cost.amount_usd, is_estimated)

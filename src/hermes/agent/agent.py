@@ -18,26 +18,29 @@ from hermes.clock import Clock, system_clock
 from hermes.config import Config
 
 if TYPE_CHECKING:
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.view import OwnerView
 
 
 class Agent:
-    """A store, a model and tools: all that conversations share. Any number of threads may use one."""
+    """A view of a store, a model and tools: all that conversations share. Any number of threads may use one."""
 
     def __init__(
         self,
-        store: SessionDBProvider,
+        store: OwnerView,
         model: Model,
         *,
         tools: Registry,
         config: Config,
         home: Path,
+        database: Path | None,
         auxiliary: Model | None = None,
         memory: MemoryProvider | None = None,
         operator: AskOperator | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self.store = store
+        """The widest view that a conversation can have; each has the part of it that its asker may see."""
+        self.database = database
         self.model = model
         self.auxiliary = auxiliary
         """Makes titles and summaries; None leaves that to the main model."""
@@ -50,7 +53,7 @@ class Agent:
         self.approvals = Approvals(
             config.approvals.mode, Permits(home), chat_modes=config.approvals.sources, operator=operator
         )
-        self.accounts = Accounts(store, config.model)
+        self.accounts = Accounts(config.model)
         self.background = Background()
 
     def toolsets(self, source: str) -> frozenset[str]:

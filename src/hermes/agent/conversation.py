@@ -20,6 +20,7 @@ from hermes.agent.turn import CUT, Outcome, Turn
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
 from hermes.ids import new_session_id
 from hermes.state.imported import is_foreign
+from hermes.state.owner import TERMINAL, Asker, owner_in_row
 from hermes.state.partial import PARTIAL
 from hermes.state.rows import AnyRow, Row, flatten_text
 
@@ -67,36 +68,52 @@ class Conversation(OpenSession):
         agent: Agent,
         source: str = "cli",
         *,
-        owner: str | None = None,
+        asker: Asker,
         user_id: str | None = None,
         cwd: str | None = None,
         title: str | None = None,
         approve: Approve | None = None,
     ) -> Self:
-        """A new conversation; nothing is stored until something is said."""
-        made = cls(agent, new_session_id(agent.clock()), source, owner=owner, user_id=user_id, cwd=cwd, approve=approve)
+        """A new conversation; nothing is stored until something is said.
+
+        It is the asker's, and its tools see the asker's sessions: those of one owner, or at the terminal `EVERYBODY`'s.
+        """
+        store = agent.store.narrowed_to(asker)
+        made = cls(
+            agent,
+            new_session_id(agent.clock()),
+            source,
+            store=store,
+            owner=store.owner,
+            user_id=user_id,
+            cwd=cwd,
+            approve=approve,
+        )
         if title is not None:
             made.set_title(title)
         return made
 
     @classmethod
-    def resume(cls, agent: Agent, session_id: str, *, owner: str | None = None, approve: Approve | None = None) -> Self:
+    def resume(cls, agent: Agent, session_id: str, *, asker: Asker, approve: Approve | None = None) -> Self:
         """Go on with a session; if it was compressed, with the newest one, since older ones are not shown any more.
 
-        With an owner, only that owner's sessions are there. A session that had ended is open again. One that was
-        imported and never continued here has the agent's model and no directory: those on record are a file's.
+        Only the asker's sessions are there; in a session of a chat, the terminal too sees no more than its owner does.
+        A session that had ended is open again. One that was imported and never continued here has the agent's model
+        and no directory: those on record are a file's.
         """
-        row = agent.store.get_session(agent.store.get_compression_tip(session_id, owner), owner)
+        store = agent.store.narrowed_to(asker)
+        row = store.get_session(store.get_compression_tip(session_id))
         if row is None:
             raise UnknownSession(f"there is no session {session_id!r}")
         if row["ended_at"] is not None:
-            agent.store.reopen_session(row["id"])
-        is_own = not is_foreign(row)
+            store.reopen_session(row["id"])
+        is_own, owner = not is_foreign(row), owner_in_row(row["owner"])
         made = cls(
             agent,
             row["id"],
             row["source"],
-            owner=row["owner"],
+            store=store if owner == TERMINAL else store.narrowed_to(owner),
+            owner=owner,
             user_id=row["user_id"],
             cwd=row["cwd"] if is_own else None,
             approve=approve,
@@ -108,7 +125,7 @@ class Conversation(OpenSession):
     @property
     def history(self) -> list[ConversationMessage]:
         """The messages of the session, as `get_messages_as_conversation` returns them, without notes that are none."""
-        rows = self.agent.store.get_messages_as_conversation(self.session_id)
+        rows = self.store.get_messages_as_conversation(self.session_id)
         return [row for row in rows if row["role"] != SESSION_META]
 
     def say(
@@ -134,7 +151,7 @@ class Conversation(OpenSession):
 
     def retry(self, listener: Listener | None = None, stop: Stop | None = None) -> Outcome:
         """Have what was said last answered once more; the answer that there was is set aside, once there is another."""
-        store = self.agent.store
+        store = self.store
         with self._turn(listener) as record:
 
             def answer() -> Outcome:
@@ -157,10 +174,10 @@ class Conversation(OpenSession):
             raise InvalidValue(f"{n} turns cannot be undone")
         with self._turn() as record:
             self._catch_up(record)
-            said = self.agent.store.list_recent_user_messages(self.session_id, n)
+            said = self.store.list_recent_user_messages(self.session_id, n)
             if not said:
                 return Undone(0)
-            undone = self.agent.store.rewind_to_message(self.session_id, said[-1]["id"])
+            undone = self.store.rewind_to_message(self.session_id, said[-1]["id"])
             self._prompt_tokens = 0
             return Undone(len(said), undone["rewound_count"], flatten_text(undone["target_message"]["content"]))
 
@@ -171,11 +188,12 @@ class Conversation(OpenSession):
         with self._turn() as record:
             self._catch_up(record)
             child_id = new_session_id(self.agent.clock())
-            self.agent.store.branch_session(self.session_id, child_id, name)
+            self.store.branch_session(self.session_id, child_id, name)
         child = Conversation(
             self.agent,
             child_id,
             self.source,
+            store=self.store,
             owner=self.owner,
             user_id=self.user_id,
             cwd=self.cwd,
@@ -201,7 +219,7 @@ class Conversation(OpenSession):
 
     def usage(self) -> Row:
         """The session's counters of tokens and money; nothing if nothing was said yet."""
-        row: AnyRow = self.agent.store.get_session(self.session_id) or {}
+        row: AnyRow = self.store.get_session(self.session_id) or {}
         return {name: row[name] for name in COUNTERS if name in row}
 
     def end(self, reason: str) -> None:
@@ -211,14 +229,14 @@ class Conversation(OpenSession):
         """
         if self.is_stored:
             self.name_by_words(only_unanswered=True)
-            self.agent.store.end_session(self.session_id, reason)
+            self.store.end_session(self.session_id, reason)
         self.agent.approvals.forget(self.session_id)
 
     def name_by_words(self, *, only_unanswered: bool = False) -> None:
         """Give a session that has no title its first words, without asking a model."""
         from hermes.agent.titling import give_title_of_words
 
-        give_title_of_words(self.agent, self.session_id, only_unanswered=only_unanswered)
+        give_title_of_words(self.agent, self.store, self.session_id, only_unanswered=only_unanswered)
 
     @contextmanager
     def _turn(self, listener: Listener | None = None) -> Iterator[Record]:
@@ -227,7 +245,7 @@ class Conversation(OpenSession):
             raise Conflict("this conversation is in the middle of a turn", hint="wait for its end, or stop it")
         try:
             notice = (listener or Listener()).notice
-            yield Record(self.agent.store, self.session_id, moved=self._move, notice=notice)
+            yield Record(self.store, self.session_id, moved=self._move, notice=notice)
         finally:
             self._busy.release()
 
@@ -240,7 +258,7 @@ class Conversation(OpenSession):
         """Store what a person says, with the session if it is the first."""
         if self.is_stored:
             return record.add("user", text, uid=uid)
-        answer = self.agent.store.start_session(
+        answer = self.store.start_session(
             self.session_id,
             self.source,
             {"role": "user", "content": text, "uid": uid},
@@ -258,7 +276,7 @@ class Conversation(OpenSession):
 
     def _known_answer(self, message_id: int) -> str | None:
         """What was answered to a message that came before, if that was done; nothing to one that was undone."""
-        rows = self.agent.store.get_messages(self.session_id, after_id=message_id - 1)
+        rows = self.store.get_messages(self.session_id, after_id=message_id - 1)
         if not rows or rows[0]["id"] != message_id:
             return ""
         for row in rows[1:]:
@@ -304,4 +322,4 @@ class Conversation(OpenSession):
         from hermes.agent.titling import give_title
 
         model, session_id, first = self.model, outcome.session_id, "\n".join(map(flatten_text, said))
-        self.agent.background.submit(lambda: give_title(self.agent, model, session_id, first, outcome.text))
+        self.agent.background.submit(lambda: give_title(self.agent, self.store, model, session_id, first, outcome.text))

@@ -12,6 +12,7 @@ from hermes.agent.owners import owner_file_stem
 from hermes.agent.text import bounded, valid_text
 from hermes.errors import ConfigError, InvalidValue, NotFound
 from hermes.home import ensure_private_dir, write_private_atomic
+from hermes.state.owner import Owner
 
 DIRECTORY = "memories"
 MAX_CHARACTERS = 4_000
@@ -23,26 +24,26 @@ _MAX_SHOWN = 60
 
 
 class MemoryProvider(Protocol):
-    """Somewhere that notes are kept, each owner's by themselves; None is the person at the terminal."""
+    """Somewhere that notes are kept, each owner's by themselves."""
 
     @property
     def max_characters(self) -> int:
         """How much can be kept for one owner."""
         ...
 
-    def read(self, owner: str | None) -> str:
+    def read(self, owner: Owner) -> str:
         """All notes, as Markdown; an empty text if there are none."""
         ...
 
-    def add(self, owner: str | None, text: str) -> None:
+    def add(self, owner: Owner, text: str) -> None:
         """Keep another note; raises `InvalidValue` when there is no room left."""
         ...
 
-    def replace(self, owner: str | None, match: str, text: str) -> None:
+    def replace(self, owner: Owner, match: str, text: str) -> None:
         """Put `text` in the place of the one note that has `match` in it; raises `NotFound` unless there is one."""
         ...
 
-    def remove(self, owner: str | None, match: str) -> None:
+    def remove(self, owner: Owner, match: str) -> None:
         """Drop the one note that has `match` in it; raises `NotFound` unless there is one."""
         ...
 
@@ -62,11 +63,11 @@ class FileMemory:
         """How much can be kept for one owner."""
         return self._max_characters
 
-    def path(self, owner: str | None) -> Path:
+    def path(self, owner: Owner) -> Path:
         """The file of an owner."""
         return self._directory / f"{owner_file_stem(owner)}.md"
 
-    def read(self, owner: str | None) -> str:
+    def read(self, owner: Owner) -> str:
         """All notes of an owner."""
         path = self.path(owner)
         try:
@@ -77,12 +78,12 @@ class FileMemory:
             raise ConfigError(f"cannot read {path}: {error.strerror}") from error
         return data.decode("utf-8-sig", "replace").replace("\r\n", "\n").strip()
 
-    def add(self, owner: str | None, text: str) -> None:
+    def add(self, owner: Owner, text: str) -> None:
         """Keep another note; one that is there already is not kept twice."""
         note = _note(text)
         self._change(owner, lambda notes: notes if note in notes else [*notes, note])
 
-    def replace(self, owner: str | None, match: str, text: str) -> None:
+    def replace(self, owner: Owner, match: str, text: str) -> None:
         """Put a note in the place of another."""
         note = _note(text)
 
@@ -92,7 +93,7 @@ class FileMemory:
 
         self._change(owner, put)
 
-    def remove(self, owner: str | None, match: str) -> None:
+    def remove(self, owner: Owner, match: str) -> None:
         """Drop a note."""
 
         def drop(notes: list[str]) -> list[str]:
@@ -101,7 +102,7 @@ class FileMemory:
 
         self._change(owner, drop)
 
-    def _change(self, owner: str | None, change: Callable[[list[str]], list[str]]) -> None:
+    def _change(self, owner: Owner, change: Callable[[list[str]], list[str]]) -> None:
         ensure_private_dir(self._directory)
         path = self.path(owner)
         with locked(path.with_suffix(".lock")):
@@ -116,7 +117,7 @@ class FileMemory:
             write_private_atomic(path, f"{after}\n".encode() if after else b"")
 
 
-def memory_block(memory: MemoryProvider, owner: str | None) -> str:
+def memory_block(memory: MemoryProvider, owner: Owner) -> str:
     """The notes of an owner, for the system prompt at the start of a session; an empty text if there are none."""
     notes = memory.read(owner)
     if not notes:

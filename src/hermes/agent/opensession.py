@@ -16,13 +16,14 @@ from hermes.agent.tools.context import ToolContext, Workplace
 from hermes.config import EndpointConfig
 from hermes.errors import TitleTaken, UnknownSession
 from hermes.state.imported import is_foreign, with_mark
-from hermes.state.owner import owner_column
+from hermes.state.owner import Owner
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import Compressed, Wish
     from hermes.agent.safety.approval import Approve
     from hermes.state.summaries import Summarizer
+    from hermes.state.view import OwnerView
 
 
 class OpenSession:
@@ -34,7 +35,8 @@ class OpenSession:
         session_id: str,
         source: str,
         *,
-        owner: str | None = None,
+        store: OwnerView,
+        owner: Owner,
         user_id: str | None = None,
         cwd: str | None = None,
         approve: Approve | None = None,
@@ -44,7 +46,9 @@ class OpenSession:
         self.model = agent.model
         self.session_id = session_id
         self.source = source
-        self.owner = owner or owner_column(source, user_id)
+        self.store = store
+        """The sessions that the conversation and its tools may see."""
+        self.owner = owner
         self.user_id = user_id
         self.cwd = cwd
         self.approve = approve
@@ -61,14 +65,14 @@ class OpenSession:
     @property
     def title(self) -> str | None:
         """The session's title, or the one that it will get with its first message."""
-        return self.agent.store.get_session_title(self.session_id) if self.is_stored else self._pending_title
+        return self.store.get_session_title(self.session_id) if self.is_stored else self._pending_title
 
     def set_title(self, text: str) -> str | None:
         """Name the session, at once or with its first message, and answer the name as it is kept; none takes it away.
 
         Raises `TitleTaken` if another session has it.
         """
-        store = self.agent.store
+        store = self.store
         title = store.sanitize_title(text)
         if self.is_stored:
             store.set_session_title(self.session_id, title)
@@ -83,7 +87,7 @@ class OpenSession:
         self.model = model
         self._prompt_tokens = 0
         if self.is_stored:
-            self.agent.store.update_session_model(self.session_id, model.name)
+            self.store.update_session_model(self.session_id, model.name)
             self.model_name = model.name
 
     @property
@@ -108,7 +112,8 @@ class OpenSession:
             toolsets=self.toolsets,
             home=agent.home,
             workplace=self._workplace,
-            store=agent.store,
+            store=self.store,
+            database=agent.database,
             memory=agent.memory,
             processes=agent.processes,
             approvals=agent.approvals,
@@ -136,7 +141,9 @@ class OpenSession:
     def _compress(self, wish: Wish, listener: Listener, stop: Stop) -> Compressed:
         from hermes.agent.compression.compress import Compression
 
-        done = Compression(self.agent, self.model).run(self.session_id, wish, self._new_prompt, listener, stop)
+        done = Compression(self.agent, self.store, self.model).run(
+            self.session_id, wish, self._new_prompt, listener, stop
+        )
         self._move(done.session_id)
         return done
 
@@ -151,7 +158,7 @@ class OpenSession:
         self._prompt_tokens = 0
 
     def _stored_prompt(self) -> str:
-        store = self.agent.store
+        store = self.store
         row = store.get_session(self.session_id)
         if row is None:
             raise UnknownSession(f"session {self.session_id!r} was deleted")
@@ -198,4 +205,4 @@ class OpenSession:
         if not can_summarize(model):
             return None
         limit_s = self.agent.config.auxiliary.summary_timeout_s
-        return recall_summarizer(model, self.agent.accounts, self.session_id, limit_s)
+        return recall_summarizer(model, self.agent.accounts, self.store, self.session_id, limit_s)

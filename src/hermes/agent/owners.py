@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
+from hermes.state.owner import TERMINAL, Owner
+
 _TERMINAL = "terminal"
 _READABLE_CHARACTERS = 40
 _UNREADABLE = re.compile("[^a-z0-9]+")
 
 
-def owner_file_stem(owner: str | None) -> str:
+def owner_file_stem(owner: Owner) -> str:
     """A file name for an owner, without its ending: no two owners share one, also where case is ignored.
 
-    None is the person at the terminal. The readable part is for people; what tells owners apart is the digest.
+    The readable part is for people; what tells owners apart is the digest, which the file of the terminal alone lacks.
     """
-    if owner is None:
+    if owner == TERMINAL or owner.stored is None:
         return _TERMINAL
     from hashlib import sha256
 
-    readable = _UNREADABLE.sub("-", owner.lower()).strip("-")[:_READABLE_CHARACTERS]
-    return f"{readable or 'owner'}-{sha256(owner.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    readable = _UNREADABLE.sub("-", owner.stored.lower()).strip("-")[:_READABLE_CHARACTERS]
+    return f"{readable or 'owner'}-{sha256(owner.stored.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -13,7 +13,7 @@ from hermes.state.partial import PARTIAL
 from hermes.state.rows import Row
 
 if TYPE_CHECKING:
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.view import OwnerView
 
 
 def new_uid() -> str:
@@ -26,7 +26,7 @@ class Record:
 
     def __init__(
         self,
-        store: SessionDBProvider,
+        store: OwnerView,
         session_id: str,
         *,
         moved: Callable[[str], None],
@@ -37,14 +37,14 @@ class Record:
         """In the form of `get_messages_as_conversation`."""
         self.has_grown = False
         """Whether the turn has added anything since it was loaded."""
-        self._store = store
+        self.store = store
         self._moved = moved
         self.notice = notice
 
     def load(self) -> None:
         """Read what is stored, also by others."""
         self.follow()
-        self.messages = [{**message} for message in self._store.get_messages_as_conversation(self.session_id)]
+        self.messages = [{**message} for message in self.store.get_messages_as_conversation(self.session_id)]
         self.has_grown = False
 
     def add(self, role: str, content: Any, **fields: Any) -> int | None:
@@ -75,11 +75,11 @@ class Record:
             "finish_reason": PARTIAL,
             "uid": uid,
         }
-        self._store.append_messages(self.session_id, [message])
+        self.store.append_messages(self.session_id, [message])
 
     def follow(self) -> bool:
         """Go on in the newest session of the chain; whether that is another, because somebody has compressed this."""
-        tip = self._store.get_compression_tip(self.session_id)
+        tip = self.store.get_compression_tip(self.session_id)
         if tip == self.session_id:
             return False
         self.session_id = tip
@@ -88,7 +88,7 @@ class Record:
 
     def _store_now(self, message: Row) -> int | None:
         try:
-            return self._store.append_messages(self.session_id, [message])[0]
+            return self.store.append_messages(self.session_id, [message])[0]
         except MessageSpooled as error:
             self.notice(str(error))
             return None

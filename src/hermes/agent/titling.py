@@ -16,6 +16,7 @@ from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
+    from hermes.state.view import OwnerView
 
 MAX_CHARACTERS = 80
 MIN_WORDS, MAX_WORDS = 3, 7
@@ -81,24 +82,23 @@ def _shortened(title: str) -> str | None:
     return _LINEAGE.sub(" ", title.rstrip(_AT_END)) or None
 
 
-def give_title(agent: Agent, model: Model, session_id: str, said: str, answered: str) -> None:
+def give_title(agent: Agent, store: OwnerView, model: Model, session_id: str, said: str, answered: str) -> None:
     """Name a session after its first exchange, unless it has a name by then; a person's choice is never replaced.
 
     The auxiliary model makes the title, or `model`, which has answered, where there is no auxiliary one.
     """
-    if agent.store.get_session_title(session_id) is not None:
+    if store.get_session_title(session_id) is not None:
         return
-    title = _asked_for(agent, agent.auxiliary or model, session_id, said, answered) or plain_title(said)
+    title = _asked_for(agent, store, agent.auxiliary or model, session_id, said, answered) or plain_title(said)
     if title is not None:
-        agent.store.set_title_if_untitled(session_id, title)
+        store.set_title_if_untitled(session_id, title)
 
 
-def give_title_of_words(agent: Agent, session_id: str, *, only_unanswered: bool) -> None:
+def give_title_of_words(agent: Agent, store: OwnerView, session_id: str, *, only_unanswered: bool) -> None:
     """Name a session that is left without a name after its first words, so that it is found again.
 
     With `only_unanswered`, only one in which no model has said anything: nothing else is going to name it.
     """
-    store = agent.store
     if not agent.config.agent.auto_title or store.get_session_title(session_id) is not None:
         return
     rows = store.get_messages(session_id, limit=_FIRST_ROWS)
@@ -116,7 +116,7 @@ def _first_words(said: str) -> str | None:
     return _shortened(title[:1].upper() + title[1:])
 
 
-def _asked_for(agent: Agent, model: Model, session_id: str, said: str, answered: str) -> str | None:
+def _asked_for(agent: Agent, store: OwnerView, model: Model, session_id: str, said: str, answered: str) -> str | None:
     """A title by a model, unless that understands nothing."""
     if model.provider == OFFLINE:
         return None
@@ -128,5 +128,5 @@ def _asked_for(agent: Agent, model: Model, session_id: str, said: str, answered:
         return None
     if reply is None:
         return None
-    agent.accounts.book(session_id, model, reply, asked)
+    agent.accounts.book(store, session_id, model, reply, asked)
     return cleaned_title(reply.text)

@@ -277,7 +277,9 @@ class Turn:
         return compressed.is_changed
 
     def _book(self, reply: Reply, tools: Sequence[ToolSchema] = ()) -> None:
-        spent = self._agent.accounts.book(self._record.session_id, self._model, reply, self._asked, tools)
+        spent = self._agent.accounts.book(
+            self._record.store, self._record.session_id, self._model, reply, self._asked, tools
+        )
         self.prompt_tokens = spent.usage.prompt_tokens
         self._spent += spent
 

@@ -42,9 +42,9 @@ class AsyncOwnerView:
         """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
         return self._view.owner
 
-    def narrowed_to(self, owner: Owner) -> AsyncOwnerView:
-        """The same view for one owner, for a conversation that is theirs; nobody can become another owner by it."""
-        return AsyncOwnerView(self._view.narrowed_to(owner), self._run_beside)
+    def narrowed_to(self, asker: Asker) -> AsyncOwnerView:
+        """The same view for an asker who sees no more, such as the owner of one conversation."""
+        return AsyncOwnerView(self._view.narrowed_to(asker), self._run_beside)
 
     @property
     def _operations(self) -> Operations:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from hermes.state.kinds import ChildKind
+from hermes.state.owner import OwnerName
 
 Content = str | list[Any] | dict[str, Any] | None
 """What a message says, as it is read: text, or the parts of structured content."""
@@ -33,7 +34,7 @@ class SessionFields(TypedDict, total=False):
     user_id: str | None
     parent_session_id: str | None
     cwd: str | None
-    owner: str | None
+    owner: OwnerName
     child_kind: GivenChildKind | None
     started_at: Moment | None
 

@@ -69,12 +69,12 @@ class OwnerView(
         """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
         return TERMINAL if isinstance(self._asker, Everybody) else self._asker
 
-    def narrowed_to(self, owner: Owner) -> OwnerView:
-        """The same view for one owner, for a conversation that is theirs; nobody can become another owner by it."""
-        if not isinstance(owner, Owner) or (self._asker is not EVERYBODY and owner != self._asker):
+    def narrowed_to(self, asker: Asker) -> OwnerView:
+        """The same view for an asker who sees no more, such as the owner of one conversation."""
+        if not isinstance(asker, Owner | Everybody) or (self._asker is not EVERYBODY and asker != self._asker):
             raise InvalidValue("the sessions of another owner cannot be asked for here")
         view = object.__new__(OwnerView)
-        view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, owner
+        view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, asker
         return view
 
     def __repr__(self) -> str:

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from hermes.agent.memory import FileMemory
+from hermes.state.owner import owner_in_row
 
 home, owner, name, count = sys.argv[1:]
 memory = FileMemory(Path(home), max_characters=100_000)
 for number in range(int(count)):
-    memory.add(owner, f"{name} {number}")
+    memory.add(owner_in_row(owner), f"{name} {number}")

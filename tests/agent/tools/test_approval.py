@@ -15,6 +15,7 @@ from hermes.agent.safety.approval import Approvals, Decision, Origin, Request
 from hermes.agent.safety.permits import Permit, Permits
 from hermes.config import Mode, load_config
 from hermes.errors import ConfigError
+from hermes.state.owner import TERMINAL, Owner, owner_of
 from tests.agent.tools.workbench import SESSION, Person, Workbench
 
 
@@ -23,7 +24,7 @@ def command(text: str, bare: str | None = None, tool: str = "terminal", director
 
 
 def refusal(
-    approvals: Approvals, request: Request, person: Person | None, session_id: str = "s", owner: str | None = None
+    approvals: Approvals, request: Request, person: Person | None, session_id: str = "s", owner: Owner = TERMINAL
 ) -> str | None:
     return approvals.refusal(request, Origin(session_id, "cli", owner), person)
 
@@ -104,7 +105,7 @@ class TestModes:
 class TestChats:
     """Where strangers talk, the operator decides."""
 
-    CHAT = Origin("s", "telegram", "telegram:1")
+    CHAT = Origin("s", "telegram", owner_of("telegram", "1"))
 
     def test_allow_is_for_the_terminal_only(self, permits: Permits) -> None:
         approvals = Approvals("allow", permits)
@@ -145,21 +146,24 @@ class TestChats:
         said = approvals.refusal(command("make"), self.CHAT, None)
         assert said is not None
         assert "approvals.sources.telegram is deny" in said
-        assert approvals.refusal(command("make"), Origin("s", "slack", "slack:1"), None) is None
+        assert approvals.refusal(command("make"), Origin("s", "slack", owner_of("slack", "1")), None) is None
 
     def test_what_is_allowed_at_the_terminal_is_not_allowed_in_a_chat(self, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.ALWAYS), session_id="terminal")
         assert approvals.refusal(command("make"), self.CHAT, None) is not None
-        assert approvals.refusal(command("make"), Origin("s", "telegram", None), None) is not None
+        assert approvals.refusal(command("make"), Origin("s", "telegram", TERMINAL), None) is not None
 
     def test_always_without_an_owner_is_not_kept_as_the_terminals(self, permits: Permits) -> None:
         approvals = Approvals("ask", permits, operator=lambda *_: Decision.ALWAYS)
-        assert approvals.refusal(command("make"), Origin("s", "telegram", None), None) is None
-        assert permits.of(None) == []
+        assert approvals.refusal(command("make"), Origin("s", "telegram", TERMINAL), None) is None
+        assert permits.of(TERMINAL) == []
 
     @pytest.mark.parametrize("source", ["telegram", "default", "CLI", "terminal", ""])
     def test_every_source_but_the_terminals_own_is_a_chat(self, permits: Permits, source: str) -> None:
-        assert Approvals("allow", permits).refusal(command("make"), Origin("s", source, "x:1"), None) is not None
+        assert (
+            Approvals("allow", permits).refusal(command("make"), Origin("s", source, owner_of("x", "1")), None)
+            is not None
+        )
 
     @pytest.mark.parametrize(
         ("text", "said"),
@@ -177,7 +181,9 @@ class TestChats:
             Approvals("ask", permits, chat_modes=load_config(tmp_path, environ={}).approvals.sources)
 
     def test_a_tool_of_a_chat_asks_the_operator(self, bench: Workbench, tmp_path: Path) -> None:
-        bench.change(source="telegram", owner="telegram:1", approvals=Approvals("allow", Permits(tmp_path)))
+        bench.change(
+            source="telegram", owner=owner_of("telegram", "1"), approvals=Approvals("allow", Permits(tmp_path))
+        )
         bench.refused("terminal", command="touch here")
         assert bench.person.asked == []
         assert not (bench.work / "here").exists()
@@ -273,12 +279,12 @@ class TestSessions:
 
 
 class TestFile:
-    def file(self, home: Path, owner: str | None = None) -> Path:
+    def file(self, home: Path, owner: Owner = TERMINAL) -> Path:
         return home / "approvals" / f"{owner_file_stem(owner)}.json"
 
     def test_it_is_private_and_readable_for_people(self, permits: Permits, tmp_path: Path) -> None:
-        permits.add(None, Permit("terminal", "make test", "/src/wiki", with_options=True))
-        permits.add(None, Permit("read_file", "/etc/hosts"))
+        permits.add(TERMINAL, Permit("terminal", "make test", "/src/wiki", with_options=True))
+        permits.add(TERMINAL, Permit("read_file", "/etc/hosts"))
         file = self.file(tmp_path)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -292,13 +298,13 @@ class TestFile:
 
     def test_nothing_is_kept_twice(self, permits: Permits) -> None:
         for _ in range(2):
-            permits.add(None, Permit("terminal", "make"))
-        assert permits.of(None) == [Permit("terminal", "make")]
+            permits.add(TERMINAL, Permit("terminal", "make"))
+        assert permits.of(TERMINAL) == [Permit("terminal", "make")]
 
     def test_owners_do_not_share_permissions(self, permits: Permits) -> None:
-        permits.add("telegram:1", Permit("terminal", "make"))
-        assert permits.of("telegram:2") == []
-        assert permits.of(None) == []
+        permits.add(owner_of("telegram", "1"), Permit("terminal", "make"))
+        assert permits.of(owner_of("telegram", "2")) == []
+        assert permits.of(TERMINAL) == []
 
     @pytest.mark.parametrize(
         "text",
@@ -324,14 +330,14 @@ class TestFile:
         file.parent.mkdir()
         file.write_text(text, errors="surrogateescape")
         with caplog.at_level(logging.WARNING):
-            assert permits.of(None) == []
+            assert permits.of(TERMINAL) == []
         assert "is not a list of permissions" in caplog.text
         with pytest.raises(ConfigError, match="is not a list of permissions"):
-            permits.add(None, Permit("terminal", "make"))
+            permits.add(TERMINAL, Permit("terminal", "make"))
         assert file.read_text(errors="surrogateescape") == text
 
     def test_a_command_without_a_directory_is_permitted_nowhere(self, permits: Permits, approvals: Approvals) -> None:
-        permits.add(None, Permit("terminal", "make"))
+        permits.add(TERMINAL, Permit("terminal", "make"))
         assert refusal(approvals, command("make"), Person(Decision.DENY)) is not None
 
     OLD = '{"version": 1, "allowed": [{"tool": "terminal", "text": "make", "covers": "prefix"}]}'
@@ -359,10 +365,10 @@ class TestFile:
         file.parent.mkdir()
         for name in ("terminal.version-1.json", "terminal.version-1-2.json"):
             file.write_text(self.OLD)
-            permits.add(None, Permit("terminal", "make", "/src/wiki"))
+            permits.add(TERMINAL, Permit("terminal", "make", "/src/wiki"))
             assert (file.parent / name).read_text() == self.OLD
-            assert permits.of(None) == [Permit("terminal", "make", "/src/wiki")]
-            assert permits.note(None) == ""
+            assert permits.of(TERMINAL) == [Permit("terminal", "make", "/src/wiki")]
+            assert permits.note(TERMINAL) == ""
 
     def test_what_cannot_be_kept_holds_for_the_session(
         self, approvals: Approvals, tmp_path: Path, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,11 @@ from hermes.agent.lockfile import locked
 from hermes.agent.memory import FileMemory, memory_block
 from hermes.agent.owners import owner_file_stem
 from hermes.errors import ConfigError, InvalidValue, NotFound, StoreBusy
+from hermes.state.owner import TERMINAL, owner_in_row, owner_of
 from tests.agent.tools.workbench import Workbench
 
 ROOT = Path(__file__).parents[3]
-ADA = "telegram:1"
+ADA = owner_of("telegram", "1")
 
 
 @pytest.fixture
@@ -139,8 +141,8 @@ class TestOwners:
             "a:b",
         ]
         for owner in owners:
-            memory.add(owner, f"of {owner!r}")
-        assert [memory.read(owner) for owner in owners] == [f"- of {owner!r}" for owner in owners]
+            memory.add(owner_in_row(owner), f"of {owner!r}")
+        assert [memory.read(owner_in_row(owner)) for owner in owners] == [f"- of {owner!r}" for owner in owners]
 
     @pytest.mark.parametrize(
         "owner",
@@ -161,15 +163,20 @@ class TestOwners:
         ],
     )
     def test_a_file_name_is_safe(self, owner: str) -> None:
-        stem = owner_file_stem(owner)
+        stem = owner_file_stem(owner_in_row(owner))
         assert stem.isascii()
         assert all(char.isalnum() or char == "-" for char in stem)
         assert stem == stem.lower()
         assert len(stem) <= 80
 
+    @pytest.mark.parametrize("stored", ["terminal", "tui", "cli", "terminal:1", "tui:1", "Terminal", "", "-"])
+    def test_the_file_of_the_terminal_is_nobody_elses(self, stored: str) -> None:
+        assert owner_file_stem(TERMINAL) == "terminal"
+        assert owner_file_stem(owner_in_row(stored)) != "terminal"
+
     def test_files_are_private(self, memory: FileMemory) -> None:
-        memory.add(None, "likes tea")
-        path = memory.path(None)
+        memory.add(TERMINAL, "likes tea")
+        path = memory.path(TERMINAL)
         assert path.name == "terminal.md"
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -180,7 +187,7 @@ class TestOtherWriters:
     def test_nothing_is_lost_between_two_processes(self, tmp_path: Path) -> None:
         writers = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.agent.tools.add_notes", str(tmp_path), ADA, name, "25"],
+                [sys.executable, "-m", "tests.agent.tools.add_notes", str(tmp_path), str(ADA.stored), name, "25"],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))},
             )
@@ -231,7 +238,7 @@ class TestTool:
         bench.change(owner=ADA)
         assert bench.call("memory", action="read") == "[there are no notes yet]"
         bench.call("memory", action="add", text="of Ada")
-        bench.change(owner="telegram:2")
+        bench.context = replace(bench.context, owner=owner_of("telegram", "2"))
         assert bench.call("memory", action="read") == "[there are no notes yet]"
 
     @pytest.mark.parametrize(

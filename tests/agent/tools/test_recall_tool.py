@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.agent.tools.toolbox import TOOLBOX
+from hermes.state.owner import owner_of
 from hermes.state.provider import SessionDBProvider
 from tests.agent.tools.workbench import SESSION, Workbench
 from tests.support.conversations import say, start
@@ -41,12 +42,12 @@ class TestScope:
         assert set(found(bench, limit=10)) == {"ada", "bob", "mine"}
 
     def test_an_owner_sees_their_own(self, bench: Workbench) -> None:
-        bench.change(owner="telegram:1", source="telegram", session_id="new")
+        bench.change(owner=owner_of("telegram", "1"), source="telegram", session_id="new")
         assert found(bench, query="nginx") == ["ada"]
         assert found(bench) == ["ada"]
 
     def test_an_owner_cannot_read_anothers(self, bench: Workbench) -> None:
-        bench.change(owner="telegram:1", source="telegram", session_id="new")
+        bench.change(owner=owner_of("telegram", "1"), source="telegram", session_id="new")
         result = bench.run("session_search", '{"session_id": "bob"}')
         assert result.is_error
         assert "there is no session 'bob'" in result.text
@@ -56,7 +57,7 @@ class TestScope:
         assert f'there is no parameter "{extra}"' in bench.refused("session_search", query="nginx", **{extra: None})
 
     def test_other_profiles_are_not_for_owners(self, bench: Workbench) -> None:
-        bench.change(owner="telegram:1", source="telegram")
+        bench.change(owner=owner_of("telegram", "1"), source="telegram")
         result = bench.run("session_search", '{"query": "nginx", "profile": "default"}')
         assert result.is_error
         assert "other profiles cannot be looked into" in result.text

@@ -19,7 +19,9 @@ from hermes.agent.tools.registry import Registry
 from hermes.agent.tools.results import ToolResult
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Mode
+from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
 
 SESSION = "20261116_090000_0badcafe"
 
@@ -45,11 +47,12 @@ class Workbench:
         self.context = ToolContext(
             session_id=SESSION,
             source="cli",
-            owner=None,
+            owner=TERMINAL,
             toolsets=TOOLBOX.toolsets,
             home=home,
             workplace=Workplace(work),
-            store=store,
+            store=store.for_owner(EVERYBODY),
+            database=store.db_path if isinstance(store, SessionDB) else None,
             memory=FileMemory(home),
             processes=Processes(),
             approvals=Approvals(mode, Permits(home)),
@@ -64,7 +67,9 @@ class Workbench:
         return self.context.workplace.root
 
     def change(self, **fields: Any) -> None:
-        """Let the session be another in some way."""
+        """Let the session be another in some way; an owner sees no more of the store than is theirs."""
+        if "owner" in fields:
+            fields["store"] = self.context.store.narrowed_to(fields["owner"])
         self.context = replace(self.context, **fields)
 
     def run(self, name: str, arguments: str, registry: Registry = TOOLBOX) -> ToolResult:

@@ -20,6 +20,7 @@ from hermes.state.rows import AnyRow
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
+    from hermes.state.view import OwnerView
 
 LOCK_TTL_S = 60.0
 KEPT_BY_HAND = 2
@@ -80,8 +81,9 @@ def _tokens_with(division: Division, summary: str) -> int:
 class Compression:
     """Compresses the conversations of an agent, one process at a time each."""
 
-    def __init__(self, agent: Agent, model: Model, *, lock_ttl_s: float = LOCK_TTL_S) -> None:
+    def __init__(self, agent: Agent, store: OwnerView, model: Model, *, lock_ttl_s: float = LOCK_TTL_S) -> None:
         self._agent = agent
+        self._store = store
         self._model = model
         self._room = room_for(model.context_tokens, agent.config.compression.threshold)
         self._lock_ttl_s = lock_ttl_s
@@ -90,7 +92,7 @@ class Compression:
         self, session_id: str, wish: Wish, prompt: Callable[[str], str], listener: Listener, stop: Stop
     ) -> Compressed:
         """Compress a session; `prompt` answers the system prompt of the child by its id."""
-        store = self._agent.store
+        store = self._store
         rows = store.get_messages(session_id)
         try:
             division = self._divide(rows, wish)
@@ -167,5 +169,5 @@ class Compression:
             return extract(rows, wish.focus)
         if reply is None:
             return None
-        self._agent.accounts.book(session_id, model, reply, asked)
+        self._agent.accounts.book(self._store, session_id, model, reply, asked)
         return reply.text

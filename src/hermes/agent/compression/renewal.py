@@ -14,7 +14,7 @@ from hermes.log import warn
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.view import OwnerView
 
 
 MAX_RENEWALS = 100
@@ -24,7 +24,7 @@ MAX_RENEWALS = 100
 class Renewal:
     """A session's compression lock for the length of a block: a thread renews it, and tells when it is lost."""
 
-    def __init__(self, store: SessionDBProvider, session_id: str, ttl_s: float, lost: Callable[[], None]) -> None:
+    def __init__(self, store: OwnerView, session_id: str, ttl_s: float, lost: Callable[[], None]) -> None:
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(6).hex()}"
         self.is_held = False
         """Whether nobody else has it."""

@@ -15,6 +15,7 @@ from hermes.state.transcript import shorten, transcript
 if TYPE_CHECKING:
     from hermes.agent.accounting import Accounts
     from hermes.state.summaries import Summarizer
+    from hermes.state.view import OwnerView
 
 MARK = "[Summary of the earlier part of this conversation"
 """How the message begins that has a summary in it."""
@@ -60,14 +61,16 @@ def summary_message(summary: str, session_id: str) -> str:
     )
 
 
-def recall_summarizer(model: Model, accounts: Accounts, session_id: str, limit_s: float) -> Summarizer:
+def recall_summarizer(
+    model: Model, accounts: Accounts, store: OwnerView, session_id: str, limit_s: float
+) -> Summarizer:
     """What `session_search` summarizes found sessions with, booked to the session that searches."""
 
     def summarize(text: str, topic: str, metadata: Row) -> str:
         asked = question(RECALL, f"Topic: {topic}\nWhen: {metadata.get('when')}\n\nThe conversation:\n\n{text}")
         reply = ask(model, asked, limit_s, Stop())
         assert reply is not None  # nobody wishes this to stop
-        accounts.book(session_id, model, reply, asked)
+        accounts.book(store, session_id, model, reply, asked)
         return reply.text
 
     return summarize

@@ -12,7 +12,7 @@ from hermes.agent.safety.permits import Permit, Permits
 from hermes.config import CHAT_MODE_HINT, ChatMode, Mode
 from hermes.errors import ConfigError, HermesError
 from hermes.log import warn
-from hermes.state.owner import is_terminal_source
+from hermes.state.owner import TERMINAL, Owner, is_terminal_source
 
 if TYPE_CHECKING:
     from hermes.agent.safety.commands import Risk
@@ -70,8 +70,8 @@ class Origin:
 
     session_id: str
     source: str
-    owner: str | None
-    """Whose conversation it is; None is the person at the terminal."""
+    owner: Owner
+    """Whose conversation it is."""
 
 
 Approve = Callable[[Request], Decision]
@@ -167,7 +167,7 @@ class Approvals:
             given += self._permits.of(origin.owner)
         return any(map(request.is_covered_by, given))
 
-    def _permit_for_good(self, owner: str | None, permit: Permit) -> None:
+    def _permit_for_good(self, owner: Owner, permit: Permit) -> None:
         try:
             self._permits.add(owner, permit)
         except (HermesError, OSError) as error:
@@ -181,7 +181,7 @@ class Approvals:
 
 def _has_file(origin: Origin) -> bool:
     """Whether lasting permissions are kept for a conversation: those of the terminal are for nobody else."""
-    return origin.owner is not None or is_terminal_source(origin.source)
+    return origin.owner != TERMINAL or is_terminal_source(origin.source)
 
 
 def _check_chat_mode(source: str, mode: str) -> None:

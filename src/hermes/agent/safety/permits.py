@@ -14,6 +14,7 @@ from hermes.agent.safety.visible import visible_path
 from hermes.errors import ConfigError
 from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.log import warn
+from hermes.state.owner import Owner
 
 DIRECTORY = "approvals"
 VERSION = 2
@@ -49,7 +50,7 @@ class Permits:
     def __init__(self, home: Path) -> None:
         self._directory = home / DIRECTORY
 
-    def of(self, owner: str | None) -> list[Permit]:
+    def of(self, owner: Owner) -> list[Permit]:
         """Return what an owner has allowed: nothing if the file cannot be understood, and a log record says so."""
         try:
             return _parsed(self._read(owner))
@@ -57,7 +58,7 @@ class Permits:
             warn(__name__, "%s; nothing that it may allow is allowed", error)
             return []
 
-    def note(self, owner: str | None) -> str:
+    def note(self, owner: Owner) -> str:
         """Return what a person should know about an owner's file of an earlier version, if it is one."""
         try:
             is_old = _is_old(self._read(owner))
@@ -70,7 +71,7 @@ class Permits:
             " not say in which directory they hold."
         )
 
-    def add(self, owner: str | None, permit: Permit) -> None:
+    def add(self, owner: Owner, permit: Permit) -> None:
         """Allow something for good; raises `ConfigError` if that cannot be kept."""
         ensure_private_dir(self._directory)
         path = self._path(owner)
@@ -84,7 +85,7 @@ class Permits:
             data = {"version": VERSION, "allowed": [_as_json(each) for each in [*permits, permit]]}
             write_private_atomic(path, json.dumps(data, indent=2).encode() + b"\n")
 
-    def _read(self, owner: str | None) -> dict[str, Any]:
+    def _read(self, owner: Owner) -> dict[str, Any]:
         """Return a file's content, of this version or an earlier one; raises `ConfigError` if it is anything else."""
         path = self._path(owner)
         try:
@@ -99,7 +100,7 @@ class Permits:
             raise ConfigError(f"{path} is not a list of permissions", hint="correct it, or move it away") from None
         return dict(data)
 
-    def _path(self, owner: str | None) -> Path:
+    def _path(self, owner: Owner) -> Path:
         return self._directory / f"{owner_file_stem(owner)}.json"
 
 

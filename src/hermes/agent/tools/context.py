@@ -17,8 +17,9 @@ from hermes.clock import Clock, system_clock
 if TYPE_CHECKING:
     from hermes.agent.memory import MemoryProvider
     from hermes.agent.tools.processes import Processes
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.owner import Owner
     from hermes.state.summaries import Summarizer
+    from hermes.state.view import OwnerView
 
 
 class Workplace:
@@ -35,13 +36,16 @@ class ToolContext:
 
     session_id: str
     source: str
-    owner: str | None
-    """Whose sessions and memories these are; None is the person at the terminal, who sees all."""
+    owner: Owner
+    """Whose conversation, notes and permissions these are."""
     toolsets: Collection[str]
     """Those that are on: a tool of any other is not run, whatever a model writes."""
     home: Path
     workplace: Workplace
-    store: SessionDBProvider
+    store: OwnerView
+    """The sessions that may be looked into: the owner's, or at the terminal everybody's."""
+    database: Path | None
+    """The file of the store, which is not read as a file; None where it is on a server."""
     memory: MemoryProvider
     processes: Processes
     approvals: Approvals
@@ -61,8 +65,7 @@ class ToolContext:
     @cached_property
     def protected(self) -> ProtectedPlaces:
         """The places that are not read."""
-        database = getattr(self.store, "db_path", None)
-        return ProtectedPlaces(self.user_homes, self.home, database)
+        return ProtectedPlaces(self.user_homes, self.home, self.database)
 
     def is_free(self, place: Place) -> bool:
         """Whether a place may be read unasked: it is in the session's directory, unless that holds everything."""

@@ -23,7 +23,6 @@ def _session_search(context: ToolContext, **arguments: Any) -> ToolResult:
         **arguments,
         db=context.store,
         current_session_id=context.session_id,
-        owner=context.owner,
         summarize=context.summarize,
     )
     for size in _SIZES:

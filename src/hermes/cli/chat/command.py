@@ -142,6 +142,7 @@ def _talk(
     from hermes.config import load_variables
     from hermes.home import get_hermes_home
     from hermes.log import make_ready
+    from hermes.state.owner import EVERYBODY
 
     make_ready()
     is_interactive = words.query is None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -150,11 +151,12 @@ def _talk(
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
     asker = Asker(screen, signals) if has_person else None
     agent = Agent(
-        store,
+        store.for_owner(EVERYBODY),
         models.open(),
         tools=TOOLBOX,
         config=config,
         home=get_hermes_home(),
+        database=database_file(config),
         auxiliary=models.open_auxiliary(),
         operator=None if asker is None else asker.ask_operator,
     )
@@ -166,7 +168,7 @@ def _talk(
                     screen.say_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
                 if session_id is not None:
                     sitting.resume(session_id, has_recap=is_interactive)
-                _keep_order(config, sitting)
+                _keep_order(config, store, sitting)
                 if is_interactive:
                     sitting.run(_prompt(sitting, signals))
                 else:
@@ -206,7 +208,7 @@ def _prompt(sitting: Sitting, signals: Signals) -> Reader:
     return Prompt(sitting.agent.home, suggestions_for(sitting), signals)
 
 
-def _keep_order(config: Config, sitting: Sitting) -> None:
+def _keep_order(config: Config, store: SessionDBProvider, sitting: Sitting) -> None:
     """Have old sessions pruned, if that is wished for, beside the conversation."""
     if not config.sessions.auto_prune:
         return
@@ -217,7 +219,7 @@ def _keep_order(config: Config, sitting: Sitting) -> None:
 
     def prune() -> None:
         with suppress(StoreClosed, StoreReadOnly):  # the chat was over sooner, or nothing can be changed here
-            sitting.store.maybe_auto_prune_and_vacuum(
+            store.maybe_auto_prune_and_vacuum(
                 settings.retention_days,
                 settings.min_interval_hours,
                 settings.vacuum_after_prune,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from hermes.agent.conversation import Conversation
     from hermes.agent.tools.processes import Background
-    from hermes.state.provider import SessionDBProvider
+    from hermes.state.view import OwnerView
 
 LABEL_WIDTH = 16
 MAX_COMMAND = 200
@@ -64,7 +64,7 @@ def ways_back(session_id: str, title: str | None) -> list[str]:
     return [printable(each) for each in ways]
 
 
-def leads_to(store: SessionDBProvider, title: str) -> str | None:
+def leads_to(store: OwnerView, title: str) -> str | None:
     """The session that `hermes -c TITLE` goes on with; None if it would go on with none."""
     try:
         return store.get_compression_tip(find_session(store, title, Purpose.RESUME))

@@ -17,6 +17,7 @@ from hermes.cli.chat.signals import Dropped, Left
 from hermes.cli.failures import INTERRUPTED, exit_code_of
 from hermes.errors import HermesError, NotFound
 from hermes.log import warn
+from hermes.state.owner import EVERYBODY
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -85,7 +86,7 @@ class Sitting:
         if self.conversation.is_stored and tip == self.conversation.session_id:
             self.screen.say(f"This is session {tip} already.")
             return
-        resumed = Conversation.resume(self.agent, session_id, approve=self._approve)
+        resumed = Conversation.resume(self.agent, session_id, asker=EVERYBODY, approve=self._approve)
         self.conversation.end("resumed_other")
         self.conversation = resumed
         arrive(resumed, session_id, self.models, self.screen, self._ask if self._approve is not None else None)
@@ -240,4 +241,4 @@ class Sitting:
         return ask(question, self._signals)
 
     def _new(self) -> Conversation:
-        return Conversation.start(self.agent, SOURCE, cwd=current_directory(), approve=self._approve)
+        return Conversation.start(self.agent, SOURCE, asker=EVERYBODY, cwd=current_directory(), approve=self._approve)
