@@ -136,3 +136,9 @@ def test_an_absolute_count_may_be_lower_than_before(store: SessionDBProvider) ->
     store.update_token_counts("s", input_tokens=5)
     store.update_token_counts("s", input_tokens=3, absolute=True)
     assert session_of(store, "s")["input_tokens"] == 3
+
+
+@pytest.mark.parametrize("path", ["", "\0", "a\0b", "\ud800", ":memory:", "file:x", b"x", 5, None])
+def test_path_that_cannot_be_one_is_refused(store: SessionDBProvider, path: Any) -> None:
+    with pytest.raises(InvalidValue):
+        store.import_database(path)

@@ -18,6 +18,7 @@ import pytest
 from hermes.cli.app import hermes
 from hermes.config import load_config
 from hermes_state import SessionDB
+from tests.support.plainsql import change
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -61,6 +62,21 @@ def test_the_programs_of_a_page_run(page: str, tmp_path: Path) -> None:
         [sys.executable, "-c", programs()[page]], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_program_about_repairs_repairs(tmp_path: Path) -> None:
+    home = tmp_path / ".hermes"
+    with SessionDB(home / "state.db") as db:
+        db.create_session("before", "telegram")
+        db.append_message("before", "assistant", "use docker")
+    change(home / "state.db", "UPDATE sessions SET message_count = 7")
+    environ = {**os.environ, "HOME": str(tmp_path), "HERMES_HOME": str(home)}
+    program = programs()["docs/guide/doctor.md"]
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=100)
+    assert "damaged ('counts',)" in done.stdout, done.stderr
+    assert "state.db.damaged-" in done.stdout
+    with SessionDB(home / "state.db") as db:
+        assert db.list_sessions_rich()[0]["message_count"] == 1
 
 
 @pytest.mark.parametrize("page", sorted(SERVER))

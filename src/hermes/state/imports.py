@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -62,15 +61,14 @@ class Import(Operations):
         from hermes.state.arrivals import Outcome, bring_in_together, sessions_of
         from hermes.state.imported import Terms, received
         from hermes.state.sqlite.foreign import require_sound
-        from hermes.state.sqlite.provider import SQLiteSessionDBProvider
+        from hermes.state.sqlite.provider import SQLiteSessionDBProvider, checked_path
 
-        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
-            raise InvalidValue(f"path must be a path of a file, not {type(path).__name__}")
+        file = checked_path(path)
         counts: ImportCounts = {"sessions": 0, "messages": 0, "sessions_seen": 0}
         now = self._clock()
-        terms = Terms(str(Path(path).absolute()), keeps_owners=keep_owners, adds_to_own=add_to_own)
-        require_sound(Path(path))
-        with SQLiteSessionDBProvider(path, read_only=True) as other:
+        terms = Terms(str(file), keeps_owners=keep_owners, adds_to_own=add_to_own)
+        require_sound(file)
+        with SQLiteSessionDBProvider(file, read_only=True) as other:
             for session in sessions_of(other, now):
                 (arrival,) = bring_in_together(self, [received(session, terms, now)], "merge", now)
                 counts["sessions_seen"] += 1

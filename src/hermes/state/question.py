@@ -8,6 +8,7 @@ from typing import Any
 from hermes.errors import InvalidValue
 from hermes.state.owner import Asker
 from hermes.state.rows import MAX_INTEGER, optional_text
+from hermes.state.search import ORDERS
 from hermes.state.summaries import Summarizer
 
 ROLES = ("user", "assistant")
@@ -55,7 +56,7 @@ def ask(**given: Any) -> Question:
         query=query.strip() if isinstance(query, str) else "",
         roles=_roles(given["role_filter"]),
         limit=_between(given["limit"], LIMIT, MAX_LIMIT),
-        sort=sort if isinstance(sort, str) else None,
+        sort=_order(sort),
         session_id=session_id,
         anchor=given["around_message_id"],
         window=_between(given["window"], WINDOW, MAX_WINDOW),
@@ -103,3 +104,9 @@ def _seconds(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # not a number
         return TIMEOUT_S
     return float(max(0, min(given, MAX_TIMEOUT_S)))
+
+
+def _order(sort: object) -> str | None:
+    """An order that a model asks for; a model that makes one up gets the best first."""
+    cleaned = sort.strip().lower() if isinstance(sort, str) else None
+    return cleaned if cleaned in ORDERS else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hermes.errors import InvalidValue
 from hermes.state.operations import Operations, row_limit, row_offset
 from hermes.state.owner import OwnerName
 from hermes.state.results import SearchResults
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from hermes.state.finding import Page
     from hermes.state.rowtypes import Moment, Sort
     from hermes.state.scope import Scope
+
+
+ORDERS = ("relevance", "newest", "oldest")
+"""How results can be sorted; the first is how they are if nothing is said."""
 
 
 class Search(Operations):
@@ -87,7 +92,9 @@ class Search(Operations):
 
 
 def _order(sort: str | None) -> str:
-    """relevance, newest or oldest; what is none of these is relevance."""
+    """Return relevance, newest or oldest, as it was asked for; relevance if it was not."""
     wish = optional_text(sort, "sort")
-    cleaned = (wish or "").strip().lower()
-    return cleaned if cleaned in ("newest", "oldest") else "relevance"
+    cleaned = (wish or "").strip().lower() or ORDERS[0]
+    if cleaned not in ORDERS:
+        raise InvalidValue(f"sort cannot be {cleaned[:40]!r}", hint=f"it is {', '.join(ORDERS)} or None")
+    return cleaned

@@ -44,7 +44,7 @@ class SQLiteSessionDBProvider(SessionDBProvider):
     def _open(self, dsn: str | os.PathLike[str] | None, pool: Any) -> SqliteEngine:
         if pool is not None:
             raise InvalidValue("a file has no pool of connections", hint="initialize it with the path of the file")
-        path = _checked_path(dsn)
+        path = default_path() if dsn is None else checked_path(dsn)
         engine = SqliteEngine(path, read_only=self._is_read, write_timeout_s=self._write_timeout_s)
         self.db_path = path
         return engine
@@ -63,9 +63,8 @@ def format_session_db_unavailable(prefix: str = "Session database not available"
     return f"{prefix}: {_last_init_error}." if _last_init_error else f"{prefix}."
 
 
-def _checked_path(db_path: str | os.PathLike[str] | None) -> Path:
-    if db_path is None:
-        return default_path()
+def checked_path(db_path: str | os.PathLike[str]) -> Path:
+    """Return the absolute path of a database file, or raise `InvalidValue` if it cannot be one."""
     if not isinstance(db_path, str | os.PathLike):
         raise InvalidValue(f"db_path must be a path, not {type(db_path).__name__}")
     text = os.fspath(db_path)
