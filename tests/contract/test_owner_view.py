@@ -167,6 +167,17 @@ class TestTheOwner:
         view.branch_session("c", "d")
         assert {row["owner"] for row in store.search_sessions()} == {"agent:main:telegram:group:9"}
 
+    def test_is_not_told_when_another_was_active(self, store: SessionDBProvider) -> None:
+        alice, bob = store.for_owner(ALICE), store.for_owner(BOB)
+        alice.create_session("hers", "telegram", started_at=10)
+        alice.append_message("hers", "user", "hello", timestamp=20)
+        store.create_session(
+            "his", "telegram", owner="telegram:2", parent_session_id="hers", child_kind="compression", started_at=5
+        )
+        bob.append_message("his", "user", "hello", timestamp=4_000)
+        alice.clear_messages("hers")
+        assert [row["chain_active"] for row in alice.list_sessions_rich()] == [10]
+
     def test_creates_no_session_of_the_terminal(self, store: SessionDBProvider) -> None:
         for source in ("cli", "tui"):
             with pytest.raises(InvalidValue):

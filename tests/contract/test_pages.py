@@ -84,7 +84,9 @@ class TestPages:
         many.delete_session(first[-1]["id"])
         assert ids(many.list_sessions_rich(limit=-1, after=first[-1]["cursor"])) == whole[5:]
 
-    @pytest.mark.parametrize("cursor", ["", "x", "[]", "[1]", '["a", "b"]', "{}", "null"])
+    @pytest.mark.parametrize(
+        "cursor", ["", "x", "[]", "[1]", '["a", "b"]', "{}", "null", "started_at|nan|x", "started_at|-inf|x"]
+    )
     def test_refuse_what_is_no_cursor(self, many: SessionDBProvider, cursor: str) -> None:
         with pytest.raises(InvalidValue, match="cursor"):
             many.list_sessions_rich(after=cursor)

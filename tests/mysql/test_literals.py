@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
+from hermes.errors import InvalidValue
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.wire import text_of
+from hermes.state.mysql.wire import literal, text_of
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import start
 from tests.support.mysql import in_database
@@ -69,3 +71,9 @@ def test_a_server_of_any_kind_keeps_them_as_they_are(odd_server: Server) -> None
         assert store.session_count() == len(HOSTILE)
         assert store.delete_session(f"s {HOSTILE[0]}")
         assert store.session_count() == len(HOSTILE) - 1
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_never_becomes_a_part_of_one(number: float) -> None:
+    with pytest.raises(InvalidValue):
+        literal(number)

@@ -103,7 +103,7 @@ def test_a_key_that_names_no_room_is_refused(key: str) -> None:
         "4915123456789:12@s.whatsapp.net",
         "4915123456789_1:12@s.whatsapp.net",
         "4915123456789@c.us",
-        "4915123456789@lid",
+        "4915123456789@C.US",
         " 4915123456789 ",
         "４９１５１２３４５６７８９",
         "+49\u00a0151\u00a023456789",
@@ -113,8 +113,21 @@ def test_all_spellings_of_a_whatsapp_number_are_one_person(spelling: str) -> Non
     assert owner_of("whatsapp", spelling).stored == "whatsapp:4915123456789"
 
 
+def test_a_whatsapp_number_that_hides_a_telephone_number_is_another_person_than_that_of_the_same_digits() -> None:
+    hidden = owner_of("whatsapp", "4915123456789:3@LID")
+    assert hidden == owner_of("whatsapp", "4915123456789@lid") != owner_of("whatsapp", "4915123456789")
+
+
 def test_different_whatsapp_users_stay_apart() -> None:
-    ids = ["4915123456789", "4915123456788", "anna", "anna@s.whatsapp.net", "Anna", "49151x23456789"]
+    ids = [
+        "4915123456789",
+        "4915123456788",
+        "4915123456789@elsewhere",
+        "anna",
+        "anna@s.whatsapp.net",
+        "Anna",
+        "49151x23456789",
+    ]
     assert len({owner_of("whatsapp", each) for each in ids}) == len(ids)
 
 

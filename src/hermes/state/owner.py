@@ -23,7 +23,9 @@ _ROOM_PARTS = 5
 
 _WHATSAPP = "whatsapp"
 _SEPARATORS = re.compile(r"[\s().+/-]+")
-_WHATSAPP_NUMBER = re.compile(r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@[A-Za-z.]{0,64})?")
+_WHATSAPP_NUMBER = re.compile(r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@([A-Za-z.]{0,64}))?")
+_WHATSAPP_NUMBERS, _WHATSAPP_LINKED = ("", "s.whatsapp.net", "c.us"), "lid"
+"""What is behind the `@` of a telephone number, and of a number that hides one: equal digits are two people."""
 _WHATSAPP_ROOMS = ("@g.us", "@broadcast", "@newsletter")
 
 # Letters and symbols by their category, which fonts show as nothing.
@@ -167,14 +169,15 @@ def _canonical(platform: str, user_id: str) -> str:
     if user_id.lower().endswith(_WHATSAPP_ROOMS):
         raise InvalidValue(f"{user_id!r} is a group, not a person", hint="name the sender, or use owner_of_room")
     match = _WHATSAPP_NUMBER.fullmatch(user_id)
-    if match is None:
+    server = (match[2] or "").lower() if match else ""
+    if match is None or server not in (*_WHATSAPP_NUMBERS, _WHATSAPP_LINKED):
         if not user_id.split("@")[0].split(":")[0].strip(" +"):
             raise _nobody("a user id")
         return user_id
     digits = "".join(str(unicodedata.digit(each)) for each in _SEPARATORS.sub("", match[1]))
     if not digits:
         raise _nobody("a user id")
-    return digits
+    return f"{digits}@{server}" if server == _WHATSAPP_LINKED else digits
 
 
 def _checked(value: str | None, what: str, most: int) -> str:

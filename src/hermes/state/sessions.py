@@ -276,7 +276,11 @@ def settle_chain(tx: Transaction, session_id: str, asker: Asker) -> None:
         own = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=session_id)
         if own is not None:
             set_chain_active(tx, session_id, own)
-    newest = tx.value("SELECT MAX(last_active) FROM sessions WHERE id = :root OR chain_root = :root", root=root)
+    newest = tx.value(
+        f"SELECT MAX(last_active) FROM sessions WHERE (id = :root OR chain_root = :root) {owned_by(asker)}",
+        root=root,
+        whose=asker.stored,
+    )
     if newest is not None:
         set_chain_active(tx, root, newest)
 

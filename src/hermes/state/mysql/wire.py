@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from pymysql.constants import CLIENT, FIELD_TYPE, SERVER_STATUS  # type: ignore[
 from pymysql.converters import conversions  # type: ignore[import-untyped]
 from pymysql.cursors import Cursor  # type: ignore[import-untyped]
 
+from hermes.errors import InvalidValue
 from hermes.state.binding import bind
 from hermes.state.engine import Columns, Values
 from hermes.state.mysql import faults
@@ -89,6 +91,9 @@ def literal(value: Any) -> str:
     if isinstance(value, Blob):
         return f"x'{value.hex()}'"
     if isinstance(value, float):
+        if not math.isfinite(value):
+            # It would stand in the statement as a name.
+            raise InvalidValue(f"{value} is no number that can be stored or compared")
         # Without an exponent the server would take it for a decimal number.
         said = repr(value)
         return said if "e" in said else f"{said}e0"
