@@ -146,3 +146,14 @@ class TestSpool:
         assert spool.replay(lambda _, drafts, asker: False) == 0
         assert spool.is_empty()
         assert b"intruder" in spool.unreadable.read_bytes()
+
+
+def test_what_waits_for_the_session_of_another_owner_never_gets_there(path: Path, whole: Path) -> None:
+    whole.replace(path)
+    with SessionDB(path) as db:
+        intruder = draft({"role": "user", "content": "intruder"}, 5.0)
+        db._engine.spool.keep(SESSION, [intruder], owner_of("telegram", "1"))
+        db.append_message(SESSION, "user", "after")
+        assert contents(db) == ["before", "after"]
+        assert db._engine.spool.is_empty()
+        assert b"intruder" in db._engine.spool.unreadable.read_bytes()
