@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from hermes.errors import HermesError, StoreBusy
-from hermes.state.postgres import faults, login, schema, server
+from hermes.state.postgres import faults, login, schema, server, timeline
 from hermes.state.postgres.address import Address
 from hermes.state.postgres.pool import Lender, Pool
 from hermes.state.postgres.session import PostgresSession
@@ -59,7 +59,10 @@ class PostgresBackend:
             return self._borrow(deadline)
         session = self._spare.take()
         if session is not None:
-            return session
+            if not self.lender.is_replaced(session.wire.connection):
+                return session
+            self._discard(session)
+            return self._borrow(deadline)
         try:
             return self._borrow(deadline)
         finally:
@@ -67,6 +70,9 @@ class PostgresBackend:
 
     def _borrow(self, deadline: float) -> PostgresSession:
         connection = self.lender.take(deadline - time.monotonic())
+        if self.lender.is_replaced(connection):
+            self.lender.discard(connection)
+            raise Lost(timeline.REPLACED)
         wire = self._wires.get(connection)
         if wire is None:
             wire = self._wires[connection] = Wire(connection)

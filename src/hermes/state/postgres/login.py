@@ -31,6 +31,8 @@ _HINTS = {
     r"authentication failed|no password supplied|role .{0,200} (does not exist|is not permitted)|SASL": _USER,
     r"too many (clients|connections)|connection slots|no more connections": TOO_MANY,
     r"certificate|does not support SSL|SSL error|root certificate": NO_TRUST,
+    r"earlier timeline": "let an administrator find out which server leads, and what the other one lacks; restart the"
+    " program to use the one that answers",
     r"starting up|shutting down|not yet accepting|in recovery mode": "wait until the server has started, and try again",
     r"session is read-only|not in hot standby": "wait until a server that can be written has taken over, and try again",
     r"failed to resolve|could not translate host": "check the host in sessiondb.dsn",

@@ -16,6 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout, TooManyRequest
 from hermes.errors import HermesError, StoreBusy, StoreClosed, StoreUnavailable
 from hermes.state.postgres import login
 from hermes.state.postgres.address import Address
+from hermes.state.postgres.timeline import Checked, Timelines
 from hermes.state.postgres.wire import Connection
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Lender:
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._is_closed = False
+        self._timelines = Timelines()
 
     @property
     def where(self) -> str:
@@ -85,6 +87,10 @@ class Lender:
             except PoolTimeout:
                 if left_s <= RECONNECT_S:
                     raise self._lack(pool) from None
+
+    def is_replaced(self, connection: Connection) -> bool:
+        """Whether another server has taken over from the one that this is connected to."""
+        return isinstance(connection, Checked) and not self._timelines.admits(connection.timeline)
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; a closed one is replaced."""
@@ -147,7 +153,8 @@ class Lender:
         smallest = min(self._settings.pool_min_size, self._settings.pool_max_size)
         return ConnectionPool(
             self._address.conninfo,
-            kwargs={"autocommit": True, "prepare_threshold": None},
+            connection_class=Checked,
+            kwargs={"autocommit": True, "prepare_threshold": None, "timelines": self._timelines},
             min_size=smallest,
             max_size=self._settings.pool_max_size,
             timeout=self._settings.pool_timeout_s,
@@ -159,7 +166,9 @@ class Lender:
     def _connect(self) -> Connection:
         assert self._address is not None
         try:
-            return psycopg.connect(self._address.conninfo, autocommit=True, prepare_threshold=None)
+            return Checked.connect(
+                self._address.conninfo, autocommit=True, prepare_threshold=None, timelines=self._timelines
+            )
         except psycopg.Error as exc:
             reason = login.reason_of(self.mask(str(exc)))
             verb = "refused the connection" if login.is_refusal(reason) else "cannot be reached"
