@@ -209,6 +209,20 @@ def test_structures_are_looked_through() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["JWT_SECRET_2", "TOKEN_PROD", "ENCRYPTION_SECRET_V2", "APP_API_KEY_OLD"])
+def test_a_variable_is_known_with_a_number_or_a_place_behind_its_name(name: str) -> None:
+    assert redact(f"{name}=abcdefgh1") == (f"{name}={HIDDEN}", 1)
+    assert redact_value({name: "abcdefgh1"}) == ({name: HIDDEN}, 1)
+
+
+def test_numbers_and_lists_under_the_name_of_a_secret_are_secrets_unless_they_are_counts() -> None:
+    given = {"password": 12345678, "tokens": 12345678, "token": ["abcd1234", "$TOKEN"], "secret": 3}
+    assert redact_value(given) == (
+        {"password": HIDDEN, "tokens": 12345678, "token": [HIDDEN, "$TOKEN"], "secret": 3},
+        2,
+    )
+
+
 @pytest.mark.parametrize("name", ["Cookie", "set-cookie", "Authorization", "DB_PASS", "pass", "SECRET_KEY_BASE"])
 def test_an_entry_is_known_by_its_name(name: str) -> None:
     assert redact_value({name: "abc"}) == ({name: HIDDEN}, 1)

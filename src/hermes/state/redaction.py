@@ -92,6 +92,8 @@ _NAMES = (
     r"(?:api|access|secret|private|signing|encryption|account|master|auth|license|ssh|service)[_-]?key"
     r"(?:[_-]?(?:id|base))?|secret|token|credentials?|passwd|password(?:[_-]hash)?|passphrase|pwd"
     r"|(?:(?<=_)|user|db|mail|smtp|root|admin)pass|(?-i:(?<=[a-z])Pass)"
+    r"|(?-i:(?:SECRET|TOKEN|PASSWORD|PASS|API_KEY|SECRET_KEY|PRIVATE_KEY|ACCESS_KEY)"
+    r"_(?:PROD|PRODUCTION|STAGING|DEV|TEST|LIVE|OLD|NEW|PRIMARY|SECONDARY|RO|RW|V?[0-9]{1,3}))"
 )
 _NAME_HINTS = ("key", "secret", "token", "credential", "pass", "pwd")
 _ASSIGNED = re.compile(
@@ -104,6 +106,8 @@ _ASSIGNED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _OPTION = re.compile(rf"((?<![\w-])--(?:[\w-]{{1,60}}-)?(?:{_NAMES})\s+)(?!-)([^\s\"'`<\[$]{{4,}})", re.IGNORECASE)
+_LEAST_SECRET_NUMBER = 1_000
+"""A smaller number under the name of a secret is a count."""
 _SECRET_NAME = re.compile(rf"(?:{_NAMES}|^pass|authorization|^(?:set-)?cookie)$", re.IGNORECASE)
 _ELEMENT = re.compile(
     rf"(<[\w.:-]{{0,60}}?(?:{_NAMES}|(?<=<)pass)(?:\s[^<>]{{0,200}})?>\s{{0,8}})([^<>\s][^<>\r\n]{{2,400}})(?=</)",
@@ -179,6 +183,12 @@ def _redacted(value: Any) -> tuple[Any, int]:
 
 
 def _entry(name: str, value: Any) -> tuple[Any, int]:
-    if isinstance(value, str) and value and _SECRET_NAME.search(name) and not _REFERENCE.match(value):
+    if not _SECRET_NAME.search(name):
+        return _redacted(value)
+    if isinstance(value, list):
+        parts = [_entry(name, each) for each in value]
+        return [part for part, _ in parts], sum(count for _, count in parts)
+    is_number = type(value) is int and abs(value) >= _LEAST_SECRET_NUMBER
+    if is_number or (isinstance(value, str) and value and not _REFERENCE.match(value)):
         return HIDDEN, 1
     return _redacted(value)

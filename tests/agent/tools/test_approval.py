@@ -13,7 +13,7 @@ import pytest
 from hermes.agent.owners import owner_file_stem
 from hermes.agent.safety.approval import Approvals, Decision, Origin, Request
 from hermes.agent.safety.permits import Permit, Permits
-from hermes.config import Mode, load_config
+from hermes.config import ChatMode, Mode, load_config
 from hermes.errors import ConfigError
 from hermes.state.owner import TERMINAL, Owner, owner_of
 from tests.agent.tools.workbench import SESSION, Person, Workbench
@@ -148,6 +148,11 @@ class TestChats:
         assert "approvals.sources.telegram is deny" in said
         assert approvals.refusal(command("make"), Origin("s", "slack", owner_of("slack", "1")), None) is None
 
+    def test_a_platform_is_denied_in_any_capitals(self, permits: Permits) -> None:
+        modes: dict[str, ChatMode] = {"Telegram": "deny", "telegram": "ask"}
+        approvals = Approvals("ask", permits, chat_modes=modes, operator=lambda *_: Decision.ONCE)
+        assert approvals.refusal(command("make"), self.CHAT, None) is not None
+
     def test_what_is_allowed_at_the_terminal_is_not_allowed_in_a_chat(self, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.ALWAYS), session_id="terminal")
         assert approvals.refusal(command("make"), self.CHAT, None) is not None
@@ -170,6 +175,7 @@ class TestChats:
         [
             ("approvals: {sources: {telegram: allow}}", "`allow` is for the terminal only"),
             ("approvals: {sources: {cli: deny}}", "write approvals.mode for the terminal"),
+            ("approvals: {sources: {' CLI ': deny}}", "write approvals.mode for the terminal"),
             ("approvals: {sources: {tui: ask}}", "write approvals.mode for the terminal"),
         ],
     )

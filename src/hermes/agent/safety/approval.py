@@ -96,7 +96,9 @@ class Approvals:
         operator: AskOperator | None = None,
     ) -> None:
         self._mode = mode
-        self._chat_modes = dict(chat_modes or {})
+        self._chat_modes: dict[str, ChatMode] = {}
+        for source, mode_there in sorted((chat_modes or {}).items(), key=lambda each: each[1] == "deny"):
+            self._chat_modes[_same_name(source)] = mode_there  # of two spellings, `deny` counts
         self._permits = permits
         self._operator = operator
         self._of_sessions: dict[str, set[Permit]] = {}
@@ -107,7 +109,7 @@ class Approvals:
     def refusal(self, request: Request, origin: Origin, approve: Approve | None) -> str | None:
         """Why something may not be done, in words for the model, or None when it may."""
         is_terminal = is_terminal_source(origin.source)
-        mode: Mode = self._mode if is_terminal else self._chat_modes.get(origin.source, "ask")
+        mode: Mode = self._mode if is_terminal else self._chat_modes.get(_same_name(origin.source), "ask")
         if mode == "allow":
             return None
         if mode == "deny":
@@ -177,6 +179,11 @@ class Approvals:
     def _permit_in(self, session_id: str, permit: Permit) -> None:
         with self._lock:
             self._of_sessions.setdefault(session_id, set()).add(permit)
+
+
+def _same_name(source: str) -> str:
+    """A platform's name as it is compared: `Telegram: deny` denies telegram."""
+    return source.strip().casefold()
 
 
 def _has_file(origin: Origin) -> bool:
