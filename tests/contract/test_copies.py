@@ -122,3 +122,43 @@ class TestSearch:
         say(store, "trunk", "okapi")
         store.branch_session("trunk", "twig")
         assert sorted(column(store.search_messages("okapi"), "session_id")) == ["trunk", "twig"]
+
+
+@pytest.mark.usefixtures("numbers")
+class TestSearchAfterUndoing:
+    def undo(self, store: SessionDBProvider) -> int:
+        copy = store.get_messages("child")[3]["id"]
+        store.rewind_to_message("child", copy)
+        return copy
+
+    def places(self, store: SessionDBProvider, query: str, **options: Any) -> list[str]:
+        return sorted(column(store.search_messages(query, **options), "session_id"))
+
+    def test_what_was_undone_where_it_goes_on_is_not_found_where_it_began(self, store: SessionDBProvider) -> None:
+        assert self.places(store, '"zebra three"') == ["root"]
+        self.undo(store)
+        assert self.places(store, '"zebra three"') == []
+        assert self.places(store, '"zebra three"', session_ids=["root"]) == []
+        assert self.places(store, '"zebra one"') == ["root"]
+
+    def test_it_is_found_among_what_was_undone(self, store: SessionDBProvider) -> None:
+        self.undo(store)
+        assert self.places(store, '"zebra three"', include_inactive=True) == ["root"]
+
+    def test_it_is_found_again_when_it_is_restored(self, store: SessionDBProvider) -> None:
+        store.restore_rewound("child", self.undo(store))
+        assert self.places(store, '"zebra three"') == ["root"]
+
+    def test_what_a_later_session_undoes_is_found_nowhere_before(
+        self, store: SessionDBProvider, clock: FakeClock
+    ) -> None:
+        clock.advance(1)
+        numbers = ids(store.get_messages("child"))
+        store.compress_session("child", "grandchild", "shorter", tail_from=numbers[3])
+        store.rewind_to_message("grandchild", store.get_messages("grandchild")[1]["id"])
+        assert self.places(store, '"zebra three"') == self.places(store, '"zebra four"') == []
+
+    def test_what_a_branch_undoes_stays_found_where_it_was_said(self, store: SessionDBProvider) -> None:
+        store.branch_session("child", "other")
+        store.rewind_to_message("other", store.get_messages("other")[3]["id"])
+        assert self.places(store, '"zebra three"') == ["root"]

@@ -40,20 +40,38 @@ class Copies:
     tx: Reading
     scope: Scope
     _chains: dict[str, str | None] = field(default_factory=dict)
-    """The first session of the chain that a session continues, by session; None for one that continues nothing."""
+    """The first session of the chain that a session is of, by session; None for one that is of no chain."""
     _members: dict[str, dict[str, _Member]] = field(default_factory=dict)
 
     def among(self, places: Sequence[Place]) -> set[int]:
         """The ids of those messages whose original is in the scope too."""
+        found: set[int] = set()
+        for session_id, some in self._in_chains(places).items():
+            found |= self._copies_in(session_id, some)
+        return found
+
+    def undone(self, places: Sequence[Place]) -> set[int]:
+        """The ids of those messages whose newest copy was rewound: where it goes on, they were not said."""
+        found: set[int] = set()
+        if self.scope.include_inactive:
+            return found
+        for session_id, some in self._in_chains(places).items():
+            later = self._continuing(session_id)
+            for few in chunks(some if later else ()):
+                uids = self._uids(few)
+                is_active = self._newest_copies(later, few)
+                at = {place.message_id: place.timestamp for place in few}
+                found |= {each for each, uid in uids.items() if not is_active.get((uid, at[each]), True)}
+        return found
+
+    def _in_chains(self, places: Sequence[Place]) -> dict[str, list[Place]]:
+        """Those places whose session is of a chain, by session."""
         self._learn({place.session_id for place in places} - self._chains.keys())
         by_session: dict[str, list[Place]] = {}
         for place in places:
             if self._chains[place.session_id] is not None:
                 by_session.setdefault(place.session_id, []).append(place)
-        found: set[int] = set()
-        for session_id, some in by_session.items():
-            found |= self._copies_in(session_id, some)
-        return found
+        return by_session
 
     def _learn(self, session_ids: Iterable[str]) -> None:
         for some in chunks(sorted(session_ids)):
@@ -61,7 +79,9 @@ class Copies:
             listed, values = placeholders("id", some)
             self._chains.update(
                 self.tx.rows(
-                    f"SELECT id, chain_root FROM sessions WHERE id IN ({listed}) AND chain_root IS NOT NULL", **values
+                    f"""SELECT id, chain_root FROM sessions WHERE id IN ({listed}) AND chain_root IS NOT NULL
+                        UNION SELECT chain_root, chain_root FROM sessions WHERE chain_root IN ({listed})""",
+                    **values,
                 )
             )
 
@@ -86,6 +106,34 @@ class Copies:
             found.append(current.parent_id or "")
             current = parent
         return [each for each in found if self._admits(each, members[each])]
+
+    def _continuing(self, session_id: str) -> list[str]:
+        """The sessions that continue a session and are its owner's, in their order."""
+        members = self._chain(self._chains[session_id] or session_id)
+        found = [session_id]
+        for each in found:
+            found += [
+                child
+                for child, member in members.items()
+                if (member.parent_id, member.kind, member.owner) == (each, ChildKind.COMPRESSION, members[each].owner)
+                and child not in found
+            ]
+        return found[1:]
+
+    def _newest_copies(self, session_ids: Sequence[str], places: Sequence[Place]) -> dict[tuple[str, float], bool]:
+        """Whether the newest message of each uid and moment in those sessions, which are in their order, is active."""
+        moments, at = placeholders("at", list({place.timestamp for place in places}))
+        found: dict[str, list[tuple[str, float, bool]]] = {}
+        for some in chunks(session_ids):
+            listed, values = placeholders("session", some)
+            for session_id, uid, timestamp, active in self.tx.rows(
+                f"""SELECT session_id, uid, timestamp, active FROM messages
+                    WHERE session_id IN ({listed}) AND timestamp IN ({moments}) AND uid IS NOT NULL""",
+                **values,
+                **at,
+            ):
+                found.setdefault(session_id, []).append((uid, timestamp, bool(active)))
+        return {(uid, moment): active for each in session_ids for uid, moment, active in found.get(each, ())}
 
     def _admits(self, session_id: str, member: _Member) -> bool:
         # A copy has the role of its original, and so the scope admits both or neither for that.

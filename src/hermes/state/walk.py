@@ -249,13 +249,14 @@ class Walk:
     def _originals(
         self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
     ) -> list[Hit]:
-        """The matches among rows, each message once: a copy is left out where its original can be found."""
+        """The matches among rows, each message once, and none that was undone where the conversation goes on."""
         hits = list(self._admitted(rows, is_certain=is_certain, with_scope=with_scope))
         if not hits:
             return hits
         sessions = {row[0]: row[3] for row in rows}
-        copies = self._copies.among([Place(hit.message_id, sessions[hit.message_id], hit.timestamp) for hit in hits])
-        return [hit for hit in hits if hit.message_id not in copies]
+        places = [Place(hit.message_id, sessions[hit.message_id], hit.timestamp) for hit in hits]
+        left_out = self._copies.among(places) | self._copies.undone(places)
+        return [hit for hit in hits if hit.message_id not in left_out]
 
     def _admitted(
         self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
