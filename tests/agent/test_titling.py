@@ -238,6 +238,16 @@ class TestByTheAuxiliaryModel:
             assert fast.requests == []
         assert conversation.title is None
 
+    @pytest.mark.parametrize("step", [Fail(400), Say("One two", cut_after=1)])
+    def test_of_a_session_without_a_whole_answer_are_its_first_words(
+        self, store: SessionDBProvider, home: Path, step: Fail | Say
+    ) -> None:
+        with ModelServer(step) as server:
+            conversation = Conversation.start(agent_at(server, store, home, auxiliary=None), asker=EVERYBODY)
+            assert conversation.say("connect two containers").status == "failed"
+            conversation.end("user_exit")
+        assert conversation.title == "Connect two containers"
+
 
 def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> None:
     lock, running, most, go_on = threading.Lock(), [0], [0], threading.Event()

@@ -225,10 +225,11 @@ class Conversation(OpenSession):
     def end(self, reason: str) -> None:
         """Close the session; one in which nothing was said leaves nothing behind.
 
-        A session that was never answered gets its first words as a title, because no model is going to name it.
+        A session that was never answered, or not to the end, gets its first words as a title, because no model is going
+        to name it.
         """
         if self.is_stored:
-            self.name_by_words(only_unanswered=True)
+            self.name_by_words(only_unanswered=not self._is_broken_off)
             self.store.end_session(self.session_id, reason)
         self.agent.approvals.forget(self.session_id)
 
@@ -310,7 +311,8 @@ class Conversation(OpenSession):
         )
         outcome = turn.run()
         self._prompt_tokens = turn.prompt_tokens
-        if outcome.status == "done":
+        self._is_broken_off = outcome.status != "done"
+        if not self._is_broken_off:
             self._have_titled(record, outcome)
         return outcome
 

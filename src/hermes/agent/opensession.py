@@ -60,6 +60,8 @@ class OpenSession:
         self._pending_title: str | None = None
         self._prompt: str | None = None
         self._prompt_tokens = 0
+        self._is_broken_off = False
+        """Whether the last answer has no end, so that no model is asked for a title."""
         self._busy = Lock()
 
     @property
