@@ -145,6 +145,24 @@ def test_sender_waits_for_a_listener_who_is_slow() -> None:
 
 
 class TestKept:
+    def test_thoughts_that_come_as_text_again_and_again_have_the_same_limit(
+        self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(assembly, "MAX_TEXT_CHARACTERS", 20)
+        with ModelServer(Say(pieces=["fifteen letters", "</think>"] * 3)) as server:
+            heard = ask(endpoint(server))
+        assert isinstance(heard.error, AnswerCut)
+        assert "more than 20 characters of thoughts" in heard.error.message
+
+    @pytest.mark.parametrize("claimed", ["partial", "interrupted", "cut"])
+    def test_no_endpoint_says_that_an_answer_is_unfinished(self, home: Path, store: SessionDB, claimed: str) -> None:
+        chunk = {"choices": [{"delta": {"content": "all of it"}, "finish_reason": claimed}]}
+        with ModelServer(Raw([f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()])) as server:
+            conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
+            conversation.say("tell me")
+        stored = store.get_messages(conversation.session_id)[-1]
+        assert (stored["content"], stored["finish_reason"]) == ("all of it", None)
+
     def test_what_came_of_a_long_answer_is_stored_and_marked_as_cut(
         self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -198,6 +199,9 @@ class TestUsage:
                 Usage(10, 3, cost_usd=0.0012),
             ),
             ({"prompt_tokens": "many", "completion_tokens": -3}, Usage(0, 0)),
+            ({"prompt_tokens": math.inf, "completion_tokens": math.nan, "cost": math.inf}, Usage(0, 0)),
+            ({"prompt_tokens": 10**400, "completion_tokens": 2, "cost": 10**400}, Usage(0, 2)),
+            ({"prompt_tokens": 1, "completion_tokens": 2, "cost": -5}, Usage(1, 2)),
             ({}, None),
             (None, None),
             ([1], None),

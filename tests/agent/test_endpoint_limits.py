@@ -16,6 +16,7 @@ from hermes.agent.model import Model, Stop, TextDelta
 from hermes.agent.models.answer import Answer
 from hermes.agent.models.choice import Choice
 from hermes.agent.models.endpoint import Endpoint
+from hermes.agent.models.offers import list_models
 from hermes.agent.models.retry import RetryPolicy
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelTimeout, NoModel
@@ -230,11 +231,20 @@ class TestConnections:
         with ModelServer() as server:
             assert ask(endpoint(server)).reply.text == "You said: hi"
 
-    def test_a_proxy_is_asked_for_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+    def test_a_proxy_reads_nothing_that_goes_over_http(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        with ModelServer() as server, ModelServer() as proxy:
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+            choice = Choice("custom", "m", f"http://[::ffff:127.0.0.1]:{server.port}/v1", "sk-secret-1", "MY_KEY")
+            assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
+            assert list_models(choice, LIMIT_S, Stop()) is not None
+        assert proxy.visits == []
+
+    def test_a_proxy_is_asked_for_others_where_http_is_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with ModelServer() as server:
             for name in ("HTTP_PROXY", "http_proxy"):
                 monkeypatch.setenv(name, f"http://127.0.0.1:{server.port}")
-            choice = Choice("custom", "m", "http://models.invalid/v1")
+            choice = Choice("custom", "m", "http://models.invalid/v1", allow_http=True)
             assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
         assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
 
@@ -242,7 +252,7 @@ class TestConnections:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ALL_PROXY", "gopher://ada:pa55word@127.0.0.1:9")
-        error = ask(Endpoint(Choice("custom", "m", "http://other.invalid/v1"))).error
+        error = ask(Endpoint(Choice("custom", "m", "http://other.invalid/v1", allow_http=True))).error
         assert isinstance(error, NoModel)
         assert "the proxy or the certificates" in error.message
         assert "pa55word" not in str(error)

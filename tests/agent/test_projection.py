@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hermes.agent.pairing import LOST, NOT_RUN, UNREADABLE, valid_arguments, valid_name
 from hermes.agent.projection import BEGINNING, NO_OUTPUT, UNANSWERED, project
 from hermes.agent.text import valid_text
+from tests.support.quickness import is_quick
 from tests.support.validators import flaws_of
 
 Row = dict[str, Any]
@@ -296,3 +297,43 @@ def test_projecting_changes_nothing_that_is_stored(history: list[Row]) -> None:
     before = json.dumps(history)
     project(history)
     assert json.dumps(history) == before
+
+
+class _Counted(list[Row]):
+    """A history that counts how often one of its messages is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+    def __iter__(self) -> Any:
+        for row in super().__iter__():
+            self.looks += 1
+            yield row
+
+
+def _lost(number: int) -> Row:
+    return model(None, call(f"c{number}"))
+
+
+def _alike(number: int) -> Row:
+    return result(call_id="c0") if number else model(None, *[call("c0")] * 400)
+
+
+def _numbered(number: int) -> Row:
+    return model(None, call(f"call_{400 + number}" if number < 400 else None))
+
+
+@pytest.mark.parametrize("row_at", [_lost, _alike, _numbered])
+def test_each_message_is_looked_at_a_few_times_however_many_calls_there_are(row_at: Any) -> None:
+    history = _Counted(map(row_at, range(800)))
+    assert flaws_of(project(history)) == []
+    assert history.looks <= 8 * len(history)
+
+
+def test_ids_that_stand_where_numbers_would_be_given_cost_nothing() -> None:
+    history = [model(None, call(f"call_{4_000 + number}")) for number in range(4_000)]
+    history += [model(None, call(None)) for _ in range(4_000)]
+    assert is_quick(lambda: project(history))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,12 +49,36 @@ class Called:
 
 
 class Pairing:
-    """The calls of a history, each with an id of its own and its one result."""
+    """The calls of a history, each with an id of its own and its one result; each message is looked at once."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._used: set[str] = set()
-        self._answered: set[int] = set()
+        self._next_number = 0
+        self._results: dict[str, deque[int]] = defaultdict(deque)
+        """The places of the results that name a call, by its id, until they are taken."""
+        self._nameless: dict[int, deque[int]] = defaultdict(deque)
+        """Those that name none, by the place of the message before them."""
+        self._callers: dict[str | None, list[int]] = defaultdict(list)
+        """The places of the messages that call something under an id."""
+        self._speaker: list[int] = []
+        """For each place, that of the last message that is no result."""
+        for place, row in enumerate(history):
+            self._note(place, row)
+        self._stops = _stops(history)
+
+    def _note(self, place: int, row: Mapping[str, Any]) -> None:
+        if row["role"] != "tool":
+            self._speaker.append(place)
+            for call_id in {_id_of(each) for each in _written(row.get("tool_calls"))}:
+                self._callers[call_id].append(place)
+            return
+        self._speaker.append(self._speaker[-1] if self._speaker else -1)
+        named = row.get("tool_call_id")
+        if isinstance(named, str) and named:
+            self._results[named].append(place)
+        else:
+            self._nameless[self._speaker[-1]].append(place)
 
     def calls_at(self, place: int) -> list[Called]:
         """The calls of the message at a place; to be asked for in the order of the history, once each."""
@@ -61,41 +87,61 @@ class Pairing:
     def _called(self, written: Mapping[str, Any], place: int) -> Called:
         function = written.get("function")
         source = function if isinstance(function, Mapping) else written
-        given = written.get("id")
+        call_id = _id_of(written)
         return Called(
-            id=self._unique_id(given),
+            id=self._unique_id(call_id),
             name=valid_name(source.get("name")),
             arguments=valid_arguments(source.get("arguments")),
-            result=self._result(given, place),
+            result=self._result(call_id, place),
         )
 
-    def _unique_id(self, given: Any) -> str:
+    def _unique_id(self, given: str | None) -> str:
         """The id that was given if endpoints take it and no call before has it; else a number among all calls."""
-        number = len(self._used)
-        unique = given if isinstance(given, str) and _ID.fullmatch(given) else f"call_{number}"
-        while unique in self._used:
-            unique, number = f"call_{number}", number + 1
+        unique = given if given is not None and _ID.fullmatch(given) else ""
+        if not unique or unique in self._used:
+            self._next_number = max(self._next_number, len(self._used))
+            while (unique := f"call_{self._next_number}") in self._used:
+                self._next_number += 1
         self._used.add(unique)
         return unique
 
-    def _result(self, given: Any, place: int) -> Any:
+    def _result(self, call_id: str | None, place: int) -> Any:
         """The content of the first message that answers a call and answers no other."""
-        is_adjacent, is_same_turn, is_interrupted = True, True, False
-        for at in range(place + 1, len(self._history)):
-            row = self._history[at]
-            if row["role"] == "tool":
-                # A result without an id belongs to whoever stands before it.
-                is_answer = row["tool_call_id"] == given if row.get("tool_call_id") else is_adjacent
-                if is_answer and at not in self._answered:
-                    self._answered.add(at)
-                    return row["content"]
-                continue
-            if any(each.get("id") == given for each in _written(row.get("tool_calls"))):
-                break  # from here on the id means another call
-            is_adjacent = False
-            is_same_turn &= row["role"] != "user"
-            is_interrupted |= is_same_turn and row.get("finish_reason") == INTERRUPTED
-        return NOT_RUN if is_interrupted else LOST
+        callers = self._callers[call_id]
+        again = bisect_right(callers, place)
+        # From there on the id means another call.
+        end = callers[again] if again < len(callers) else len(self._history)
+        queues = [self._nameless[self._speaker[place]]]
+        if call_id is not None:
+            queues.append(self._results[call_id])
+        for queue in queues:
+            while queue and queue[0] <= place:
+                queue.popleft()
+        open_queues = [queue for queue in queues if queue and queue[0] < end]
+        if open_queues:
+            return self._history[min(open_queues, key=lambda queue: queue[0]).popleft()]["content"]
+        stop = self._stops[place]
+        return NOT_RUN if stop is not None and stop < end else LOST
+
+
+def _stops(history: History) -> list[int | None]:
+    """For each place, where the turn that it is in was stopped after it, if it was."""
+    stops: list[int | None] = []
+    stop: int | None = None
+    for place in range(len(history) - 1, -1, -1):
+        stops.append(stop)
+        row = history[place]
+        if row["role"] == "user":
+            stop = None
+        elif row["role"] != "tool" and row.get("finish_reason") == INTERRUPTED:
+            stop = place
+    return stops[::-1]
+
+
+def _id_of(written: Mapping[str, Any]) -> str | None:
+    """The id of a call; None for one that no result can name."""
+    given = written.get("id")
+    return given if isinstance(given, str) and given else None
 
 
 def valid_name(given: Any) -> str:

@@ -30,6 +30,7 @@ from hermes.agent.tokens import room_for, tokens_of_conversation
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.results import ToolResult, failure
 from hermes.errors import ContextTooLong, HermesError, ModelGarbled
+from hermes.state.partial import PARTIAL
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
@@ -46,6 +47,8 @@ LAST_STEP = (
 )
 _BROKEN_OFF = failure("interrupted while it ran; what it had done by then stays done")
 _RECONSIDERED = "what the model has written until here are its thoughts, as it says now; its answer follows"
+_OWN_ENDS = (PARTIAL, INTERRUPTED, CUT)
+"""What only a turn can say of an answer, never an endpoint."""
 _ODD_ENDS = {
     "length": "the answer ends here because the model may not write more at once",
     "content_filter": "the model's endpoint has held back a part of the answer",
@@ -174,7 +177,7 @@ class Turn:
             "assistant",
             reply.text or None,
             tool_calls=[] if is_last else [_stored(call) for call in reply.tool_calls],
-            finish_reason=reply.finish_reason,
+            finish_reason=None if reply.finish_reason in _OWN_ENDS else reply.finish_reason,
             reasoning=reply.reasoning,
             token_count=reply.usage.output_tokens if reply.usage else None,
             uid=self._uid,

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, assert_never
+from typing import Any, TypeGuard, assert_never
 
 from hermes.agent.model import ReasoningDelta, Reconsidered, Reply, TextDelta, ToolCall, Usage
 from hermes.agent.models.thoughts import Piece, ThoughtFilter
@@ -21,6 +21,8 @@ MAX_CALLS = 128
 MAX_ARGUMENT_CHARACTERS = 2 * 1024 * 1024
 """How long the arguments of all tool calls of an answer may be together."""
 _MAX_NAME_CHARACTERS = 1_000
+_MAX_TOKENS, _MAX_COST_USD = 10**12, 1e6
+"""What a call can have taken; an endpoint that says more has not counted."""
 
 
 @dataclass(slots=True)
@@ -117,8 +119,10 @@ class Assembly:
                     self._reasoning.append(text)
                     yield ReasoningDelta(text)
                 case "reconsidered":
+                    self._reasoning_size = _within(
+                        self._reasoning_size + self._text_size, MAX_TEXT_CHARACTERS, "characters of thoughts"
+                    )
                     self._reasoning += self._text
-                    self._reasoning_size += self._text_size
                     self._text, self._text_size = [], 0
                     yield Reconsidered()
                 case never:
@@ -174,14 +178,13 @@ def read_usage(given: object) -> Usage | None:
         fresh = max(0, _count(given["prompt_tokens"]) - cache_read - cache_write)
     else:
         fresh = max(0, _count(given.get("input_tokens")) - _count(details.get("cached_tokens")))
-    cost = given.get("cost")
     return Usage(
         input_tokens=fresh,
         output_tokens=_count(given.get("completion_tokens")) or _count(given.get("output_tokens")),
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
         reasoning_tokens=_count(written.get("reasoning_tokens")),
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost_usd=_cost(given.get("cost")),
     )
 
 
@@ -208,7 +211,16 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    return max(0, int(value)) if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    """A number of tokens; 0 for what is none, be it infinite."""
+    return int(value) if _is_number(value) and 0 <= value <= _MAX_TOKENS else 0
+
+
+def _cost(value: object) -> float | None:
+    return float(value) if _is_number(value) and 0 <= value <= _MAX_COST_USD else None
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _object(value: object) -> Json:

@@ -131,6 +131,7 @@ class Endpoint:
             json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
             connect_s=self._timeouts.connect_s,
             silence_s=max(self._timeouts.first_token_s, self._timeouts.between_tokens_s),
+            allow_http=self.choice.allow_http,
         )
 
     def _leave_out(self, refusal: Refusal) -> str | None:

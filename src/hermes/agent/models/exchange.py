@@ -43,6 +43,8 @@ class Request:
     connect_s: float = 10.0
     silence_s: float = 60.0
     """How long nothing may come."""
+    allow_http: bool = False
+    """Whether a proxy of the environment may see it all: what goes over http is in clear there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class Exchange:
     def __init__(self, request: Request, stop: Stop) -> None:
         self._request = request
         self._stop = stop
-        self._client = _client(*_origin(request.url), os.getpid())
+        self._client = _client(*_origin(request.url), os.getpid(), request.allow_http)
         self._news: SimpleQueue[News | None] = SimpleQueue()
         self._room = Semaphore(MAX_PIECES_AHEAD)
         self._lock = Lock()
@@ -188,7 +190,7 @@ _HEADERS = {"User-Agent": "hermes", "Accept-Encoding": "identity"}
 
 
 @cache
-def _client(scheme: str, host: str, _port: int | None, _pid: int) -> Client:
+def _client(scheme: str, host: str, _port: int | None, _pid: int, allow_http: bool) -> Client:
     """The one client of this process for an endpoint; connections are kept and used again."""
     import logging
     import ssl
@@ -201,8 +203,9 @@ def _client(scheme: str, host: str, _port: int | None, _pid: int) -> Client:
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if scheme == "http" else True
     limits = httpx2.Limits(keepalive_expiry=60.0)
     try:
-        # What the environment says of proxies is not about this machine; a transport of its own does not ask it.
-        transport = httpx2.HTTPTransport(verify=verify, limits=limits) if _is_this_machine(host) else None
+        # A proxy would read what goes over http, and none is meant for this machine; a transport of its own asks none.
+        is_direct = _is_this_machine(host) or (scheme == "http" and not allow_http)
+        transport = httpx2.HTTPTransport(verify=verify, limits=limits) if is_direct else None
         client = httpx2.Client(
             transport=transport, verify=verify, limits=limits, follow_redirects=False, headers=_HEADERS
         )

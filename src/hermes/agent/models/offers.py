@@ -18,9 +18,9 @@ MAX_NAME_CHARACTERS = 200
 def list_models(choice: Choice, limit_s: float, stop: Stop) -> list[str] | None:
     """The names of the models there, in its order; None when it does not say so within the limit."""
     deadline = time.monotonic() + limit_s
-    exchange = Exchange(
-        Request("GET", choice.url("/models"), choice.headers(), connect_s=limit_s, silence_s=limit_s), stop
-    )
+    url, headers = choice.url("/models"), choice.headers()
+    request = Request("GET", url, headers, connect_s=limit_s, silence_s=limit_s, allow_http=choice.allow_http)
+    exchange = Exchange(request, stop)
     body = bytearray()
     try:
         while not isinstance(news := exchange.next(deadline), End):
