@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from hermes.state.sqlite.rescue.repair import Condition, repair
 from hermes.state.sqlite.upkeep.verify import Kind, verify
-from hermes_state import SessionDB, StoreCorrupt
+from hermes_state import NotADatabase, SessionDB, StoreCorrupt
 from tests.support.plainsql import change, flaws, plain, rows
 
 MARKS = ("abc", "-3", "99999999", "9" * 30, "9" * 5000, "")
@@ -139,3 +140,15 @@ def test_what_another_program_defines_twice_is_left_to_it(path: Path) -> None:
     with pytest.raises(StoreCorrupt):
         SessionDB(path)
     assert path.read_bytes() == before
+
+
+def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotADatabase, match="not a file"):
+        SessionDB(tmp_path / "pipe", read_only=True)
+
+
+def test_pipe_is_not_imported(tmp_path: Path, path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with SessionDB(path) as db, pytest.raises(NotADatabase, match="not a file"):
+        db.import_database(tmp_path / "pipe")

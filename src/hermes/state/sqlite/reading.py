@@ -48,6 +48,8 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
 
 def way_to_read(path: Path) -> Callable[[], apsw.Connection]:
     """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
+    if path.exists() and not path.is_file():  # SQLite would wait for a pipe without end
+        raise NotADatabase(f"{path} is not a file", hint="name a database file")
     try:
         connection = open_reader(path)
         try:
