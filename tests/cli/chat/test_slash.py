@@ -221,7 +221,9 @@ class TestTurns:
     def test_what_compress_understands(self, argument: str, wish: tuple[str | None, int | None]) -> None:
         assert compress_wish(argument) == wish
 
-    @pytest.mark.parametrize("argument", ["here x", "here 0", "here -1", "-k nonsense", "--keep=101", "--keep 99999"])
+    @pytest.mark.parametrize(
+        "argument", ["here x", "here 0", "here -1", "here 2 3", "-k nonsense", "--keep=101", "--keep"]
+    )
     def test_what_compress_does_not_understand_compresses_nothing(self, hermes: Hermes, argument: str) -> None:
         said = [f"!say {number}" for number in range(6)]
         told = talk(hermes, *said, f"/compress {argument}")

@@ -17,8 +17,8 @@ MAX_SHOWN = 400
 PREVIEW = 60
 KEPT = 2
 
-_KEEP = re.compile(r"(?:^|\s)(?:--keep|-k)(?:\s*=\s*|\s+)(\S+)")
-_HERE = re.compile(r"(?:up to )?here(?:\s+(\S+))?", re.IGNORECASE)
+_KEEP = re.compile(r"(?:^|\s)(?:--keep|-k)(?:\s*=\s*|\s+|$)(\S*)")
+_HERE = re.compile(r"(?:up to )?here(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 def history(sitting: Sitting, _: str) -> None:
