@@ -18,8 +18,10 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.model import Stop
 from hermes.agent.models import answer, assembly
 from hermes.agent.models.choice import Choice
+from hermes.agent.models.endpoint import Endpoint
 from hermes.agent.models.offers import MAX_NAMES, list_models
-from hermes.errors import AnswerCut, ModelGarbled, ModelRefused
+from hermes.config import TimeoutsConfig
+from hermes.errors import AnswerCut, ModelGarbled, ModelRefused, ModelTimeout
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.asking import ask, endpoint
@@ -125,6 +127,42 @@ class TestFlood:
         assert told.startswith("ModelGarbled")
         assert "compressed answer (gzip)" in told
         assert grown < 60
+
+
+class TestTimeOfAFlood:
+    """The limits of time hold also while more comes than can be read."""
+
+    def test_that_never_begins(self) -> None:
+        limits = TimeoutsConfig(first_token_s=0.3)
+        with flood(STREAM, b": x\n\n" * 5_000) as base_url:
+            error = ask(Endpoint(Choice("custom", "m", base_url), timeouts=limits)).error
+        assert isinstance(error, ModelTimeout)
+        assert "did not begin to answer within 0.3 s" in error.message
+
+    def test_that_never_ends(self) -> None:
+        with flood(STREAM, event({"content": "x"}) * 1_000) as base_url:
+            error = ask(Endpoint(Choice("custom", "m", base_url), timeouts=TimeoutsConfig(total_s=0.3))).error
+        assert isinstance(error, AnswerCut)
+        assert "was not done within 0.3 s" in error.message
+
+    def test_that_follows_the_last_word(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answer, "AFTERMATH_S", 0.05)
+        last = b'data: {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "stop"}]}\n\n'
+        with flood(STREAM + last, b": x\n\n" * 5_000) as base_url:
+            assert ask(Endpoint(Choice("custom", "m", base_url))).reply.text == "Hello."
+
+    def test_and_an_answer_that_is_said_to_be_all_with_each_piece_is_heard_to_its_end(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(answer, "AFTERMATH_S", 0.6)
+
+        def pieces() -> Iterator[bytes]:
+            for _ in range(8):
+                yield b'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]}\n\n'
+                threading.Event().wait(0.1)
+
+        with ModelServer(Raw(pieces())) as server:  # type: ignore[arg-type]
+            assert ask(endpoint(server)).reply.text == "a" * 8
 
 
 def test_sender_waits_for_a_listener_who_is_slow() -> None:

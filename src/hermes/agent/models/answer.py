@@ -56,6 +56,9 @@ class Answer:
         self._clock = clock
         self._assembly = Assembly()
         self._received = 0
+        self._size = 0
+        self._aftermath = 0.0
+        """Until when the rest of an answer is waited for that is said to be all, and how long it was then."""
 
     def events(self) -> Iterator[Event]:
         """Pieces as they come, then the reply; after the first piece every failure is `AnswerCut`."""
@@ -174,7 +177,10 @@ class Answer:
     def _deadline(self) -> float:
         now = time.monotonic()
         if self._assembly.is_finished:
-            return min(self._last, now + AFTERMATH_S)
+            # Some endpoints say so with each piece; what is no part of an answer does not prolong it.
+            if not self._aftermath or self._assembly.size != self._size:
+                self._aftermath, self._size = now + AFTERMATH_S, self._assembly.size
+            return min(self._last, self._aftermath)
         return min(self._last, now + self._timeouts.between_tokens_s if self._assembly.is_begun else self._first)
 
     def _complaint(self) -> str:

@@ -61,6 +61,11 @@ class Assembly:
         return self.is_visible or bool(self._calls)
 
     @property
+    def size(self) -> int:
+        """How much was said, thought and called."""
+        return self._text_size + self._reasoning_size + self._argument_size + len(self._calls)
+
+    @property
     def is_finished(self) -> bool:
         """Whether the model has said that this is all."""
         return self._finish_reason is not None

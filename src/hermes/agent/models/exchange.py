@@ -91,8 +91,11 @@ class Exchange:
         """The next news; None when the stop was wished, TimeoutError at the deadline, a moment of `time.monotonic`."""
         if self._stop.is_wished:
             return None
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError  # also while more comes than can be read
         try:
-            news = self._news.get(timeout=max(0.0, deadline - time.monotonic()))
+            news = self._news.get(timeout=left)
         except Empty:
             raise TimeoutError from None
         if isinstance(news, bytes):
