@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.cli.import_ import copy_bounded
+from hermes.errors import InvalidValue
 from hermes_state import SessionDB, StoreError
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
 from tests.interop.files import write
@@ -84,3 +86,15 @@ def test_a_full_disk_leaves_sessions_whole(hermes: Hermes, export: Path) -> None
     assert flaws(hermes.database) == []
     assert hermes("sessions", "import", str(export)).returncode == 0
     assert counts(hermes) == [MESSAGES] * SESSIONS
+
+
+def test_a_device_is_refused(hermes: Hermes) -> None:
+    result = hermes("sessions", "import", "/dev/zero")
+    assert (result.returncode, "is a device" in result.stderr) == (2, True)
+
+
+def test_a_stream_that_does_not_end_is_refused_before_the_disk_is_full(tmp_path: Path) -> None:
+    with (tmp_path / "copy").open("wb") as target, Path("/dev/zero").open("rb") as stream:
+        with pytest.raises(InvalidValue, match="more than 5000000 bytes"):
+            copy_bounded(stream, target, "-", 5_000_000)
+        assert target.tell() <= 5_000_000

@@ -200,7 +200,8 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(index=indexes, title=st.sampled_from(["Docker", "Docker #2", "Docker #10", "Tea", "x #notes"]))
     @precondition(lambda self: self.model.sessions)
     def name(self, index: int, title: str) -> None:
-        session, holder = self.some(index), self.model.holder_of(title)
+        session = self.some(index)
+        holder = self.model.holder_of(title, session.owner)
         if holder is not None and holder is not session:
             with pytest.raises(TitleTaken, match="already in use"):
                 self.db.set_session_title(session.id, title)
@@ -256,12 +257,13 @@ class StoreMachine(RuleBasedStateMachine):
         """A session that nobody else hangs on comes back from its export as it was."""
         session = self.some(index)
         assume(all(each.parent != session.id for each in self.model.sessions.values()))
-        # The one below is a test of its own.
+        # A child of no kind is a test of its own; an import has no time in the future.
         assume(session.parent is None or session.kind is not None)
+        assume(session.latest <= self.now)
         exported = self.db.export_session(session.id, include_inactive=True)
         assert exported is not None
         self.db.delete_session(session.id)
-        assert self.db.import_session(exported) == session.id
+        assert self.db.import_session(exported, keep_owner=True, add_to_own=True) == session.id
         ids = [row["id"] for row in self.db.get_messages(session.id, include_inactive=True)]
         for message, number in zip(session.messages, ids, strict=True):
             message.id = number
@@ -271,16 +273,16 @@ class StoreMachine(RuleBasedStateMachine):
     def import_what_is_there(self, index: int, on_conflict: Any) -> None:
         exported = self.db.export_session(self.some(index).id, include_inactive=True)
         assert exported is not None
-        self.db.import_session(exported, on_conflict)
+        self.db.import_session(exported, on_conflict, keep_owner=True)
 
     @rule(index=indexes)
     @precondition(lambda self: self.model.sessions)
     def import_as_another(self, index: int) -> None:
         session = self.some(index)
-        assume(session.title is None and session.parent is None)
+        assume(session.title is None and session.parent is None and session.latest <= self.now)
         exported = self.db.export_session(session.id, include_inactive=True)
         assert exported is not None
-        name = self.db.import_session(exported, "rename")
+        name = self.db.import_session(exported, "rename", keep_owner=True)
         copy = self.model.copy_of(session, id=name)
         for message, row in zip(copy.messages, self.db.get_messages(name, include_inactive=True), strict=True):
             message.id = row["id"]

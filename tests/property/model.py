@@ -53,6 +53,11 @@ class Session:
         return max((message.timestamp for message in self.messages), default=self.started_at)
 
     @property
+    def latest(self) -> float:
+        """The latest moment that the session tells of."""
+        return max(self.started_at, self.ended_at or 0.0, *(message.timestamp for message in self.messages), 0.0)
+
+    @property
     def preview(self) -> str:
         """The first thing a person said."""
         said = [m.content for m in self.active if m.role == "user" and m.content is not None]
@@ -151,9 +156,10 @@ class Model:
             and source in (None, session.source)
         ]
 
-    def holder_of(self, title: str) -> Session | None:
-        """The session that has a title."""
-        return next((session for session in self.sessions.values() if session.title == title), None)
+    def holder_of(self, title: str, owner: str | None) -> Session | None:
+        """The session of an owner that has a title."""
+        own = (session for session in self.sessions.values() if session.owner == owner)
+        return next((session for session in own if session.title == title), None)
 
     def copy_of(self, session: Session, **changes: Any) -> Session:
         """A session with messages of its own."""

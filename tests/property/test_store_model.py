@@ -125,8 +125,8 @@ def test_child_of_no_kind_comes_back_from_its_export_as_one(tmp_path: Path) -> N
         exported = db.export_session("child")
         assert exported is not None
         db.delete_session("child")
-        db.import_session(exported)
-        assert db.export_session("child") == exported
+        db.import_session(exported, add_to_own=True)
+        assert db.export_session("child") == {**exported, "imported_from": "import_session"}
 
 
 TestStoreAgainstModel = CheckedMachine.TestCase

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 import click
 
@@ -19,7 +19,7 @@ from hermes.cli.progress import progress
 from hermes.cli.store import database_file, open_for_reading, read_config
 from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.config import Config
-from hermes.errors import HermesError, NotFound
+from hermes.errors import HermesError, InvalidValue, NotFound
 from hermes.interop.importing import Importer, Tally, Wishes
 from hermes.interop.recognition import Found, Identity, find, identity_of
 from hermes.phrases import counted
@@ -133,14 +133,29 @@ def _readable_twice(name: str) -> Iterator[Path]:
     if name != STDIN and (path.is_file() or path.is_dir()):
         yield path
         return
+    if name != STDIN and (path.is_char_device() or path.is_block_device()):
+        raise InvalidValue(
+            f"{name} is a device, not a file of sessions", hint="name a file, a directory, or - for stdin"
+        )
     with tempfile.TemporaryDirectory(prefix="hermes-") as directory:
         copy = Path(directory, "stdin" if name == STDIN else path.name)
         try:
             with copy.open("wb") as target, sys.stdin.buffer if name == STDIN else path.open("rb") as stream:
-                shutil.copyfileobj(stream, target, 1 << 20)
+                copy_bounded(stream, target, name, shutil.disk_usage(directory).free // 2)
         except OSError as error:
             raise HermesError(f"{name} cannot be read: {error.strerror}") from error
         yield copy
+
+
+def copy_bounded(stream: BinaryIO, target: BinaryIO, name: str, most_bytes: int) -> None:
+    """Copy a stream that may never end; the disk is not filled with it."""
+    while piece := stream.read(1 << 20):
+        if target.tell() + len(piece) > most_bytes:
+            raise InvalidValue(
+                f"{name} has more than {most_bytes} bytes, half of the free room for temporary files",
+                hint="save it to a file on another disk and import that",
+            )
+        target.write(piece)
 
 
 @contextmanager

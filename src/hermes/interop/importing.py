@@ -136,7 +136,8 @@ class Importer:
             before = set(self._foreseen[session.id])
             here = (here or set()) | {uid for uid in uids if hash(uid) in before}
         outcome, messages = foresee(uids, self._wishes.on_conflict, here, may_change=may_change)
-        self._foreseen.setdefault(session.id, array("q")).extend(map(hash, uids))
+        if outcome is not Outcome.KEPT:
+            self._foreseen.setdefault(session.id, array("q")).extend(map(hash, uids))
         self.tally.sessions[outcome] += 1
         self.tally.messages += messages
 
