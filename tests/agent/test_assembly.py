@@ -43,6 +43,13 @@ class TestText:
         assert list(assembly.take(delta(content="lo"))) == [TextDelta("lo")]
         assert assembly.reply().text == "Hello"
 
+    def test_a_character_in_two_pieces_is_one(self) -> None:
+        assembly = Assembly()
+        assert list(assembly.take(delta(content="a\ud83d"))) == [TextDelta("a")]
+        assert list(assembly.take(delta(content="\ude00b"))) == [TextDelta("😀b")]
+        assert list(assembly.take(delta(content="\ud83d"))) == []
+        assert list(assembly.finish()) == [TextDelta("\ud83d")]
+
     @pytest.mark.parametrize("content", [None, "", [], {}, 7])
     def test_what_says_nothing_is_no_piece(self, content: Any) -> None:
         assembly = Assembly()

@@ -215,3 +215,9 @@ class TestReadOnly:
         assert finds(reader, "docker") == found[:1]
         assert finds(reader, "*cke*") == found[:1]
         assert finds(reader, "NOT docker", sort="newest", since=0) == found[1:]
+
+
+def test_a_budget_may_be_longer_than_any_clock_counts(store: SessionDBProvider) -> None:
+    start(store, "s")
+    say(store, "s", "lantern")
+    assert len(store.search_messages("lantern", budget_s=1e308)) == 1

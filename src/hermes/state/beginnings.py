@@ -17,10 +17,12 @@ from hermes.state.rows import (
     AnyRow,
     Row,
     Stored,
+    count,
     count_tool_calls,
     decode_content,
     decode_json,
     derived_uid,
+    optional_integer,
     optional_text,
     preview_of,
     timestamp_of,
@@ -116,6 +118,8 @@ class Beginnings(Operations):
         if not isinstance(summary, str) or not summary.strip():
             raise InvalidValue("a summary must be a text")
         optional_text(system_prompt, "system_prompt")
+        count(tail_from, "tail_from")
+        optional_integer(head_upto, "head_upto")
         now = self._clock()
         told = draft({"role": "system", "content": summary}, now)
 

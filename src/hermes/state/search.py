@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 ORDERS = ("relevance", "newest", "oldest")
 """How results can be sorted; the first is how they are if nothing is said."""
 
+MOST_BUDGET_S = 3_600.0
+
 
 class Search(Operations):
     """Operations that look for messages."""
@@ -67,7 +69,7 @@ class Search(Operations):
             limit=row_limit(limit),
             offset=row_offset(offset),
             order=_order(sort),
-            budget_s=optional_number(budget_s, "budget_s"),
+            budget_s=_budget(budget_s),
         )
         return self._find(parse(optional_text(query, "query") or ""), scope, page)
 
@@ -98,3 +100,9 @@ def _order(sort: str | None) -> str:
     if cleaned not in ORDERS:
         raise InvalidValue(f"sort cannot be {cleaned[:40]!r}", hint=f"it is {', '.join(ORDERS)} or None")
     return cleaned
+
+
+def _budget(budget_s: float | None) -> float | None:
+    """Return the time that a search may take; no clock of a server counts to much more than the most."""
+    number = optional_number(budget_s, "budget_s")
+    return None if number is None else min(number, MOST_BUDGET_S)

@@ -44,6 +44,8 @@ class Assembly:
     _reasoning_size: int = 0
     _argument_size: int = 0
     _filter: ThoughtFilter = field(default_factory=ThoughtFilter)
+    _half: str = ""
+    """The first half of a character whose second half is in the next piece."""
     _calls: list[_Call] = field(default_factory=list)
     _by_index: dict[int, _Call] = field(default_factory=dict)
     _finish_reason: str | None = None
@@ -82,7 +84,10 @@ class Assembly:
             self._finish_reason = _text(choice.get("finish_reason"))[:_MAX_NAME_CHARACTERS] or self._finish_reason
 
     def finish(self) -> Iterator[Heard]:
-        """Add what was held back because it could have become a tag."""
+        """Add what was held back because it could have become a tag or a character."""
+        if self._half:
+            half, self._half = self._half, ""
+            yield from self._told(self._filter.take(half))
         for kind, text in self._filter.finish():
             (self._reasoning if kind == "thought" else self._text).append(text)
             yield ReasoningDelta(text) if kind == "thought" else TextDelta(text)
@@ -104,11 +109,20 @@ class Assembly:
         reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
         if reasoning:
             yield from self._told([Piece("thought", reasoning)])
-        text = _said(delta.get("content")) or _text(delta.get("refusal"))
+        text = self._whole_characters(_said(delta.get("content")) or _text(delta.get("refusal")))
         if text:
             yield from self._told(self._filter.take(text))
         for fragment in _objects(delta.get("tool_calls")):
             self._take_fragment(fragment)
+
+    def _whole_characters(self, text: str) -> str:
+        """Return a piece without half a character at its end; the half begins the next piece."""
+        if not text:
+            return ""
+        if self._half:
+            text = (self._half + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        return text[: len(text) - len(self._half)]
 
     def _told(self, pieces: list[Piece]) -> Iterator[Heard]:
         for kind, text in pieces:
