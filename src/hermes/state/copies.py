@@ -5,7 +5,7 @@ A copy has the uid and the time of its original. Within a chain of compressions 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -72,6 +72,10 @@ class Copies:
             if self._chains[place.session_id] is not None:
                 by_session.setdefault(place.session_id, []).append(place)
         return by_session
+
+    def remember(self, chains: Mapping[str, str | None]) -> None:
+        """Keep which chains sessions continue, so that the store need not be asked."""
+        self._chains.update(chains)
 
     def _learn(self, session_ids: Iterable[str]) -> None:
         for some in chunks(sorted(session_ids)):

@@ -21,6 +21,7 @@ from hermes.state.results import Path, SearchResults
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
+from hermes.state.waits import Waits
 from hermes.state.walk import BACKLOG, MAX_STALE, SOME_ZONES, Hit, Walk
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 BUDGET_S, PART_BUDGET_S = 0.09, 0.14
 """How long a search may take; one for parts of words reads most of what their trigrams find."""
+MOST_WAITING = 3
+"""So many times its budget a search may wait for its turn on a busy machine or server before that counts too."""
 WINDOW = 100
 """How many matches are compared with each other, the newest ones; after them older ones follow by age."""
 FEW = 1_000
@@ -68,10 +71,10 @@ def _search(tx: Reading, index: Index, asked: Query, scope: Scope, page: Page, u
     budget_s = page.budget_s
     if budget_s is None:
         budget_s = PART_BUDGET_S if any(isinstance(leaf, Part) for leaf in leaves(asked.tree)) else BUDGET_S
-    deadline = time.monotonic() + budget_s
+    deadline, waits = time.monotonic() + budget_s, Waits(budget_s * MOST_WAITING)
 
     def walk(tree: Node) -> Walk:
-        return Walk(tx, index, tree, scope, deadline)
+        return Walk(tx, index, tree, scope, deadline, waits)
 
     tree, repairs = asked.tree, asked.repairs
     current = walk(tree)

@@ -23,6 +23,7 @@ from hermes.state.operations import chunks, placeholders
 from hermes.state.owner import EVERYBODY
 from hermes.state.scope import Scope
 from hermes.state.searchtext import search_text
+from hermes.state.waits import Waits
 
 MAX_ID = 2**63 - 1
 BACKLOG, BEHIND = 1_024, 8_192
@@ -57,6 +58,8 @@ class Walk:
     query: Node
     scope: Scope
     deadline: float
+    waits: Waits
+    """By how much the deadline is later because the search had to wait for others."""
     is_complete: bool = True
     is_empty: bool = True
     """Whether nothing has been found so far."""
@@ -138,7 +141,7 @@ class Walk:
 
     def _tail(self) -> Iterator[Hit]:
         """The matches among the newest messages. They may not take all the time there is: the index is asked too."""
-        deadline, self.deadline = self.deadline, (time.monotonic() + self.deadline) / 2
+        deadline, self.deadline = self.deadline, self.deadline - self.time_left() / 2
         try:
             yield from self._read(self.coverage.upto + 1, MAX_ID)
         except OutOfTime:
@@ -182,7 +185,7 @@ class Walk:
     def _candidates(self, chunk: int, low: int, high: int) -> Iterator[Found]:
         for first, last in self._spans(low, high):
             yield from self.index.candidates(
-                self.tx, self.query, self.scope, first, last, chunk, deadline=self.deadline
+                self.tx, self.query, self.scope, first, last, chunk, deadline=self.deadline + self.waits.total_s
             )
 
     def _spans(self, low: int, high: int) -> Iterator[tuple[int, int]]:
@@ -215,16 +218,20 @@ class Walk:
     def _read(self, low: int, high: int) -> Iterator[Hit]:
         """The matches among rows that no index answers for."""
         while low <= high:
-            rows = self.tx.rows(
-                f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner
-                    FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
-                    WHERE m.id BETWEEN :low AND :high ORDER BY m.id DESC LIMIT :limit""",
-                low=low,
-                high=high,
-                limit=_LOOSE_CHUNK,
-            )
+            with self.waits.uncounted():
+                rows = self.tx.rows(
+                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, s.chain_root
+                        FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
+                        WHERE m.id BETWEEN :low AND :high ORDER BY m.id DESC LIMIT :limit""",
+                    low=low,
+                    high=high,
+                    limit=_LOOSE_CHUNK,
+                )
+            self._copies.remember({row[3]: row[-1] for row in rows})
             for at in range(0, len(rows), _LOOSE_STEP):
-                yield from self._originals(rows[at : at + _LOOSE_STEP])
+                with self.waits.uncounted():
+                    hits = self._originals([row[:-1] for row in rows[at : at + _LOOSE_STEP]])
+                yield from hits
                 self._look_at_the_clock()
             if len(rows) < _LOOSE_CHUNK:
                 return
@@ -238,12 +245,14 @@ class Walk:
             session, join = ("s.source, s.owner", "LEFT JOIN sessions s ON s.id = m.session_id")
             if not with_scope:
                 session, join = "NULL, NULL", ""
-            rows = self.tx.rows(
-                f"""SELECT m.id, m.timestamp, m.active, m.session_id, {shown}, {session} FROM messages m {join}
-                    WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
-                **values,
-            )
-            yield from self._originals(rows, is_certain=is_certain, with_scope=with_scope)
+            with self.waits.uncounted():
+                rows = self.tx.rows(
+                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {shown}, {session} FROM messages m {join}
+                        WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
+                    **values,
+                )
+                hits = self._originals(rows, is_certain=is_certain, with_scope=with_scope)
+            yield from hits
             self._look_at_the_clock()
 
     def _originals(
@@ -283,8 +292,8 @@ class Walk:
 
     def time_left(self) -> float:
         """How many seconds this search still has."""
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.deadline + self.waits.total_s - time.monotonic())
 
     def _look_at_the_clock(self) -> None:
-        if time.monotonic() > self.deadline:
+        if time.monotonic() > self.deadline + self.waits.total_s:
             raise OutOfTime
