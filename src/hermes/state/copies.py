@@ -74,7 +74,7 @@ class Copies:
         return by_session
 
     def remember(self, chains: Mapping[str, str | None]) -> None:
-        """Keep which chains sessions continue, so that the store need not be asked."""
+        """Keep of which chains sessions are, so that the store need not be asked."""
         self._chains.update(chains)
 
     def _learn(self, session_ids: Iterable[str]) -> None:

@@ -36,6 +36,8 @@ SOME_ZONES, ALL_ZONES = 64, 8_192
 _LOOSE_CHUNK, _LOOSE_STEP = 128, 16
 
 _WHOLE = "m.role, m.content, m.tool_name, m.tool_calls"
+_CHAIN = """COALESCE(s.chain_root,
+    CASE WHEN EXISTS (SELECT 1 FROM sessions c WHERE c.chain_root = s.id) THEN s.id END)"""
 _ROLE = "m.role, NULL, NULL, NULL"
 _HEAD = f"m.role, substr(m.content, 1, {HEAD}), NULL, NULL"
 
@@ -220,7 +222,7 @@ class Walk:
         while low <= high:
             with self.waits.uncounted():
                 rows = self.tx.rows(
-                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, s.chain_root
+                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, {_CHAIN}
                         FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
                         WHERE m.id BETWEEN :low AND :high ORDER BY m.id DESC LIMIT :limit""",
                     low=low,
