@@ -167,8 +167,6 @@ class TestArguments:
             {"offset": 1.5},
             {"offset": None},
             {"sort": 5},
-            {"sort": "latest"},
-            {"sort": "timestamp; DROP TABLE messages"},
             {"include_inactive": "yes"},
             {"include_inactive": None},
             {"owner": 5},
