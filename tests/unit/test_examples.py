@@ -10,6 +10,9 @@ import re
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -17,17 +20,22 @@ import pytest
 
 from hermes.cli.app import hermes
 from hermes.config import load_config
+from hermes.state.recall import session_search
 from hermes_state import SessionDB
 from tests.support.plainsql import change
+from tests.support.servers import private_server, server_or_skip
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 SERVER = {"docs/guide/providers.md"}
-"""Pages whose programs need a server of the reader's own; those are only parsed."""
+"""Pages whose programs need a PostgreSQL server, which HERMES_DSN names."""
 
 DIALOGUES = ["docs/guide/models.md"]
-"""Pages whose dialogues with Python come out the same everywhere; the others speak of processes and days."""
+"""Pages whose dialogues with Python stand by themselves."""
+
+NGINX, ASKING = "20261115_192300_a1b2c3d4", "20261116_090000_0badcafe"
+"""The two sessions that the page about recall speaks of."""
 
 REFUSED = {"hermes sessions search deploy -docker"}
 """Commands that are shown because they are refused."""
@@ -80,8 +88,13 @@ def test_the_program_about_repairs_repairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", sorted(SERVER))
-def test_programs_for_a_server_can_be_parsed(page: str) -> None:
-    assert ast.parse(programs()[page]).body
+def test_the_programs_for_a_server_run(page: str, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server = server_or_skip(lambda: stack.enter_context(private_server("postgresql")))
+        environ = {**os.environ, "HOME": str(tmp_path), "HERMES_HOME": str(tmp_path), "HERMES_DSN": server.dsn}
+        command = [sys.executable, "-c", programs()[page]]
+        done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
 @pytest.mark.parametrize(("page", "block"), blocks("yaml"))
@@ -102,6 +115,59 @@ def test_a_dialogue_comes_out_as_shown(page: str) -> None:
     test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     doctest.DocTestRunner(verbose=False).run(test, out=told.append)
     assert told == []
+
+
+def test_the_dialogue_with_tools_comes_out_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, wiki = "docs/guide/tools.md", tmp_path / "wiki"
+    wiki.mkdir()
+    (wiki / "README.md").write_text("# Wiki\n\nA wiki for the team.\n")
+    (wiki / ".env").write_text("KEY=secret\n")
+    monkeypatch.chdir(wiki)
+    monkeypatch.setenv("HOME", str(tmp_path / "you"))
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "you" / ".hermes"))
+    known: dict[str, object] = {}
+    exec(programs()[page], known)
+    (shown,) = (block for where, block in blocks("pycon") if where == page)
+    shown = re.sub(r"pid \d+", "pid ...", shown.replace("/home/you/wiki", str(wiki)))
+    # An empty line in a result would end it for doctest.
+    shown = re.sub(r"\n\n(?!>>>)", "\n<BLANKLINE>\n", shown)
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(shown, known, page, page, 0)
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=told.append)
+    assert told == []
+
+
+@pytest.fixture
+def utc() -> Iterator[None]:
+    """The time zone of the documents."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("utc")
+def test_what_recall_finds_is_shown_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    now = 1794770580.0
+    with SessionDB(tmp_path / "state.db", clock=lambda: now) as db:
+        db.create_session(NGINX, "cli", model="some-model")
+        db.set_session_title(NGINX, "nginx in front of the app")
+        refuses = "nginx refuses bodies above 1 MB. Set client_max_body_size 50m; in the server block and reload."
+        said = [("user", "The upload of large files fails with 413."), ("assistant", refuses)]
+        for number, (role, text) in enumerate([*said, ("user", "That works, thanks.")]):
+            db.append_message(NGINX, role, text, timestamp=now + number)
+        now = 1794820580.0
+        db.create_session(ASKING, "cli")
+        db.append_message(ASKING, "user", "What did we set in nginx for uploads?", timestamp=now)
+    text = (ROOT / "docs/reference/recall.md").read_text()
+    shown = re.findall(
+        r"```pycon\n>>> print\((session_search\([^\n]*\))\)\n(?:```\n\n```json\n)?(.*?)```", text, re.DOTALL
+    )
+    found = [json.loads(eval(call, {"session_search": session_search})) for call, _ in shown]
+    assert found == [json.loads(answer) for _, answer in shown]
+    assert len(found) == 3
 
 
 @pytest.mark.parametrize(("page", "block"), blocks("pycon"))
