@@ -84,6 +84,7 @@ class Model:
         if session.parent is not None and session.kind == "compression":
             parent = self.sessions[session.parent]
             session.archived, session.pinned = parent.archived, parent.pinned
+            session.owner = session.owner or parent.owner
         self.sessions[session.id] = session
 
     def root(self, session: Session) -> Session:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -57,7 +58,12 @@ class PgBouncer:
             stderr=subprocess.DEVNULL,
             **unprivileged(),
         )
-        wait_until((self._place / ".s.PGSQL.5432").exists, "PgBouncer to start")
+        # The socket is there a moment before anybody listens at it.
+        wait_until(self._listens, "PgBouncer to start")
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client:
+            return client.connect_ex(str(self._place / ".s.PGSQL.5432")) == 0
 
     def stop(self) -> None:
         """Kill it, and with it every connection."""
