@@ -237,6 +237,12 @@ class TestChoice:
         assert found["total"] == 5
         assert hermes("sessions", "list", option).stderr == "5 of 5 sessions\n"
 
+    def test_without_archived_ones_that_is_said(self, hermes: Hermes) -> None:
+        with SessionDB(hermes.database) as db:
+            db.set_session_archived("put-away", False)
+        result = hermes("sessions", "list", "--archived")
+        assert (result.stdout, result.stderr) == ("", "No sessions are archived.\n")
+
     def test_archived_ones_can_be_shown_alone(self, hermes: Hermes) -> None:
         found = hermes.json("sessions", "list", "--archived")
         assert [(item["id"], item["archived"]) for item in found["items"]] == [("put-away", True)]

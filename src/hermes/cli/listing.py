@@ -199,6 +199,8 @@ def remarks(page: Page, query: Query, path: Path) -> list[str]:
     if page.left_out:
         options = ", ".join(f"{count} with {option}" for option, count in page.left_out.items())
         return [f"No sessions to show; there are {options}."]
+    if page.sources and query.source is None:
+        return ["No sessions are archived." if query.archived_only else "No sessions to show."]
     if page.sources:
         known = ", ".join(f"{source} ({count})" for source, count in page.sources.items())
         return [f"No sessions with source={query.source}; there are sessions of {known}."]

@@ -42,6 +42,7 @@ class TestTitle:
         for lines in (["/title taken"], ["!say hi", "/title taken"]):
             told = talk(hermes, *lines)
             assert f"already in use by session {ID}" in told
+            assert "by session" not in told.split(f"already in use by session {ID}", 1)[1].split("\n", 1)[0]
 
     @pytest.mark.parametrize("title", ["\u200b\u200b", "x" * 101])
     def test_that_cannot_be_is_refused(self, hermes: Hermes, title: str) -> None:

@@ -54,7 +54,9 @@ def set_title(sitting: Sitting, text: str) -> str:
         return sitting.conversation.set_title(text) or ""
     except TitleTaken as error:
         row = sitting.store.get_session_by_title(sitting.store.sanitize_title(text) or "")
-        raise TitleTaken(f"{error.message} by session {row['id']}" if row else error.message) from error
+        if row is None or row["id"] in error.message:
+            raise
+        raise TitleTaken(f"{error.message} by session {row['id']}") from error
 
 
 def new(sitting: Sitting, text: str) -> None:
