@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pymysql  # type: ignore[import-untyped]
@@ -40,8 +41,15 @@ def place(nodes: Cluster) -> Iterator[Cluster]:
     """The cluster with an empty database."""
     with plain(nodes.dsn(0, "mysql")) as outside:
         rows_of(outside, "CREATE DATABASE hermes")
+        for node in range(NODES):
+            wait_until(partial(_has_database, nodes, node), f"node {node} to have the database")
         yield nodes
         rows_of(outside, "DROP DATABASE hermes")
+
+
+def _has_database(nodes: Cluster, node: int) -> bool:
+    with plain(nodes.dsn(node, "mysql")) as outside:
+        return rows_of(outside, "SHOW DATABASES LIKE 'hermes'") != []
 
 
 @pytest.fixture
