@@ -270,3 +270,11 @@ def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> 
         assert agent.settle(20)
         assert len(fast.requests) == 6
     assert most[0] == 2
+
+
+@pytest.mark.parametrize("written", ["Docker #2", "Docker #17.", '"Docker #3"'])
+def test_a_title_that_a_model_writes_joins_no_lineage(written: str) -> None:
+    title = cleaned_title(written)
+    assert title is not None
+    assert title.startswith("Docker ")
+    assert " #" not in title
