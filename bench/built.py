@@ -22,16 +22,16 @@ _STATE = "src/hermes/state"
 _SOURCES = {
     OURS: (
         "src/hermes/query/*.py",
-        f"{_STATE}/searchtext.py",
-        f"{_STATE}/sqlite/*.sql",
-        *(f"{_STATE}/sqlite/{name}.py" for name in ("expression", "filling", "fulltext", "trigrams")),
+        f"{_STATE}/search/indexed_text.py",
+        f"{_STATE}/sqlite/schema/*.sql",
+        *(f"{_STATE}/sqlite/search/{name}.py" for name in ("expression", "indexing", "index_state", "trigrams")),
     ),
     WORDS: ("bench/wordfloor.py",),
     "postgresql": (
         "src/hermes/query/*.py",
-        f"{_STATE}/searchtext.py",
+        f"{_STATE}/search/indexed_text.py",
         f"{_STATE}/postgres/schema.sql",
-        *(f"{_STATE}/postgres/{name}.py" for name in ("filling", "vector")),
+        *(f"{_STATE}/postgres/search/{name}.py" for name in ("indexing", "document")),
     ),
 }
 _SAMPLE = 1_000

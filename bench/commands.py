@@ -15,9 +15,9 @@ from bench import corpus
 from bench.job import Result
 from bench.processes import Processes
 from bench.row import OURS
-from hermes.interop.importing import Importer, Wishes
-from hermes.interop.recognition import find
-from hermes.state.backlog import index_backlog
+from hermes.interop.detection import find
+from hermes.interop.importer import Importer, Wishes
+from hermes.state.search.index_backlog import index_backlog
 from hermes_state import SessionDB
 
 TIMEOUT_S = 600

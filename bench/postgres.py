@@ -25,7 +25,7 @@ from bench.rounds import Rounds
 from bench.row import OURS as SQLITE
 from bench.scale import Scale
 from bench.sizes import label
-from hermes.state.server.indexed import MANY
+from hermes.state.server.search.background_index import MANY
 from tests.support.servers import KINDS, NoServer, Server, private_server
 
 DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state import discovery, finding
-from tests.support import places, servers, shells
+from hermes.state.recall import discovery
+from hermes.state.search import finder
+from tests.support import servers, shells
+from tests.support.temporary_directory import choose_temporary_directory
 
 AMPLE_S = 30.0
 
@@ -21,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # A run in the background of a shell is started deaf to Ctrl-C, and so would everything be that it starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    places.leave_closed_places()
+    choose_temporary_directory()
     if not hasattr(config, "workerinput"):
         config.stash[_place] = servers.begin_run()
 
@@ -43,6 +45,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def ample_time() -> Iterator[None]:
     """Searches that end when they are done: what is found must not depend on how busy the machine is."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((finding, "BUDGET_S"), (finding, "PART_BUDGET_S"), (discovery, "BUDGET_S")):
+        for module, name in ((finder, "BUDGET_S"), (finder, "PART_BUDGET_S"), (discovery, "BUDGET_S")):
             patch.setattr(module, name, AMPLE_S)
         yield

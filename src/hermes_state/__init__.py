@@ -42,23 +42,23 @@ from hermes.errors import (
     UnknownSession,
 )
 from hermes.ids import new_session_id
-from hermes.state.kinds import ChildKind
+from hermes.state.maintenance.receipt import Outlook, Receipt
 from hermes.state.owner import EVERYBODY, TERMINAL, Asker, Everybody, Owner, owner_of, owner_of_room
 from hermes.state.provider import SessionDBProvider, default_path, open_session_db
-from hermes.state.receipt import Outlook, Receipt
-from hermes.state.results import SearchResults
 from hermes.state.rows import Row
+from hermes.state.search.results import SearchResults
+from hermes.state.sessions.kinds import ChildKind
 from hermes.state.sqlite.provider import (
     SQLiteSessionDBProvider,
     format_session_db_unavailable,
     get_last_init_error,
 )
-from hermes.state.sqlite.schema import SCHEMA_VERSION
+from hermes.state.sqlite.schema.inspection import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from hermes.state.arrivals import OnConflict
-    from hermes.state.asynchronous import AsyncSessionDB
-    from hermes.state.rowtypes import (
+    from hermes.state.aio import AsyncSessionDB
+    from hermes.state.import_export.session_writer import OnConflict
+    from hermes.state.row_types import (
         Ancestor,
         AnchoredView,
         ChildKindName,
@@ -196,7 +196,7 @@ __all__ = [
     "owner_of_room",
 ]
 
-_ELSEWHERE = {"AsyncSessionDB": "hermes.state.asynchronous", "OnConflict": "hermes.state.arrivals"}
+_ELSEWHERE = {"AsyncSessionDB": "hermes.state.aio", "OnConflict": "hermes.state.import_export.session_writer"}
 
 if not TYPE_CHECKING:  # a type checker would take every name for one that is there
 
@@ -209,4 +209,4 @@ if not TYPE_CHECKING:  # a type checker would take every name for one that is th
         # On first use, because most programs have no event loop, and no program needs the types to run.
         from importlib import import_module
 
-        return getattr(import_module(_ELSEWHERE.get(name, "hermes.state.rowtypes")), name)
+        return getattr(import_module(_ELSEWHERE.get(name, "hermes.state.row_types")), name)

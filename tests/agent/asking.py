@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes.agent.model import (
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.http.retry import RetryPolicy
+from hermes.agent.models.model import (
+    Cancellation,
     Event,
     Message,
     Model,
     Notice,
     ReasoningDelta,
     Reply,
-    Stop,
+    Retrying,
     TextDelta,
     ToolSchema,
-    Waiting,
 )
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.retry import RetryPolicy
 from hermes.config import TimeoutsConfig
 from hermes.errors import ModelError
 from tests.support.modelserver import ModelServer
@@ -59,7 +59,7 @@ class Heard:
     @property
     def waits(self) -> list[str]:
         """Why it was asked again."""
-        return [event.why for event in self.events if isinstance(event, Waiting)]
+        return [event.why for event in self.events if isinstance(event, Retrying)]
 
     @property
     def notices(self) -> list[str]:
@@ -76,27 +76,32 @@ def said(text: str) -> list[Message]:
 
 
 def ask(
-    model: Model, messages: str | Sequence[Message] = "hi", tools: Sequence[ToolSchema] = (), stop: Stop | None = None
+    model: Model,
+    messages: str | Sequence[Message] = "hi",
+    tools: Sequence[ToolSchema] = (),
+    cancellation: Cancellation | None = None,
 ) -> Heard:
     """Ask and listen to the end, be it an error."""
     heard = Heard()
     try:
-        for event in model.stream(said(messages) if isinstance(messages, str) else messages, tools, stop or Stop()):
+        for event in model.stream(
+            said(messages) if isinstance(messages, str) else messages, tools, cancellation or Cancellation()
+        ):
             heard.events.append(event)
     except ModelError as error:
         heard.error = error
     return heard
 
 
-def choice_of(server: ModelServer, **fields: Any) -> Choice:
+def choice_of(server: ModelServer, **fields: Any) -> ModelChoice:
     """The choice of a model at a test's own server."""
-    return Choice(**{"provider": "custom", "name": "test-model", "base_url": server.base_url} | fields)
+    return ModelChoice(**{"provider": "custom", "name": "test-model", "base_url": server.base_url} | fields)
 
 
 def endpoint(
     server: ModelServer,
     *,
-    choice: Choice | None = None,
+    choice: ModelChoice | None = None,
     timeouts: TimeoutsConfig = PATIENT,
     policy: RetryPolicy = AT_ONCE,
     **options: Any,

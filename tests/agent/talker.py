@@ -11,12 +11,13 @@ from typing import TypeVar
 
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
-from hermes.agent.model import ToolCall
-from hermes.agent.models.offline import OfflineModel
+from hermes.agent.models.model import ToolCall
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.state.engine import Transaction
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with
+from tests.support.stores import engine_of
 
 T = TypeVar("T")
 
@@ -54,7 +55,7 @@ class Teller(Listener):
 
 def pause_at_write(store: SessionDB, number: int, where: str) -> None:
     """Stand still at the n-th write: before it, or inside its transaction when all is done but the commit."""
-    write: Callable[..., object] = store._engine.write
+    write: Callable[..., object] = engine_of(store).write
     writes = 0
 
     def pausing(work: Callable[[Transaction], T]) -> object:
@@ -75,7 +76,7 @@ def pause_at_write(store: SessionDB, number: int, where: str) -> None:
         hear()
         return write(work)
 
-    setattr(store._engine, "write", pausing)  # noqa: B010 - a method, which no type checker lets go
+    setattr(engine_of(store), "write", pausing)  # noqa: B010 - a method, which no type checker lets go
 
 
 def talk(home: Path, session_id: str, text: str, moment: str) -> None:

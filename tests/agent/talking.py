@@ -10,16 +10,16 @@ from typing import Any
 
 from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation
+from hermes.agent.history.projection import project
 from hermes.agent.listener import Listener
-from hermes.agent.model import Model, Stop, ToolCall
-from hermes.agent.projection import project
+from hermes.agent.models.model import Cancellation, Model, ToolCall
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import Registry, tool
 from hermes.agent.tools.results import ToolResult
 from hermes.config import Config, ModelConfig, PricesConfig
 from hermes.state.owner import EVERYBODY
+from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
-from hermes.state.view import OwnerView
 from tests.agent.asking import endpoint
 from tests.support.modelserver import ModelServer
 from tests.support.validators import flaws_of
@@ -53,7 +53,7 @@ class Ear(Listener):
     def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
         self.finished.append((call.name, result.text))
 
-    def waiting(self, seconds: float, why: str) -> None:
+    def retrying(self, seconds: float, why: str) -> None:
         self.waits.append(why)
 
     def notice(self, text: str) -> None:
@@ -69,8 +69,8 @@ def add(one: int, other: int) -> str:
 @tool(toolset="test")
 def wait(context: ToolContext) -> str:
     """Wait for the wish to stop, which comes while this runs."""
-    threading.Thread(target=context.stop.wish).start()
-    assert context.stop.wait(20)
+    threading.Thread(target=context.cancellation.cancel).start()
+    assert context.cancellation.wait(20)
     return "stopped in the middle"
 
 
@@ -125,13 +125,13 @@ def assert_asked_soundly(server: ModelServer) -> None:
         assert flaws_of(request.messages) == []
 
 
-def stop_when(happened: threading.Event) -> Stop:
+def stop_when(happened: threading.Event) -> Cancellation:
     """A wish to stop that comes from another thread as soon as something has happened."""
-    stop = Stop()
+    cancellation = Cancellation()
 
     def watch() -> None:
         if happened.wait(20):
-            stop.wish()
+            cancellation.cancel()
 
     threading.Thread(target=watch, daemon=True).start()
-    return stop
+    return cancellation

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.accounting import ESTIMATED, Spent
+from hermes.agent.accounting import ESTIMATED, Spending
 from hermes.agent.conversation import Conversation
-from hermes.agent.model import Usage
-from hermes.agent.tokens import PER_IMAGE, PER_MESSAGE, room_for, tokens_of, tokens_of_conversation
+from hermes.agent.history.token_estimate import PER_IMAGE, PER_MESSAGE, room_for, tokens_of, tokens_of_conversation
+from hermes.agent.models.model import Usage
 from hermes.config import ModelConfig
 from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
@@ -90,9 +90,9 @@ def test_a_call_without_an_answer_costs_nothing(store: SessionDBProvider, home: 
 
 
 def test_what_is_spent_adds_up() -> None:
-    one = Spent(Usage(1, 2, 3, 4, 5), 0.5)
-    assert one + Spent(Usage(1, 1, 1, 1, 1), 0.25, is_estimated=True) == Spent(Usage(2, 3, 4, 5, 6), 0.75, True)
-    assert (one + Spent(cost_usd=None)).cost_usd is None
+    one = Spending(Usage(1, 2, 3, 4, 5), 0.5)
+    assert one + Spending(Usage(1, 1, 1, 1, 1), 0.25, is_estimated=True) == Spending(Usage(2, 3, 4, 5, 6), 0.75, True)
+    assert (one + Spending(cost_usd=None)).cost_usd is None
 
 
 @pytest.mark.parametrize(

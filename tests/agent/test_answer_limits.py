@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.conversation import Conversation
-from hermes.agent.model import Stop
-from hermes.agent.models import answer, assembly
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.offers import MAX_NAMES, list_models
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http import answer, reply_builder
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.model import Cancellation
+from hermes.agent.models.model_list import MAX_NAMES, list_models
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelGarbled, ModelRefused, ModelTimeout
 from hermes.state.owner import EVERYBODY
@@ -32,11 +32,11 @@ from tests.support.waiting import LIMIT_S
 SRC = Path(__file__).parents[2] / "src"
 ASKING = """
 import sys
-from hermes.agent.model import Stop
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.offers import list_models
-from hermes.agent.models.retry import RetryPolicy
+from hermes.agent.models.model import Cancellation
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.model_list import list_models
+from hermes.agent.models.http.retry import RetryPolicy
 from hermes.errors import ModelError
 
 def peak_mb():
@@ -44,14 +44,14 @@ def peak_mb():
     return int(line.split()[1]) / 1024
 
 import httpx2, difflib
-choice = Choice("custom", "m", sys.argv[1])
+choice = ModelChoice("custom", "m", sys.argv[1])
 before = peak_mb()
 if sys.argv[2] == "models":
-    print(list_models(choice, 60, Stop()))
+    print(list_models(choice, 60, Cancellation()))
 else:
     try:
         model = Endpoint(choice, policy=RetryPolicy(attempts=1))
-        for event in model.stream([{"role": "user", "content": "hi"}], [], Stop()):
+        for event in model.stream([{"role": "user", "content": "hi"}], [], Cancellation()):
             pass
     except ModelError as error:
         print(type(error).__name__, error.message)
@@ -135,13 +135,13 @@ class TestTimeOfAFlood:
     def test_that_never_begins(self) -> None:
         limits = TimeoutsConfig(first_token_s=0.3)
         with flood(STREAM, b": x\n\n" * 5_000) as base_url:
-            error = ask(Endpoint(Choice("custom", "m", base_url), timeouts=limits)).error
+            error = ask(Endpoint(ModelChoice("custom", "m", base_url), timeouts=limits)).error
         assert isinstance(error, ModelTimeout)
         assert "did not begin to answer within 0.3 s" in error.message
 
     def test_that_never_ends(self) -> None:
         with flood(STREAM, event({"content": "x"}) * 1_000) as base_url:
-            error = ask(Endpoint(Choice("custom", "m", base_url), timeouts=TimeoutsConfig(total_s=0.3))).error
+            error = ask(Endpoint(ModelChoice("custom", "m", base_url), timeouts=TimeoutsConfig(total_s=0.3))).error
         assert isinstance(error, AnswerCut)
         assert "was not done within 0.3 s" in error.message
 
@@ -149,7 +149,7 @@ class TestTimeOfAFlood:
         monkeypatch.setattr(answer, "AFTERMATH_S", 0.05)
         last = b'data: {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "stop"}]}\n\n'
         with flood(STREAM + last, b": x\n\n" * 5_000) as base_url:
-            assert ask(Endpoint(Choice("custom", "m", base_url))).reply.text == "Hello."
+            assert ask(Endpoint(ModelChoice("custom", "m", base_url))).reply.text == "Hello."
 
     def test_and_an_answer_that_is_said_to_be_all_with_each_piece_is_heard_to_its_end(
         self, monkeypatch: pytest.MonkeyPatch
@@ -175,7 +175,7 @@ def test_sender_waits_for_a_listener_who_is_slow() -> None:
             yield event({"content": "x" * 60_000})
 
     with ModelServer(Raw(chunks())) as server:  # type: ignore[arg-type]
-        stream = endpoint(server).stream([{"role": "user", "content": "hi"}], [], Stop())
+        stream = endpoint(server).stream([{"role": "user", "content": "hi"}], [], Cancellation())
         next(iter(stream))
         held = sent
         getattr(stream, "close")()  # noqa: B009
@@ -186,7 +186,7 @@ class TestKept:
     def test_thoughts_that_come_as_text_again_and_again_have_the_same_limit(
         self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(assembly, "MAX_TEXT_CHARACTERS", 20)
+        monkeypatch.setattr(reply_builder, "MAX_TEXT_CHARACTERS", 20)
         with ModelServer(Say(pieces=["fifteen letters", "</think>"] * 3)) as server:
             heard = ask(endpoint(server))
         assert isinstance(heard.error, AnswerCut)
@@ -204,7 +204,7 @@ class TestKept:
     def test_what_came_of_a_long_answer_is_stored_and_marked_as_cut(
         self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(assembly, "MAX_TEXT_CHARACTERS", 20)
+        monkeypatch.setattr(reply_builder, "MAX_TEXT_CHARACTERS", 20)
         with ModelServer(Say("one two three four five six seven")) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             outcome = conversation.say("count")
@@ -223,7 +223,7 @@ class TestKept:
     def test_too_many_calls_are_refused(
         self, limit: str, make: Callable[[int], object], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(assembly, limit, 10)
+        monkeypatch.setattr(reply_builder, limit, 10)
         with ModelServer(Raw([event(make(number)) for number in range(20)])) as server:
             assert isinstance(ask(endpoint(server)).error, ModelGarbled)
 
@@ -239,12 +239,12 @@ class TestRequests:
     def test_no_compression_is_asked_for(self) -> None:
         with ModelServer() as server:
             ask(endpoint(server))
-            list_models(Choice("custom", "m", server.base_url), 10, Stop())
+            list_models(ModelChoice("custom", "m", server.base_url), 10, Cancellation())
         assert [each.headers["accept-encoding"] for each in server.visits] == ["identity", "identity"]
 
     def test_list_of_very_many_models_is_read_in_part(self) -> None:
         with ModelServer(models=[f"model-{number}" for number in range(5_000)]) as server:
-            names = list_models(Choice("custom", "m", server.base_url), 10, Stop())
+            names = list_models(ModelChoice("custom", "m", server.base_url), 10, Cancellation())
         assert names is not None
         assert len(names) == MAX_NAMES
 
@@ -252,7 +252,7 @@ class TestRequests:
         with ModelServer() as other:
             moved = Fail(302, headers={"Location": f"{other.base_url}/chat/completions"})
             with ModelServer(moved) as server:
-                choice = Choice("custom", "m", server.base_url, "sk-mine", "MY_KEY")
+                choice = ModelChoice("custom", "m", server.base_url, "sk-mine", "MY_KEY")
                 assert isinstance(ask(endpoint(server, choice=choice)).error, ModelRefused)
         assert other.visits == []
 

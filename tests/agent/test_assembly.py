@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.model import ReasoningDelta, Reply, TextDelta, ToolCall, Usage
-from hermes.agent.models.assembly import Assembly, read_usage
+from hermes.agent.models.http.reply_builder import ReplyBuilder, read_usage
+from hermes.agent.models.model import ReasoningDelta, Reply, TextDelta, ToolCall, Usage
 
 
 def delta(finish_reason: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def fragment(index: int | None, name: str = "", arguments: Any = "", call_id: st
 
 
 def assembled(*chunks: dict[str, Any]) -> Reply:
-    assembly = Assembly()
+    assembly = ReplyBuilder()
     for chunk in chunks:
         list(assembly.take(chunk))
     return assembly.reply()
@@ -38,13 +38,13 @@ def assembled(*chunks: dict[str, Any]) -> Reply:
 
 class TestText:
     def test_pieces_come_out_as_they_come_in(self) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         assert list(assembly.take(delta(content="Hel"))) == [TextDelta("Hel")]
         assert list(assembly.take(delta(content="lo"))) == [TextDelta("lo")]
         assert assembly.reply().text == "Hello"
 
     def test_a_character_in_two_pieces_is_one(self) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         assert list(assembly.take(delta(content="a\ud83d"))) == [TextDelta("a")]
         assert list(assembly.take(delta(content="\ude00b"))) == [TextDelta("😀b")]
         assert list(assembly.take(delta(content="\ud83d"))) == []
@@ -52,7 +52,7 @@ class TestText:
 
     @pytest.mark.parametrize("content", [None, "", [], {}, 7])
     def test_what_says_nothing_is_no_piece(self, content: Any) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         assert list(assembly.take(delta(role="assistant", content=content))) == []
         assert not assembly.is_visible
 
@@ -61,7 +61,7 @@ class TestText:
 
     @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
     def test_reasoning_is_told_apart(self, field: str) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         assert list(assembly.take(delta(**{field: "hmm"}))) == [ReasoningDelta("hmm")]
         assert (assembly.reply().text, assembly.reply().reasoning) == ("", "hmm")
 
@@ -86,7 +86,7 @@ class TestText:
         assert assembled(chunk) == Reply("")
 
     def test_it_is_finished_when_the_model_says_so(self) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         list(assembly.take(delta(content="x")))
         assert not assembly.is_finished
         list(assembly.take(delta("length")))
@@ -148,7 +148,7 @@ class TestToolCalls:
         assert assembled(calls(fragment(0, "a", {"q": 1}, "c1"))).tool_calls[0].arguments == '{"q": 1}'
 
     def test_a_call_is_begun_but_not_visible(self) -> None:
-        assembly = Assembly()
+        assembly = ReplyBuilder()
         list(assembly.take(calls(fragment(0, "a", "", "c1"))))
         assert (assembly.is_begun, assembly.is_visible) == (True, False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.models.choice import PROVIDERS, Choice, choose, choose_auxiliary
+from hermes.agent.models.choice import PROVIDERS, ModelChoice, choose_auxiliary_model, choose_model
 from hermes.config import EndpointConfig, ModelConfig, load_config, load_variables
 from hermes.errors import ConfigError, NoModel
 
@@ -17,12 +17,12 @@ OPENAI = {"OPENAI_API_KEY": "sk-a"}
 ALL = {"ANTHROPIC_API_KEY": "sk-ant-c", "OPENROUTER_API_KEY": "sk-or-b", "OPENAI_API_KEY": "sk-a"}
 
 
-def chosen(variables: dict[str, str] | None = None, name: str | None = None, **settings: str) -> Choice:
-    return choose(ModelConfig(**settings), variables or {}, name)  # type: ignore[arg-type]
+def chosen(variables: dict[str, str] | None = None, name: str | None = None, **settings: str) -> ModelChoice:
+    return choose_model(ModelConfig(**settings), variables or {}, name)  # type: ignore[arg-type]
 
 
-def auxiliary(variables: dict[str, str], settings: ModelConfig) -> Choice:
-    return choose_auxiliary(settings, variables, choose(settings, variables))
+def auxiliary(variables: dict[str, str], settings: ModelConfig) -> ModelChoice:
+    return choose_auxiliary_model(settings, variables, choose_model(settings, variables))
 
 
 class TestEnvironment:
@@ -73,7 +73,7 @@ class TestEnvironment:
 class TestConfiguration:
     def test_an_address_goes_before_the_environment(self) -> None:
         choice = chosen(OPENAI, base_url="http://10.0.0.7:8000/v1/", default="qwen3")
-        assert choice == Choice("custom", "qwen3", "http://10.0.0.7:8000/v1")
+        assert choice == ModelChoice("custom", "qwen3", "http://10.0.0.7:8000/v1")
         assert choice.describe() == "qwen3 at 10.0.0.7:8000, no key"
 
     @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ class TestConfiguration:
 
     def test_how_much_a_model_reads_is_said_of_the_configured_one_alone(self) -> None:
         settings = ModelConfig(base_url="http://10.0.0.7/v1", default="a", context_tokens=4096)
-        assert choose(settings, {}).context_tokens == 4096
-        assert choose(settings, {}, "a").context_tokens == 4096
-        assert choose(settings, {}, "b").context_tokens is None
+        assert choose_model(settings, {}).context_tokens == 4096
+        assert choose_model(settings, {}, "a").context_tokens == 4096
+        assert choose_model(settings, {}, "b").context_tokens is None
 
     def test_a_custom_endpoint_needs_a_name_and_an_address(self) -> None:
         with pytest.raises(ConfigError, match=r"model\.default does not say which model at 10\.0\.0\.7"):
@@ -220,7 +220,7 @@ class TestAuxiliary:
 
     def test_elsewhere_it_is_the_main_model(self) -> None:
         settings = ModelConfig(base_url="http://10.0.0.7/v1", default="qwen3", context_tokens=4096)
-        assert auxiliary({}, settings) == choose(settings, {})
+        assert auxiliary({}, settings) == choose_model(settings, {})
 
     def test_it_can_be_somewhere_else(self) -> None:
         settings = ModelConfig(auxiliary=EndpointConfig(provider="ollama", default="llama3.2"))
@@ -239,10 +239,11 @@ class TestAuxiliary:
 
 def test_to_choose_and_to_be_offline_loads_nothing_of_the_network() -> None:
     code = (
-        "import sys; from hermes.agent.models.choice import choose; from hermes.agent.models.opening import open_model;"
-        "from hermes.config import ModelConfig; from hermes.agent.model import Stop;"
-        "model = open_model(choose(ModelConfig(), {}), ModelConfig());"
-        "list(model.stream([{'role': 'user', 'content': 'hi'}], [], Stop()));"
+        "import sys; from hermes.agent.models.choice import choose_model;"
+        "from hermes.agent.models.opening import open_model;"
+        "from hermes.config import ModelConfig; from hermes.agent.models.model import Cancellation;"
+        "model = open_model(choose_model(ModelConfig(), {}), ModelConfig());"
+        "list(model.stream([{'role': 'user', 'content': 'hi'}], [], Cancellation()));"
         "print({'httpx2', 'ssl', 'socket', 'asyncio', 'email', 'http'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(SRC)}, capture_output=True, text=True)

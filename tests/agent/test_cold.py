@@ -12,12 +12,12 @@ HEAVY = (
     "ssl",
     "yaml",
     "msgspec",
-    "hermes.agent.models.endpoint",
+    "hermes.agent.models.http.endpoint",
     "hermes.agent.compression.compress",
 )
 PROGRAM = f"""
 import sys
-import hermes.agent.agent, hermes.agent.conversation, hermes.agent.models.offline, hermes.agent.tools.toolbox
+import hermes.agent.agent, hermes.agent.conversation, hermes.agent.models.offline.model, hermes.agent.tools.toolbox
 print([name for name in {HEAVY!r} if name in sys.modules])
 """
 

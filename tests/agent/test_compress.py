@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from hermes.agent.agent import Agent
-from hermes.agent.compression.compress import BUSY, LONGER, LOST, STOPPED, TOO_LITTLE, Compression, Wish
+from hermes.agent.compression.compress import BUSY, LONGER, LOST, STOPPED, TOO_LITTLE, Compression, CompressionRequest
 from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
-from hermes.agent.model import Stop
-from hermes.agent.models.offline import OfflineModel
-from hermes.agent.safety.approval import Decision, Request
+from hermes.agent.models.model import Cancellation
+from hermes.agent.models.offline.model import OfflineModel
+from hermes.agent.safety.approval import ApprovalRequest, Decision
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config
 from hermes.errors import ContextTooLong
@@ -160,14 +160,14 @@ class TestByHand:
         with ModelServer(hang) as server:
             conversation = grown(agent_at(server, store, home))
             before = conversation.session_id
-            done = conversation.compress(stop=stop_when(asked))
+            done = conversation.compress(cancellation=stop_when(asked))
         assert (done.reason, conversation.session_id) == (STOPPED, before)
         assert store.get_compression_lock_holder(before) is None
 
     def test_takes_permissions_and_processes_along(self, store: SessionDBProvider, home: Path) -> None:
-        asked: list[Request] = []
+        asked: list[ApprovalRequest] = []
 
-        def approve(request: Request) -> Decision:
+        def approve(request: ApprovalRequest) -> Decision:
             asked.append(request)
             return Decision.SESSION
 
@@ -207,7 +207,9 @@ class TestLock:
             agent = agent_at(server, store, home)
             session_id = grown(agent).session_id
             compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
-            assert compression.run(session_id, Wish(), lambda _: "p", Listener(), Stop()).is_changed
+            assert compression.run(
+                session_id, CompressionRequest(), lambda _: "p", Listener(), Cancellation()
+            ).is_changed
 
     def test_that_is_lost_changes_nothing(self, home: Path) -> None:
         def steal(_: Received) -> Say:
@@ -221,7 +223,7 @@ class TestLock:
             agent = agent_at(server, store, home)
             session_id = grown(agent).session_id
             compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
-            done = compression.run(session_id, Wish(), lambda _: "p", Listener(), Stop())
+            done = compression.run(session_id, CompressionRequest(), lambda _: "p", Listener(), Cancellation())
             assert (done.is_changed, done.reason) == (False, LOST)
             assert session_of(store, session_id)["ended_at"] is None
             assert store.get_compression_lock_holder(session_id) == "somebody else"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.agent import Agent
-from hermes.agent.conversation import Conversation, Undone
-from hermes.agent.models.offline import OfflineModel
+from hermes.agent.conversation import Conversation, UndoResult
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreClosed, TitleTaken, UnknownSession
 from hermes.state.owner import EVERYBODY, owner_of
 from hermes.state.provider import SessionDBProvider
@@ -154,14 +154,14 @@ class TestResume:
 class TestUndo:
     def test_takes_the_last_turn_back(self, agent: Agent) -> None:
         conversation = said(agent, "one", "two")
-        assert conversation.undo() == Undone(1, 2, "!say two")
+        assert conversation.undo() == UndoResult(1, 2, "!say two")
         assert stored(conversation) == [("user", "!say one"), ("assistant", "one", "stop")]
 
     def test_takes_several_back_and_stops_at_the_first(self, agent: Agent) -> None:
         conversation = said(agent, "one", "two", "three")
-        assert conversation.undo(2) == Undone(2, 4, "!say two")
-        assert conversation.undo(5) == Undone(1, 2, "!say one")
-        assert conversation.undo() == Undone(0)
+        assert conversation.undo(2) == UndoResult(2, 4, "!say two")
+        assert conversation.undo(5) == UndoResult(1, 2, "!say one")
+        assert conversation.undo() == UndoResult(0)
 
     def test_is_not_seen_when_coming_back(self, agent: Agent) -> None:
         conversation = said(agent, "one", "two")
@@ -175,7 +175,7 @@ class TestUndo:
         with ModelServer(Fail(400)) as server:
             conversation = Conversation.start(agent_at(server, store, home), asker=EVERYBODY)
             conversation.say("hi")
-        assert conversation.undo() == Undone(1, 1, "hi")
+        assert conversation.undo() == UndoResult(1, 1, "hi")
 
     def test_of_less_than_one_turn_is_refused(self, agent: Agent) -> None:
         with pytest.raises(InvalidValue):

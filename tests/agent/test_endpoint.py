@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.model import ToolCall, Usage, Waiting
+from hermes.agent.models.model import Retrying, ToolCall, Usage
 from hermes.errors import (
     AnswerCut,
     ContextTooLong,
@@ -175,7 +175,7 @@ class TestRetries:
     def test_the_endpoint_may_say_when(self, retry_after: Any) -> None:
         with ModelServer(Fail(429, retry_after=retry_after)) as server:
             heard = ask(endpoint(server, random=lambda: 0.0))
-        assert heard.events[0] == Waiting(0.0, f"127.0.0.1:{server.port} has too much to do: scripted")
+        assert heard.events[0] == Retrying(0.0, f"127.0.0.1:{server.port} has too much to do: scripted")
         assert heard.reply.text == "You said: hi"
 
     def test_an_endpoint_that_asks_for_a_long_wait_is_not_tried_again(self) -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.model import Model, Stop, TextDelta
-from hermes.agent.models.answer import Answer
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.offers import list_models
-from hermes.agent.models.retry import RetryPolicy
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.answer import AnswerStream
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.http.retry import RetryPolicy
+from hermes.agent.models.model import Cancellation, Model, TextDelta
+from hermes.agent.models.model_list import list_models
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelTimeout, NoModel
 from tests.agent.asking import AT_ONCE, Heard, ask, endpoint, said
@@ -29,11 +29,12 @@ from tests.support.waiting import LIMIT_S, wait_until
 SRC = Path(__file__).parents[2] / "src"
 INTERRUPTED = """
 import sys
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.model import Stop
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.model import Cancellation
 try:
-    for event in Endpoint(Choice("custom", "m", sys.argv[1])).stream([{"role": "user", "content": "hi"}], [], Stop()):
+    model = Endpoint(ModelChoice("custom", "m", sys.argv[1]))
+    for event in model.stream([{"role": "user", "content": "hi"}], [], Cancellation()):
         print(event.text, flush=True)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
@@ -71,22 +72,22 @@ class TestTimeouts:
         assert "was not done within 0.8 s" in heard.error.message
 
     def test_a_stream_that_stays_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hermes.agent.models.answer.AFTERMATH_S", 0.05)
+        monkeypatch.setattr("hermes.agent.models.http.answer.AFTERMATH_S", 0.05)
         with ModelServer(Say("Hello.", after_s=FOREVER_S)) as server:
             reply = ask(endpoint(server)).reply
         assert (reply.text, reply.finish_reason, reply.usage) == ("Hello.", "stop", None)
 
     def test_nobody_waits_long_for_the_words_of_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hermes.agent.models.answer.REFUSAL_S", 0.05)
+        monkeypatch.setattr("hermes.agent.models.http.answer.REFUSAL_S", 0.05)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = Task(lambda: _refuse_halfway(listener))
             port = listener.getsockname()[1]
-            choice = Choice("custom", "m", f"http://127.0.0.1:{port}/v1", "k", "MY_KEY")
+            choice = ModelChoice("custom", "m", f"http://127.0.0.1:{port}/v1", "k", "MY_KEY")
             assert isinstance(ask(Endpoint(choice, policy=AT_ONCE)).error, ModelKeyRefused)
             serving.result()
 
 
-class TestStop:
+class TestCancellation:
     @pytest.mark.parametrize(
         ("slow", "pieces"),
         [
@@ -98,37 +99,37 @@ class TestStop:
         ],
     )
     def test_a_wish_from_another_thread_ends_a_call_that_waits(self, slow: Say | Fail, pieces: list[str]) -> None:
-        stop, heard = Stop(), Heard()
+        cancellation, heard = Cancellation(), Heard()
         with ModelServer(slow) as server:
-            asking = Task(lambda: _listen(endpoint(server), stop, heard))
+            asking = Task(lambda: _listen(endpoint(server), cancellation, heard))
             wait_until(lambda: len(server.requests) == 1 and heard.pieces == pieces, "nobody asks")
-            stop.wish()
+            cancellation.cancel()
             asking.result()
             assert server.requests[0].hung_up.wait(LIMIT_S)
         assert (heard.pieces, heard.has_reply) == (pieces, False)
         wait_until(lambda: not _carriers(), "the thread of the call goes on")
-        assert stop._closers == []
+        assert cancellation._callbacks == []
 
     def test_a_connection_that_was_used_before_is_left_too(self) -> None:
-        stop, heard = Stop(), Heard()
+        cancellation, heard = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S)) as server:
             model = endpoint(server)
             ask(model)
-            asking = Task(lambda: _listen(model, stop, heard))
+            asking = Task(lambda: _listen(model, cancellation, heard))
             wait_until(lambda: heard.pieces == ["Once "], "nothing is said")
-            stop.wish()
+            cancellation.cancel()
             asking.result()
             assert server.requests[1].hung_up.wait(LIMIT_S)
         assert server.requests[0].port == server.requests[1].port
 
     def test_a_call_ends_at_once_while_its_connection_waits_for_the_beginning_of_an_answer(self) -> None:
-        stop, heard = Stop(), Heard()
+        cancellation, heard = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", before_s=FOREVER_S)) as server:
             model = endpoint(server)
             ask(model)
-            asking = Task(lambda: _listen(model, stop, heard))
+            asking = Task(lambda: _listen(model, cancellation, heard))
             wait_until(lambda: len(server.requests) == 2, "nobody asks")
-            stop.wish()
+            cancellation.cancel()
             asking.result()
             assert ask(model).reply.text == "You said: hi"
         assert heard == Heard()
@@ -136,59 +137,59 @@ class TestStop:
     def test_a_wish_in_the_middle_of_a_refusal_ends_the_call_without_an_error(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        listening, words, stop = threading.Event(), Answer._words, Stop()
+        listening, words, cancellation = threading.Event(), AnswerStream._words, Cancellation()
 
-        def listen(answer: Answer) -> bytes:
+        def listen(answer: AnswerStream) -> bytes:
             listening.set()
             return words(answer)
 
-        monkeypatch.setattr(Answer, "_words", listen)
+        monkeypatch.setattr(AnswerStream, "_words", listen)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = Task(lambda: _refuse_halfway(listener))
-            choice = Choice("custom", "m", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
-            asking = Task(lambda: ask(Endpoint(choice), stop=stop))
+            choice = ModelChoice("custom", "m", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
+            asking = Task(lambda: ask(Endpoint(choice), cancellation=cancellation))
             assert listening.wait(LIMIT_S)
-            stop.wish()
+            cancellation.cancel()
             assert asking.result() == Heard()
             serving.result()
 
     def test_a_wish_while_waiting_to_try_again_ends_the_wait(self) -> None:
-        stop = Stop()
+        cancellation = Cancellation()
         policy = RetryPolicy(base_s=FOREVER_S, longest_s=FOREVER_S, budget_s=FOREVER_S * 10)
         heard = Heard()
         with ModelServer(Fail(503)) as server:
             model = endpoint(server, policy=policy, random=lambda: 1.0)
-            asking = Task(lambda: _listen(model, stop, heard))
-            wait_until(lambda: bool(heard.waits and stop._closers), "nobody waits")
-            stop.wish()
+            asking = Task(lambda: _listen(model, cancellation, heard))
+            wait_until(lambda: bool(heard.waits and cancellation._callbacks), "nobody waits")
+            cancellation.cancel()
             asking.result()
         assert (len(heard.events), len(server.requests)) == (1, 1)
 
     def test_after_a_wish_nobody_is_asked(self) -> None:
-        stop = Stop()
-        stop.wish()
+        cancellation = Cancellation()
+        cancellation.cancel()
         with ModelServer() as server:
-            assert ask(endpoint(server), stop=stop) == Heard()
+            assert ask(endpoint(server), cancellation=cancellation) == Heard()
         assert server.visits == []
 
     def test_a_listener_who_leaves_hangs_up(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
-            stream = endpoint(server).stream(said("hi"), [], Stop())
+            stream = endpoint(server).stream(said("hi"), [], Cancellation())
             assert isinstance(stream, Generator)
             assert next(stream) == TextDelta("Once ")
             stream.close()
             assert server.requests[0].hung_up.wait(LIMIT_S)
 
     def test_one_call_that_is_stopped_leaves_the_others_alone(self) -> None:
-        stop, stopped = Stop(), Heard()
+        cancellation, stopped = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S), Say("a b c", between_s=0.05)) as server:
             model = endpoint(server)
             ask(model)
-            first = Task(lambda: _listen(model, stop, stopped))
+            first = Task(lambda: _listen(model, cancellation, stopped))
             wait_until(lambda: stopped.pieces == ["Once "], "the first says nothing")
             second = Task(lambda: ask(model))
             wait_until(lambda: len(server.requests) == 3, "the second is not asked")
-            stop.wish()
+            cancellation.cancel()
             first.result()
             heard = second.result()
         assert isinstance(heard, Heard)
@@ -235,16 +236,16 @@ class TestConnections:
     def test_a_proxy_reads_nothing_that_goes_over_http(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         with ModelServer() as server, ModelServer() as proxy:
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-            choice = Choice("custom", "m", f"http://[::ffff:127.0.0.1]:{server.port}/v1", "sk-secret-1", "MY_KEY")
+            choice = ModelChoice("custom", "m", f"http://[::ffff:127.0.0.1]:{server.port}/v1", "sk-secret-1", "MY_KEY")
             assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
-            assert list_models(choice, LIMIT_S, Stop()) is not None
+            assert list_models(choice, LIMIT_S, Cancellation()) is not None
         assert proxy.visits == []
 
     def test_a_proxy_is_asked_for_others_where_http_is_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with ModelServer() as server:
             for name in ("HTTP_PROXY", "http_proxy"):
                 monkeypatch.setenv(name, f"http://127.0.0.1:{server.port}")
-            choice = Choice("custom", "m", "http://models.invalid/v1", allow_http=True)
+            choice = ModelChoice("custom", "m", "http://models.invalid/v1", allow_http=True)
             assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
         assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
 
@@ -252,7 +253,7 @@ class TestConnections:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("ALL_PROXY", "gopher://ada:pa55word@127.0.0.1:9")
-        error = ask(Endpoint(Choice("custom", "m", "http://other.invalid/v1", allow_http=True))).error
+        error = ask(Endpoint(ModelChoice("custom", "m", "http://other.invalid/v1", allow_http=True))).error
         assert isinstance(error, NoModel)
         assert "the proxy or the certificates" in error.message
         assert "pa55word" not in str(error)
@@ -264,9 +265,9 @@ class TestConnections:
         assert [each.reply.text for each in heard] == [f"You said: call {number}" for number in range(8)]
 
 
-def _listen(model: Model, stop: Stop, heard: Heard) -> None:
+def _listen(model: Model, cancellation: Cancellation, heard: Heard) -> None:
     """Note what is heard while it is being said."""
-    for event in model.stream(said("hi"), [], stop):
+    for event in model.stream(said("hi"), [], cancellation):
         heard.events.append(event)
 
 

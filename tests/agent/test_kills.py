@@ -11,7 +11,7 @@ import pytest
 from hermes.agent.compression.compress import BUSY
 from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
-from hermes.agent.models.offline import OfflineModel
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with, assert_sound, stored

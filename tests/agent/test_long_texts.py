@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.model import ToolCall
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.refusals import read_refusal
-from hermes.agent.models.sse import EventDecoder
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.errors import read_error_response
+from hermes.agent.models.http.sse import EventDecoder
+from hermes.agent.models.model import ToolCall
 from hermes.agent.safety.commands import risk_of
 from hermes.agent.safety.redaction import redact
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.registry import Registry, tool
 from hermes.agent.tools.results import ToolResult
 from hermes.errors import InvalidValue
-from hermes.state.drafts import MAX_CHARACTERS
-from hermes.state.redaction import redact_value
+from hermes.interop.secrets import redact_value
+from hermes.state.messages.drafts import MAX_CHARACTERS
 from hermes_state import SessionDB
 from tests.agent.tools.workbench import Workbench
 from tests.support.quickness import is_quick
@@ -73,7 +73,9 @@ def test_command_of_100_kb_is_judged_at_once(unit: str) -> None:
 @pytest.mark.parametrize("unit", ["<title", "<title>", "sk-", "AIza", "model "])
 def test_refusal_of_64_kb_is_read_at_once(unit: str) -> None:
     body = ("<" + unit * (64_000 // len(unit))).encode()
-    assert is_quick(lambda: read_refusal(500, {"content-type": "text/html"}, body, Choice("custom", "m"), 0.0))
+    assert is_quick(
+        lambda: read_error_response(500, {"content-type": "text/html"}, body, ModelChoice("custom", "m"), 0.0)
+    )
 
 
 def test_large_event_in_pieces_of_one_byte_is_decoded_at_once() -> None:

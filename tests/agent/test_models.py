@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.model import Model
-from hermes.agent.models import choice as choices
-from hermes.agent.models.choice import Choice, choose
-from hermes.agent.models.endpoint import Endpoint
-from hermes.agent.models.offline import OfflineModel
+from hermes.agent.models import choice
+from hermes.agent.models.choice import ModelChoice, choose_model
+from hermes.agent.models.http.endpoint import Endpoint
+from hermes.agent.models.model import Model
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.agent.models.opening import open_model
 from hermes.config import ModelConfig, load_config
 from hermes.errors import ModelUnavailable, NoModel
@@ -26,16 +26,16 @@ ROOT = Path(__file__).parents[2]
 
 
 def opened(settings: ModelConfig) -> Model:
-    return open_model(choose(settings, {}), settings)
+    return open_model(choose_model(settings, {}), settings)
 
 
 @pytest.fixture
 def ports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModelServer]]:
     """Servers by provider; those that are not entered answer nowhere."""
-    servers = {name: ModelServer(models=[f"{name}-a", f"{name}-b"]) for name in choices.LOCAL}
-    known = {name: replace(choices.PROVIDERS[name], base_url=server.base_url) for name, server in servers.items()}
-    monkeypatch.setattr(choices, "PROVIDERS", choices.PROVIDERS | known)
-    monkeypatch.setattr("hermes.agent.models.local.PROVIDERS", choices.PROVIDERS | known)
+    servers = {name: ModelServer(models=[f"{name}-a", f"{name}-b"]) for name in choice.LOCAL}
+    known = {name: replace(choice.PROVIDERS[name], base_url=server.base_url) for name, server in servers.items()}
+    monkeypatch.setattr(choice, "PROVIDERS", choice.PROVIDERS | known)
+    monkeypatch.setattr("hermes.agent.models.local_servers.PROVIDERS", choice.PROVIDERS | known)
     yield servers
     for server in servers.values():
         server.close()
@@ -63,8 +63,10 @@ class TestConfigured:
         assert model.context_tokens == 4096
 
     def test_how_much_a_known_model_reads_is_known(self) -> None:
-        assert Endpoint(Choice("openai", "gpt-4o-2024-11-20", "https://api.openai.com/v1")).context_tokens == 128_000
-        assert Endpoint(Choice("custom", "m", "https://x.example/v1")).context_tokens is None
+        assert (
+            Endpoint(ModelChoice("openai", "gpt-4o-2024-11-20", "https://api.openai.com/v1")).context_tokens == 128_000
+        )
+        assert Endpoint(ModelChoice("custom", "m", "https://x.example/v1")).context_tokens is None
 
 
 class TestLocal:

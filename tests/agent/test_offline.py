@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.model import Message, Reply, Stop, TextDelta
-from hermes.agent.models.directives import FAILURES
-from hermes.agent.models.offline import ABILITIES, INTRODUCTION, NO_SEARCH, OfflineModel
+from hermes.agent.models.model import Cancellation, Message, Reply, TextDelta
+from hermes.agent.models.offline.model import ABILITIES, INTRODUCTION, NO_SEARCH, OfflineModel
+from hermes.agent.models.offline.script import FAILURES
 from hermes.errors import AnswerCut, ContextTooLong, ModelUnavailable
-from hermes.state.recall import session_search
+from hermes.state.recall.tool import session_search
 from hermes_state import SessionDB
 from tests.agent.asking import SEARCH_TOOL, Heard, ask, said
 from tests.fault.processes import Task
@@ -205,23 +205,23 @@ class TestDirectives:
 
 class TestStop:
     def test_it_stops_between_two_words(self) -> None:
-        stop, heard = Stop(), Heard()
-        for event in MODEL.stream(said("!long 1000"), [], stop):
+        cancellation, heard = Cancellation(), Heard()
+        for event in MODEL.stream(said("!long 1000"), [], cancellation):
             heard.events.append(event)
             if len(heard.events) == 3:
-                stop.wish()
+                cancellation.cancel()
         assert heard.events == [TextDelta("word1 "), TextDelta("word2 "), TextDelta("word3 ")]
 
     def test_it_stops_while_it_pauses(self) -> None:
-        stop, heard = Stop(), Heard()
+        cancellation, heard = Cancellation(), Heard()
 
         def listen() -> None:
-            for event in MODEL.stream(said("!long 10 60"), [], stop):
+            for event in MODEL.stream(said("!long 10 60"), [], cancellation):
                 heard.events.append(event)
 
         talking = Task(listen)
-        wait_until(lambda: bool(heard.events and stop._closers), "nothing is said")
-        stop.wish()
+        wait_until(lambda: bool(heard.events and cancellation._callbacks), "nothing is said")
+        cancellation.cancel()
         talking.join(LIMIT_S)
         assert (heard.pieces, heard.has_reply, talking.is_alive()) == (["word1 "], False, False)
 

@@ -13,12 +13,12 @@ import pytest
 import hermes.agent
 from hermes.agent.agent import Agent
 from hermes.agent.conversation import Conversation
-from hermes.agent.model import Stop
-from hermes.agent.models.offline import OfflineModel
+from hermes.agent.models.model import Cancellation
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.owner import EVERYBODY, TERMINAL, owner_of, owner_of_room
+from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
-from hermes.state.view import OwnerView
 from tests.agent.talking import agent_with
 from tests.support.conversations import ids, session_of
 
@@ -61,14 +61,14 @@ def test_nobody_goes_on_with_the_conversation_of_another(agent: Agent) -> None:
 
 def test_a_conversation_and_its_tools_have_the_askers_view(agent: Agent) -> None:
     conversation = chat(agent)
-    context = conversation.tool_context(Stop())
+    context = conversation.tool_context(Cancellation())
     assert conversation.store.asker == context.store.asker == context.owner == ALICE
     assert ids(Conversation.start(agent, "telegram", asker=BOB).store.search_sessions()) == []
 
 
 def test_the_terminal_sees_everybodys_sessions_and_keeps_its_own_notes(agent: Agent) -> None:
     chat(agent)
-    context = Conversation.start(agent, asker=EVERYBODY).tool_context(Stop())
+    context = Conversation.start(agent, asker=EVERYBODY).tool_context(Cancellation())
     assert (context.store.asker, context.owner) == (EVERYBODY, TERMINAL)
     assert len(context.store.search_sessions()) == 1
 
@@ -76,7 +76,7 @@ def test_the_terminal_sees_everybodys_sessions_and_keeps_its_own_notes(agent: Ag
 def test_in_a_session_of_a_chat_the_terminal_sees_no_more_than_its_owner(agent: Agent) -> None:
     session_id = chat(agent).session_id
     Conversation.start(agent, asker=EVERYBODY).say("!say mine")
-    context = Conversation.resume(agent, session_id, asker=EVERYBODY).tool_context(Stop())
+    context = Conversation.resume(agent, session_id, asker=EVERYBODY).tool_context(Cancellation())
     assert (context.store.asker, context.owner) == (ALICE, ALICE)
     assert ids(context.store.search_sessions()) == [session_id]
 
@@ -130,6 +130,10 @@ def test_no_function_of_the_agent_has_an_owner_by_default() -> None:
 
 def test_an_agent_holds_no_store(agent: Agent) -> None:
     conversation = chat(agent)
-    held = [*vars(agent).values(), *vars(conversation).values(), *vars(conversation.tool_context(Stop())).values()]
+    held = [
+        *vars(agent).values(),
+        *vars(conversation).values(),
+        *vars(conversation.tool_context(Cancellation())).values(),
+    ]
     assert isinstance(agent.store, OwnerView)
     assert not [each for each in held if isinstance(each, SessionDBProvider)]

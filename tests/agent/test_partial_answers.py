@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hermes.agent.conversation import Conversation
-from hermes.agent.keeper import AnswerKeeper
-from hermes.agent.model import Stop
+from hermes.agent.models.model import Cancellation
+from hermes.agent.partial_answer import PartialAnswerSaver
 from hermes.state.owner import EVERYBODY
+from hermes.state.owner_view import OwnerView
 from hermes.state.rows import AnyRow
-from hermes.state.view import OwnerView
 from hermes_state import SessionDB
 from tests.agent.asking import endpoint
 from tests.agent.talking import agent_with
@@ -29,7 +29,7 @@ def rows(store: SessionDB, conversation: Conversation) -> list[AnyRow]:
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are stored at once and not after a second."""
-    monkeypatch.setattr("hermes.agent.turn.AnswerKeeper", lambda keep: AnswerKeeper(keep, every_s=0.01))
+    monkeypatch.setattr("hermes.agent.turn.PartialAnswerSaver", lambda keep: PartialAnswerSaver(keep, every_s=0.01))
 
 
 @pytest.mark.usefixtures("quickly")
@@ -64,14 +64,14 @@ class TestStreaming:
     def test_answer_that_ends_early_is_marked_so_in_its_row(
         self, cut_after: int | None, finish_reason: str, home: Path, store: SessionDB
     ) -> None:
-        stop = Stop()
+        cancellation = Cancellation()
         said = Say("one two three four five six", between_s=0.2, cut_after=cut_after)
         with ModelServer(said) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
-            talking = Task(lambda: conversation.say("count", stop=stop))
+            talking = Task(lambda: conversation.say("count", cancellation=cancellation))
             wait_until(lambda: rows(store, conversation)[1:] != [], "a partial answer")
             if cut_after is None:
-                stop.wish()
+                cancellation.cancel()
             talking.result()
         stored = rows(store, conversation)
         assert [row["finish_reason"] for row in stored] == [None, finish_reason]
@@ -96,7 +96,7 @@ def test_short_answer_is_written_once(home: Path, store: SessionDB, monkeypatch:
 class TestKeeper:
     def test_calls_from_the_first_piece_until_the_end(self) -> None:
         called = Event()
-        with AnswerKeeper(called.set, every_s=0.01) as keeper:
+        with PartialAnswerSaver(called.set, every_s=0.01) as keeper:
             assert not called.wait(0.05)
             keeper.begin()
             assert called.wait(LIMIT_S)
@@ -110,7 +110,7 @@ class TestKeeper:
             calls.append(1)
             raise OSError("no room")
 
-        with AnswerKeeper(fail, every_s=0.001) as keeper:
+        with PartialAnswerSaver(fail, every_s=0.001) as keeper:
             keeper.begin()
             wait_until(lambda: bool(calls), "a call")
         assert calls == [1]

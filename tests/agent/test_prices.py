@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.model import Usage
 from hermes.agent.models.choice import PROVIDERS, Provider
-from hermes.agent.models.prices import FILE, Cost, estimate, known_context_tokens
+from hermes.agent.models.model import Usage
+from hermes.agent.models.prices import FILE, Cost, estimate_cost, known_context_tokens
 from hermes.config import PricesConfig, load_config
 from hermes_state import SessionDB
 
@@ -38,47 +38,49 @@ class TestNames:
         ],
     )
     def test_a_model_is_found_by_any_of_its_names(self, model: str, provider: str, price: float) -> None:
-        assert estimate(MILLION, model, provider) == Cost(price, "estimated", "prices.json", VERSION)
+        assert estimate_cost(MILLION, model, provider) == Cost(price, "estimated", "prices.json", VERSION)
 
     @pytest.mark.parametrize("model", ["gpt-5-pro", "gpt-4o-audio-preview", "gpt-5-mini-turbo", "o3-pro", "x", ""])
     def test_what_only_begins_like_a_known_one_is_unknown(self, model: str) -> None:
-        assert estimate(MILLION, model, "openai") == Cost(None, "unknown")
+        assert estimate_cost(MILLION, model, "openai") == Cost(None, "unknown")
 
     @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "local", "offline"])
     def test_what_runs_here_costs_nothing(self, provider: str) -> None:
-        assert estimate(MILLION, "gpt-5", provider) == Cost(0.0, "included")
+        assert estimate_cost(MILLION, "gpt-5", provider) == Cost(0.0, "included")
 
     def test_what_is_offered_for_nothing_costs_nothing(self) -> None:
-        assert estimate(MILLION, "meta-llama/llama-3.3-70b-instruct:free", "openrouter") == Cost(0.0, "included")
+        assert estimate_cost(MILLION, "meta-llama/llama-3.3-70b-instruct:free", "openrouter") == Cost(0.0, "included")
 
     @pytest.mark.parametrize("provider", [each for each in PROVIDERS.values() if not each.is_local])
     def test_the_models_that_are_used_by_themselves_have_prices(self, provider: Provider) -> None:
         for model in (provider.model, provider.auxiliary):
             assert model
-            assert estimate(MILLION, model, "openai").status == "estimated"
+            assert estimate_cost(MILLION, model, "openai").status == "estimated"
             assert known_context_tokens(model)
 
 
 class TestAmounts:
     def test_every_kind_of_token_has_its_price(self) -> None:
         usage = Usage(1_000_000, 1_000_000, cache_read_tokens=1_000_000, cache_write_tokens=1_000_000)
-        assert estimate(usage, "claude-sonnet-4-5", "anthropic").amount_usd == pytest.approx(3.0 + 15.0 + 0.3 + 3.75)
+        assert estimate_cost(usage, "claude-sonnet-4-5", "anthropic").amount_usd == pytest.approx(
+            3.0 + 15.0 + 0.3 + 3.75
+        )
 
     def test_reasoning_is_part_of_the_output(self) -> None:
-        assert estimate(Usage(0, 1_000_000, reasoning_tokens=900_000), "gpt-5-mini", "openai").amount_usd == 2.0
+        assert estimate_cost(Usage(0, 1_000_000, reasoning_tokens=900_000), "gpt-5-mini", "openai").amount_usd == 2.0
 
     def test_it_is_rounded_to_a_billionth_of_a_dollar(self) -> None:
-        assert estimate(Usage(1), "gpt-5-nano", "openai").amount_usd == 5e-08
-        assert estimate(Usage(3, 7), "gpt-5-mini", "openai").amount_usd == 1.475e-05
+        assert estimate_cost(Usage(1), "gpt-5-nano", "openai").amount_usd == 5e-08
+        assert estimate_cost(Usage(3, 7), "gpt-5-mini", "openai").amount_usd == 1.475e-05
 
     def test_a_kind_without_a_price_makes_the_whole_unknown(self) -> None:
-        cost = estimate(Usage(1, 1, cache_write_tokens=1), "gpt-5-mini", "openai")
+        cost = estimate_cost(Usage(1, 1, cache_write_tokens=1), "gpt-5-mini", "openai")
         assert cost == Cost(None, "unknown", "prices.json", VERSION)
 
     def test_what_openrouter_says_is_what_it_cost(self) -> None:
         usage = Usage(1_000_000, cost_usd=0.125)
-        assert estimate(usage, "openai/gpt-5-mini", "openrouter") == Cost(0.125, "actual", "endpoint")
-        assert estimate(usage, "gpt-5-mini", "custom").status == "estimated"
+        assert estimate_cost(usage, "openai/gpt-5-mini", "openrouter") == Cost(0.125, "actual", "endpoint")
+        assert estimate_cost(usage, "gpt-5-mini", "custom").status == "estimated"
 
 
 class TestOwnPrices:
@@ -86,12 +88,14 @@ class TestOwnPrices:
         (tmp_path / "config.yaml").write_text("model: {prices: {my-model: {input: 2, output: 4}, gpt-5: {input: 1}}}")
         own = load_config(tmp_path, environ={}).model.prices
         assert own["my-model"] == PricesConfig(input=2.0, output=4.0)
-        assert estimate(Usage(500_000, 250_000), "my-model", "custom", own) == Cost(2.0, "estimated", "config")
-        assert estimate(MILLION, "openai/gpt-5-2025-08-07", "openrouter", own) == Cost(1.0, "estimated", "config")
-        assert estimate(MILLION, "gpt-5-mini", "openai", own).source == "prices.json"
+        assert estimate_cost(Usage(500_000, 250_000), "my-model", "custom", own) == Cost(2.0, "estimated", "config")
+        assert estimate_cost(MILLION, "openai/gpt-5-2025-08-07", "openrouter", own) == Cost(1.0, "estimated", "config")
+        assert estimate_cost(MILLION, "gpt-5-mini", "openai", own).source == "prices.json"
 
     def test_a_kind_that_they_leave_out_is_unknown(self) -> None:
-        assert estimate(Usage(1, 1), "m", "custom", {"m": PricesConfig(input=1.0)}) == Cost(None, "unknown", "config")
+        assert estimate_cost(Usage(1, 1), "m", "custom", {"m": PricesConfig(input=1.0)}) == Cost(
+            None, "unknown", "config"
+        )
 
 
 class TestFile:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.agent.pairing import LOST, NOT_RUN, UNREADABLE, valid_arguments, valid_name
-from hermes.agent.projection import BEGINNING, NO_OUTPUT, UNANSWERED, project
-from hermes.agent.text import valid_text
+from hermes.agent.history.projection import BEGINNING, NO_OUTPUT, UNANSWERED, project
+from hermes.agent.history.text_limits import valid_text
+from hermes.agent.history.tool_results import LOST, NOT_RUN, UNREADABLE, valid_arguments, valid_name
 from tests.support.quickness import is_quick
 from tests.support.validators import flaws_of
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.conversation import Conversation
-from hermes.agent.models.offline import OfflineModel
-from hermes.agent.prompt import AT_A_TERMINAL, IDENTITY, Setting, system_prompt
+from hermes.agent.models.offline.model import OfflineModel
+from hermes.agent.system_prompt import AT_A_TERMINAL, IDENTITY, PromptInputs, build_system_prompt
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Config
 from hermes.state.owner import EVERYBODY, TERMINAL, owner_of
 from hermes.state.provider import SessionDBProvider
-from hermes.state.recall import RECALL_GUIDANCE
+from hermes.state.recall.tool import RECALL_GUIDANCE
 from tests.agent.talking import agent_with
 from tests.support.clock import DAY_S, FakeClock
 from tests.support.conversations import session_of
@@ -32,8 +32,10 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_tells_everything_in_its_order() -> None:
-    prompt = system_prompt(
-        Setting("cli", 1_750_000_000.0, cwd="/work", session_id="s1", guidance="Search first.", memory="Likes tea.")
+    prompt = build_system_prompt(
+        PromptInputs(
+            "cli", 1_750_000_000.0, cwd="/work", session_id="s1", guidance="Search first.", memory="Likes tea."
+        )
     )
     assert prompt.split("\n\n") == [
         IDENTITY,
@@ -48,15 +50,15 @@ def test_tells_everything_in_its_order() -> None:
     ("source", "told"), [("cli", "terminal"), ("tui", "terminal"), ("telegram", "chat on Telegram"), ("cron", "")]
 )
 def test_tells_where_it_is_read(source: str, told: str) -> None:
-    prompt = system_prompt(Setting(source, 0.0))
+    prompt = build_system_prompt(PromptInputs(source, 0.0))
     assert told in prompt
     assert ("terminal" in prompt, "chat" in prompt) == (told == "terminal", "chat" in told)
 
 
 def test_does_not_tell_the_time_of_day() -> None:
     noon = 1_750_000_000.0
-    assert system_prompt(Setting("cli", noon)) == system_prompt(Setting("cli", noon + 3_600))
-    assert system_prompt(Setting("cli", noon)) != system_prompt(Setting("cli", noon + DAY_S))
+    assert build_system_prompt(PromptInputs("cli", noon)) == build_system_prompt(PromptInputs("cli", noon + 3_600))
+    assert build_system_prompt(PromptInputs("cli", noon)) != build_system_prompt(PromptInputs("cli", noon + DAY_S))
 
 
 class TestOfASession:

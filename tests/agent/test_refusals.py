@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hermes.agent.models.choice import Choice
-from hermes.agent.models.exchange import Broken
-from hermes.agent.models.refusals import explain, explain_break, read_error_event, read_refusal
+from hermes.agent.models.choice import ModelChoice
+from hermes.agent.models.http.errors import read_error_event, read_error_response, to_connection_error, to_model_error
+from hermes.agent.models.http.http_call import ConnectionFailure
 from hermes.errors import (
     ContextTooLong,
     CreditSpent,
@@ -23,14 +23,14 @@ from hermes.errors import (
 )
 
 KEY = "sk-proj-0123456789abcdef"
-OPENAI = Choice("openai", "gpt-5-mini", "https://api.openai.com/v1", KEY, "OPENAI_API_KEY")
-CUSTOM = Choice("custom", "m", "https://ada:pa55word@models.example/v1?token=t0ken-t0ken")
+OPENAI = ModelChoice("openai", "gpt-5-mini", "https://api.openai.com/v1", KEY, "OPENAI_API_KEY")
+CUSTOM = ModelChoice("custom", "m", "https://ada:pa55word@models.example/v1?token=t0ken-t0ken")
 
 
-def refused(status: int, body: Any = None, choice: Choice = OPENAI, **headers: str) -> ModelError:
+def refused(status: int, body: Any = None, choice: ModelChoice = OPENAI, **headers: str) -> ModelError:
     data = body.encode() if isinstance(body, str) else json.dumps(body or {}).encode()
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    return explain(read_refusal(status, names, data, choice, now=0.0), choice)
+    return to_model_error(read_error_response(status, names, data, choice, now=0.0), choice)
 
 
 def error(message: str, **fields: Any) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class TestMeaning:
         ],
     )
     def test_an_error_in_the_place_of_an_answer(self, said: Any, kind: type[ModelError]) -> None:
-        assert type(explain(read_error_event(said, OPENAI), OPENAI)) is kind
+        assert type(to_model_error(read_error_event(said, OPENAI), OPENAI)) is kind
 
     def test_what_can_be_tried_again_says_when(self) -> None:
         assert refused(429, retry_after="7").retry_after_s == 7.0
@@ -118,12 +118,12 @@ class TestAdvice:
         assert failure.hint == "set OPENAI_API_KEY to a key that is valid there"
 
     def test_a_missing_key_is_asked_for(self) -> None:
-        failure = refused(401, choice=Choice("custom", "m", "http://10.0.0.7:8000/v1", section="model.auxiliary"))
+        failure = refused(401, choice=ModelChoice("custom", "m", "http://10.0.0.7:8000/v1", section="model.auxiliary"))
         assert failure.message == "10.0.0.7:8000 wants a key, and none is set"
         assert failure.hint == "set model.auxiliary.api_key in config.yaml"
 
     def test_an_address_without_its_end_is_guessed_at(self) -> None:
-        failure = refused(404, "404 page not found", Choice("custom", "m", "http://10.0.0.7:11434"))
+        failure = refused(404, "404 page not found", ModelChoice("custom", "m", "http://10.0.0.7:11434"))
         assert "there is no /chat/completions at http://10.0.0.7:11434" in failure.message
         assert failure.hint == "correct model.base_url in config.yaml; it usually ends with /v1"
 
@@ -171,10 +171,12 @@ class TestBreaks:
         ],
     )
     def test_each_way_to_lose_a_connection(self, how: Any, kind: type[ModelError]) -> None:
-        failure = explain_break(Broken(how, "because"), OPENAI)
+        failure = to_connection_error(ConnectionFailure(how, "because"), OPENAI)
         assert type(failure) is kind
         assert "api.openai.com" in failure.message
 
     def test_a_local_server_is_to_be_started(self) -> None:
-        local = Choice("ollama", "llama3.2", "http://127.0.0.1:11434/v1")
-        assert explain_break(Broken("unconnected", "Connection refused"), local).hint.startswith("start ollama")
+        local = ModelChoice("ollama", "llama3.2", "http://127.0.0.1:11434/v1")
+        assert to_connection_error(ConnectionFailure("unconnected", "Connection refused"), local).hint.startswith(
+            "start ollama"
+        )

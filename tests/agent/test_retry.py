@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.agent.models.retry import RetryPolicy, pause_before_retry, read_retry_after
+from hermes.agent.models.http.retry import RetryPolicy, pause_before_retry, read_retry_after
 from hermes.errors import (
     AnswerCut,
     ContextTooLong,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.models.addresses import is_near
-from hermes.agent.models.choice import Choice, choose, choose_auxiliary
+from hermes.agent.models.choice import ModelChoice, choose_auxiliary_model, choose_model
+from hermes.agent.models.http.addresses import is_near
 from hermes.config import EndpointConfig, ModelConfig
 from hermes.errors import ConfigError
 from tests.agent.asking import ask, endpoint
@@ -47,7 +47,7 @@ class TestChoice:
     )
     def test_key_in_clear_is_refused_unquoted_with_what_to_do(self, base_url: str, api_key: str | None) -> None:
         with pytest.raises(ConfigError, match="over http") as caught:
-            choose(ModelConfig(base_url=base_url, default="m", api_key=api_key), {})
+            choose_model(ModelConfig(base_url=base_url, default="m", api_key=api_key), {})
         assert "model.allow_http" in (caught.value.hint or "")
         assert "sk-secret-1" not in str(caught.value)
 
@@ -55,20 +55,20 @@ class TestChoice:
         "base_url", ["https://models.example/v1", "http://10.0.0.7:8000/v1", "http://box.local/v1"]
     )
     def test_key_goes_where_nobody_else_reads(self, base_url: str) -> None:
-        assert choose(ModelConfig(base_url=base_url, default="m", api_key="k"), {}).headers() != {}
+        assert choose_model(ModelConfig(base_url=base_url, default="m", api_key="k"), {}).headers() != {}
 
     def test_without_a_key_http_is_nobodys_business(self) -> None:
-        assert choose(ModelConfig(base_url="http://models.example/v1", default="m"), {}).headers() == {}
+        assert choose_model(ModelConfig(base_url="http://models.example/v1", default="m"), {}).headers() == {}
 
     def test_person_can_allow_it(self) -> None:
         settings = ModelConfig(base_url="http://models.example/v1", default="m", api_key="k", allow_http=True)
-        assert choose(settings, {}).headers() == {"Authorization": "Bearer k"}
+        assert choose_model(settings, {}).headers() == {"Authorization": "Bearer k"}
 
     def test_auxiliary_model_needs_a_permission_of_its_own(self) -> None:
         own = EndpointConfig(base_url="http://models.example/v1", default="m", api_key="k")
         settings = ModelConfig(provider="offline", allow_http=True, auxiliary=own)
         with pytest.raises(ConfigError, match="over http") as caught:
-            choose_auxiliary(settings, {}, choose(settings, {}))
+            choose_auxiliary_model(settings, {}, choose_model(settings, {}))
         assert "model.auxiliary.allow_http" in (caught.value.hint or "")
 
     def test_no_request_is_made_with_a_key_in_clear_however_the_choice_came_about(
@@ -77,7 +77,7 @@ class TestChoice:
         with ModelServer() as server:
             monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.port}")
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.port}")
-            choice = Choice("custom", "m", "http://far.invalid/v1", "sk-secret-1", "MY_KEY")
+            choice = ModelChoice("custom", "m", "http://far.invalid/v1", "sk-secret-1", "MY_KEY")
             with pytest.raises(ConfigError, match="the key from MY_KEY would go to far"):
                 ask(endpoint(server, choice=choice))
         assert server.visits == []

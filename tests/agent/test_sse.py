@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.models import sse
-from hermes.agent.models.sse import EventDecoder, ServerEvent
+from hermes.agent.models.http import sse
+from hermes.agent.models.http.sse import EventDecoder, ServerEvent
 from hermes.errors import ModelGarbled
 
 LINES = st.lists(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
-from hermes.agent.model import Reconsidered
-from hermes.agent.models.thoughts import LONGEST_TAG, Piece, ThoughtFilter
+from hermes.agent.models.http.thoughts import LONGEST_TAG, Piece, ThoughtFilter
+from hermes.agent.models.model import TextWasReasoning
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.asking import ask, endpoint
@@ -109,4 +109,4 @@ class TestStreaming:
         with ModelServer(Raw(cut, is_cut=True)) as server:
             heard = ask(endpoint(server))
         assert "".join(heard.pieces) == "a <thi"
-        assert Reconsidered() not in heard.events
+        assert TextWasReasoning() not in heard.events

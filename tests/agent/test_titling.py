@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.agent import Agent
+from hermes.agent.auto_title import MAX_CHARACTERS, clean_title, title_from_text
 from hermes.agent.conversation import Conversation
-from hermes.agent.models.offline import OfflineModel
-from hermes.agent.titling import MAX_CHARACTERS, cleaned_title, plain_title
+from hermes.agent.models.offline.model import OfflineModel
 from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
 from tests.agent.asking import endpoint
@@ -41,7 +41,7 @@ from tests.support.waiting import wait_until
     ],
 )
 def test_what_a_model_wrote_is_cleaned(written: str, title: str | None) -> None:
-    assert cleaned_title(written) == title
+    assert clean_title(written) == title
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_what_a_model_wrote_is_cleaned(written: str, title: str | None) -> None:
     ],
 )
 def test_without_a_model_the_first_words_that_say_something_are_taken(said: str, title: str | None) -> None:
-    assert plain_title(said) == title
+    assert title_from_text(said) == title
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> 
 
 @pytest.mark.parametrize("written", ["Docker #2", "Docker #17.", '"Docker #3"'])
 def test_a_title_that_a_model_writes_joins_no_lineage(written: str) -> None:
-    title = cleaned_title(written)
+    title = clean_title(written)
     assert title is not None
     assert title.startswith("Docker ")
     assert " #" not in title

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from hermes.agent.conversation import Conversation
-from hermes.agent.model import Stop
-from hermes.agent.pairing import NOT_RUN
+from hermes.agent.history.tool_results import NOT_RUN
+from hermes.agent.models.model import Cancellation
 from hermes.agent.turn import LAST_STEP
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelRefused
 from hermes.state.owner import EVERYBODY, TERMINAL
+from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
-from hermes.state.view import OwnerView
 from tests.agent.talking import CONFIG, Ear, agent_at, assert_asked_soundly, stop_when, stored
 from tests.support.modelserver import Call, Fail, ModelServer, Received, Say
 
@@ -242,15 +242,15 @@ class TestInterruption:
 
         with ModelServer(hang) as server:
             conversation = talk(server, store, home)
-            assert conversation.say("hi", stop=stop_when(asked)).status == "interrupted"
+            assert conversation.say("hi", cancellation=stop_when(asked)).status == "interrupted"
         assert stored(conversation) == [("user", "hi"), ("assistant", None, "interrupted")]
 
     def test_before_anything_keeps_the_question(self, store: SessionDBProvider, home: Path) -> None:
-        stop = Stop()
-        stop.wish()
+        cancellation = Cancellation()
+        cancellation.cancel()
         with ModelServer() as server:
             conversation = talk(server, store, home)
-            assert conversation.say("hi", stop=stop).status == "interrupted"
+            assert conversation.say("hi", cancellation=cancellation).status == "interrupted"
             assert server.requests == []
         assert stored(conversation)[0] == ("user", "hi")
 

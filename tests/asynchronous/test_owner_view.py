@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import InvalidValue, UnknownSession
-from hermes.state.asynchronous import AsyncSessionDB, Operation
-from hermes.state.asyncview import AsyncOwnerView
+from hermes.state.aio import AsyncSessionDB, Operation
+from hermes.state.aio_owner_view import AsyncOwnerView
 from hermes.state.owner import EVERYBODY, owner_of
-from hermes.state.view import OwnerView
+from hermes.state.owner_view import OwnerView
 from hermes_state import SessionDB
 
 ALICE, BOB = owner_of("telegram", "1"), owner_of("telegram", "2")

@@ -15,7 +15,7 @@ import pytest
 
 from hermes import __version__, errors
 from hermes.cli.app import COMMANDS
-from hermes.cli.failures import report
+from hermes.cli.errors import report_error
 from tests.cli.conftest import COMMAND, Hermes
 
 NOT_FOR_A_LIST = {"httpx", "httpx2", "msgspec", "prompt_toolkit", "rich", "sqlite3", "textual", "wcwidth", "yaml"}
@@ -97,17 +97,17 @@ class TestErrors:
     def test_an_exit_code_tells_the_kind(
         self, error: errors.HermesError | click.ClickException, exit_code: int
     ) -> None:
-        assert report(error, as_json=False) == exit_code
+        assert report_error(error, as_json=False) == exit_code
 
     def test_a_person_gets_a_sentence_and_what_to_do(self, capsys: pytest.CaptureFixture[str]) -> None:
-        report(errors.UnknownSession("there is no session 'x'"), as_json=False)
+        report_error(errors.UnknownSession("there is no session 'x'"), as_json=False)
         assert capsys.readouterr() == (
             "",
             "Error: there is no session 'x'\nHint: `hermes sessions list` shows the sessions there are\n",
         )
 
     def test_a_script_gets_an_object(self, capsys: pytest.CaptureFixture[str]) -> None:
-        report(errors.TitleTaken("the title 'x' is already in use"), as_json=True)
+        report_error(errors.TitleTaken("the title 'x' is already in use"), as_json=True)
         told = json.loads(capsys.readouterr().err)
         message = "the title 'x' is already in use"
         assert told == {"error": {"code": "title_taken", "message": message, "hint": "choose another title"}}

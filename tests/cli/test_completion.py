@@ -12,9 +12,9 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from hermes.cli.app import hermes as root
+from hermes.cli.completion.bash_line import parse_line, quote_word
 from hermes.cli.completion.command import SHELLS
-from hermes.cli.completion.line import quoted, read_line
-from hermes.cli.completion.situation import Kind, situation
+from hermes.cli.completion.cursor_context import CompletionKind, find_context
 from tests.cli.conftest import COMMAND, Hermes
 from tests.support import shells
 from tests.support.servers import pass_over
@@ -51,43 +51,43 @@ class TestSituation:
     @pytest.mark.parametrize(
         ("words", "current", "kind", "choices"),
         [
-            ([], "ses", Kind.WORDS, {"sessions", "chat"}),
-            (["sessions"], "", Kind.WORDS, {"list", "browse", "tree"}),
-            (["sessions", "list"], "--", Kind.WORDS, {"--source", "--json", "--help"}),
-            ([], "--", Kind.WORDS, {"--resume", "--version"}),
-            (["sessions", "list", "--sort"], "", Kind.WORDS, {"active", "started"}),
-            (["completion"], "", Kind.WORDS, set(SHELLS)),
-            (["sessions", "show"], "", Kind.SESSIONS, set()),
-            (["sessions", "show", "a"], "", Kind.WORDS, set()),
-            (["sessions", "delete", "a", "b"], "", Kind.SESSIONS, set()),
-            (["sessions", "rename", "a"], "", Kind.WORDS, set()),
-            (["sessions", "search", "x", "--session"], "", Kind.SESSIONS, set()),
-            (["-c"], "", Kind.SESSIONS, set()),
-            (["chat", "--resume"], "", Kind.SESSIONS, set()),
-            (["-q", "hi", "-r"], "", Kind.SESSIONS, set()),
-            (["-c", "my", "project"], "--", Kind.WORDS, {"--query"}),
-            (["sessions", "list", "--source"], "", Kind.SOURCES, set()),
-            (["sessions", "list", "--json", "--source"], "", Kind.SOURCES, set()),
-            (["sessions", "import"], "", Kind.FILES, set()),
-            (["insights", "--html"], "", Kind.FILES, set()),
-            (["sessions", "show", "--", "-x"], "-", Kind.WORDS, set()),
-            (["no", "such", "command"], "", Kind.WORDS, {"sessions"}),
+            ([], "ses", CompletionKind.WORDS, {"sessions", "chat"}),
+            (["sessions"], "", CompletionKind.WORDS, {"list", "browse", "tree"}),
+            (["sessions", "list"], "--", CompletionKind.WORDS, {"--source", "--json", "--help"}),
+            ([], "--", CompletionKind.WORDS, {"--resume", "--version"}),
+            (["sessions", "list", "--sort"], "", CompletionKind.WORDS, {"active", "started"}),
+            (["completion"], "", CompletionKind.WORDS, set(SHELLS)),
+            (["sessions", "show"], "", CompletionKind.SESSIONS, set()),
+            (["sessions", "show", "a"], "", CompletionKind.WORDS, set()),
+            (["sessions", "delete", "a", "b"], "", CompletionKind.SESSIONS, set()),
+            (["sessions", "rename", "a"], "", CompletionKind.WORDS, set()),
+            (["sessions", "search", "x", "--session"], "", CompletionKind.SESSIONS, set()),
+            (["-c"], "", CompletionKind.SESSIONS, set()),
+            (["chat", "--resume"], "", CompletionKind.SESSIONS, set()),
+            (["-q", "hi", "-r"], "", CompletionKind.SESSIONS, set()),
+            (["-c", "my", "project"], "--", CompletionKind.WORDS, {"--query"}),
+            (["sessions", "list", "--source"], "", CompletionKind.SOURCES, set()),
+            (["sessions", "list", "--json", "--source"], "", CompletionKind.SOURCES, set()),
+            (["sessions", "import"], "", CompletionKind.FILES, set()),
+            (["insights", "--html"], "", CompletionKind.FILES, set()),
+            (["sessions", "show", "--", "-x"], "-", CompletionKind.WORDS, set()),
+            (["no", "such", "command"], "", CompletionKind.WORDS, {"sessions"}),
         ],
     )
     def test_is_found_from_the_words_before(
-        self, words: list[str], current: str, kind: Kind, choices: set[str]
+        self, words: list[str], current: str, kind: CompletionKind, choices: set[str]
     ) -> None:
-        found = situation(root, words, current)
+        found = find_context(root, words, current)
         assert found.kind is kind
         assert choices <= {name for name, _ in found.choices}
 
     def test_a_value_behind_an_equals_sign_is_one(self) -> None:
-        found = situation(root, ["sessions", "list"], "--source=tele")
-        assert (found.kind, found.typed, found.before) == (Kind.SOURCES, "tele", "--source=")
+        found = find_context(root, ["sessions", "list"], "--source=tele")
+        assert (found.kind, found.typed, found.before) == (CompletionKind.SOURCES, "tele", "--source=")
 
     def test_a_name_of_several_words_goes_on(self) -> None:
-        found = situation(root, ["-c", "my"], "pro")
-        assert (found.kind, found.typed, found.said) == (Kind.SESSIONS, "pro", "my ")
+        found = find_context(root, ["-c", "my"], "pro")
+        assert (found.kind, found.typed, found.said) == (CompletionKind.SESSIONS, "pro", "my ")
 
 
 class TestLine:
@@ -106,7 +106,7 @@ class TestLine:
         ],
     )
     def test_is_taken_apart(self, text: str, words: list[str], current: str, quote: str) -> None:
-        line = read_line(text)
+        line = parse_line(text)
         assert (line.words, line.current, line.quote) == (words, current, quote)
 
     @pytest.mark.parametrize(
@@ -114,12 +114,12 @@ class TestLine:
         [("hermes -r 'my pro", ""), ("hermes -r my' pro", "my"), (r"hermes -r 'it'\''s", "it'"), ("hermes 'a' b", "")],
     )
     def test_what_stands_before_an_open_quote_is_settled(self, text: str, settled: str) -> None:
-        assert read_line(text).settled == settled
+        assert parse_line(text).settled == settled
 
     @pytest.mark.parametrize("quote", ["", '"', "'"])
     @pytest.mark.parametrize("word", [NASTY.replace("!", ""), "a b", "京都", "~x", "#x", "a;b|c", "{a,b}*?[x]", "\\"])
     def test_a_quoted_word_is_the_word_for_bash(self, word: str, quote: str) -> None:
-        script = f"printf %s {quote}{quoted(word, quote)}{quote}"
+        script = f"printf %s {quote}{quote_word(word, quote)}{quote}"
         assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == word
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from hermes.cli.app import hermes
-from hermes.cli.listing import FIELDS, FLAGS
+from hermes.cli.sessions.list_ import FIELDS, FLAGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "terminal.md").read_text()
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from hermes.cli import doctor
-from hermes.cli.findings import MARKS, TITLES
-from hermes.state.checkup import Status
-from hermes.state.sqlite.checkup import CHECKS
+from hermes.cli.display.findings import MARKS, TITLES
+from hermes.state.maintenance.findings import Status
+from hermes.state.sqlite.checks.checkup import CHECKS
 from hermes_state import SessionDB
 from tests.cli.conftest import SRC, Hermes
 from tests.fault.processes import Child
@@ -151,7 +151,7 @@ class TestReport:
 
     def test_every_check_is_in_the_documents(self) -> None:
         named = re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)
-        assert named == [*doctor.PROGRAM, *(each.name for each in CHECKS)]
+        assert named == [*doctor.PROGRAM_CHECKS, *(each.name for each in CHECKS)]
 
 
 class TestProgram:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.cli.excerpt import excerpt
-from hermes.cli.terminal import width_of
+from hermes.cli.display.snippet import format_snippet
+from hermes.cli.display.terminal import display_width
 
 
 class TestExcerpts:
@@ -25,10 +25,10 @@ class TestExcerpts:
         ],
     )
     def test_are_wrapped_and_cut_around_the_first_hit(self, snippet: str, width: int, lines: list[str]) -> None:
-        assert excerpt(snippet, width) == lines
+        assert format_snippet(snippet, width) == lines
 
     def test_a_hit_far_behind_is_shown_with_what_comes_before_and_after(self) -> None:
-        lines = excerpt("words " * 20 + ">>>hit<<< and after " + "words " * 20, 30)
+        lines = format_snippet("words " * 20 + ">>>hit<<< and after " + "words " * 20, 30)
         assert lines == ["…words hit and after words", "words words words words words…"]
 
     GLYPHS = st.sampled_from([*"ab 日本\n\x1b<>", "e\u0301", "👨\u200d👩\u200d👧", "🇩🇪", "❤\ufe0f", "क्षि"])
@@ -36,7 +36,7 @@ class TestExcerpts:
 
     @given(TEXTS, TEXTS, st.integers(min_value=8, max_value=50))
     def test_always_fit_and_show_the_first_hit(self, before: str, after: str, width: int) -> None:
-        lines = excerpt(f"{before} >>>HIT<<< {after}", width)
+        lines = format_snippet(f"{before} >>>HIT<<< {after}", width)
         assert len(lines) <= 2
-        assert max(map(width_of, lines)) <= width
+        assert max(map(display_width, lines)) <= width
         assert "HIT" in "".join(lines)

@@ -11,8 +11,8 @@ import pytest
 
 from hermes.cli.transcripts.html import Html
 from hermes.cli.transcripts.markdown import Markdown
-from hermes.interop.exporting import Form
-from hermes.state.outgoing import Outgoing
+from hermes.interop.exporter import Form
+from hermes.state.import_export.session_reader import SessionExport
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 
@@ -89,7 +89,7 @@ def document(form: Form, *messages: dict[str, Any], **more: Any) -> str:
         "message_count",
     )
     row = {"id": "s", "source": "cli", "started_at": MARCH, "last_active": MARCH, **dict.fromkeys(columns), **more}
-    session = Outgoing(row, [], [], iter([list(messages)]))
+    session = SessionExport(row, [], [], iter([list(messages)]))
     return b"".join([*form.begin(), *form.session(session), *form.end()]).decode()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.outfile import _draft_prefix, writing
+from hermes.cli.display.atomic_file import _draft_prefix, open_output
 from hermes.errors import Conflict, HermesError, InvalidValue
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
@@ -86,9 +86,9 @@ def test_of_two_at_once_the_first_to_finish_has_the_name(tmp_path: Path) -> None
     target = tmp_path / "x.jsonl"
 
     def write_slowly() -> None:
-        with writing(str(target), overwrite=False) as slow:
+        with open_output(str(target), overwrite=False) as slow:
             slow.write(b"slow")
-            with writing(str(target), overwrite=False) as fast:
+            with open_output(str(target), overwrite=False) as fast:
                 fast.write(b"fast")
 
     with pytest.raises(Conflict):
@@ -99,9 +99,9 @@ def test_of_two_at_once_the_first_to_finish_has_the_name(tmp_path: Path) -> None
 
 def test_what_somebody_is_writing_is_no_leftover(tmp_path: Path) -> None:
     target = tmp_path / "x.jsonl"
-    with writing(str(target), overwrite=True) as first:
+    with open_output(str(target), overwrite=True) as first:
         first.write(b"first")
-        with writing(str(target), overwrite=True) as second:
+        with open_output(str(target), overwrite=True) as second:
             second.write(b"second")
     assert target.read_bytes() == b"first"
 
@@ -124,7 +124,7 @@ def test_what_only_has_the_name_of_a_leftover_is_not_touched(
             left.mkdir()
         else:
             left.symlink_to(secret if kind == "link" else tmp_path / "nowhere")
-        with writing(str(target), overwrite=False) as file:
+        with open_output(str(target), overwrite=False) as file:
             file.write(b"whole")
     assert target.read_bytes() == b"whole"
     assert secret.read_text() == "kept"
@@ -143,12 +143,12 @@ def test_what_another_user_has_put_there_is_refused(tmp_path: Path, monkeypatch:
     else:
         monkeypatch.setattr(os, "geteuid", lambda: 12_345)
     with pytest.raises(InvalidValue, match="another user"):
-        writing(str(target), overwrite=True).__enter__()
+        open_output(str(target), overwrite=True).__enter__()
     assert not (tmp_path / "theirs").exists()
 
 
 def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
-    place = writing(str(tmp_path / ("x" * 300)), overwrite=False)
+    place = open_output(str(tmp_path / ("x" * 300)), overwrite=False)
     with pytest.raises(HermesError, match="cannot be written: File name too long"):
         place.__enter__()
     assert list(tmp_path.iterdir()) == []
@@ -156,6 +156,6 @@ def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_the_longest_name_that_can_be_is_no_trouble(tmp_path: Path) -> None:
     target = tmp_path / ("x" * 255)
-    with writing(str(target), overwrite=False) as file:
+    with open_output(str(target), overwrite=False) as file:
         file.write(b"whole")
     assert target.read_bytes() == b"whole"

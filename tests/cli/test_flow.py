@@ -7,14 +7,14 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.cli.flow import Flow
-from hermes.cli.terminal import width_of
+from hermes.cli.display.streamed_text import StreamedText
+from hermes.cli.display.terminal import display_width
 
 PROSE = st.lists(st.text("abcdefgé日本🎉.,", min_size=1, max_size=12), min_size=1, max_size=40).map(" ".join)
 
 
 def flowed(pieces: list[str], width: int, column: int = 0) -> str:
-    flow = Flow(width, column)
+    flow = StreamedText(width, column)
     return "".join(map(flow.add, [*pieces, "\n"]))
 
 
@@ -27,7 +27,7 @@ def test_the_first_line_has_less_room_where_something_stands_before_it() -> None
 
 
 def test_a_word_is_written_when_it_has_ended() -> None:
-    flow = Flow(80)
+    flow = StreamedText(80)
     assert [flow.add(piece) for piece in ("bac", "kup", " ", "is", "\n")] == ["", "", "backup", "", " is\n"]
 
 
@@ -57,4 +57,4 @@ def test_blanks_at_the_beginning_of_a_line_stay() -> None:
 def test_nothing_is_lost_and_every_line_fits(text: str, width: int, size: int) -> None:
     whole = flowed([text[at : at + size] for at in range(0, len(text), size)], width)
     assert re.sub(r"\s", "", whole) == re.sub(r"\s", "", text)
-    assert all(width_of(line) <= width for line in whole.split("\n"))
+    assert all(display_width(line) <= width for line in whole.split("\n"))

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hermes.cli.app import run
-from hermes.cli.chat.recap import panel_of, recap_of
+from hermes.cli.chat.recap import build_recap, draw_panel
 from hermes.config import DisplayConfig
-from hermes.state.kinds import ChildKind
+from hermes.state.sessions.kinds import ChildKind
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 
@@ -166,13 +166,13 @@ def test_no_colour_is_what_a_pipe_gets(frozen: Path, monkeypatch: pytest.MonkeyP
 def test_a_recap_looks_as_it_looked(frozen: Path) -> None:
     with SessionDB(frozen / "state.db", read_only=True) as db:
         history = [row for each in (AUTH, TRIP, HEBREW) for row in db.get_messages_as_conversation(each)]
-    recap = recap_of(history, DisplayConfig(resume_exchanges=2))
+    recap = build_recap(history, DisplayConfig(resume_exchanges=2))
     sections = {}
     for colour in (False, True):
         for width in WIDTHS:
 
             def show(width: int = width) -> None:
-                sys.stdout.write("\n".join(panel_of(recap, width)))
+                sys.stdout.write("\n".join(draw_panel(recap, width)))
 
             shown = written(pytest.MonkeyPatch(), frozen, show, colour=colour)
             sections[f"{width} columns{', a terminal' if colour else ', a pipe'}"] = shown

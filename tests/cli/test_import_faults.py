@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.import_ import copy_bounded
+from hermes.cli.sessions.import_ import copy_bounded
 from hermes.errors import InvalidValue
 from hermes_state import SessionDB, StoreError
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.terminal import width_of
+from hermes.cli.display.terminal import display_width
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 
@@ -70,7 +70,7 @@ class TestReport:
     @pytest.mark.parametrize("columns", [60, 80, 200])
     def test_fits_the_terminal(self, used: Hermes, columns: int) -> None:
         lines = used.on_terminal("insights", columns=columns, NO_COLOR="1")
-        assert max(map(width_of, lines)) <= columns
+        assert max(map(display_width, lines)) <= columns
 
     def test_has_headings_that_stand_out_and_no_other_colour(self, used: Hermes) -> None:
         styles = {line[:4] for line in used.on_terminal("insights") if STYLES.search(line)}

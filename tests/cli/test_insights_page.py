@@ -7,11 +7,19 @@ from html.parser import HTMLParser
 
 import pytest
 
-from hermes.cli.report.markup import Markup, joined, tag
-from hermes.cli.report.page import page_of
-from hermes.state.aggregates import MessageCell, Notable, SessionCell, SessionCounts, Sums, ToolCell, UsageCell
-from hermes.state.skillcalls import SkillCall
-from hermes.state.tally import Tally
+from hermes.cli.insights.markup import Markup, join_markup, tag
+from hermes.cli.insights.page import render_page
+from hermes.state.usage.aggregates import (
+    MessageCell,
+    NotableConversation,
+    SessionCell,
+    SessionCounts,
+    Sums,
+    ToolCell,
+    UsageCell,
+)
+from hermes.state.usage.skill_calls import SkillCall
+from hermes.state.usage.totals import UsageTotals
 from tests.support.sums import NOON, SUMS, TODAY, sample
 from tests.support.zones import local_zone
 
@@ -61,7 +69,7 @@ class Reader(HTMLParser):
 
 def read(sums: Sums = SUMS, **options: int | str | None) -> Reader:
     with local_zone("UTC0"):
-        return Reader(page_of(sample(sums, **options), NOON))  # type: ignore[arg-type]
+        return Reader(render_page(sample(sums, **options), NOON))  # type: ignore[arg-type]
 
 
 def hostile() -> Sums:
@@ -69,10 +77,10 @@ def hostile() -> Sums:
     return Sums(
         sessions=[SessionCell(HOSTILE, HOSTILE, SessionCounts(1, 1, 0, 0, 60.0))],
         messages=[MessageCell(TODAY * 24, HOSTILE, 1, 1, 0, 0)],
-        usage=[UsageCell(TODAY, HOSTILE, HOSTILE, Tally(input_tokens=10, unpriced_tokens=10))],
+        usage=[UsageCell(TODAY, HOSTILE, HOSTILE, UsageTotals(input_tokens=10, unpriced_tokens=10))],
         tools=[ToolCell(HOSTILE, HOSTILE, 1)],
         skills=[SkillCall(HOSTILE, False, NOON)],
-        notable=[Notable("messages", 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE, NOON)],
+        notable=[NotableConversation("messages", 1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE, NOON)],
     )
 
 
@@ -93,7 +101,7 @@ def test_hostile_names_stay_text() -> None:
 
 
 def test_hostile_names_can_be_written_to_a_file() -> None:
-    assert page_of(sample(hostile()), NOON).encode()
+    assert render_page(sample(hostile()), NOON).encode()
 
 
 def test_nothing_comes_from_elsewhere() -> None:
@@ -151,4 +159,4 @@ def test_a_time_without_anything_says_so() -> None:
 
 def test_markup_is_text_unless_it_says_otherwise() -> None:
     assert tag("b", "<i>", Markup("<i>"), title='"') == '<b title="&quot;">&lt;i&gt;<i></b>'
-    assert joined("a&b", tag("meta", charset="utf-8")) == 'a&amp;b<meta charset="utf-8">'
+    assert join_markup("a&b", tag("meta", charset="utf-8")) == 'a&amp;b<meta charset="utf-8">'

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.report.figures import duration, money
-from hermes.cli.report.series import LEVELS, PLAIN_LEVELS, spark, stretches
-from hermes.cli.report.text import Sheet, report_of
-from hermes.cli.report.words import cost_of
-from hermes.cli.terminal import width_of
-from hermes.state.aggregates import Sums, ToolCell
-from hermes.state.tally import Tally
+from hermes.cli.display.terminal import display_width
+from hermes.cli.insights.figures import duration, money
+from hermes.cli.insights.series import LEVELS, PLAIN_LEVELS, sparkline, split_days
+from hermes.cli.insights.text import TextLayout, format_report
+from hermes.cli.insights.words import format_cost
+from hermes.state.usage.aggregates import Sums, ToolCell
+from hermes.state.usage.totals import UsageTotals
 from tests.support.sums import NOON, SUMS, sample
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def lines_of(sums: Sums = SUMS, *, width: int = 80, encoding: str = "utf-8", days: int = 30) -> list[str]:
-    return report_of(sample(sums, days), Sheet(width, encoding), NOON)
+    return format_report(sample(sums, days), TextLayout(width, encoding), NOON)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -37,7 +37,7 @@ def test_report_looks_like_this_without_unicode() -> None:
 def test_report_fits(days: int, encoding: str) -> None:
     found = sample(SUMS._replace(messages=SUMS.messages[:5], usage=SUMS.usage[:1]), days)
     for width in (*range(60, 200, 7), 200):
-        assert max(map(width_of, report_of(found, Sheet(width, encoding), NOON))) <= width
+        assert max(map(display_width, format_report(found, TextLayout(width, encoding), NOON))) <= width
 
 
 @pytest.mark.parametrize("width", [1, 20, 40])
@@ -83,7 +83,7 @@ def test_durations_are_short(seconds: float, text: str) -> None:
     ],
 )
 def test_small_bars_show_everything_that_is_not_nothing(values: list[float], line: str) -> None:
-    assert spark(values) == line
+    assert sparkline(values) == line
 
 
 def test_plain_bars_are_as_many() -> None:
@@ -94,7 +94,7 @@ def test_plain_bars_are_as_many() -> None:
 @pytest.mark.parametrize(("days", "most", "length", "count"), [(30, 30, 1, 30), (30, 29, 2, 15), (31, 10, 4, 8)])
 def test_days_are_joined_until_they_fit(days: int, most: int, length: int, count: int) -> None:
     found = sample(days=days)
-    parts = stretches(found.period, found.activity, most)
+    parts = split_days(found.period, found.activity, most)
     assert len(parts) == count <= most
     assert (parts[0].first, parts[-1].last) == (found.period.first, found.period.last)
     assert {(part.last - part.first).days + 1 for part in parts[1:]} == {length}
@@ -105,12 +105,12 @@ def test_days_are_joined_until_they_fit(days: int, most: int, length: int, count
 @pytest.mark.parametrize(
     ("usage", "cost"),
     [
-        (Tally(input_tokens=10, cost_usd=2.5), "$2.50"),
-        (Tally(input_tokens=10, cost_usd=2.5, unpriced_tokens=4), "$2.50+"),
-        (Tally(input_tokens=10, unpriced_tokens=10), "unknown"),
-        (Tally(input_tokens=10, included_tokens=10), "included"),
-        (Tally(), ""),
+        (UsageTotals(input_tokens=10, cost_usd=2.5), "$2.50"),
+        (UsageTotals(input_tokens=10, cost_usd=2.5, unpriced_tokens=4), "$2.50+"),
+        (UsageTotals(input_tokens=10, unpriced_tokens=10), "unknown"),
+        (UsageTotals(input_tokens=10, included_tokens=10), "included"),
+        (UsageTotals(), ""),
     ],
 )
-def test_cost_of_a_model_says_what_is_known(usage: Tally, cost: str) -> None:
-    assert cost_of(usage) == cost
+def test_cost_of_a_model_says_what_is_known(usage: UsageTotals, cost: str) -> None:
+    assert format_cost(usage) == cost

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.logfile import MAX_BYTES, LogFile, line_of
+from hermes.cli.log_file import MAX_BYTES, LogFile, format_record
 from tests.cli.conftest import Hermes
 from tests.support.modelserver import Fail, ModelServer, Say
 
@@ -31,13 +31,13 @@ def test_a_failed_title_is_in_the_log_and_not_on_the_screen(hermes: Hermes) -> N
     assert done.returncode == 0, done.stderr
     assert "gave no title" not in done.stderr
     log = hermes.home / "logs" / "hermes.log"
-    assert "WARNING hermes.agent.titling: test-model gave no title for session" in log.read_text()
+    assert "WARNING hermes.agent.auto_title: test-model gave no title for session" in log.read_text()
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
 def test_a_record_is_one_line_that_cannot_act_on_a_terminal() -> None:
-    line = line_of(record("two\nlines \x1b[31mred"))
+    line = format_record(record("two\nlines \x1b[31mred"))
     assert line.endswith("WARNING hermes.test: two lines \\x1b[31mred\n")
 
 

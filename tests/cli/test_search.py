@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.sessions import COMMANDS
+from hermes.cli.sessions.group import COMMANDS
 from hermes_state import SessionDB
 from tests.cli.conftest import HOUR, KYOTO, STAGING, WIKI, Hermes, found_by, keep
 from tests.cli.test_command import NOT_FOR_A_LIST, imported_by
@@ -222,7 +222,7 @@ class TestStart:
 
     def test_a_list_does_not_load_search(self, talks: Hermes) -> None:
         loaded = imported_by(talks, "sessions", "list")
-        assert {each for each in loaded if each.startswith(("hermes.cli.search", "hermes.query"))} == set()
+        assert {each for each in loaded if each.startswith(("hermes.cli.sessions.search", "hermes.query"))} == set()
 
     def test_its_group_says_of_it_what_it_says_of_itself(self) -> None:
         summaries = {name: lazy.load().get_short_help_str(limit=200) for name, lazy in COMMANDS.items()}

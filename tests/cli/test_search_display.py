@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from hermes.cli.terminal import width_of
+from hermes.cli.display.terminal import display_width
 from tests.cli.conftest import DAY, HOUR, Hermes, keep
 
 STYLES = re.compile(r"\x1b\[\d+m")
@@ -66,7 +66,7 @@ class TestWidths:
     @pytest.mark.parametrize("columns", [30, 40, 41, 60, 80, 100, 200])
     def test_no_line_is_wider_than_the_terminal(self, hermes: Hermes, columns: int) -> None:
         lines = hermes.on_terminal("sessions", "search", "京都", columns=columns)
-        assert max(width_of(STYLES.sub("", line)) for line in lines) <= columns
+        assert max(display_width(STYLES.sub("", line)) for line in lines) <= columns
 
     @pytest.mark.parametrize("columns", [30, 40, 80, 200])
     def test_every_message_shows_what_was_found(self, hermes: Hermes, columns: int) -> None:
@@ -80,7 +80,7 @@ class TestWidths:
 
     def test_the_variable_columns_wins(self, hermes: Hermes) -> None:
         lines = hermes("sessions", "search", "京都", COLUMNS="40").stdout.splitlines()
-        assert 30 < max(map(width_of, lines)) <= 40
+        assert 30 < max(map(display_width, lines)) <= 40
 
     def test_a_terminal_of_one_column_is_no_failure(self, hermes: Hermes) -> None:
         assert hermes("sessions", "search", "京都", COLUMNS="1").returncode == 0

@@ -10,8 +10,8 @@ import click
 import pytest
 
 from hermes.cli.app import run
-from hermes.cli.search import Found, Request, remarks, search
-from hermes.state.results import SearchResults
+from hermes.cli.sessions.search import SearchPage, SearchRequest, search, search_notes
+from hermes.state.search.results import SearchResults
 from hermes_state import SessionDB
 from tests.cli.conftest import HOUR, Hermes, keep
 
@@ -127,17 +127,17 @@ class TestNotes:
         self, talks: Hermes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("HERMES_HOME", str(talks.home))
-        monkeypatch.setattr("hermes.cli.search.BUDGET_S", -1.0)
+        monkeypatch.setattr("hermes.cli.sessions.search.BUDGET_S", -1.0)
         assert run(["sessions", "search", "docker", "OR", "*prune*"]) == 0
         assert "Note: the search stopped after " in capsys.readouterr().err
 
     def test_say_what_to_do_about_a_search_that_was_stopped(self) -> None:
         context = click.Context(search, info_name="search")
-        found = Found(SearchResults(complete=False), sources={"cli": 1})
-        assert remarks(found, Request("docker"), context, Path("state.db")) == [
+        found = SearchPage(SearchResults(complete=False), sources={"cli": 1})
+        assert search_notes(found, SearchRequest("docker"), context, Path("state.db")) == [
             "No messages match: docker",
             "Note: the search stopped after 5 s, there may be more; narrow it with --since, --source or more words",
         ]
 
     def test_a_search_that_was_stopped_does_not_know_the_total(self) -> None:
-        assert Found(SearchResults(complete=False)).total(Request("docker")) is None
+        assert SearchPage(SearchResults(complete=False)).total(SearchRequest("docker")) is None

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes.state.postgres.schema import LEDGER as SERVER_LEDGER
-from hermes.state.sqlite.schema import LEDGER
+from hermes.state.sqlite.schema.inspection import LEDGER
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 from tests.support.plainsql import rows

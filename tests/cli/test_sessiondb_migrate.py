@@ -15,8 +15,8 @@ import pytest
 
 from hermes.cli.app import run
 from hermes.cli.sessiondb import migrate
-from hermes.cli.sessiondb.pace import Pace, told
-from hermes.state.transfer import reading
+from hermes.cli.sessiondb.speed import SpeedReporter, format_speed
+from hermes.state.transfer import origin as reading
 from hermes.state.transfer.migration import Migration
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
@@ -160,8 +160,8 @@ def interrupting(after: int) -> Iterator[Callable[[str, int, int], None]]:
     """Ctrl-C after so many steps."""
     heard = []
 
-    def hear(*told: object) -> None:
-        heard.append(told)
+    def hear(*format_speed: object) -> None:
+        heard.append(format_speed)
         if len(heard) == after:
             raise KeyboardInterrupt
 
@@ -251,7 +251,7 @@ class TestPace:
     def test_tells_how_fast_it_goes_and_how_long_it_takes(self) -> None:
         now = [10.0]
         heard: list[tuple[str, int, int]] = []
-        pace = Pace(lambda *told: heard.append(told), lambda: now[0])
+        pace = SpeedReporter(lambda *format_speed: heard.append(format_speed), lambda: now[0])
         pace("messages", 5_000, 50_000)
         now[0] += 2
         pace("messages", 25_000, 50_000)
@@ -260,7 +260,7 @@ class TestPace:
     def test_begins_anew_with_other_work(self) -> None:
         now = [0.0]
         heard: list[str] = []
-        pace = Pace(lambda what, *_: heard.append(what), lambda: now[0])
+        pace = SpeedReporter(lambda what, *_: heard.append(what), lambda: now[0])
         pace("messages", 0, 10)
         now[0] = 5
         pace("indexing", 0, 10)
@@ -268,7 +268,7 @@ class TestPace:
 
     @pytest.mark.parametrize(("done", "left", "seconds"), [(0, 10, 5), (10, 10, 0.1)])
     def test_says_nothing_before_it_can_be_told(self, done: int, left: int, seconds: float) -> None:
-        assert told(done, left, seconds) == ""
+        assert format_speed(done, left, seconds) == ""
 
 
 def on_stderr(hermes: Hermes, *args: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.terminal import width_of
+from hermes.cli.display.terminal import display_width
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 
@@ -67,13 +67,13 @@ class TestWidths:
     def test_a_table_fits_the_terminal(self, hermes: Hermes, columns: int) -> None:
         hermes.store(*WIDE)
         lines = hermes.on_terminal("sessions", "list", columns=columns, NO_COLOR="1")
-        assert max(width_of(line) for line in lines) <= columns
+        assert max(display_width(line) for line in lines) <= columns
 
     @pytest.mark.parametrize("columns", [70, 80, 100, 200])
     def test_wide_characters_leave_the_columns_straight(self, hermes: Hermes, columns: int) -> None:
         hermes.store(*WIDE)
         _, _, *rows = hermes.on_terminal("sessions", "list", columns=columns, NO_COLOR="1")
-        assert len({width_of(row[: row.index("20250305")]) for row in rows}) == 1
+        assert len({display_width(row[: row.index("20250305")]) for row in rows}) == 1
 
     @pytest.mark.parametrize("columns", [20, 40, 60])
     def test_an_id_is_whole_on_the_smallest_terminal(self, hermes: Hermes, columns: int) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.cli.terminal import clip, pad, printable, width_of
-from hermes.cli.times import ago
+from hermes.cli.display.terminal import clip, display_width, pad, printable
+from hermes.cli.display.times import ago
 
 NOW = 1_794_776_749.0
 MINUTE, HOUR, DAY = 60, 3600, 86_400
@@ -44,7 +44,7 @@ def test_what_could_act_on_a_terminal_is_shown_by_its_number(text: str, shown: s
     ],
 )
 def test_width_is_counted_in_columns(text: str, columns: int) -> None:
-    assert width_of(text) == columns
+    assert display_width(text) == columns
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_width_is_counted_in_columns(text: str, columns: int) -> None:
 )
 def test_a_cut_never_goes_through_a_character(text: str, width: int, kept: str) -> None:
     assert clip(text, width) == kept
-    assert width_of(clip(text, width)) <= width
+    assert display_width(clip(text, width)) <= width
 
 
 def test_padding_counts_columns() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.cli.times import moment_of
+from hermes.cli.display.times import parse_moment
 
 BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 NOW = 1_774_791_000.0
@@ -40,7 +40,7 @@ def in_berlin() -> Iterator[None]:
 )
 @pytest.mark.parametrize("is_end", [False, True])
 def test_an_age_is_counted_back_from_now(text: str, age_s: int, is_end: bool) -> None:
-    assert moment_of(text, NOW, is_end=is_end) == NOW - age_s
+    assert parse_moment(text, NOW, is_end=is_end) == NOW - age_s
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_an_age_is_counted_back_from_now(text: str, age_s: int, is_end: bool) ->
     ],
 )
 def test_a_day_reaches_from_its_start_to_its_end(text: str, start: float, next_start: float) -> None:
-    end = moment_of(text, NOW, is_end=True)
-    assert moment_of(text, NOW) == start
+    end = parse_moment(text, NOW, is_end=True)
+    assert parse_moment(text, NOW) == start
     assert end is not None
     assert next_start - 0.000_01 < end < next_start
 
@@ -72,11 +72,11 @@ def test_a_day_reaches_from_its_start_to_its_end(text: str, start: float, next_s
     ],
 )
 def test_a_time_of_day_is_that_moment(text: str, moment: float, is_end: bool) -> None:
-    assert moment_of(text, NOW, is_end=is_end) == moment
+    assert parse_moment(text, NOW, is_end=is_end) == moment
 
 
 def test_the_last_day_of_the_calendar_has_an_end() -> None:
-    assert moment_of("9999-12-31", NOW, is_end=True) is not None
+    assert parse_moment("9999-12-31", NOW, is_end=True) is not None
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_the_last_day_of_the_calendar_has_an_end() -> None:
     ],
 )
 def test_anything_else_names_no_moment(text: str) -> None:
-    assert moment_of(text, NOW) is None
+    assert parse_moment(text, NOW) is None

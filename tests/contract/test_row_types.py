@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, Union, get_args, get_origin, get_t
 
 import pytest
 
-from hermes.state import rowtypes
+from hermes.state import row_types
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.calls import Sample, fill
@@ -18,40 +18,40 @@ from tests.support.stores import Opener
 Question = Callable[[SessionDBProvider, Sample], object]
 
 QUESTIONS: dict[str, tuple[Question, object]] = {
-    "get_session": (lambda db, _: db.get_session("s"), rowtypes.SessionRow),
-    "get_session_by_title": (lambda db, _: db.get_session_by_title("Title"), rowtypes.SessionRow),
-    "list_pending_handoffs": (lambda db, _: db.list_pending_handoffs(), list[rowtypes.SessionRow]),
-    "list_sessions_rich": (lambda db, _: db.list_sessions_rich(), list[rowtypes.ListedSession]),
-    "a compressed conversation": (lambda db, _: db.list_sessions_rich(id_query="whole"), list[rowtypes.ListedSession]),
-    "search_sessions": (lambda db, _: db.search_sessions(), list[rowtypes.FoundSession]),
-    "search_sessions_by_id": (lambda db, _: db.search_sessions_by_id("s"), list[rowtypes.ListedSession]),
-    "list_cron_job_runs": (lambda db, _: db.list_cron_job_runs("job"), list[rowtypes.FoundSession]),
-    "get_messages": (lambda db, _: db.get_messages("s", True), list[rowtypes.MessageRow]),
+    "get_session": (lambda db, _: db.get_session("s"), row_types.SessionRow),
+    "get_session_by_title": (lambda db, _: db.get_session_by_title("Title"), row_types.SessionRow),
+    "list_pending_handoffs": (lambda db, _: db.list_pending_handoffs(), list[row_types.SessionRow]),
+    "list_sessions_rich": (lambda db, _: db.list_sessions_rich(), list[row_types.ListedSession]),
+    "a compressed conversation": (lambda db, _: db.list_sessions_rich(id_query="whole"), list[row_types.ListedSession]),
+    "search_sessions": (lambda db, _: db.search_sessions(), list[row_types.FoundSession]),
+    "search_sessions_by_id": (lambda db, _: db.search_sessions_by_id("s"), list[row_types.ListedSession]),
+    "list_cron_job_runs": (lambda db, _: db.list_cron_job_runs("job"), list[row_types.FoundSession]),
+    "get_messages": (lambda db, _: db.get_messages("s", True), list[row_types.MessageRow]),
     "get_messages_as_conversation": (
         lambda db, _: db.get_messages_as_conversation("part", include_ancestors=True),
-        list[rowtypes.ConversationMessage],
+        list[row_types.ConversationMessage],
     ),
-    "list_recent_user_messages": (lambda db, _: db.list_recent_user_messages("s"), list[rowtypes.UserMessage]),
-    "get_messages_around": (lambda db, it: db.get_messages_around("s", it.message_id), rowtypes.MessagesAround),
-    "get_anchored_view": (lambda db, it: db.get_anchored_view("s", it.message_id), rowtypes.AnchoredView),
-    "search_messages": (lambda db, _: db.search_messages("hello"), list[rowtypes.SearchHit]),
-    "export_all": (lambda db, _: db.export_all(), list[rowtypes.ExportedSession]),
-    "list_rewinds": (lambda db, _: db.list_rewinds("s"), list[rowtypes.RewindRow]),
-    "get_ancestors": (lambda db, _: db.get_ancestors("part"), list[rowtypes.Ancestor]),
-    "get_descendants": (lambda db, _: db.get_descendants("whole"), list[rowtypes.Descendant]),
-    "usage_by_model": (lambda db, _: db.usage_by_model(), list[rowtypes.ModelUsage]),
-    "top_sessions": (lambda db, _: db.top_sessions(), list[rowtypes.TopSession]),
-    "list_usage_events": (lambda db, _: db.list_usage_events("s"), list[rowtypes.UsageEvent]),
-    "get_handoff_state": (lambda db, _: db.get_handoff_state("s"), rowtypes.HandoffState),
-    "health": (lambda db, _: db.health(), rowtypes.Health),
-    "rewind_to_message": (lambda db, it: db.rewind_to_message("s", it.message_id), rowtypes.Rewound),
+    "list_recent_user_messages": (lambda db, _: db.list_recent_user_messages("s"), list[row_types.UserMessage]),
+    "get_messages_around": (lambda db, it: db.get_messages_around("s", it.message_id), row_types.MessagesAround),
+    "get_anchored_view": (lambda db, it: db.get_anchored_view("s", it.message_id), row_types.AnchoredView),
+    "search_messages": (lambda db, _: db.search_messages("hello"), list[row_types.SearchHit]),
+    "export_all": (lambda db, _: db.export_all(), list[row_types.ExportedSession]),
+    "list_rewinds": (lambda db, _: db.list_rewinds("s"), list[row_types.RewindRow]),
+    "get_ancestors": (lambda db, _: db.get_ancestors("part"), list[row_types.Ancestor]),
+    "get_descendants": (lambda db, _: db.get_descendants("whole"), list[row_types.Descendant]),
+    "usage_by_model": (lambda db, _: db.usage_by_model(), list[row_types.ModelUsage]),
+    "top_sessions": (lambda db, _: db.top_sessions(), list[row_types.TopSession]),
+    "list_usage_events": (lambda db, _: db.list_usage_events("s"), list[row_types.UsageEvent]),
+    "get_handoff_state": (lambda db, _: db.get_handoff_state("s"), row_types.HandoffState),
+    "health": (lambda db, _: db.health(), row_types.Health),
+    "rewind_to_message": (lambda db, it: db.rewind_to_message("s", it.message_id), row_types.Rewound),
     "start_session": (
         lambda db, _: db.start_session("new", "cli", {"role": "user", "content": "x"}),
-        rowtypes.StartedSession,
+        row_types.StartedSession,
     ),
-    "branch_session": (lambda db, _: db.branch_session("s", "branch"), rowtypes.ContinuedSession),
-    "import_database": (lambda db, it: db.import_database(it.database), rowtypes.ImportCounts),
-    "maybe_auto_prune_and_vacuum": (lambda db, _: db.maybe_auto_prune_and_vacuum(0), rowtypes.PruneOutcome),
+    "branch_session": (lambda db, _: db.branch_session("s", "branch"), row_types.ContinuedSession),
+    "import_database": (lambda db, it: db.import_database(it.database), row_types.ImportCounts),
+    "maybe_auto_prune_and_vacuum": (lambda db, _: db.maybe_auto_prune_and_vacuum(0), row_types.PruneOutcome),
 }
 
 
@@ -80,7 +80,7 @@ def test_answer_is_of_its_type(store: SessionDBProvider, sample: Sample, name: s
 
 def test_a_row_that_is_only_read_is_of_its_type(open_store: Opener, store: SessionDBProvider, sample: Sample) -> None:
     with open_store(read_only=True) as reader:
-        assert list(faults(reader.get_session("s"), rowtypes.SessionRow)) == []
+        assert list(faults(reader.get_session("s"), row_types.SessionRow)) == []
 
 
 def faults(value: object, hint: Any, where: str = "") -> list[str]:

@@ -112,7 +112,7 @@ NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "for_owner", "initialize", "sanitiz
 def names_used() -> tuple[set[str], set[str]]:
     """The attributes that the other tests of this suite read, and among them those that they call."""
     read, called = set(), set()
-    for path in Path(__file__).parent.glob("test_*.py"):
+    for path in Path(__file__).parent.rglob("test_*.py"):
         if path == Path(__file__):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

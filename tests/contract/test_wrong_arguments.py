@@ -12,7 +12,7 @@ import pytest
 
 from hermes.errors import HermesError, InvalidValue
 from hermes.state.provider import SessionDBProvider
-from hermes.state.rowtypes import StartFields
+from hermes.state.row_types import StartFields
 from hermes_state import SessionDB
 from tests.support.calls import READS, WRITES, Call, Sample, fill
 from tests.support.conversations import session_of, start

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import apsw
 
-from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
-from hermes.state.messages import add_messages
+from hermes.state.messages.appending import add_messages
+from hermes.state.messages.drafts import draft_message
 from hermes.state.owner import EVERYBODY
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.engine import SqliteEngine
@@ -154,7 +154,9 @@ def fork_in_a_write(path: Path) -> None:
         inside.set()
         # Until the fork, on the other thread, has begun to wait; nothing tells when that is.
         threading.Event().wait(0.2)
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)], EVERYBODY)
+        add_messages(
+            tx, SESSION, [draft_message({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)], EVERYBODY
+        )
 
     writer = threading.Thread(target=lambda: engine.write(work))
     writer.start()
@@ -175,7 +177,7 @@ def fork_inside_a_write(path: Path) -> None:
     engine, db = SqliteEngine(path), SessionDB(path)
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "inside"}, 1.0)], EVERYBODY)
+        add_messages(tx, SESSION, [draft_message({"role": "user", "content": "x", "uid": "inside"}, 1.0)], EVERYBODY)
         child = os.fork()
         if child == 0:
             try:
@@ -240,10 +242,10 @@ def close_in_a_signal_handler(path: Path) -> None:
         say("closed")
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SESSION, [draft({"role": "user", "content": "x", "uid": "before"}, 1.0)], EVERYBODY)
+        add_messages(tx, SESSION, [draft_message({"role": "user", "content": "x", "uid": "before"}, 1.0)], EVERYBODY)
 
     signal.signal(signal.SIGTERM, stop)
-    commit = engine._opened().opened().writer
+    commit = engine._shared().file().writer
     assert commit is not None
     after_commit = commit._after_commit
 
@@ -258,14 +260,14 @@ def close_in_a_signal_handler(path: Path) -> None:
 
 def write_in_an_exit_hook(path: Path) -> None:
     """Use the store in a hook that was registered before it was opened, so that it runs after everything else."""
-    opened: list[SessionDB] = []
+    open_long_read: list[SessionDB] = []
 
     def hook() -> None:
-        say(opened[0].end_session(SESSION, "exit"))
+        say(open_long_read[0].end_session(SESSION, "exit"))
 
     atexit.register(hook)
-    opened.append(SessionDB(path))
-    opened[0].append_message(SESSION, "user", "x", uid="before")
+    open_long_read.append(SessionDB(path))
+    open_long_read[0].append_message(SESSION, "user", "x", uid="before")
 
 
 def _end(child: int) -> None:

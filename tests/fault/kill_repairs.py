@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from hermes.state.sqlite.rescue.repair import repair
+from hermes.state.sqlite.repair.repair import repair
 from tests.support.plainsql import flaws, rows
 
 WORK = ("copying", "salvaging messages", "salvaging usage_events", "indexing")

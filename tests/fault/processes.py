@@ -116,7 +116,7 @@ class Task(threading.Thread):
 
 def queued(engine: SqliteEngine) -> int:
     """How many callers wait for their turn to write in this process."""
-    writer = engine._opened().opened().writer
+    writer = engine._shared().file().writer
     assert writer is not None
     return len(writer._queue)
 

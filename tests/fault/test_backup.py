@@ -14,11 +14,11 @@ import apsw
 import pytest
 
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreBusy, StoreCorrupt, StoreFull
-from hermes.state.sqlite.schema import Standing, inspect
-from hermes.state.sqlite.upkeep import copying, snapshot
-from hermes.state.sqlite.upkeep.backup import alone_in, back_up, back_up_into, backups_in
-from hermes.state.sqlite.upkeep.copying import copy_database
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.sqlite.backup.backup import back_up, back_up_into, backups_in, directory_lock
+from hermes.state.sqlite.checks.verify import verify
+from hermes.state.sqlite.files import long_read, page_copy
+from hermes.state.sqlite.files.page_copy import copy_database
+from hermes.state.sqlite.schema.inspection import SchemaState, inspect
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child, assert_sound
@@ -27,7 +27,7 @@ from tests.support.plainsql import change, plain, rows
 BACK_UP = """
 import sys
 from pathlib import Path
-from hermes.state.sqlite.upkeep.backup import back_up_into
+from hermes.state.sqlite.backup.backup import back_up_into
 back_up_into(Path(sys.argv[1]), Path(sys.argv[2]), 1)
 """
 
@@ -67,7 +67,7 @@ class TestWhileOthersWrite:
         finally:
             for writer in writers:
                 writer.__exit__(None, None, None)
-        assert verdict.findings == ()
+        assert verdict.defects == ()
         assert acknowledged <= uids(target)
         assert acknowledged | later <= uids(path)
         assert_sound(target)
@@ -76,7 +76,7 @@ class TestWhileOthersWrite:
     def test_it_is_of_one_moment_and_does_not_begin_again(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copying, "STEP_PAGES", 32)
+        monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
         fill(path)
         done: list[int] = []
         with SessionDB(path) as db:
@@ -95,8 +95,8 @@ class TestWhileOthersWrite:
     def test_a_read_that_lets_the_log_grow_too_far_is_ended(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copying, "STEP_PAGES", 32)
-        monkeypatch.setattr(snapshot, "LOG_LIMIT_BYTES", 100_000)
+        monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
+        monkeypatch.setattr(long_read, "LOG_LIMIT_BYTES", 100_000)
         fill(path)
         with SessionDB(path) as db:
 
@@ -111,7 +111,7 @@ class TestWhileOthersWrite:
     def test_without_a_log_it_begins_again_three_times_and_then_lets_writers_wait(
         self, tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copying, "STEP_PAGES", 32)
+        monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
         path = tmp_path / "plain.db"
         change(path, "CREATE TABLE t (n INTEGER PRIMARY KEY, filler BLOB)")
         done, waiting = [0], 0
@@ -139,7 +139,7 @@ class TestWhatIsMade:
     def test_opens_alone_and_can_be_searched(self, path: Path, target: Path) -> None:
         fill(path)
         back_up(path, target)
-        assert inspect(target).standing is Standing.CURRENT
+        assert inspect(target).state is SchemaState.CURRENT
         with SessionDB(target) as db:
             found = db.search_messages("axolotl", limit=3_000)
             assert (len(found), found.degraded, found.path) == (2_000, False, "words")
@@ -166,7 +166,7 @@ class TestWhatIsMade:
             db.create_session(SESSION, "cli")
         made = [back_up_into(path, directory, 2).verdict.path for _ in range(3)]
         assert backups_in(directory, path) == [made[2], made[1]]
-        assert verify(made[2]).findings == ()
+        assert verify(made[2]).defects == ()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
     def test_what_root_makes_is_its_owners(self, path: Path, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ class TestWhereItGoes:
         assert target.read_text() == "precious"
         assert names(target.parent) == {"copy.db"}
         assert back_up(path, target, overwrite=True).path == target
-        assert verify(target).findings == ()
+        assert verify(target).defects == ()
 
     @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock", ".gate", ".spool"])
     def test_never_to_a_file_of_the_database_itself(self, path: Path, suffix: str) -> None:
@@ -209,7 +209,7 @@ class TestWhereItGoes:
         assert not (tmp_path / "missing").exists()
 
     def test_two_at_once_in_one_directory_do_not_get_in_each_others_way(self, path: Path, target: Path) -> None:
-        with alone_in(target.parent), pytest.raises(Conflict, match="another process"):
+        with directory_lock(target.parent), pytest.raises(Conflict, match="another process"):
             back_up(path, target)
         back_up(path, target)
 
@@ -218,7 +218,7 @@ class TestWithoutRoom:
     def test_a_disk_that_is_too_full_is_told_of_before_anything_is_written(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(copying, "free_bytes", lambda _: 1 << 20)
+        monkeypatch.setattr(page_copy, "free_bytes", lambda _: 1 << 20)
         with pytest.raises(StoreFull, match="needs 16 MB"):
             back_up(path, target)
         assert names(target.parent) == set()
@@ -236,7 +236,7 @@ class TestWithoutRoom:
         assert done.returncode == 1
         assert "hermes.errors.Store" in done.stderr
         assert names(target.parent) == before
-        assert verify(old).findings == ()
+        assert verify(old).defects == ()
         assert_sound(path)
 
 

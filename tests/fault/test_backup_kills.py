@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.upkeep.backup import back_up, back_up_into, backups_in
-from hermes.state.sqlite.upkeep.restore import restore
-from hermes.state.sqlite.upkeep.verify import Depth, verify
+from hermes.state.sqlite.backup.backup import back_up, back_up_into, backups_in
+from hermes.state.sqlite.backup.restore import restore
+from hermes.state.sqlite.checks.verify import Depth, verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import ROOT, Child, assert_sound
@@ -27,15 +27,15 @@ KILLS = 8
 PROLOGUE = """
 import os, signal, sys
 from pathlib import Path
-from hermes.state.sqlite.upkeep import copying
-from hermes.state.sqlite.upkeep.backup import back_up_into
-from hermes.state.sqlite.upkeep.restore import restore
-from hermes.state.sqlite.upkeep.verify import Depth, verify
+from hermes.state.sqlite.files import page_copy
+from hermes.state.sqlite.backup.backup import back_up_into
+from hermes.state.sqlite.backup.restore import restore
+from hermes.state.sqlite.checks.verify import Depth, verify
 
 left = int(sys.argv[1])
 first, second = map(Path, sys.argv[2:])
 if not left:
-    copying.STEP_PAGES = 64
+    page_copy.STEP_PAGES = 64
 
 def count_down(name):
     step = getattr(os, name)
@@ -80,7 +80,7 @@ class Victim:
 
 
 def kill_at_random(start: Callable[[], Victim], after_each: Callable[[], None]) -> int:
-    """Kill one process after the other at moments all over its work; answers how many did not come to their end."""
+    """Kill one process after the other at moments all over its work; return how many did not finish."""
     victim, began = start(), time.monotonic()
     assert not victim.dies_of_itself()
     took = time.monotonic() - began
@@ -93,7 +93,7 @@ def kill_at_random(start: Callable[[], Victim], after_each: Callable[[], None]) 
 
 
 def kill_at_each_step(start: Callable[[int], Victim], after_each: Callable[[], None]) -> int:
-    """Kill one process after the other, each before its next step on disk; answers how many steps there are."""
+    """Kill one process after the other, each before its next step on disk; return how many steps there are."""
     for step in count(1):
         is_killed = start(step).dies_of_itself()
         after_each()
@@ -112,11 +112,11 @@ class TestBackup:
     def directory(self, tmp_path: Path) -> Path:
         return tmp_path / "backups"
 
-    def look(self, path: Path, directory: Path, seen: set[Path]) -> None:
+    def check(self, path: Path, directory: Path, seen: set[Path]) -> None:
         """Everything that counts as a backup is one."""
         for backup in set(backups_in(directory, path)) - seen:
             verdict = verify(backup, Depth.DAMAGE, is_backup=True)
-            assert verdict.findings == ()
+            assert verdict.defects == ()
             assert verdict.contents is not None
             assert verdict.contents.messages >= 400
             seen.add(backup)
@@ -135,7 +135,7 @@ class TestBackup:
         with Child("append", path, "writer", "forever") as writer:
             assert writer.line() == "ready"
             writer.tell()
-            killed = kill_at_random(lambda: Victim(BACK_UP, path, directory), lambda: self.look(path, directory, seen))
+            killed = kill_at_random(lambda: Victim(BACK_UP, path, directory), lambda: self.check(path, directory, seen))
             assert writer.line()
         assert killed
         self.assert_tidy(path, directory)
@@ -144,7 +144,7 @@ class TestBackup:
         fill(path, 400, 10)
         seen: set[Path] = set()
         steps = kill_at_each_step(
-            lambda step: Victim(BACK_UP, path, directory, step=step), lambda: self.look(path, directory, seen)
+            lambda step: Victim(BACK_UP, path, directory, step=step), lambda: self.check(path, directory, seen)
         )
         assert steps > 5
         self.assert_tidy(path, directory)

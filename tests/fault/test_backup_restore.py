@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import InvalidValue, MessageSpooled, NotADatabase, StoreBusy, StoreCorrupt
-from hermes.state.spool import Spool
-from hermes.state.sqlite.upkeep import restore as restoring
-from hermes.state.sqlite.upkeep.backup import back_up
-from hermes.state.sqlite.upkeep.copies import copies_of
-from hermes.state.sqlite.upkeep.restore import Loss, compare, restore
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.messages.spool import Spool
+from hermes.state.sqlite.backup import restore as restoring
+from hermes.state.sqlite.backup.backup import back_up
+from hermes.state.sqlite.backup.copies import copies_of
+from hermes.state.sqlite.backup.restore import Loss, compare, restore
+from hermes.state.sqlite.checks.verify import verify
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import ROOT, Child, assert_sound
@@ -388,7 +388,7 @@ class TestComparing:
 
 
 def test_a_second_name_that_a_killed_restore_left_goes_away(path: Path, backup: Path) -> None:
-    left = restoring._keep(path, with_log=False)
+    left = restoring._keep_old_file(path, with_log=False)
     assert left is not None
     assert left.samefile(path)
     unrelated = Path(shutil.copy(backup, f"{path}.replaced-20200101_000000"))

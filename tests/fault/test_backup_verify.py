@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import NotFound, StoreBusy
-from hermes.state.sqlite.upkeep import snapshot
-from hermes.state.sqlite.upkeep import verify as verification
-from hermes.state.sqlite.upkeep.backup import back_up
-from hermes.state.sqlite.upkeep.verify import Depth, Kind, Verdict, verify
+from hermes.state.sqlite.backup.backup import back_up
+from hermes.state.sqlite.checks import verify as verification
+from hermes.state.sqlite.checks.verify import DefectKind, Depth, Verdict, verify
+from hermes.state.sqlite.files import long_read
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child
@@ -54,11 +54,11 @@ def backup(whole: Path, tmp_path: Path) -> Path:
 
 
 def codes(verdict: Verdict) -> set[str]:
-    return {each.code for each in verdict.findings}
+    return {each.code for each in verdict.defects}
 
 
-def kinds(verdict: Verdict) -> set[Kind]:
-    return {each.kind for each in verdict.findings}
+def kinds(verdict: Verdict) -> set[DefectKind]:
+    return {each.kind for each in verdict.defects}
 
 
 def overwrite(path: Path, table: str, at: int, data: bytes) -> None:
@@ -72,7 +72,7 @@ def overwrite(path: Path, table: str, at: int, data: bytes) -> None:
 @pytest.mark.parametrize("depth", Depth)
 def test_a_whole_store_and_its_backup_are_good(store: Path, backup: Path, depth: Depth) -> None:
     for verdict in (verify(store, depth), verify(backup, depth, is_backup=True)):
-        assert verdict.findings == ()
+        assert verdict.defects == ()
         assert verdict.contents is not None
         assert verdict.contents[:2] == (2, MESSAGES + 1)
         assert verdict.inspection is not None
@@ -85,12 +85,12 @@ class TestDamage:
     def test_a_destroyed_page_is_damage(self, store: Path, table: str, depth: Depth) -> None:
         overwrite(store, table, 0, b"\xff" * 100)
         verdict = verify(store, depth)
-        assert kinds(verdict) == {Kind.DAMAGE}
-        assert all("hermes sessions repair" in each.hint for each in verdict.findings)
+        assert kinds(verdict) == {DefectKind.DAMAGE}
+        assert all("hermes sessions repair" in each.hint for each in verdict.defects)
 
     def test_the_damaged_table_is_named(self, store: Path) -> None:
         overwrite(store, "idx_messages_order", 0, b"\xff" * 100)
-        (finding,) = verify(store).findings
+        (finding,) = verify(store).defects
         assert finding.message.startswith("messages is damaged: ")
 
     def test_an_index_that_says_something_else_than_its_table_is_damage_but_a_quick_look_misses_it(
@@ -106,14 +106,14 @@ class TestDamage:
                 "UPDATE sqlite_schema SET sql = replace(sql, ' WHERE 0', '') WHERE name = 'idx_usage_events_at'"
             ).fetchall()
         assert kinds(verify(store, Depth.QUICK)) == set()
-        assert kinds(verify(store, Depth.DAMAGE)) == {Kind.DAMAGE}
+        assert kinds(verify(store, Depth.DAMAGE)) == {DefectKind.DAMAGE}
 
     @pytest.mark.parametrize("left", [0.0, 0.02, 0.5, 0.97, 0.9995])
     def test_a_file_that_was_cut_off_is_damaged(self, store: Path, backup: Path, left: float) -> None:
         Path(f"{backup}.sha256").unlink()
         for path in (store, backup):
             os.truncate(path, int(path.stat().st_size * left))
-            assert kinds(verify(path)) == {Kind.DAMAGE}
+            assert kinds(verify(path)) == {DefectKind.DAMAGE}
 
     def test_a_file_that_was_cut_off_to_nothing_does_not_lose_its_log_over_it(self, store: Path) -> None:
         store.write_bytes(b"")
@@ -127,13 +127,13 @@ class TestDamage:
             changed = bytearray(data)
             changed[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
             backup.write_bytes(changed)
-            assert verify(backup, Depth.QUICK, is_backup=True).has(Kind.DAMAGE, Kind.FOREIGN)
+            assert verify(backup, Depth.QUICK, is_backup=True).has(DefectKind.DAMAGE, DefectKind.FOREIGN)
         backup.write_bytes(data)
-        assert verify(backup, is_backup=True).findings == ()
+        assert verify(backup, is_backup=True).defects == ()
 
     def test_a_backup_without_its_checksum_is_looked_at_as_far_as_that_goes(self, backup: Path) -> None:
         Path(f"{backup}.sha256").unlink()
-        assert verify(backup, is_backup=True).findings == ()
+        assert verify(backup, is_backup=True).defects == ()
         overwrite(backup, "messages", 0, b"\xff" * 100)
         assert codes(verify(backup, is_backup=True)) == {"damaged"}
 
@@ -152,12 +152,12 @@ class TestTheIndex:
         change(store, statement)
         verdict = verify(store)
         assert codes(verdict) == {"index"}
-        assert kinds(verdict) == {Kind.DRIFT}
+        assert kinds(verdict) == {DefectKind.DRIFT}
 
     def test_a_destroyed_page_of_it_leaves_the_messages_whole(self, store: Path) -> None:
         overwrite(store, "messages_fts_data", 0, b"\xff" * 100)
         for depth in Depth:
-            assert kinds(verify(store, depth)) == {Kind.DRIFT}
+            assert kinds(verify(store, depth)) == {DefectKind.DRIFT}
 
     @pytest.mark.parametrize("table", ["messages_fts", "messages_fts_trigram"])
     def test_a_message_that_is_not_in_it_is_missed(self, store: Path, table: str) -> None:
@@ -179,12 +179,12 @@ class TestWhatIsDerived:
         change(store, statement)
         verdict = verify(store)
         assert code in codes(verdict)
-        assert kinds(verdict) == {Kind.DRIFT}
-        assert verify(store, Depth.DAMAGE).findings == ()
+        assert kinds(verdict) == {DefectKind.DRIFT}
+        assert verify(store, Depth.DAMAGE).defects == ()
 
     def test_what_another_program_stored_is_counted_at_the_next_open_and_is_no_finding(self, store: Path) -> None:
         change(store, "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'x', 1)")
-        assert verify(store).findings == ()
+        assert verify(store).defects == ()
 
 
 class TestWhatIsNotOurs:
@@ -207,8 +207,8 @@ class TestWhatIsNotOurs:
     def test_a_later_version_of_another_program_is_whole_but_foreign(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
-        (finding,) = verify(path).findings
-        assert (finding.kind, finding.code) == (Kind.FOREIGN, "foreign")
+        (finding,) = verify(path).defects
+        assert (finding.kind, finding.code) == (DefectKind.FOREIGN, "foreign")
         assert "hermes sessions import" in finding.hint
 
     def test_a_newer_version_of_this_program(self, store: Path) -> None:
@@ -219,7 +219,7 @@ class TestWhatIsNotOurs:
     def test_an_older_version_is_good(self, tmp_path: Path, version: int) -> None:
         build(version, tmp_path / "old.db")
         verdict = verify(tmp_path / "old.db")
-        assert verdict.findings == ()
+        assert verdict.defects == ()
         assert verdict.inspection is not None
         assert verdict.inspection.version == version
 
@@ -237,7 +237,7 @@ class TestItOnlyReads:
             return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in backup.parent.iterdir()}
 
         before = everything()
-        assert verify(backup, is_backup=True).findings == ()
+        assert verify(backup, is_backup=True).defects == ()
         assert everything() == before
 
     def test_while_others_write(self, store: Path) -> None:
@@ -245,7 +245,7 @@ class TestItOnlyReads:
             assert writer.line() == "ready"
             writer.tell()
             for _ in range(3):
-                assert verify(store).findings == ()
+                assert verify(store).defects == ()
                 assert writer.line()
 
     def test_a_file_that_may_only_be_read_in_a_directory_that_may_only_be_read(
@@ -268,7 +268,7 @@ class TestItOnlyReads:
             place.chmod(0o700)
 
     def test_a_look_that_lets_the_log_grow_too_far_is_ended(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(snapshot, "LOG_LIMIT_BYTES", 100_000)
+        monkeypatch.setattr(long_read, "LOG_LIMIT_BYTES", 100_000)
         monkeypatch.setattr(verification, "STEPS_BETWEEN_LOOKS", 100)
         with SessionDB(store) as db:
 
@@ -280,7 +280,7 @@ class TestItOnlyReads:
 
 
 def as_guest(path: Path) -> str:
-    """What somebody finds who may only read."""
+    """What `verify` prints when a user without write permission runs it."""
     if os.geteuid() == 0:
         for place in (path, *path.parents):
             if place != Path("/") and place.owner() == "root":
@@ -288,7 +288,7 @@ def as_guest(path: Path) -> str:
     code = f"""
 import os, tempfile
 from pathlib import Path
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.sqlite.checks.verify import verify
 from hermes_state import SessionDB
 with tempfile.TemporaryDirectory() as scratch:
     # Where the program lies, the guest may not look: what it needs is loaded before.
@@ -297,7 +297,7 @@ with tempfile.TemporaryDirectory() as scratch:
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)
-print([each.message for each in verify(Path({str(path)!r})).findings])
+print([each.message for each in verify(Path({str(path)!r})).defects])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     return (done.stdout + done.stderr).strip()

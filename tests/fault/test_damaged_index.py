@@ -10,6 +10,7 @@ from hermes.state.engine import Coverage
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.support.plainsql import change
+from tests.support.stores import engine_of
 from tests.support.waiting import wait_until
 
 MESSAGES = 1_200
@@ -104,7 +105,7 @@ def test_a_degraded_search_says_so(db: SessionDB, path: Path) -> None:
 
 def test_an_index_that_is_whole_is_not_made_anew(db: SessionDB) -> None:
     fill(db)
-    engine = db._engine
+    engine = engine_of(db)
 
     def coverage() -> Coverage:
         return engine.read(lambda tx: engine.index.coverage(tx, 1))

@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.sqlite import schema
-from hermes.state.sqlite.schema import Opened
-from hermes.state.sqlite.upkeep import exchange
+from hermes.state.sqlite.files import swap
+from hermes.state.sqlite.schema import inspection
+from hermes.state.sqlite.schema.inspection import WritableFile
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child, assert_sound
@@ -30,16 +30,16 @@ def copied(path: Path) -> Path:
 def test_a_file_that_is_replaced_while_it_is_being_opened_is_not_written_to(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy, opened = copied(path), schema.open_for_writing
+    copy, open_long_read = copied(path), inspection.open_for_writing
 
-    def open_and_be_replaced(database: Path) -> Opened | None:
+    def open_and_be_replaced(database: Path) -> WritableFile | None:
         monkeypatch.undo()
-        found = opened(database)
-        with exchange.alone(database, 5):
-            exchange.exchange(database, copy)
+        found = open_long_read(database)
+        with swap.writer_lock_held(database, 5):
+            swap.replace_database(database, copy)
         return found
 
-    monkeypatch.setattr(schema, "open_for_writing", open_and_be_replaced)
+    monkeypatch.setattr(inspection, "open_for_writing", open_and_be_replaced)
     with SessionDB(path) as db:
         db.append_message(SESSION, "user", "after", uid="after")
         assert rows(path, "SELECT uid FROM messages") == [("after",)]
@@ -62,10 +62,10 @@ def test_an_exchange_that_dies_on_the_way_costs_no_message(
     with Child("append", path, "writer", "forever") as writer:
         assert writer.line() == "ready"
         copy = copied(path)
-        with monkeypatch.context() as patched, suppress(InterruptedError), exchange.alone(path, 5):
+        with monkeypatch.context() as patched, suppress(InterruptedError), swap.writer_lock_held(path, 5):
             for name in ("replace", "unlink"):
                 patched.setattr(Path, name, dying(getattr(Path, name)))
-            exchange.exchange(path, copy)
+            swap.replace_database(path, copy)
         writer.tell()
         acknowledged = [writer.line() for _ in range(3)]
         writer.kill()

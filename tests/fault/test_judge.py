@@ -14,7 +14,7 @@ from tests.torture.disk import SECTOR
 from tests.torture.journal import SHARED, Journal, Message, Step, begun, done
 from tests.torture.judge import judge
 from tests.torture.outcome import Outcome
-from tests.torture.platter import Entry, after_power_cut
+from tests.torture.power_loss import Entry, after_power_cut
 from tests.torture.words import COMMON, nth_word
 
 OWN = "own"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import StoreCorrupt
-from hermes.state.sqlite.rescue.repair import Condition, repair
+from hermes.state.sqlite.repair.repair import FileCondition, repair
 from hermes_state import SessionDB
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_of_a_database_that_was_cut_off_to_nothing_is_left_alone(path: Path, log
 
 def test_of_a_database_that_was_cut_off_to_nothing_is_what_a_repair_saves(path: Path, log: Path) -> None:
     path.write_bytes(b"")
-    assert repair(path).condition is Condition.REPAIRED
+    assert repair(path).condition is FileCondition.REPAIRED
     with SessionDB(path) as db:
         assert [message["content"] for message in db.get_messages("s")] == [f"axolotl {n}" for n in range(20)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.rescue.repair import Condition, check, repair
+from hermes.state.sqlite.repair.repair import FileCondition, check, repair
 from hermes_state import SessionDB
 from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
 from tests.support.pagemap import overwrite
@@ -59,7 +59,7 @@ class TestData:
         number = whole.message_pages.pages("leaf")[40]
         damage(path, number, write)
         outcome = repair(path)
-        assert (outcome.condition, outcome.damage) == (Condition.REPAIRED, ("data",))
+        assert (outcome.condition, outcome.damage) == (FileCondition.REPAIRED, ("data",))
         assert outcome.salvaged is not None
         lost = len(whole.message_pages.keys[number])
         assert outcome.salvaged.lost_messages == lost > 0
@@ -73,7 +73,7 @@ class TestData:
         damage(path, number, write)
         outcome = repair(path)
         assert outcome.salvaged is not None
-        assert outcome.salvaged.rows["messages"].stray > 100
+        assert outcome.salvaged.rows["messages"].unreachable > 100
         assert outcome.salvaged.lost_messages == 0
         assert_saved(path, whole, [number], lost=0)
 
@@ -82,7 +82,7 @@ class TestData:
         damage(path, number, DAMAGES["noise"])
         outcome = repair(path)
         assert outcome.salvaged is not None
-        assert outcome.salvaged.rows["messages"].kept == 0
+        assert outcome.salvaged.rows["messages"].from_table == 0
         assert_saved(path, whole, [number], lost=0)
 
     def test_a_page_with_the_rest_of_a_long_message(self, path: Path, whole: Whole) -> None:
@@ -143,7 +143,7 @@ class TestIndexes:
         for number in numbers[:: max(1, len(numbers) // 5)]:
             damage(path, number, flip_bits)
         outcome = repair(path)
-        assert (outcome.condition, outcome.damage) == (Condition.REPAIRED, ("index",))
+        assert (outcome.condition, outcome.damage) == (FileCondition.REPAIRED, ("index",))
         assert outcome.salvaged is not None
         assert outcome.salvaged.lost_messages == outcome.salvaged.sessions_rebuilt == 0
         assert_saved(path, whole, [], lost=0)
@@ -168,14 +168,14 @@ class TestIndexes:
         change(path, statement)
         assert repair(path).damage == (damage,)
         assert_saved(path, whole, [], lost=0)
-        assert check(path).condition is Condition.HEALTHY
+        assert check(path).condition is FileCondition.HEALTHY
 
     def test_rows_that_nothing_reads_are_no_damage(self, path: Path) -> None:
         with plain(path) as connection:
             connection.execute("CREATE TABLE pairs (id TEXT REFERENCES sessions(id))").fetchall()
             connection.execute("INSERT INTO pairs VALUES ('nobody')").fetchall()
         SessionDB(path).close()
-        assert check(path).condition is Condition.HEALTHY
+        assert check(path).condition is FileCondition.HEALTHY
 
 
 def flip_bits(data: bytes) -> bytes:
@@ -235,7 +235,7 @@ def test_a_message_that_lost_its_end_is_kept_and_counted(path: Path, whole: Whol
     damage(path, number, DAMAGES["zeros"])
     outcome = repair(path)
     assert outcome.salvaged is not None
-    assert outcome.salvaged.rows["messages"].cut == 1
+    assert outcome.salvaged.rows["messages"].truncated == 1
     (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
     assert str(said).startswith("axolotl word")
     assert str(said).endswith("\ufffd")

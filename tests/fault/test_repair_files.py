@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import HermesError, NotADatabase, NotFound, StoreCorrupt, StoreFull, StoreTooNew
-from hermes.state.sqlite.rescue import workshop
-from hermes.state.sqlite.rescue.bytecopy import BLOCK_BYTES, copy_bytes
-from hermes.state.sqlite.rescue.repair import Condition, check, repair
+from hermes.state.sqlite.files.byte_copy import BLOCK_BYTES, copy_bytes
+from hermes.state.sqlite.repair import working_copy
+from hermes.state.sqlite.repair.repair import FileCondition, check, repair
 from hermes_state import MessageSpooled, SessionDB
 from tests.fault.damaged import SIZE, Whole, assert_saved, assert_searchable, make_whole
 from tests.support.pagemap import overwrite, page_map
@@ -71,13 +71,13 @@ class TestHealthy:
     def test_is_left_as_it_is(self, path: Path) -> None:
         before = listing(path)
         for outcome in (check(path), repair(path)):
-            assert (outcome.condition, outcome.damage, outcome.salvaged) == (Condition.HEALTHY, (), None)
+            assert (outcome.condition, outcome.damage, outcome.salvaged) == (FileCondition.HEALTHY, (), None)
         assert listing(path) == before
 
     def test_also_with_a_log(self, whole: Whole, tmp_path: Path) -> None:
         path = with_log(whole, tmp_path / "state.db")
         before = listing(path)
-        assert check(path).condition is Condition.HEALTHY
+        assert check(path).condition is FileCondition.HEALTHY
         assert listing(path) == before
 
     def test_also_with_a_change_that_a_crash_left_half_done(self, path: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ class TestHealthy:
                 shutil.copy(f"{path}{suffix}", f"{copy}{suffix}")
             connection.execute("ROLLBACK").fetchall()
         before = listing(copy)
-        assert check(copy).condition is Condition.HEALTHY
+        assert check(copy).condition is FileCondition.HEALTHY
         assert listing(copy) == before
 
     @pytest.mark.parametrize("version", [1, 11])
@@ -99,7 +99,7 @@ class TestHealthy:
         path = tmp_path / "state.db"
         build(version, path)
         before = listing(path)
-        assert repair(path).condition is Condition.HEALTHY
+        assert repair(path).condition is FileCondition.HEALTHY
         assert listing(path) == before
 
     @pytest.mark.parametrize("statements", [(), ("CREATE TABLE t (a)", "DROP TABLE t")])
@@ -109,7 +109,7 @@ class TestHealthy:
         if statements:
             change(path, *statements)
         before = listing(path)
-        assert repair(path).condition is Condition.EMPTY
+        assert repair(path).condition is FileCondition.EMPTY
         assert listing(path) == before
 
 
@@ -127,7 +127,7 @@ class TestCutOff:
     def test_a_part_of_the_last_page(self, path: Path, whole: Whole) -> None:
         pages = path.stat().st_size // SIZE
         os.truncate(path, pages * SIZE - 100)
-        assert repair(path).condition is Condition.REPAIRED
+        assert repair(path).condition is FileCondition.REPAIRED
         assert_saved(path, whole, [pages])
 
 
@@ -167,7 +167,7 @@ def test_messages_that_waited_are_stored_after_the_repair(path: Path, whole: Who
     zero(path, whole.message_pages.pages("internal")[0])
     with SessionDB(path) as db, pytest.raises(MessageSpooled):
         db.append_message("s003", "user", NEW[0])
-    assert repair(path).waiting == 1
+    assert repair(path).spooled == 1
     with SessionDB(path) as db:
         assert db.get_messages("s003")[-1]["content"] == NEW[0]
 
@@ -198,7 +198,7 @@ def test_any_name_will_do_and_a_link_stays_one(path: Path, whole: Whole, name: s
     assert path.is_symlink()
     assert kept is not None
     assert kept.name.startswith(f"{name}.damaged-")
-    assert check(path).condition is Condition.HEALTHY
+    assert check(path).condition is FileCondition.HEALTHY
 
 
 def test_what_the_disk_does_not_give_is_told(path: Path, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +210,7 @@ def test_what_the_disk_does_not_give_is_told(path: Path, whole: Whole, monkeypat
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return os.pread(file, size, start)
 
-    monkeypatch.setattr(workshop, "copy_bytes", partial(copy_bytes, read=read))
+    monkeypatch.setattr(working_copy, "copy_bytes", partial(copy_bytes, read=read))
     outcome = repair(path)
     assert "the disk does not give 4096 bytes of it any more" in outcome.problems
     first = at // SIZE + 1
@@ -223,7 +223,7 @@ class TestOldFiles:
         expected = real(11, path)
         (number,) = rows(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'idx_messages_session'")[0]
         overwrite(path, number, bytes(4_096))
-        assert repair(path).condition is Condition.REPAIRED
+        assert repair(path).condition is FileCondition.REPAIRED
         assert_nothing_lost(path, expected)
         assert rows(path, "SELECT count(*) FROM telegram_dm_topic_bindings") == [(1,)]
 
@@ -236,7 +236,7 @@ class TestOldFiles:
         for (number,) in pages:
             shutil.copy(source, path)
             overwrite(path, number, bytes(4_096))
-            assert repair(path).condition is Condition.REPAIRED
+            assert repair(path).condition is FileCondition.REPAIRED
             assert_nothing_lost(path, expected)
 
 
@@ -308,7 +308,7 @@ class TestNotTouched:
 
     def test_without_room(self, path: Path, whole: Whole, monkeypatch: pytest.MonkeyPatch) -> None:
         zero(path, whole.message_pages.pages("leaf")[3])
-        monkeypatch.setattr(workshop, "free_bytes", lambda _: 1 << 20)
+        monkeypatch.setattr(working_copy, "free_bytes", lambda _: 1 << 20)
         before = listing(path)
         with pytest.raises(StoreFull):
             repair(path)

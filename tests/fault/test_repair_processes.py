@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import Conflict, StoreBusy
-from hermes.state.sqlite.rescue.repair import Condition, Outcome, check, repair
+from hermes.state.sqlite.repair.repair import FileCondition, RepairResult, check, repair
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
@@ -49,7 +49,7 @@ def test_processes_that_have_the_store_open_go_on_with_the_repaired_file(path: P
     with Child("append", path, "a", 5) as first, Child("append", path, "b", 5) as second:
         assert first.line() == second.line() == "ready"
         number = damage(path, whole)
-        assert repair(path).condition is Condition.REPAIRED
+        assert repair(path).condition is FileCondition.REPAIRED
         for child in (first, second):
             child.tell()
             assert len(child.lines()) == 5
@@ -82,7 +82,7 @@ def test_a_process_that_is_writing_is_waited_for_and_named(path: Path, whole: Wh
         with pytest.raises(StoreBusy) as caught:
             repair(path, timeout_s=0.05)
         assert f"pid {child.pid}" in caught.value.message
-    assert repair(path).condition is Condition.REPAIRED
+    assert repair(path).condition is FileCondition.REPAIRED
 
 
 def test_a_check_keeps_nobody_waiting_once_there_is_a_copy(path: Path, whole: Whole) -> None:
@@ -94,19 +94,19 @@ def test_a_check_keeps_nobody_waiting_once_there_is_a_copy(path: Path, whole: Wh
             with SessionDB(path, write_timeout_s=1) as db:
                 written.append(db.append_message("s003", "user", "meanwhile"))
 
-    assert check(path, report=report).condition is Condition.DAMAGED
+    assert check(path, report=report).condition is FileCondition.DAMAGED
     assert written
 
 
 def test_two_repairs_do_not_get_in_each_others_way(path: Path, whole: Whole) -> None:
     number = damage(path, whole)
 
-    def agree(_: Outcome) -> bool:
+    def confirm(_: RepairResult) -> bool:
         with pytest.raises(Conflict):
             repair(path)
         return True
 
-    assert repair(path, agree=agree).condition is Condition.REPAIRED
+    assert repair(path, confirm=confirm).condition is FileCondition.REPAIRED
     assert_saved(path, whole, [number])
 
 
@@ -114,27 +114,27 @@ class TestWhileSomebodyThinksAboutIt:
     def test_a_no_changes_nothing(self, path: Path, whole: Whole) -> None:
         damage(path, whole)
         before = path.read_bytes()
-        seen: list[Outcome] = []
+        seen: list[RepairResult] = []
 
-        def agree(outcome: Outcome) -> bool:
+        def confirm(outcome: RepairResult) -> bool:
             seen.append(outcome)
             return False
 
-        assert repair(path, agree=agree) == seen[0]
-        assert seen[0].condition is Condition.DAMAGED
+        assert repair(path, confirm=confirm) == seen[0]
+        assert seen[0].condition is FileCondition.DAMAGED
         assert path.read_bytes() == before
         assert leftovers(path) == []
 
     def test_messages_can_be_stored_and_are_saved_too(self, path: Path, whole: Whole) -> None:
         number = damage(path, whole)
 
-        def agree(_: Outcome) -> bool:
+        def confirm(_: RepairResult) -> bool:
             with SessionDB(path, write_timeout_s=1) as db:
                 db.append_message("s003", "user", "axolotl wordlast")
             return True
 
-        outcome = repair(path, agree=agree)
-        assert outcome.condition is Condition.REPAIRED
+        outcome = repair(path, confirm=confirm)
+        assert outcome.condition is FileCondition.REPAIRED
         assert_saved(path, whole._replace(messages=whole.messages | {10_000: ()}), [number])
         with SessionDB(path) as db:
             assert db.get_messages("s003")[-1]["content"] == "axolotl wordlast"
@@ -142,22 +142,22 @@ class TestWhileSomebodyThinksAboutIt:
     def test_more_damage_than_was_agreed_to_is_not_hidden(self, path: Path, whole: Whole) -> None:
         damage(path, whole)
 
-        def agree(_: Outcome) -> bool:
+        def confirm(_: RepairResult) -> bool:
             overwrite(path, whole.message_pages.pages("leaf")[30], bytes(SIZE), size=SIZE)
             return True
 
         with pytest.raises(Conflict):
-            repair(path, agree=agree)
+            repair(path, confirm=confirm)
         assert leftovers(path) == []
 
     def test_a_failure_in_the_answer_leaves_nothing_behind(self, path: Path, whole: Whole) -> None:
         damage(path, whole)
 
-        def agree(_: Outcome) -> bool:
+        def confirm(_: RepairResult) -> bool:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            repair(path, agree=agree)
+            repair(path, confirm=confirm)
         assert leftovers(path) == []
 
 

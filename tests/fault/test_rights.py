@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.spool import Spool
+from hermes.state.messages.spool import Spool
 from hermes_state import SessionDB, StoreUnavailable
 from tests.fault.use_as_guest import NOBODY
 
@@ -126,7 +126,7 @@ def test_second_name_of_a_file_with_content_is_no_lock_file_to_give_away(home: P
 def test_pipe_in_the_place_of_the_spool_is_not_waited_for(home: Path) -> None:
     path = home / "state.db"
     os.mkfifo(f"{path}.spool")
-    assert Spool(Path(f"{path}.spool")).waiting() == 0
+    assert Spool(Path(f"{path}.spool")).count() == 0
 
 
 def test_store_that_cannot_be_locked_is_closed_quietly(home: Path) -> None:

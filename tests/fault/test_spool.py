@@ -11,11 +11,12 @@ import apsw
 import pytest
 
 from hermes.errors import MessageSpooled
-from hermes.state.drafts import Draft, draft
+from hermes.state.messages.drafts import Draft, draft_message
+from hermes.state.messages.spool import Spool
 from hermes.state.owner import EVERYBODY, TERMINAL, Asker, owner_of
-from hermes.state.spool import Spool
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
+from tests.support.stores import engine_of
 
 
 def damage(path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_message_for_a_damaged_store_is_kept_and_stored_when_the_store_is_whol
             with pytest.raises(MessageSpooled) as caught:
                 db.append_message(SESSION, "user", text, uid=f"uid {text}")
             assert caught.value.uid == f"uid {text}"
-        assert Spool(Path(f"{path}.spool")).waiting() == 2
+        assert Spool(Path(f"{path}.spool")).count() == 2
         whole.replace(path)
         db.append_message(SESSION, "user", "third")
         assert contents(db) == ["before", "third", "first", "second"]
@@ -88,8 +89,8 @@ class TestSpool:
             {"role": "user", "content": "\ud800 half \0 nothing"},
             {"role": "tool", "content": {"a": [1, None, "二"]}, "tool_name": "t", "uid": "given"},
         ]
-        messages = [draft(each, 5.0) for each in fields]
-        spool.keep("s", messages, EVERYBODY)
+        messages = [draft_message(each, 5.0) for each in fields]
+        spool.add("s", messages, EVERYBODY)
         again: list[Draft] = []
 
         def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
@@ -103,21 +104,21 @@ class TestSpool:
         ]
 
     def test_keeps_everything_when_storing_fails(self, spool: Spool) -> None:
-        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
+        spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
 
         def fail(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
             raise OSError(28, "no room")
 
         with pytest.raises(OSError, match="no room"):
             spool.replay(fail)
-        assert spool.waiting() == 1
-        assert spool.is_waiting
+        assert spool.count() == 1
+        assert spool.may_have_messages
 
     def test_sets_a_torn_line_aside_and_stores_the_others(self, spool: Spool) -> None:
-        spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
+        spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
         with spool.path.open("ab") as file:
             file.write(b'{"session_id": "s", "dra')
-        spool.keep("s", [draft({"role": "user", "content": "y"}, 5.0)], EVERYBODY)
+        spool.add("s", [draft_message({"role": "user", "content": "y"}, 5.0)], EVERYBODY)
         seen: list[str] = []
 
         def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
@@ -131,7 +132,7 @@ class TestSpool:
     def test_knows_who_has_said_what_waits(self, spool: Spool) -> None:
         anna = owner_of("telegram", "1")
         for asker in (anna, TERMINAL, EVERYBODY):
-            spool.keep("s", [draft({"role": "user", "content": "x"}, 5.0)], asker)
+            spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], asker)
         askers: list[Asker] = []
 
         def collect(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
@@ -142,7 +143,7 @@ class TestSpool:
         assert askers == [anna, TERMINAL, EVERYBODY]
 
     def test_sets_aside_what_is_for_the_session_of_another_owner(self, spool: Spool) -> None:
-        spool.keep("s", [draft({"role": "user", "content": "intruder"}, 5.0)], owner_of("telegram", "1"))
+        spool.add("s", [draft_message({"role": "user", "content": "intruder"}, 5.0)], owner_of("telegram", "1"))
         assert spool.replay(lambda _, drafts, asker: False) == 0
         assert spool.is_empty()
         assert b"intruder" in spool.unreadable.read_bytes()
@@ -151,9 +152,9 @@ class TestSpool:
 def test_what_waits_for_the_session_of_another_owner_never_gets_there(path: Path, whole: Path) -> None:
     whole.replace(path)
     with SessionDB(path) as db:
-        intruder = draft({"role": "user", "content": "intruder"}, 5.0)
-        db._engine.spool.keep(SESSION, [intruder], owner_of("telegram", "1"))
+        intruder = draft_message({"role": "user", "content": "intruder"}, 5.0)
+        engine_of(db).spool.add(SESSION, [intruder], owner_of("telegram", "1"))
         db.append_message(SESSION, "user", "after")
         assert contents(db) == ["before", "after"]
-        assert db._engine.spool.is_empty()
-        assert b"intruder" in db._engine.spool.unreadable.read_bytes()
+        assert engine_of(db).spool.is_empty()
+        assert b"intruder" in engine_of(db).spool.unreadable.read_bytes()

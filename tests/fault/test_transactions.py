@@ -42,12 +42,12 @@ def _is_locked(descriptor: int) -> bool:
 @pytest.fixture
 def connections() -> Iterator[list[apsw.Connection]]:
     """Every connection that is opened during the test."""
-    opened: list[apsw.Connection] = []
-    apsw.connection_hooks.append(opened.append)
+    open_long_read: list[apsw.Connection] = []
+    apsw.connection_hooks.append(open_long_read.append)
     try:
-        yield opened
+        yield open_long_read
     finally:
-        apsw.connection_hooks.remove(opened.append)
+        apsw.connection_hooks.remove(open_long_read.append)
 
 
 class TestGroup:

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from hermes.state.sqlite.rescue.repair import Condition, repair
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.sqlite.checks.verify import verify
+from hermes.state.sqlite.repair.repair import FileCondition, repair
 from hermes_state import SessionDB
 from tests.support.plainsql import change, rows
 
@@ -17,7 +17,7 @@ WORDS = ["axolotl", "newt", "京都の水", "C++", "docker-compose", "Straße", 
 
 def said(path: Path) -> list[str]:
     """What is wrong with a file, in words."""
-    return [finding.message for finding in verify(path).findings]
+    return [finding.message for finding in verify(path).defects]
 
 
 def live(db: SessionDB, random: Random, steps: int) -> None:
@@ -75,7 +75,7 @@ def test_a_wrong_word_in_an_index_that_is_in_order_is_told_and_repaired(path: Pa
     change(path, f"UPDATE {table}_data SET block = x'{bytes(block).replace(b'zq', b'zr').hex()}' WHERE id = {number}")
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
     assert said(path) == [f"the search index {table} does not say what the messages say"]
-    assert repair(path).condition is Condition.REPAIRED
+    assert repair(path).condition is FileCondition.REPAIRED
     assert said(path) == []
     with SessionDB(path) as db:
         assert len(db.search_messages("zzqzz", limit=1_000)) == len(db.search_messages("*zqz*", limit=1_000)) == 200

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from hermes.interop.importing import Importer, Tally, Wishes
-from hermes.interop.recognition import find
+from hermes.interop.detection import find
+from hermes.interop.importer import Importer, Tally, Wishes
 from hermes.state.provider import SessionDBProvider
 
 Entry = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.state.arrivals import Outcome
+from hermes.state.import_export.session_writer import ImportOutcome
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import CLAUDE, Claude, Entry, claude_talk, take, text, thinking, tool_use, write
 from tests.support.clock import NOW
@@ -78,7 +78,7 @@ def test_it_is_found_by_search(store: SessionDBProvider, talk: dict[str, Any]) -
 
 def test_a_file_that_is_read_again_adds_nothing(store: SessionDBProvider, talk: dict[str, Any], tmp_path: Path) -> None:
     tally = take(store, tmp_path / "talk.jsonl")
-    assert (tally.messages, dict(tally.sessions)) == (0, {Outcome.SKIPPED: 1})
+    assert (tally.messages, dict(tally.sessions)) == (0, {ImportOutcome.SKIPPED: 1})
     assert session_of(store, ID) == talk
 
 

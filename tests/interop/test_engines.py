@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.interop.exporting import Lines, write_out
-from hermes.state import outgoing
-from hermes.state.backlog import index_backlog
-from hermes.state.outgoing import choose
+from hermes.interop.exporter import Lines, write_out
+from hermes.state.import_export import session_reader
+from hermes.state.import_export.session_reader import select_sessions
 from hermes.state.provider import SessionDBProvider
+from hermes.state.search.index_backlog import index_backlog
 from tests.interop.files import claude_talk, codex_talk, take, write
 from tests.support.clock import FakeClock
 from tests.support.conversations import column
@@ -35,7 +35,7 @@ def other(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SessionDBP
 def exported(store: SessionDBProvider) -> bytes:
     """All sessions of a store, without the numbers that it gave to its messages and the files that they came from."""
     file = io.BytesIO()
-    write_out(store, choose(store), Lines(), file)
+    write_out(store, select_sessions(store), Lines(), file)
     told = re.sub(rb'"imported_from":(null|"[^"]*")', b"", file.getvalue())
     return re.sub(rb'\{"id":[0-9]+,(?="session_id")', b"{", told)
 
@@ -43,7 +43,7 @@ def exported(store: SessionDBProvider) -> bytes:
 def test_there_and_back_is_the_same(
     store: SessionDBProvider, other: SessionDBProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outgoing, "PAGE_BYTES", 1_000)
+    monkeypatch.setattr(session_reader, "PAGE_BYTES", 1_000)
     take(store, write(tmp_path / "claude.jsonl", claude_talk()), write(tmp_path / "codex.jsonl", codex_talk()))
     store.create_session("s", "telegram", user_id="7", system_prompt="a\0b")
     store.append_message("s", "user", [{"type": "text", "text": "\ud83d 京都"}, 1e300, None])
@@ -55,7 +55,7 @@ def test_there_and_back_is_the_same(
     before = exported(store)
     path = tmp_path / "export.jsonl"
     with path.open("wb") as file:
-        write_out(store, choose(store), Lines(), file)
+        write_out(store, select_sessions(store), Lines(), file)
     tally = take(other, path, keeps_owners=True)
     assert tally.failures == {}
     assert exported(other) == before

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from hermes.interop import exported, lines
-from hermes.interop.importing import TOGETHER
-from hermes.interop.jsonl import line_of
-from hermes.state.arrivals import Outcome
-from hermes.state.incoming import EXPORT_SCHEMA
-from hermes.state.outgoing import read_out
+from hermes.interop import exported
+from hermes.interop.importer import TOGETHER
+from hermes.interop.jsonl import lines
+from hermes.interop.jsonl.encoding import line_of
+from hermes.state.import_export.session_checks import EXPORT_SCHEMA
+from hermes.state.import_export.session_reader import read_sessions
+from hermes.state.import_export.session_writer import ImportOutcome
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Claude, Entry, take, trouble, write
 from tests.support.conversations import column, contents, session_of
@@ -31,10 +32,10 @@ def session(name: str, *words: str, **more: Any) -> Entry:
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines count as long from 100 bytes on, and as too long from 2000."""
     monkeypatch.setattr(exported, "HELD_WHOLE", 100)
-    monkeypatch.setattr("hermes.interop.recognition.HELD_WHOLE", 100)
-    monkeypatch.setattr("hermes.interop.longline._CHUNK", 16)
-    for module in ("lines", "longline"):
-        monkeypatch.setattr(f"hermes.interop.{module}.LONGEST_LINE", 2000)
+    monkeypatch.setattr("hermes.interop.detection.HELD_WHOLE", 100)
+    monkeypatch.setattr("hermes.interop.jsonl.long_line._CHUNK", 16)
+    for module in ("lines", "long_line"):
+        monkeypatch.setattr(f"hermes.interop.jsonl.{module}.LONGEST_LINE", 2000)
 
 
 class TestBadLines:
@@ -83,7 +84,7 @@ class TestBadLines:
         tally = take(store, path, keeps_going=True)
         assert f"{path}:2: " in trouble(tally)
         assert [row["id"] for row in store.search_sessions()] == ["good"]
-        assert dict(tally.sessions) == {Outcome.NEW: 1}
+        assert dict(tally.sessions) == {ImportOutcome.NEW: 1}
 
     @pytest.mark.parametrize("is_long", [False, True])
     def test_a_line_that_breaks_off_is_told_as_such(
@@ -121,7 +122,7 @@ class TestSurrogatePairs:
             store.append_message("s", "assistant", said, tool_calls=[{"name": said}], reasoning_details=[{said: said}])
         told = store.get_messages_as_conversation("s")
         path = tmp_path / "export.jsonl"
-        path.write_bytes(read_out(store, ["s"], lambda sessions: b"".join(line_of(next(sessions)))))
+        path.write_bytes(read_sessions(store, ["s"], lambda sessions: b"".join(line_of(next(sessions)))))
         store.delete_session("s")
         if is_long:
             request.getfixturevalue("small_pieces")
@@ -219,9 +220,9 @@ class TestConflicts:
     @pytest.mark.parametrize(
         ("on_conflict", "outcomes", "messages"),
         [
-            ("skip", {Outcome.NEW: 1, Outcome.SKIPPED: 1}, 1),
-            ("merge", {Outcome.NEW: 1, Outcome.MERGED: 1}, 2),
-            ("rename", {Outcome.NEW: 1, Outcome.RENAMED: 1}, 3),
+            ("skip", {ImportOutcome.NEW: 1, ImportOutcome.SKIPPED: 1}, 1),
+            ("merge", {ImportOutcome.NEW: 1, ImportOutcome.MERGED: 1}, 2),
+            ("rename", {ImportOutcome.NEW: 1, ImportOutcome.RENAMED: 1}, 3),
         ],
     )
     @pytest.mark.parametrize("is_dry_run", [True, False])
@@ -240,9 +241,9 @@ class TestConflicts:
 
     def test_with_the_same_session_twice_in_a_file(self, store: SessionDBProvider, tmp_path: Path) -> None:
         path = write(tmp_path / "twice.jsonl", [session("s", "one"), session("s", "one", "two")])
-        assert dict(take(store, path).sessions) == {Outcome.NEW: 1, Outcome.MERGED: 1}
+        assert dict(take(store, path).sessions) == {ImportOutcome.NEW: 1, ImportOutcome.MERGED: 1}
         assert contents(store.get_messages("s")) == ["one", "two"]
-        assert dict(take(store, path, on_conflict="rename").sessions) == {Outcome.RENAMED: 2}
+        assert dict(take(store, path, on_conflict="rename").sessions) == {ImportOutcome.RENAMED: 2}
 
 
 class TestUsage:

@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hermes.errors import HermesError
-from hermes.interop.recognition import find
-from hermes.state.incoming import EXPORT_SCHEMA
+from hermes.interop.detection import find
+from hermes.state.import_export.session_checks import EXPORT_SCHEMA
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Entry, claude_talk, codex_talk, take
 from tests.support.clock import FakeClock

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import HermesError, StoreCorrupt
-from hermes.interop import lines
+from hermes.interop.jsonl import lines
 from hermes.state.provider import SessionDBProvider
 from tests.interop.files import Claude, take, trouble, write
 from tests.support.conversations import contents, only_message, session_of
@@ -166,7 +166,7 @@ class TestLines:
         self, store: SessionDBProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, padding: int
     ) -> None:
         monkeypatch.setattr(lines, "MOST_PARTS", 1_000)
-        monkeypatch.setattr("hermes.interop.longline.MOST_PARTS", 1_000)
+        monkeypatch.setattr("hermes.interop.jsonl.long_line.MOST_PARTS", 1_000)
         session = {"id": "s", "messages": [{"role": "user", "content": [[]] * 1_001}], "model": "x" * padding}
         assert "lists and dicts in one piece" in trouble(take(store, write(tmp_path / "wide.jsonl", [session])))
 

@@ -10,11 +10,11 @@ import apsw
 import pytest
 
 from hermes.errors import NotFound
-from hermes.interop.claude_code import ClaudeCode
-from hermes.interop.codex import Codex
+from hermes.interop.detection import find, identity_of, recognize
 from hermes.interop.exported import Exported
-from hermes.interop.recognition import find, identity_of, recognize
-from hermes.state.arrivals import Outcome
+from hermes.interop.other_agents.claude_code import ClaudeCode
+from hermes.interop.other_agents.codex import Codex
+from hermes.state.import_export.session_writer import ImportOutcome
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.interop.files import Entry, claude_talk, codex_talk, take, trouble, write
@@ -79,7 +79,7 @@ def test_a_directory_is_looked_through(store: SessionDBProvider, tmp_path: Path)
     os.mkfifo(place / "pipe.jsonl")
     tally = take(store, place)
     assert tally.failures == {}
-    assert dict(tally.sessions) == {Outcome.NEW: 2}
+    assert dict(tally.sessions) == {ImportOutcome.NEW: 2}
 
 
 def test_a_session_file_that_cannot_be_read_is_told_of(store: SessionDBProvider, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_database_in_a_directory_has_to_be_named(store: SessionDBProvider, tmp
     with SessionDB(path) as other:
         other.create_session("s", "cli")
     assert take(store, path.parent).files == 0
-    assert dict(take(store, path).sessions) == {Outcome.NEW: 1}
+    assert dict(take(store, path).sessions) == {ImportOutcome.NEW: 1}
 
 
 def test_the_files_of_the_store_itself_are_not_opened(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ class TestDatabases:
 
     def test_come_in_whole(self, store: SessionDBProvider, other: Path) -> None:
         tally = take(store, other, keeps_owners=True)
-        assert (tally.messages, dict(tally.sessions)) == (1_200, {Outcome.NEW: 1})
+        assert (tally.messages, dict(tally.sessions)) == (1_200, {ImportOutcome.NEW: 1})
         row = session_of(store, "s")
         assert (row["title"], row["owner"], row["message_count"]) == ("T" * 100, "telegram:7", 1_099)
         assert [each["kind"] for each in store.list_usage_events("s")] == ["delta"]

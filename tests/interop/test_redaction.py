@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.state.redaction import HIDDEN, redact, redact_value
+from hermes.interop.secrets import HIDDEN, redact, redact_value
 
 KEY = "-----BEGIN {0}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nZ+s=\n-----END {0}PRIVATE KEY-----"
 

@@ -11,7 +11,7 @@ import pymysql  # type: ignore[import-untyped]
 import pytest
 
 from hermes.config import SessionDBConfig
-from hermes.state.mysql.address import Address
+from hermes.state.mysql.connection.address import Address
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.support.mysql import in_database
 from tests.support.servers import Server, dsn_of, private_server, server_or_skip

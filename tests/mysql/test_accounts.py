@@ -15,9 +15,9 @@ from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 
 from hermes.config import SessionDBConfig
 from hermes.errors import ConfigError, StoreUnavailable
-from hermes.state.mysql import faults
+from hermes.state.mysql import errors
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.server.faults import Refused, Verdict
+from hermes.state.server.faults import ServerError, Verdict
 from tests.mysql.conftest import plain, rows_of
 from tests.support.waiting import LIMIT_S
 
@@ -128,8 +128,8 @@ def test_a_server_that_listens_and_says_nothing_is_given_up_after_the_time_for_c
 
 
 def test_a_node_that_has_lost_its_cluster_is_tried_again() -> None:
-    fault = Refused("1047", "WSREP has not yet prepared node for application use")
-    told = faults.translate(fault, "here")
+    fault = ServerError("1047", "WSREP has not yet prepared node for application use")
+    told = errors.translate(fault, "here")
     assert (type(told), told.retryable) == (StoreUnavailable, True)
     assert "another node" in told.hint
-    assert faults.verdict(fault) is Verdict.SOON
+    assert errors.verdict(fault) is Verdict.RETRY_SOON

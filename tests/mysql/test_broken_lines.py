@@ -17,14 +17,15 @@ import pytest
 
 from hermes.config import SessionDBConfig
 from hermes.errors import StoreUnavailable
-from hermes.state.mysql import pool as pools
-from hermes.state.mysql.address import Address
+from hermes.state.mysql.connection import pool
+from hermes.state.mysql.connection.address import Address
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import plain, rows_of
 from tests.mysql.middleman import Cut, Middleman, middleman
 from tests.support.conversations import contents
 from tests.support.mysql import in_database
 from tests.support.servers import Server
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S, wait_until
 
 
@@ -57,11 +58,11 @@ def far(line: tuple[Middleman, str], settings: SessionDBConfig) -> Iterator[MySQ
         yield opened
 
 
-@pytest.mark.parametrize("idle_s", [0.0, pools.IDLE_S])
+@pytest.mark.parametrize("idle_s", [0.0, pool.IDLE_S])
 def test_connections_that_died_while_nobody_used_them_are_replaced(
     store: MySQLSessionDBProvider, connection: pymysql.Connection, monkeypatch: pytest.MonkeyPatch, idle_s: float
 ) -> None:
-    monkeypatch.setattr(pools, "IDLE_S", idle_s)
+    monkeypatch.setattr(pool, "IDLE_S", idle_s)
     store.create_session("s", "cli")
     for turn in range(3):
         kill_all(connection)
@@ -82,9 +83,9 @@ def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
             kill_all(connection)
         tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = 's'")
 
-    store._engine.write(work)
+    engine_of(store).write(work)
     assert len(attempts) == 2
-    assert store._engine.read(lambda tx: tx.value("SELECT rewind_count FROM sessions")) == 2
+    assert engine_of(store).read(lambda tx: tx.value("SELECT rewind_count FROM sessions")) == 2
 
 
 class TestACommit:
@@ -209,10 +210,10 @@ def test_a_forked_process_has_connections_of_its_own(store: MySQLSessionDBProvid
 def test_a_wait_for_a_silent_server_has_an_end(
     line: tuple[Middleman, str], settings: SessionDBConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "SILENCE_S", 0.5)
+    monkeypatch.setattr(pool, "SILENCE_S", 0.5)
     with MySQLSessionDBProvider(line[1], settings=replace(settings, write_timeout_s=0.2)) as store:
         with pytest.raises(StoreUnavailable):
-            store._engine.write(lambda tx: tx.value("SELECT SLEEP(30)"))
+            engine_of(store).write(lambda tx: tx.value("SELECT SLEEP(30)"))
         assert store.session_count() == 0
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.state.mysql.entry import EVERYTHING, Text, entry, facet, packed_words
-from hermes.state.mysql.evaluation import cover, holds, matching
-from hermes.state.mysql.expression import ANYTHING, Condition, Every, InARow, Lacks, OneOf, Some, without_order
+from hermes.state.mysql.search.document import EVERYTHING, Text, entry, facet, packed_words
+from hermes.state.mysql.search.evaluation import cover, holds, matching
+from hermes.state.mysql.search.expression import ANYTHING, Condition, Every, InARow, Lacks, OneOf, Some, without_order
 
 A, B, C = OneOf(("a",)), OneOf(("b",)), OneOf(("c",))
 PLACES = {"a": {1, 2, 3}, "b": {2, 3, 4}, "c": {3}, EVERYTHING: {1, 2, 3, 4, 5}}

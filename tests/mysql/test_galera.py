@@ -15,12 +15,13 @@ from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 
 from hermes.config import SessionDBConfig
 from hermes.errors import StoreUnavailable
-from hermes.state.mysql import clusterlock
+from hermes.state.mysql.connection import cluster_lock
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import at_once
 from tests.support.galera import NODES, Cluster, cluster
 from tests.support.servers import server_or_skip
+from tests.support.stores import engine_of
 from tests.support.waiting import wait_until
 
 WRITERS, SESSIONS, APPENDS = 6, 4, 150
@@ -117,7 +118,7 @@ class TestATransactionThatAnotherNodeUndoes:
                 tx.send(SLOW)
             tx.send(ADDED)
 
-        thread = threading.Thread(target=stores[0]._engine.write, args=(work,))
+        thread = threading.Thread(target=engine_of(stores[0]).write, args=(work,))
         thread.start()
         undo_from_another_node(place)
         thread.join()
@@ -161,7 +162,7 @@ def test_many_that_start_on_an_empty_database_through_different_nodes_all_succee
     for node in range(NODES):
         assert seen(place, node, "SELECT COUNT(*) FROM messages") == [(8,)]
         assert seen(place, node, "SELECT COUNT(*) FROM stale_index") in ([(8,)], [(0,)])
-        assert seen(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{clusterlock.KEY}'") == []
+        assert seen(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{cluster_lock.KEY}'") == []
 
 
 def test_a_process_that_died_while_it_made_the_tables_is_waited_for_no_longer_than_it_must(
@@ -170,8 +171,8 @@ def test_a_process_that_died_while_it_made_the_tables_is_waited_for_no_longer_th
     MySQLSessionDBProvider(place.dsn(0), settings=settings).close()
     with plain(place.dsn(0)) as outside:
         rows_of(outside, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
-        rows_of(outside, f"INSERT INTO state_meta (`key`, value) VALUES ('{clusterlock.KEY}', 'the dead 3')")
-    monkeypatch.setattr(clusterlock, "STALE_S", 0.2)
+        rows_of(outside, f"INSERT INTO state_meta (`key`, value) VALUES ('{cluster_lock.KEY}', 'the dead 3')")
+    monkeypatch.setattr(cluster_lock, "STALE_S", 0.2)
     with MySQLSessionDBProvider(place.dsn(1), settings=settings) as store:
         assert store.session_count() == 0
 

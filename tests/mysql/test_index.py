@@ -13,27 +13,27 @@ import pytest
 from hermes.config import SessionDBConfig
 from hermes.query.tree import Words
 from hermes.state.engine import Found
-from hermes.state.mysql import entry as entries
-from hermes.state.mysql import filling
 from hermes.state.mysql.engine import MySQLEngine
-from hermes.state.mysql.filling import BATCH
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.scope import Scope
+from hermes.state.mysql.search import document, indexing
+from hermes.state.mysql.search.indexing import BATCH
+from hermes.state.search.scope import Scope
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import at_once, ids, say, start
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S, wait_until
 
 INDEX = ("word_places", "message_words", "stale_index", "deleted_messages")
 
 
-def engine_of(store: MySQLSessionDBProvider) -> MySQLEngine:
+def mysql_engine(store: MySQLSessionDBProvider) -> MySQLEngine:
     """The engine under a store."""
-    return cast(MySQLEngine, store._engine)
+    return cast(MySQLEngine, engine_of(store))
 
 
 def catch_up(store: MySQLSessionDBProvider) -> None:
     """Bring the index up to date."""
-    engine_of(store).catch_up()
+    mysql_engine(store).catch_up()
 
 
 def mark_of(connection: pymysql.Connection) -> int:
@@ -122,7 +122,7 @@ class TestFilling:
 
         def fill() -> None:
             while not is_over.is_set():
-                engine_of(store)._fill()
+                mysql_engine(store)._index_batch()
 
         filling_up = [threading.Thread(target=fill) for _ in range(2)]
         for thread in filling_up:
@@ -139,8 +139,8 @@ class TestFilling:
 
     def test_happens_by_itself(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
         start(store, "s")
-        said = say(store, "s", *(f"word{n}" for n in range(filling.DUE + 10)))
-        wait_until(lambda: mark_of(connection) >= said[filling.DUE - 1], "the index to follow")
+        said = say(store, "s", *(f"word{n}" for n in range(indexing.DUE + 10)))
+        wait_until(lambda: mark_of(connection) >= said[indexing.DUE - 1], "the index to follow")
 
 
 class TestChanges:
@@ -231,7 +231,7 @@ class TestTexts:
     def test_that_are_very_long_are_found_by_phrases_at_their_end(
         self, store: MySQLSessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(entries, "MAX_PLACES", 50)
+        monkeypatch.setattr(document, "MAX_PLACES", 50)
         start(store, "s")
         said = say(store, "s", "filler " * 60 + "red docker", "docker red", "red docker")
         catch_up(store)
@@ -243,9 +243,9 @@ class TestTexts:
         said = say(store, "s", "red docker", "docker red")
         catch_up(store)
         phrase = Words(("red", "docker"), "red docker")
-        found = store._engine.read(
+        found = mysql_engine(store).read(
             lambda tx: list(
-                store._engine.index.candidates(tx, phrase, Scope(), 1, 99, 9, deadline=time.monotonic() + LIMIT_S)
+                mysql_engine(store).index.candidates(tx, phrase, Scope(), 1, 99, 9, deadline=time.monotonic() + LIMIT_S)
             )
         )
         assert found == [Found(said[:1], 1, is_certain=True, is_scoped=True)]
@@ -263,10 +263,10 @@ class TestDamage:
             rows_of(connection, f"ALTER TABLE {table} RENAME TO elsewhere")
             results = store.search_messages("docker")
             assert (ids(results), results.degraded) == (said, True)
-            engine_of(store)._follower.close()
+            mysql_engine(store)._worker.close()
             rows_of(connection, f"ALTER TABLE elsewhere RENAME TO {table}")
-            engine_of(store).heal_index(0)
-            engine_of(store)._follow()
+            mysql_engine(store).heal_index(0)
+            mysql_engine(store)._index_waiting()
             results = store.search_messages("docker")
             assert (ids(results), results.degraded) == (said, False)
             assert rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'index_epoch'") == [("1",)]
@@ -276,9 +276,9 @@ def test_upkeep_can_be_done_while_the_store_is_used(store: MySQLSessionDBProvide
     start(store, "s")
     said = say(store, "s", "docker")
     told: list[str] = []
-    keeper = store._engine.keeper
-    assert keeper.merge_index() == 2
-    keeper.compact(lambda what, *_: told.append(what))
-    keeper.erase()
+    maintenance = mysql_engine(store).maintenance
+    assert maintenance.merge_index() == 2
+    maintenance.compact(lambda what, *_: told.append(what))
+    maintenance.erase()
     assert told
     assert ids(store.search_messages("docker")) == said

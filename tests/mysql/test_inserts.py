@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from hermes.errors import HermesError, InvalidValue
-from hermes.state.backlog import index_backlog
-from hermes.state.mysql.inserts import MANY_ROWS, form_of, statements
+from hermes.state.mysql.connection.bulk_insert import MANY_ROWS, parse_insert, statements
+from hermes.state.mysql.connection.server_info import Server
+from hermes.state.mysql.connection.statements import MOST_TOGETHER, DriverConnection
+from hermes.state.mysql.connection.transaction import DIALECT
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.server import Server
-from hermes.state.mysql.session import DIALECT
-from hermes.state.mysql.wire import MOST_TOGETHER, Wire
+from hermes.state.search.index_backlog import index_backlog
 from tests.support.conversations import at_once, session_of, start
 from tests.support.mysql import in_database
 from tests.support.servers import Server as Running
+from tests.support.stores import engine_of
 
 NOTE = 'INSERT INTO state_meta ("key", value) VALUES (:key, :value)'
 NOTES = 'SELECT "key", value FROM state_meta WHERE "key" LIKE \'mine%\' ORDER BY "key"'
@@ -27,21 +28,21 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         self.count = 0
-        ask = Wire.ask
+        ask = DriverConnection.execute_all
 
-        def counting(wire: Wire, asked: list[str]) -> Any:
+        def counting(connection: DriverConnection, asked: list[str]) -> Any:
             self.count += sum(text in each for each in asked)
-            return ask(wire, asked)
+            return ask(connection, asked)
 
-        monkeypatch.setattr(Wire, "ask", counting)
+        monkeypatch.setattr(DriverConnection, "execute_all", counting)
 
 
 class TestForms:
     def test_an_insert_of_parameters_can_have_more_rows(self) -> None:
-        assert form_of("INSERT INTO t (a, b) VALUES (:a, :b)") == ("INSERT INTO t (a, b) ", ("a", "b"), "")
+        assert parse_insert("INSERT INTO t (a, b) VALUES (:a, :b)") == ("INSERT INTO t (a, b) ", ("a", "b"), "")
 
     def test_so_can_one_that_meets_rows_which_are_there(self) -> None:
-        form = form_of(DIALECT.upsert("state_meta", ["key"], ["value"]))
+        form = parse_insert(DIALECT.upsert("state_meta", ["key"], ["value"]))
         assert form is not None
         assert form.names == ("key", "value")
         assert form.end.startswith(" ON DUPLICATE KEY UPDATE")
@@ -58,7 +59,7 @@ class TestForms:
         ],
     )
     def test_other_statements_stay_what_they_are(self, sql: str) -> None:
-        assert form_of(sql) is None
+        assert parse_insert(sql) is None
 
 
 class TestStatements:
@@ -82,41 +83,41 @@ class TestManyRows:
         start(store, "s")
         rows = [{"session": "s", "at": float(number), "kind": "delta"} for number in range(MANY_ROWS + 100)]
         sent = Counted(monkeypatch, "INSERT INTO usage_events")
-        store._engine.write(lambda tx: tx.run_many(BOOKING, rows))
+        engine_of(store).write(lambda tx: tx.run_many(BOOKING, rows))
         assert sent.count == 2
-        found = store._engine.read(lambda tx: tx.rows("SELECT at FROM usage_events ORDER BY id"))
+        found = engine_of(store).read(lambda tx: tx.rows("SELECT at FROM usage_events ORDER BY id"))
         assert [at for (at,) in found] == [row["at"] for row in rows]
 
     def test_keep_every_character(self, store: MySQLSessionDBProvider) -> None:
         said = ["it's", "back\\slash", "), (1, '", ":key ::", "%s", "世界 😀", ""]
         rows = [{"key": f"mine {number}", "value": value} for number, value in enumerate(said)]
-        store._engine.write(lambda tx: tx.run_many(NOTE, [*rows, {"key": "mine none", "value": None}]))
-        assert [value for _, value in store._engine.read(lambda tx: tx.rows(NOTES))] == [*said, None]
+        engine_of(store).write(lambda tx: tx.run_many(NOTE, [*rows, {"key": "mine none", "value": None}]))
+        assert [value for _, value in engine_of(store).read(lambda tx: tx.rows(NOTES))] == [*said, None]
 
     def test_meet_rows_that_are_there_one_by_one(self, store: MySQLSessionDBProvider) -> None:
         upsert = DIALECT.upsert("state_meta", ["key"], ["value"])
         rows = [{"key": f"mine {number % 2}", "value": str(number)} for number in range(5)]
-        store._engine.write(lambda tx: tx.run_many(upsert, rows))
-        assert store._engine.read(lambda tx: tx.rows(NOTES)) == [("mine 0", "4"), ("mine 1", "3")]
+        engine_of(store).write(lambda tx: tx.run_many(upsert, rows))
+        assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == [("mine 0", "4"), ("mine 1", "3")]
 
     @pytest.mark.parametrize("bad", [{"key": "mine 1", "value": "again"}, {"key": "m" * 701, "value": "too long"}])
     def test_are_all_undone_if_one_fails(self, store: MySQLSessionDBProvider, bad: dict[str, str]) -> None:
         rows = [{"key": f"mine {number}", "value": "x"} for number in range(3)]
         with pytest.raises(HermesError):
-            store._engine.write(lambda tx: tx.run_many(NOTE, [*rows, bad]))
-        assert store._engine.read(lambda tx: tx.rows(NOTES)) == []
+            engine_of(store).write(lambda tx: tx.run_many(NOTE, [*rows, bad]))
+        assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == []
 
     def test_are_all_undone_if_one_cannot_be_bound(self, store: MySQLSessionDBProvider) -> None:
         rows: list[dict[str, Any]] = [{"key": "mine", "value": "x"}, {"key": "mine too", "value": 2**70}]
         with pytest.raises(InvalidValue, match="too large"):
-            store._engine.write(lambda tx: tx.run_many(NOTE, rows))
-        assert store._engine.read(lambda tx: tx.rows(NOTES)) == []
+            engine_of(store).write(lambda tx: tx.run_many(NOTE, rows))
+        assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == []
 
     def test_may_be_more_than_a_packet_holds(self, private: Running) -> None:
         with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
             rows = [{"key": f"mine {number}", "value": "世" * 300_000} for number in range(8)]
-            store._engine.write(lambda tx: tx.run_many(NOTE, rows))
-            assert len(store._engine.read(lambda tx: tx.rows(NOTES))) == len(rows)
+            engine_of(store).write(lambda tx: tx.run_many(NOTE, rows))
+            assert len(engine_of(store).read(lambda tx: tx.rows(NOTES))) == len(rows)
 
 
 MIXED: list[dict[str, Any]] = [
@@ -152,9 +153,9 @@ class TestManyMessages:
         self, store: MySQLSessionDBProvider, dsn: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         start(store, "s")
-        opening = Server.opening
+        opening = Server.setup_statements
         monkeypatch.setattr(
-            Server, "opening", lambda *told: (*opening(*told), "SET SESSION auto_increment_increment = 3")
+            Server, "setup_statements", lambda *told: (*opening(*told), "SET SESSION auto_increment_increment = 3")
         )
         with MySQLSessionDBProvider(dsn) as gaps:
             made = gaps.append_messages("s", [{"role": "user", "content": str(number)} for number in range(1_200)])
@@ -189,5 +190,5 @@ def test_long_messages_are_indexed_whose_words_no_packet_holds_together(private:
         start(store, "long")
         store.append_messages("long", [{"role": "user", "content": f"{words} {number}"} for number in range(200)])
         assert index_backlog(store) == 0
-        assert store._engine.read(lambda tx: tx.value("SELECT COUNT(*) FROM stale_index")) == 0
+        assert engine_of(store).read(lambda tx: tx.value("SELECT COUNT(*) FROM stale_index")) == 0
         assert session_of(store, "long")["message_count"] == 200

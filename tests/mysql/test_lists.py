@@ -11,6 +11,7 @@ import pytest
 from hermes.config import SessionDBConfig
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import rows_of
+from tests.support.stores import engine_of
 
 SESSIONS = 3_000
 SHOWN = 20
@@ -24,7 +25,7 @@ READ = "SHOW SESSION STATUS LIKE 'Handler_read%'"
 
 def rows_read(store: MySQLSessionDBProvider) -> int:
     """How many rows the only connection of a store has had the server read."""
-    return sum(int(row[1]) for row in store._engine.read(lambda tx: tx.rows(READ)))
+    return sum(int(row[1]) for row in engine_of(store).read(lambda tx: tx.rows(READ)))
 
 
 @pytest.mark.parametrize("is_by_activity", [False, True])

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from hermes.errors import InvalidValue
+from hermes.state.mysql.connection.statements import LONG_BYTES, literal, render
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.wire import LONG_BYTES, literal, text_of
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import start
 from tests.support.mysql import in_database
@@ -44,7 +44,7 @@ def test_a_connection_of_any_kind_reads_them_alike(dsn: str, mode: str, charset:
         rows_of(connection, f"SET NAMES {charset}")
         rows_of(connection, f"SET SESSION sql_mode = '{mode}'")
         for text in [*HOSTILE, "世界\\' OR 1=1 -- " * LONG_BYTES]:
-            said = text_of("SELECT HEX(CONVERT(:text USING utf8mb4)), :id", {"text": text, "id": 1})
+            said = render("SELECT HEX(CONVERT(:text USING utf8mb4)), :id", {"text": text, "id": 1})
             assert rows_of(connection, said) == [(text.encode().hex().upper(), 1)]
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from hermes.config import SessionDBConfig
 from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, StoreUnavailable
-from hermes.state.mysql import schema as tables
+from hermes.state.mysql import schema
+from hermes.state.mysql.connection.statements import DriverConnection
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.wire import Wire
 from hermes.state.server.ledger import FORMAT, checksum
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import ids, say, start
@@ -21,23 +21,23 @@ from tests.support.mysql import in_database
 from tests.upgrade.checks import environment
 
 OPENERS = 5
-STATEMENTS = list(tables.statements("0001_store", "utf8mb4_bin"))
+STATEMENTS = list(schema.statements("0001_store", "utf8mb4_bin"))
 
 DIES = """
 import os, sys
 from hermes.state.mysql import schema
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.wire import Wire
-run = Wire.run
+from hermes.state.mysql.connection.statements import DriverConnection
+run = DriverConnection.run
 left = {after}
-def run_until(wire, statement):
+def run_until(connection, statement):
     global left
     if "CREATE TABLE" in statement or " TRIGGER " in statement:
         left -= 1
         if left < 0:
             os.kill(os.getpid(), 9)
-    return run(wire, statement)
-Wire.run = run_until
+    return run(connection, statement)
+DriverConnection.run = run_until
 MySQLSessionDBProvider({dsn!r}).close()
 """
 OPENS = """
@@ -53,19 +53,19 @@ def note(connection: pymysql.Connection, key: str, value: str) -> None:
     rows_of(connection, "UPDATE state_meta SET value = %s WHERE `key` = %s", value, key)
 
 
-@pytest.mark.parametrize("name", tables.ADDITIONS)
+@pytest.mark.parametrize("name", schema.ADDITIONS)
 def test_an_addition_is_what_its_checksum_says(name: str) -> None:
-    assert tables.LEDGER[name] == checksum(tables.script(name))
+    assert schema.LEDGER[name] == checksum(schema.script(name))
 
 
 def test_every_addition_has_a_checksum() -> None:
-    assert list(tables.ADDITIONS) == list(tables.LEDGER)
+    assert list(schema.ADDITIONS) == list(schema.LEDGER)
 
 
 def test_every_statement_can_be_repeated(store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
     collation = rows_of(connection, "SELECT table_collation FROM information_schema.tables WHERE table_name='sessions'")
-    for name in tables.ADDITIONS:
-        for statement in tables.statements(name, collation[0][0]):
+    for name in schema.ADDITIONS:
+        for statement in schema.statements(name, collation[0][0]):
             rows_of(connection, statement.replace("%", "%%"))
     start(store, "s")
     assert store.search_messages("docker") == []
@@ -80,7 +80,7 @@ def test_processes_that_open_a_new_store_at_once_make_it_once(dsn: str, connecti
     ]
     told = [each.communicate(timeout=60)[1] for each in running]
     assert [each.returncode for each in running] == [0] * OPENERS, told
-    assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(len(tables.LEDGER),)]
+    assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(len(schema.LEDGER),)]
     assert rows_of(connection, "SELECT COUNT(*) FROM messages") == [(OPENERS,)]
 
 
@@ -102,7 +102,7 @@ def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_them_to_the_n
         assert ids(store.search_messages("docker")) == said
     triggers = rows_of(connection, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
     assert triggers == [(4,)]
-    assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(tables.LEDGER.items())
+    assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(schema.LEDGER.items())
 
 
 def test_reading_makes_nothing(dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
@@ -169,7 +169,7 @@ class TestOfTheFirstVersion:
         MySQLSessionDBProvider(dsn, settings=settings).close()
         rows_of(connection, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
         MySQLSessionDBProvider(dsn, settings=settings).close()
-        assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(tables.LEDGER.items())
+        assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(schema.LEDGER.items())
 
 
 class TestOfAnotherVersion:
@@ -223,10 +223,10 @@ class TestWithFewRights:
 
 
 def test_a_wire_refuses_a_server_that_takes_backslashes_for_more_than_text(connection: pymysql.Connection) -> None:
-    from hermes.state.server.faults import Refused
+    from hermes.state.server.faults import ServerError
 
-    with pytest.raises(Refused, match="sql_mode"):
-        Wire(connection, ["SET SESSION sql_mode = 'ANSI'"])
+    with pytest.raises(ServerError, match="sql_mode"):
+        DriverConnection(connection, ["SET SESSION sql_mode = 'ANSI'"])
 
 
 def test_the_servers_own_database_is_left_alone(server: str) -> None:

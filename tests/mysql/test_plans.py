@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from hermes.state.engine import Reading
+from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.session import MySQLSession
 from tests.support.conversations import start
+from tests.support.stores import engine_of
 
 MESSAGES = 600
 MIDDLE = MESSAGES // 2
@@ -34,14 +35,14 @@ def test_messages_are_walked_from_where_they_are_asked_for(
     start(store, "s")
     ids = store.append_messages("s", [{"role": "user", "content": f"number{n}"} for n in range(MESSAGES)])
     asked: list[tuple[str, dict[str, Any]]] = []
-    through = MySQLSession._ask
+    through = MySQLTransaction._query
 
-    def noting(session: MySQLSession, sql: str, values: dict[str, Any]) -> Any:
+    def noting(session: MySQLTransaction, sql: str, values: dict[str, Any]) -> Any:
         asked.append((sql, values))
         return through(session, sql, values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(MySQLSession, "_ask", noting)
+        patch.setattr(MySQLTransaction, "_query", noting)
         assert ask(store, ids)
     walks = [each for each in asked if "ORDER BY" in each[0] and "session_id = :" in each[0]]
     plans = [step for sql, values in walks for step in _plan(store, sql, values) if step["key"] is not None]
@@ -54,4 +55,4 @@ def _plan(store: MySQLSessionDBProvider, sql: str, values: dict[str, Any]) -> li
         columns, rows = tx.table(f"EXPLAIN FORMAT=TRADITIONAL {sql}", **values)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
-    return store._engine.read(explain)
+    return engine_of(store).read(explain)

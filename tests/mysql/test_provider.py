@@ -11,13 +11,14 @@ import pytest
 
 from hermes.config import SessionDBConfig
 from hermes.errors import ConfigError, StoreClosed, StoreUnavailable
-from hermes.state.mysql.address import Address
-from hermes.state.mysql.pool import Pool
+from hermes.state.mysql.connection.address import Address
+from hermes.state.mysql.connection.pool import Pool
+from hermes.state.mysql.connection.server_info import Server
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.mysql.server import Server
 from tests.mysql.conftest import rows_of
 from tests.server.kinds import SECRET
 from tests.support.conversations import at_once
+from tests.support.stores import engine_of
 
 
 class TestPool:
@@ -92,7 +93,7 @@ def test_a_database_that_is_not_there_is_told(server: str) -> None:
 
 def test_sizes_of_tables_are_those_of_now(store: MySQLSessionDBProvider) -> None:
     asked = "SHOW VARIABLES LIKE 'information_schema_stats_expiry'"
-    found = store._engine.read(lambda tx: tx.rows(asked))
+    found = engine_of(store).read(lambda tx: tx.rows(asked))
     assert [int(row[1]) for row in found] in ([], [0])  # MariaDB remembers none, and has no such variable
 
 
@@ -120,5 +121,5 @@ class TestServers:
 
     def test_limits_a_query_in_the_words_of_each(self) -> None:
         mysql, mariadb = Server.of("8.0.36", ""), Server.of("10.11.6-MariaDB", "")
-        assert mysql.limited("SELECT 1", 0.25) == "SELECT /*+ MAX_EXECUTION_TIME(250) */ 1"
-        assert mariadb.limited("SELECT 1", 0.25) == "SET STATEMENT max_statement_time = 0.250 FOR SELECT 1"
+        assert mysql.with_time_limit("SELECT 1", 0.25) == "SELECT /*+ MAX_EXECUTION_TIME(250) */ 1"
+        assert mariadb.with_time_limit("SELECT 1", 0.25) == "SET STATEMENT max_statement_time = 0.250 FOR SELECT 1"

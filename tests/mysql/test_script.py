@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pymysql  # type: ignore[import-untyped]
 
-from hermes.cli.sessiondb.script import script_of
+from hermes.cli.sessiondb.sql import schema_script
 from hermes.config import SessionDBConfig
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import rows_of
@@ -13,7 +13,7 @@ DELIMITER = "DELIMITER ;;"
 
 
 def test_as_a_client_reads_them(dsn: str, connection: pymysql.Connection, settings: SessionDBConfig) -> None:
-    _, _, script = script_of("mysql").partition(DELIMITER)
+    _, _, script = schema_script("mysql").partition(DELIMITER)
     for statement in filter(None, map(str.strip, script.split(";;"))):
         rows_of(connection, statement)
     ledger = "SELECT name, checksum, applied_at FROM hermes_ledger"

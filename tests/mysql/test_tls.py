@@ -15,6 +15,7 @@ from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.mysql.conftest import plain, rows_of
 from tests.support.certificates import certificates
 from tests.support.servers import private_server, server_or_skip
+from tests.support.stores import engine_of
 
 HOST = "127.0.0.1"
 ELSEWHERE = "127.1"
@@ -79,7 +80,7 @@ def open_server() -> Iterator[Place]:
 def cipher(dsn: str) -> str:
     """With what a store's connection is encrypted; empty: with nothing."""
     with MySQLSessionDBProvider(dsn) as store:
-        found: tuple[str, str] = store._engine.read(lambda tx: tx.rows("SHOW STATUS LIKE 'Ssl_cipher'"))[0]
+        found: tuple[str, str] = engine_of(store).read(lambda tx: tx.rows("SHOW STATUS LIKE 'Ssl_cipher'"))[0]
     return found[1]
 
 

@@ -12,6 +12,7 @@ from hermes.errors import InvalidValue
 from hermes.state.mysql.provider import MySQLSessionDBProvider
 from tests.support.conversations import contents, session_of, start
 from tests.support.servers import Server
+from tests.support.stores import engine_of
 
 LONGEST = 700
 
@@ -120,9 +121,9 @@ def test_a_message_that_the_server_does_not_take_is_refused_and_the_connection_i
         start(store, "packets")
         with pytest.raises(InvalidValue, match="max_allowed_packet"):
             store.append_message("packets", "user", "x" * 5_000_000)
-        number = store._engine.read(lambda tx: tx.value("SELECT CONNECTION_ID()"))
+        number = engine_of(store).read(lambda tx: tx.value("SELECT CONNECTION_ID()"))
         with pytest.raises(InvalidValue, match="max_allowed_packet"):
             store.append_message("packets", "user", "it's " * 1_000_000)
         store.append_message("packets", "user", "x" * 3_000_000)
-        assert store._engine.read(lambda tx: tx.value("SELECT CONNECTION_ID()")) == number
+        assert engine_of(store).read(lambda tx: tx.value("SELECT CONNECTION_ID()")) == number
         assert len(str(store.get_messages("packets")[0]["content"])) == 3_000_000

@@ -23,6 +23,7 @@ from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.postgres.middleman import Cut, Middleman, middleman
 from tests.support.conversations import contents
 from tests.support.servers import Server
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S, wait_until
 
 COMMIT = b"\0COMMIT\0"
@@ -82,7 +83,7 @@ def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
             terminate_all(connection, schema)
         tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = 's'")
 
-    store._engine.write(work)
+    engine_of(store).write(work)
     session = store.get_session("s")
     assert session is not None
     assert (len(attempts), session["rewind_count"]) == (2, 2)

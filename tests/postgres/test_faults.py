@@ -26,6 +26,7 @@ from tests.support.calls import READS, WRITES, fill
 from tests.support.conversations import at_once, contents, session_of, start
 from tests.support.pgbouncer import PgBouncer
 from tests.support.servers import Server, pass_over
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S, wait_until
 from tests.upgrade.checks import environment
 
@@ -193,7 +194,7 @@ def test_a_pooler_that_has_no_free_connection_to_the_server_is_told_apart_from_a
                 at_once(1, lambda _: store.create_session("s", "cli"))
             assert "pool_mode = transaction" in caught.value.hint
 
-        store._engine.write(work)
+        engine_of(store).write(work)
 
 
 class TestPgBouncer:

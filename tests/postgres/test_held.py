@@ -13,14 +13,15 @@ import pytest
 
 from hermes.config import PostgreSQLConfig, SessionDBConfig
 from hermes.errors import HermesError, StoreBusy
-from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
-from hermes.state.messages import add_messages
+from hermes.state.messages.appending import add_messages
+from hermes.state.messages.drafts import draft_message
 from hermes.state.owner import EVERYBODY
+from hermes.state.postgres.connection.transaction import MANY, MUCH
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.postgres.session import MANY, MUCH
 from tests.support.conversations import contents, ids, say, session_of, start
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S
 
 HOLD = "SELECT message_count FROM sessions WHERE id = :id FOR NO KEY UPDATE"
@@ -49,11 +50,13 @@ class TestNumbers:
         first: list[int] = []
 
         def slow(tx: Transaction) -> None:
-            first.extend(add_messages(tx, "s", [draft({"role": "user", "content": "three"}, time.time())], EVERYBODY))
+            first.extend(
+                add_messages(tx, "s", [draft_message({"role": "user", "content": "three"}, time.time())], EVERYBODY)
+            )
             has_turn.set()
             assert may_end.wait(LIMIT_S)
 
-        holding = threading.Thread(target=told._engine.write, args=(slow,))
+        holding = threading.Thread(target=engine_of(told).write, args=(slow,))
         holding.start()
         assert has_turn.wait(LIMIT_S)
         releasing = threading.Timer(0.2, may_end.set)
@@ -64,14 +67,17 @@ class TestNumbers:
         assert contents(told.get_messages("s")) == ["one", "two", "three", "four"]
 
     def test_are_one_for_each_message(self, told: PostgreSQLSessionDBProvider) -> None:
-        held = told._engine.write(lambda tx: [tx.hold(HOLD, count, id="s") for count in (1, 3, 0)])
+        held = engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="s") for count in (1, 3, 0)])
         assert [row for row, _ in held] == [(2,)] * 3
         assert [len(numbers) for _, numbers in held] == [1, 3, 0]
         given = [number for _, numbers in held for number in numbers]
         assert given == sorted(set(given))
 
     def test_are_none_for_a_session_that_is_not_there(self, told: PostgreSQLSessionDBProvider) -> None:
-        assert told._engine.write(lambda tx: [tx.hold(HOLD, count, id="t") for count in (1, 2)]) == [(None, ())] * 2
+        assert (
+            engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="t") for count in (1, 2)])
+            == [(None, ())] * 2
+        )
 
     @pytest.mark.parametrize("count", [1, MANY - 1, MANY, 2 * MANY + 1])
     def test_belong_to_their_messages_however_many_there_are(
@@ -113,12 +119,12 @@ class TestWhatWaitsForTheCommit:
     def test_fails_as_it_would_at_once_and_undoes_all(self, told: PostgreSQLSessionDBProvider, sql: str) -> None:
         def told_of(name: str) -> tuple[type[HermesError], str]:
             def work(tx: Transaction) -> None:
-                tx.hold(HOLD, 1, id="s")
+                tx.lock_and_number(HOLD, 1, id="s")
                 tx.send("UPDATE sessions SET message_count = 77 WHERE id = 's'")
                 getattr(tx, name)(sql)
 
             with pytest.raises(HermesError) as caught:
-                told._engine.write(work)
+                engine_of(told).write(work)
             return type(caught.value), caught.value.message
 
         assert told_of("send") == told_of("run")
@@ -151,12 +157,12 @@ def test_the_index_waits_for_a_number_that_was_given_out(
     told: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
     start(told, "t")
-    engine = told._engine
+    engine = engine_of(told)
     assert isinstance(engine, PostgresEngine)
     has_number, may_end = threading.Event(), threading.Event()
 
     def slow(tx: Transaction) -> None:
-        add_messages(tx, "t", [draft({"role": "user", "content": "lantern"}, time.time())], EVERYBODY)
+        add_messages(tx, "t", [draft_message({"role": "user", "content": "lantern"}, time.time())], EVERYBODY)
         has_number.set()
         assert may_end.wait(LIMIT_S)
 

@@ -10,10 +10,11 @@ import pytest
 
 from hermes.config import SessionDBConfig
 from hermes.state.postgres.engine import PostgresEngine
-from hermes.state.postgres.filling import BATCH, DUE
-from hermes.state.postgres.index import _ONE
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.postgres.search.index import _ONE
+from hermes.state.postgres.search.indexing import BATCH, DUE
 from tests.support.conversations import ids, say, start
+from tests.support.stores import engine_of
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 10.0
@@ -27,9 +28,9 @@ def plain(connection: psycopg.Connection[Any], schema: str) -> psycopg.Connectio
     return connection
 
 
-def engine_of(store: PostgreSQLSessionDBProvider) -> PostgresEngine:
+def postgres_engine(store: PostgreSQLSessionDBProvider) -> PostgresEngine:
     """The engine under a store."""
-    engine = store._engine
+    engine = engine_of(store)
     assert isinstance(engine, PostgresEngine)
     return engine
 
@@ -79,15 +80,15 @@ class TestFollowing:
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = fill(store, start(store, "s"), DUE - 1)
-        monkeypatch.setattr(engine_of(store), "_write_timeout_s", 0.2)
+        monkeypatch.setattr(postgres_engine(store), "_write_timeout_s", 0.2)
         with plain.transaction():
             plain.execute(
                 """SELECT pg_advisory_xact_lock(
                        (1212501325::bigint << 32) + 'message_words'::regclass::oid::bigint)"""
             )
-            engine_of(store).catch_up()
+            postgres_engine(store).catch_up()
             assert mark_of(plain) == 0
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         assert mark_of(plain) == found[-1]
 
     def test_does_not_pass_an_id_that_may_yet_be_committed(
@@ -101,10 +102,10 @@ class TestFollowing:
                    VALUES ('t', 'user', 'slow', 1.0, 'lantern')"""
             )
             later = fill(store, "s", 10)
-            engine_of(store).catch_up()
+            postgres_engine(store).catch_up()
             assert mark_of(plain) == 0
             slow.commit()
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         assert mark_of(plain) == later[-1]
         assert found_in(store, "lantern") == [later[0] - 1]
 
@@ -115,12 +116,12 @@ class TestFollowing:
         with psycopg.connect(dsn) as slow:
             slow.execute(f"SET LOCAL search_path TO {schema}".encode())
             slow.execute("SELECT 1 FROM messages WHERE id = %s FOR UPDATE", [found[0]])
-            engine_of(store).catch_up()
+            postgres_engine(store).catch_up()
             assert mark_of(plain) == found[-1]
             assert found_in(store, "docker") == found[:1]
             slow.execute("DELETE FROM messages WHERE id = %s", [found[0]])
             slow.commit()
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         assert found_in(store, "docker OR podman") == found[1:]
         assert one(plain, "SELECT count(*) FROM stale_index") == 0
         assert one(plain, "SELECT count(*) FROM message_words") == 1
@@ -133,7 +134,7 @@ class TestForgetting:
         start(store, "s", "t")
         say(store, "s", "the password is xyzzy12345")
         say(store, "t", "the password is secret")
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         return store
 
     def test_the_words_of_a_deleted_session_are_known_no_more(
@@ -141,14 +142,14 @@ class TestForgetting:
     ) -> None:
         assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") > 0
         secret.delete_session("s")
-        engine_of(secret).catch_up()
+        postgres_engine(secret).catch_up()
         assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") == 0
         assert one(plain, "SELECT count(*) FROM forgotten_words") == 0
         assert one(plain, "SELECT count(*) FROM message_words") == 1
 
     def test_words_that_others_say_too_stay(self, secret: PostgreSQLSessionDBProvider) -> None:
         secret.delete_session("s")
-        engine_of(secret).catch_up()
+        postgres_engine(secret).catch_up()
         assert len(found_in(secret, "passw*")) == 1
         assert len(found_in(secret, "*asswor*")) == 1
 
@@ -157,9 +158,9 @@ class TestForgetting:
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=settings) as other:
             other.delete_session("s")
-            engine_of(other).catch_up()
+            postgres_engine(other).catch_up()
         found = say(secret, "t", "again xyzzy12345")
-        engine_of(secret).catch_up()
+        postgres_engine(secret).catch_up()
         assert found_in(secret, "xyzz*") == found
 
     def test_nothing_is_left_after_erasing(
@@ -187,12 +188,12 @@ class TestLongTexts:
     )
     def test_are_found(self, store: PostgreSQLSessionDBProvider, text: str, query: str) -> None:
         found = say(store, start(store, "s"), text, "something else")
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         assert found_in(store, query) == found[:1]
 
     def test_are_not_found_for_what_they_lack(self, store: PostgreSQLSessionDBProvider) -> None:
         say(store, start(store, "s"), "filler " * 20_000)
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         assert found_in(store, "lantern") == []
 
 
@@ -205,7 +206,7 @@ class TestPlainSQL:
         say(store, "s", "docker one", "docker two", "podman three")
         say(store, "t", "docker four")
         if request.param == "indexed":
-            engine_of(store).catch_up()
+            postgres_engine(store).catch_up()
         return store
 
     @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
@@ -219,7 +220,7 @@ class TestPlainSQL:
             assert found_in(aged, "compose") == found_in(aged, "*ompos*") == [first]
             assert found_in(aged, "one") == []
             assert first not in found_in(aged, "docker")
-            engine_of(aged).catch_up()
+            postgres_engine(aged).catch_up()
 
     def test_may_insert_rows(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         for number in ("DEFAULT", "-5"):
@@ -230,7 +231,7 @@ class TestPlainSQL:
         shown = [each["uid"] for each in aged.get_messages("s")]
         for _ in range(2):
             assert len(found_in(aged, "compose")) == len(found_in(aged, "compose", until=1.0)) == 2
-            engine_of(aged).catch_up()
+            postgres_engine(aged).catch_up()
         assert one(plain, "SELECT count(*) FROM messages WHERE uid IS NULL") == 0
         assert [each["uid"] for each in aged.get_messages("s")] == shown
 
@@ -238,7 +239,7 @@ class TestPlainSQL:
         first, *_ = found_in(aged, "one")
         plain.execute("DELETE FROM messages WHERE id = %s", [first])
         assert first not in found_in(aged, "docker")
-        engine_of(aged).catch_up()
+        postgres_engine(aged).catch_up()
         assert found_in(aged, "one") == []
 
     def test_may_move_a_message(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
@@ -250,7 +251,7 @@ class TestPlainSQL:
             assert first not in found_in(aged, "docker", session_ids=["s"])
             assert found_in(aged, "docker", until=5.0) == [first]
             assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
-            engine_of(aged).catch_up()
+            postgres_engine(aged).catch_up()
 
     def test_may_move_a_session(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         plain.execute("UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
@@ -258,7 +259,7 @@ class TestPlainSQL:
             assert len(found_in(aged, "docker", source_filter=["web"])) == 2
             assert len(found_in(aged, "docker", owner="web:1")) == 2
             assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
-            engine_of(aged).catch_up()
+            postgres_engine(aged).catch_up()
 
 
 class TestDamage:
@@ -266,7 +267,7 @@ class TestDamage:
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         plain.execute("ALTER TABLE message_words RENAME TO elsewhere")
         results = store.search_messages("docker", budget_s=PATIENCE_S)
         assert (ids(results), results.degraded) == (found[:1], True)
@@ -277,9 +278,9 @@ class TestDamage:
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
-        engine_of(store).catch_up()
+        postgres_engine(store).catch_up()
         plain.execute("UPDATE message_words SET words = ''")
-        engine_of(store).heal_index(0)
+        postgres_engine(store).heal_index(0)
         wait_until(
             lambda: (
                 one(plain, "SELECT value FROM state_meta WHERE key = 'index_epoch'") == "1"
@@ -288,8 +289,8 @@ class TestDamage:
             "the index to be made anew",
         )
         assert found_in(store, "docker") == found[:1]
-        engine_of(store).heal_index(0)
-        engine_of(store)._follower.close()
+        postgres_engine(store).heal_index(0)
+        postgres_engine(store)._worker.close()
         assert one(plain, "SELECT value FROM state_meta WHERE key = 'index_epoch'") == "1"
 
 

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes.errors import StoreUnavailable
-from hermes.state.postgres import login
+from hermes.state.postgres.connection import login
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.servers import private_server, server_or_skip
 
@@ -80,4 +80,4 @@ def test_of_several_hosts_the_one_that_refused_decides_what_to_do(address: str) 
 def test_a_server_that_speaks_another_language_is_quoted_with_a_general_hint() -> None:
     said = "FATAL:  Passwort-Authentifizierung für Benutzer »hermes« fehlgeschlagen"
     assert login.is_refusal(said)
-    assert login.hint_of(said) == login.GENERAL
+    assert login.hint_for(said) == login.GENERAL

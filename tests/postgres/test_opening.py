@@ -16,7 +16,7 @@ from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, S
 from hermes.state.engine import Capability
 from hermes.state.postgres import schema as tables
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.server.ledger import FORMAT, Standing, checksum
+from hermes.state.server.ledger import FORMAT, SchemaState, checksum
 from tests.support.conversations import ids, say, start
 from tests.upgrade.checks import environment
 
@@ -90,7 +90,7 @@ def test_status_tells_what_there_is(
     store: PostgreSQLSessionDBProvider, schema: str, connection: psycopg.Connection[Any]
 ) -> None:
     status = tables.inspect(connection, schema)
-    assert (status.standing, status.version, status.pending) == (Standing.CURRENT, tables.SCHEMA_VERSION, [])
+    assert (status.state, status.version, status.pending) == (SchemaState.CURRENT, tables.SCHEMA_VERSION, [])
     assert tables.inspect(connection, "nowhere").pending == list(tables.ADDITIONS)
 
 

@@ -22,6 +22,7 @@ from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.provider import ENTRY_POINTS, SessionDBProvider, open_session_db
 from hermes_state import SessionDB
 from tests.server.kinds import SECRET
+from tests.support.stores import engine_of
 
 
 class TestInitialize:
@@ -93,7 +94,7 @@ class TestSettings:
             stores.append(
                 PostgreSQLSessionDBProvider(dsn, settings=replace(settings, postgresql=PostgreSQLConfig(**own)))
             )
-            return str(stores[-1]._engine.write(lambda tx: tx.value(f"SHOW {name}")))
+            return str(engine_of(stores[-1]).write(lambda tx: tx.value(f"SHOW {name}")))
 
         yield show
         for store in stores:
@@ -108,7 +109,7 @@ class TestSettings:
     ) -> None:
         careless = psycopg.conninfo.make_conninfo(dsn, options="-c synchronous_commit=off")
         with PostgreSQLSessionDBProvider(careless, settings=settings) as store:
-            assert store._engine.write(lambda tx: tx.value("SHOW synchronous_commit")) == "on"
+            assert engine_of(store).write(lambda tx: tx.value("SHOW synchronous_commit")) == "on"
 
     def test_limits_of_time_are_the_servers_unless_given(self, opened: Any) -> None:
         assert opened("statement_timeout") == "0"

@@ -14,9 +14,10 @@ from hermes.query.tree import And, Not, Or, Part, Words
 from hermes.state.postgres import schema as tables
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.postgres.stemming import widened
-from hermes.state.results import SearchResults
+from hermes.state.postgres.search.stemming import widened
+from hermes.state.search.results import SearchResults
 from tests.support.conversations import ids, say, start
+from tests.support.stores import engine_of
 
 SAID = (
     "the deployment failed",
@@ -39,7 +40,7 @@ def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDB
     with PostgreSQLSessionDBProvider(dsn, settings=english) as opened:
         start(opened, "s")
         say(opened, "s", *SAID)
-        engine = opened._engine
+        engine = engine_of(opened)
         assert isinstance(engine, PostgresEngine)
         engine.catch_up()
         yield opened

@@ -14,6 +14,7 @@ from hermes.errors import StoreUnavailable
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.certificates import certificates
 from tests.support.servers import private_server, server_or_skip
+from tests.support.stores import engine_of
 
 NAME = "db.internal"
 
@@ -51,7 +52,7 @@ def is_encrypted(dsn: str) -> bool:
     """Whether a store's connection is."""
     with PostgreSQLSessionDBProvider(dsn) as store:
         sql = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
-        return bool(store._engine.read(lambda tx: tx.value(sql)))
+        return bool(engine_of(store).read(lambda tx: tx.value(sql)))
 
 
 @pytest.mark.parametrize("place", ["on"], indirect=True)

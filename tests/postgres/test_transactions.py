@@ -13,6 +13,7 @@ from hermes.config import PostgreSQLConfig, SessionDBConfig
 from hermes.errors import InvalidValue, StoreBusy
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.conversations import contents, start
+from tests.support.stores import engine_of
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ class TestWaiting:
             PostgreSQLSessionDBProvider(dsn, settings=own) as store,
             pytest.raises(StoreBusy, match="statement timeout"),
         ):
-            store._engine.read(lambda tx: tx.value("SELECT pg_sleep(20)"))
+            engine_of(store).read(lambda tx: tx.value("SELECT pg_sleep(20)"))
 
 
 class TestValues:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes.query.parse import parse
-from hermes.state.facets import MAX_NAMED
-from hermes.state.owner import asker_named
-from hermes.state.postgres.expression import Expression, of_query, of_scope, of_span
-from hermes.state.postgres.vector import (
+from hermes.state.owner import parse_asker
+from hermes.state.postgres.search.document import (
     INCOMPLETE,
     MAX_BYTES,
     MAX_PLACE,
@@ -22,8 +20,10 @@ from hermes.state.postgres.vector import (
     span_mark,
     vector,
 )
-from hermes.state.scope import Scope
-from hermes.state.server.patterns import Pattern
+from hermes.state.postgres.search.expression import Expression, of_query, of_scope, of_span
+from hermes.state.search.facets import MAX_NAMED
+from hermes.state.search.scope import Scope
+from hermes.state.server.search.word_patterns import Pattern
 
 WORDS = {Pattern("dock", is_beginning=True): ["dock", "docker"], Pattern("ocke"): ["docker"]}
 
@@ -123,7 +123,7 @@ class TestExpression:
         assert of_query(tree, lambda _: []) == Expression("'¦¦¦'", is_exact=True)
 
     def test_of_a_scope_names_its_values(self) -> None:
-        scope = Scope(owner=asker_named("o"), sources=("a", "b"), not_sessions=("s",))
+        scope = Scope(owner=parse_asker("o"), sources=("a", "b"), not_sessions=("s",))
         assert of_scope(scope) == Expression("(('¦sa' | '¦sb') & ('¦oo') & !('¦is'))", is_exact=True)
 
     def test_of_a_scope_with_very_many_values_leaves_them_to_the_rows(self) -> None:

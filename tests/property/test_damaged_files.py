@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hermes.state.sqlite.definitions import schema_sql
-from hermes.state.sqlite.rescue.salvage import Salvaged, salvage
-from hermes.state.sqlite.rescue.wreck import Wreck
+from hermes.state.sqlite.repair.damaged_file import DamagedFile
+from hermes.state.sqlite.repair.salvage import Salvaged, salvage
+from hermes.state.sqlite.schema.definitions import schema_sql
 from hermes_state import SessionDB
 from tests.support.pagemap import PageMap, page_map
 from tests.support.plainsql import change, plain, rows
@@ -84,11 +84,11 @@ def brought_from(data: bytes, log: bytes = b"") -> Brought:
         path, target = Path(place) / "state.db", Path(place) / "new.db"
         path.write_bytes(data)
         Path(f"{path}-wal").write_bytes(log)
-        wreck = Wreck(path, schema_sql())
+        damaged = DamagedFile(path, schema_sql())
         try:
-            salvaged = salvage(wreck, target)
+            salvaged = salvage(damaged, target)
         finally:
-            wreck.close()
+            damaged.close()
         return Brought(
             salvaged,
             {row[0]: row for row in rows(target, MESSAGES)},

@@ -10,9 +10,8 @@ import pytest
 
 from hermes.query import analyze, snippet
 from hermes.query.tree import Part, Words
-from hermes.state.sqlite import trigrams
-from tests.support.patterns import attacks, patterns, unnamed, use
-from tests.support.quickness import is_quick
+from hermes.state.sqlite.search import trigrams
+from tests.support.patterns import attacks, is_quick_on, patterns, unnamed
 
 MADE_OF_WORDS = [
     Words(("alpha", "beta", "gamma"), "alpha beta-gamma"),
@@ -23,28 +22,28 @@ MADE_OF_WORDS = [
 MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
     "hermes.query.analyze:_patterns": lambda: list(analyze._patterns()),
     "hermes.query.snippet:_patterns": lambda: [each for leaf in MADE_OF_WORDS for each in snippet._patterns(leaf)],
-    "hermes.state.sqlite.trigrams:_inside": lambda: [trigrams._inside()],
+    "hermes.state.sqlite.search.trigrams:_inside": lambda: [trigrams._inside()],
     # At most three letters.
     "hermes.query.rank:_mentions": lambda: [re.compile(r"\babc")],
     # Alternatives of a table, for single words.
     "hermes.agent.safety.commands:bare_command": list,
     # Its module holds what it makes.
-    "hermes.agent.safety.protected:_one_of": list,
+    "hermes.agent.safety.protected_names:_one_of": list,
     # These look at the names of files, which are short, and are made of the name of the database.
-    "hermes.state.sqlite.upkeep.backup:backups_in": list,
-    "hermes.state.sqlite.upkeep.backup:_remove_leftovers": list,
-    "hermes.state.sqlite.upkeep.copies:copies_of": list,
-    "hermes.state.sqlite.rescue.workshop:remove_leftovers": list,
+    "hermes.state.sqlite.backup.backup:backups_in": list,
+    "hermes.state.sqlite.backup.backup:_remove_leftovers": list,
+    "hermes.state.sqlite.backup.copies:copies_of": list,
+    "hermes.state.sqlite.repair.working_copy:remove_leftovers": list,
 }
 """Patterns that a function makes when it is called, with what it makes."""
 
 
 def slow_attack(pattern: re.Pattern[Any], methods: set[str]) -> str | None:
     """The first attack that takes too long, in short."""
-    for text in attacks(pattern):
+    for attack in attacks(pattern):
         for method in sorted(methods):
-            if not is_quick(lambda text=text, method=method: use(pattern, method, text)):  # type: ignore[misc]
-                return f"{method} on {text[:80]!r}..."
+            if not is_quick_on(pattern, method, attack):
+                return f"{method} on {attack.text()[:80]!r}..."
     return None
 
 

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.interop.exporting import Lines, write_out
-from hermes.interop.importing import Importer, Tally, Wishes
-from hermes.interop.recognition import find
-from hermes.state.outgoing import choose
+from hermes.interop.detection import find
+from hermes.interop.exporter import Lines, write_out
+from hermes.interop.importer import Importer, Tally, Wishes
+from hermes.state.import_export.session_reader import select_sessions
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
@@ -172,7 +172,7 @@ def act(store: SessionDBProvider, name: str, what: str, more: Any, new: str) -> 
 def exported(store: SessionDBProvider) -> bytes:
     """All sessions of a store, as `hermes sessions export` writes them."""
     file = io.BytesIO()
-    write_out(store, choose(store), Lines(), file)
+    write_out(store, select_sessions(store), Lines(), file)
     return file.getvalue()
 
 

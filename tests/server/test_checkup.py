@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from hermes.config import SessionDBConfig
-from hermes.state.checkup import Finding, Status
-from hermes.state.drafts import draft
+from hermes.state.maintenance.findings import Finding, Status
+from hermes.state.messages.drafts import draft_message
 from hermes.state.owner import EVERYBODY
 from hermes.state.server import checkup
 from hermes.state.server.provider import ServerProvider
 from tests.server.kinds import Connection, Kind
+from tests.support.stores import engine_of
 
 Store = ServerProvider[Any]
 
@@ -95,7 +96,7 @@ def test_a_brief_look_says_how_far_it_came(
 
 def test_what_a_program_left_is_told(kind: Kind, dsn: str, settings: SessionDBConfig, used: Store) -> None:
     used.try_acquire_compression_lock("s0", "somebody", ttl_seconds=600)
-    used._engine.spool.keep("s1", [draft({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
+    engine_of(used).spool.add("s1", [draft_message({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
     found = examine(kind, dsn, settings)
     assert found["leases"].summary == "1 session being compressed"
     assert (found["spool"].status, found["spool"].values["messages"]) == (Status.WARNING, 1)

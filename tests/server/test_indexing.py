@@ -14,7 +14,7 @@ def test_nothing_to_index_is_nothing_to_wait_for(store: ServerProvider[Any], mon
     def sleep(_: float) -> None:
         pytest.fail("it waited")
 
-    monkeypatch.setattr("hermes.state.server.indexed.time.sleep", sleep)
+    monkeypatch.setattr("hermes.state.server.search.background_index.time.sleep", sleep)
     assert store.optimize_fts() > 0
     say(store, start(store, "s"), "hello")
     store.delete_with_receipt(["s"], secure=True)

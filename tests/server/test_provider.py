@@ -19,6 +19,7 @@ from hermes_state import SessionDB
 from tests.server.kinds import KINDS, SECRET, Kind
 from tests.support.calls import READS, fill
 from tests.support.conversations import at_once
+from tests.support.stores import engine_of
 from tests.upgrade.checks import environment
 
 NO_DRIVER = """
@@ -50,7 +51,7 @@ class TestInitialize:
 
     def test_closes_what_was_open_before(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with kind.provider(dsn, settings=settings) as store:
-            before = store._engine
+            before = engine_of(store)
             store.initialize(dsn=dsn)
             with pytest.raises(StoreClosed):
                 before.read(lambda tx: tx.value("SELECT 1"))
@@ -69,7 +70,7 @@ class TestPool:
                 call(store, sample)
             store.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(600)])
             assert len(store.search_messages("word599")) == 1
-            store._engine.write(lambda tx: store.get_session("s"))
+            engine_of(store).write(lambda tx: store.get_session("s"))
 
     def test_of_one_connection_is_shared_by_threads(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with kind.provider(dsn, settings=replace(settings, pool_max_size=1)) as store:
@@ -87,7 +88,7 @@ class TestPool:
                     at_once(1, lambda _: store.create_session("s", "cli"))
                 assert "pool_max_size" in caught.value.hint
 
-            store._engine.write(work)
+            engine_of(store).write(work)
 
 
 @pytest.mark.parametrize(("name", "dsn"), [(name, dsn) for name, kind in KINDS.items() for dsn in kind.nowhere])

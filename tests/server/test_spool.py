@@ -6,15 +6,16 @@ from typing import Any
 
 from hermes.config import SessionDBConfig
 from hermes.home import get_hermes_home
-from hermes.state.drafts import draft
+from hermes.state.messages.drafts import draft_message
 from hermes.state.owner import EVERYBODY
 from hermes.state.server.provider import ServerProvider
 from tests.server.kinds import Connection, Kind
+from tests.support.stores import engine_of
 
 
 def spool_of(store: ServerProvider[Any]) -> str:
     """The name of its file."""
-    return store._engine.spool.path.name
+    return engine_of(store).spool.path.name
 
 
 def test_a_store_finds_its_file_again(kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
@@ -40,6 +41,6 @@ def test_what_waits_is_kept_without_a_home_and_stored_at_the_next_open(
     with kind.provider(dsn, settings=settings) as store:
         store.create_session("s", "cli")
         assert not get_hermes_home().exists()
-        store._engine.spool.keep("s", [draft({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
+        engine_of(store).spool.add("s", [draft_message({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
     with kind.provider(dsn, settings=settings) as store:
         assert [message["content"] for message in store.get_messages("s")] == ["waits"]

@@ -15,6 +15,7 @@ from hermes.state.provider import SessionDBProvider
 from tests.server.kinds import Connection, Kind
 from tests.support.clock import FakeClock
 from tests.support.conversations import at_once, compress, ids, session_of, start
+from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S
 
 
@@ -84,7 +85,7 @@ class TestConflicts:
                     meeting.wait(timeout=LIMIT_S)
                 tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=second)
 
-            store._engine.write(change)
+            engine_of(store).write(change)
 
         at_once(2, work)
         assert [session_of(store, each)["rewind_count"] for each in ("a", "b")] == [2, 2]
@@ -119,7 +120,7 @@ class TestConflicts:
     def test_what_contradicts_the_rows_for_good_is_told(self, store: SessionDBProvider) -> None:
         start(store, "s")
         with pytest.raises(Conflict):
-            store._engine.write(lambda tx: tx.run("INSERT INTO sessions SELECT * FROM sessions"))
+            engine_of(store).write(lambda tx: tx.run("INSERT INTO sessions SELECT * FROM sessions"))
 
     def test_what_fails_in_the_middle_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
@@ -129,7 +130,7 @@ class TestConflicts:
             tx.run("UPDATE sessions SET started_at = NULL WHERE id = 's'")
 
         with pytest.raises(Exception, match="null"):
-            store._engine.write(work)
+            engine_of(store).write(work)
         assert session_of(store, "s")["rewind_count"] == 0
 
 
@@ -142,13 +143,13 @@ class TestViews:
             at_once(1, lambda _: store.append_message("s", "user", "meanwhile"))
             return before, tx.value("SELECT COUNT(*) FROM messages")
 
-        assert store._engine.read(work) == (0, 0)
+        assert engine_of(store).read(work) == (0, 0)
         assert store.message_count("s") == 1
 
     def test_a_read_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
         with pytest.raises(StoreReadOnly):
-            store._engine.read(lambda tx: tx.rows("DELETE FROM sessions"))
+            engine_of(store).read(lambda tx: tx.rows("DELETE FROM sessions"))
         assert store.session_count() == 1
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hermes.state.sqlite.rescue.repair import check, repair
-from hermes.state.sqlite.upkeep.backup import back_up_into
-from hermes.state.sqlite.upkeep.restore import restore
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.sqlite.backup.backup import back_up_into
+from hermes.state.sqlite.backup.restore import restore
+from hermes.state.sqlite.checks.verify import verify
+from hermes.state.sqlite.repair.repair import check, repair
 from hermes_state import InvalidValue, SessionDB
 
 NO_TIMES: list[Any] = [nan, inf, -inf, -1, -0.5, "30", None, True]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.checkup import Status
+from hermes.state.maintenance.findings import Status
 from hermes.state.sqlite.checks import counters, index, integrity, orphans, sizes
-from hermes.state.sqlite.upkeep import snapshot
+from hermes.state.sqlite.disk_usage import PARTS
+from hermes.state.sqlite.files import long_read
 from hermes_state import SessionDB
 from tests.support.checkups import checkup, do, fill, give_time, look, repaired, worse_than_ok
 from tests.support.plainsql import change, rows
@@ -90,7 +91,7 @@ class TestAsAWhole:
 def test_a_deep_look_ends_before_the_log_of_a_busy_store_fills_the_disk(
     monkeypatch: pytest.MonkeyPatch, path: Path
 ) -> None:
-    monkeypatch.setattr(snapshot, "LOG_LIMIT_BYTES", -1)
+    monkeypatch.setattr(long_read, "LOG_LIMIT_BYTES", -1)
     change(path, *MANY)
     found = checkup(path, deep=True)
     assert found["integrity"].status == NOTE
@@ -103,7 +104,7 @@ class TestSizes:
         values = look(path, "size").values
         parts = values["parts"]
         assert isinstance(parts, dict)
-        assert set(parts) == set(sizes.PARTS)
+        assert set(parts) == set(PARTS)
         assert sum(parts.values()) == values["bytes"] == path.stat().st_size
 
     def test_parts_that_take_too_long_are_not_measured(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:

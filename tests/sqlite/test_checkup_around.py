@@ -13,12 +13,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.checkup import Finding, Status
-from hermes.state.drafts import draft
+from hermes.state.maintenance.findings import Finding, Status
+from hermes.state.messages.drafts import draft_message
+from hermes.state.messages.spool import Spool
 from hermes.state.owner import EVERYBODY
-from hermes.state.spool import Spool
-from hermes.state.sqlite.checks import engine, file, sizes, use
-from hermes.state.sqlite.place import Place
+from hermes.state.sqlite.checks import file, sizes, sqlite_version
+from hermes.state.sqlite.checks import processes as use
+from hermes.state.sqlite.filesystem import FileSystem
 from hermes_state import SessionDB
 from tests.fault.processes import Child
 from tests.support.checkups import SRC, checkup, do, give_time, look, worse_than_ok
@@ -81,7 +82,7 @@ def another(code: str, path: Path) -> Iterator[int]:
 
 
 def put_on(monkeypatch: pytest.MonkeyPatch, kind: str, *, is_shared: bool) -> None:
-    monkeypatch.setattr(file, "place_of", lambda _: Place(kind, "/somewhere", is_shared=is_shared))
+    monkeypatch.setattr(file, "file_system_of", lambda _: FileSystem(kind, "/somewhere", is_shared=is_shared))
 
 
 def processes(found: Finding, key: str = "processes") -> list[int]:
@@ -107,7 +108,7 @@ class TestEngine:
         ],
     )
     def test_others_may_not_be(self, version: str, options: tuple[str, ...], status: Status) -> None:
-        assert engine.judged(version, "3.0", options).status == status
+        assert sqlite_version.judge_version(version, "3.0", options).status == status
 
 
 class TestFile:
@@ -357,7 +358,7 @@ class TestUse:
 class TestBesideIt:
     def test_messages_that_wait_are_stored_as_it_is_said(self, path: Path) -> None:
         spool = Spool(Path(f"{path}.spool"))
-        spool.keep("s", [draft({"role": "user", "content": "waited"}, 1.0)], EVERYBODY)
+        spool.add("s", [draft_message({"role": "user", "content": "waited"}, 1.0)], EVERYBODY)
         found = look(path, "spool")
         assert (found.status, found.values["messages"]) == (WARNING, 1)
         SessionDB(path).close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.upkeep.verify import verify
+from hermes.state.sqlite.checks.verify import verify
 from hermes_state import SessionDB, StoreCorrupt
 from tests.support.plainsql import flaws, plain, rows
 
@@ -45,14 +45,14 @@ def test_opening_leaves_it_once_and_everything_works(path: Path, name: str) -> N
         assert [len(db.search_messages(word)) for word in ("walrus", "narwhal")] == [1, 1]
     assert rows(path, "SELECT count(*) FROM sqlite_schema WHERE name = ?", name) == [(1,)]
     assert flaws(path) == []
-    assert verify(path).findings == ()
+    assert verify(path).defects == ()
 
 
 def test_search_index_of_another_form_under_the_same_name_goes(path: Path) -> None:
     double(path, "messages_fts", "'CREATE VIRTUAL TABLE messages_fts USING fts5(content)'")
     with SessionDB(path) as db:
         assert len(db.search_messages("walrus")) == 1
-    assert verify(path).findings == ()
+    assert verify(path).defects == ()
 
 
 def test_file_that_is_only_read_is_not_changed(path: Path) -> None:

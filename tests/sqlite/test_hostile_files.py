@@ -7,13 +7,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.sqlite.checkup import examine
+from hermes.state.sqlite.backup.backup import back_up
+from hermes.state.sqlite.backup.restore import restore
+from hermes.state.sqlite.checks.checkup import examine
+from hermes.state.sqlite.checks.verify import DefectKind, Depth, verify
 from hermes.state.sqlite.connection import View, connect
-from hermes.state.sqlite.definitions import find_foreign, our_definitions, read_definitions, schema_sql
-from hermes.state.sqlite.rescue.repair import Condition, repair
-from hermes.state.sqlite.upkeep.backup import back_up
-from hermes.state.sqlite.upkeep.restore import restore
-from hermes.state.sqlite.upkeep.verify import Depth, Kind, verify
+from hermes.state.sqlite.repair.repair import FileCondition, repair
+from hermes.state.sqlite.schema.definitions import find_foreign, our_definitions, read_definitions, schema_sql
 from hermes_state import SessionDB, StoreCorrupt, StoreTooNew
 from tests.support.plainsql import change, plain, rows
 
@@ -111,7 +111,7 @@ class TestDefinitions:
         connection.execute(schema_sql()).fetchall()
         found = find_foreign(read_definitions(View(connection)))
         connection.close()
-        assert (found.removable, found.rules, found.tricks, found.has_lost_index) == ((), (), (), False)
+        assert (found.removable, found.rules, found.unsafe, found.has_lost_index) == ((), (), (), False)
 
 
 class TestTriggers:
@@ -159,19 +159,19 @@ class TestTriggers:
         for read_only in (False, True):
             with pytest.raises(StoreCorrupt):
                 SessionDB(path, read_only=read_only)
-        assert verify(path).has(Kind.DAMAGE)
+        assert verify(path).has(DefectKind.DAMAGE)
 
     def test_claim_of_a_newer_version_does_not_let_it_fire(self, path: Path) -> None:
         plant(path, TAKEN, TRIGGERS["copies what is stored"], NO_LEDGER_OF_OURS)
         with pytest.raises(StoreTooNew, match="thief"):
             SessionDB(path)
-        assert verify(path).has(Kind.FOREIGN)
+        assert verify(path).has(DefectKind.FOREIGN)
         assert status_of(path, "schema") == "error"
 
     def test_doctor_and_verify_name_it_and_leave_it_alone(self, path: Path) -> None:
         plant(path, TAKEN, TRIGGERS["copies what is stored"])
-        (found,) = verify(path).findings
-        assert (found.kind, found.code) == (Kind.DRIFT, "foreign_schema")
+        (found,) = verify(path).defects
+        assert (found.kind, found.code) == (DefectKind.DRIFT, "foreign_schema")
         assert "the trigger thief" in found.message
         assert status_of(path, "schema") == "warning"
         assert "thief" in names(path)
@@ -187,7 +187,7 @@ class TestTriggers:
     def test_repaired_file_comes_without_it(self, path: Path) -> None:
         plant(path, TAKEN, *TRIGGERS["copies what is stored"].splitlines())
         outcome = repair(path)
-        assert (outcome.condition, outcome.damage) == (Condition.REPAIRED, ("schema",))
+        assert (outcome.condition, outcome.damage) == (FileCondition.REPAIRED, ("schema",))
         assert "thief" not in names(path)
         assert contents(path) == ["walrus"]
 
@@ -248,8 +248,8 @@ class TestRules:
         with pytest.raises(StoreCorrupt, match="others have changed its tables"):
             SessionDB(path)
         assert status_of(path, "schema") == "error"
-        assert [each.code for each in verify(path).findings if each.kind is Kind.DAMAGE] == ["altered"]
-        assert repair(path).condition is Condition.REPAIRED
+        assert [each.code for each in verify(path).defects if each.kind is DefectKind.DAMAGE] == ["altered"]
+        assert repair(path).condition is FileCondition.REPAIRED
         assert contents(path) == ["walrus"]
 
     def test_backup_with_a_rule_is_not_restored(self, path: Path, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ class TestRules:
             db.append_message("s", "user", "narwhal")
         with SessionDB(path) as db:
             assert len(db.search_messages("narwhal")) == 1
-        assert verify(path).findings == ()
+        assert verify(path).defects == ()
 
 
 class TestRepair:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.rescue.repair import Condition, repair
-from hermes.state.sqlite.upkeep.verify import Kind, verify
+from hermes.state.sqlite.checks.verify import DefectKind, verify
+from hermes.state.sqlite.repair.repair import FileCondition, repair
 from hermes_state import NotADatabase, SessionDB, StoreCorrupt
 from tests.support.plainsql import change, flaws, plain, rows
 
@@ -54,7 +54,7 @@ def test_mark_that_is_no_number_of_a_message_hides_nothing(path: Path, mark: str
     with SessionDB(path) as db:
         db.append_message("s", "user", "another walrus")
     assert found(path) == 2
-    assert not verify(path).findings
+    assert not verify(path).defects
 
 
 def test_count_of_rebuilds_that_is_no_number_keeps_nobody_from_searching(path: Path) -> None:
@@ -84,8 +84,8 @@ def test_version_that_is_no_number_is_damage_that_repair_mends(path: Path, state
     for read_only in (True, False):
         with pytest.raises(StoreCorrupt, match="which version"):
             SessionDB(path, read_only=read_only)
-    assert verify(path).has(Kind.DAMAGE)
-    assert repair(path).condition is Condition.REPAIRED
+    assert verify(path).has(DefectKind.DAMAGE)
+    assert repair(path).condition is FileCondition.REPAIRED
     assert found(path) == 1
 
 
@@ -100,8 +100,8 @@ def test_definition_that_is_no_text_is_not_trusted(path: Path, name: str) -> Non
     for read_only in (True, False):
         with pytest.raises(StoreCorrupt, match="no text"):
             SessionDB(path, read_only=read_only)
-    assert [finding.code for finding in verify(path).findings] == ["altered"]
-    assert repair(path).condition is Condition.REPAIRED
+    assert [finding.code for finding in verify(path).defects] == ["altered"]
+    assert repair(path).condition is FileCondition.REPAIRED
     assert found(path) == 1
 
 
@@ -113,7 +113,7 @@ def test_column_that_changes_or_refuses_what_is_stored_is_not_written_to(
     with pytest.raises(StoreCorrupt, match=said):
         SessionDB(path)
     assert found(path, read_only=True) == 1
-    assert repair(path).condition is Condition.REPAIRED
+    assert repair(path).condition is FileCondition.REPAIRED
     with SessionDB(path) as db:
         db.append_message("s", "user", "007")
         assert db.get_messages("s")[-1]["content"] == "007"

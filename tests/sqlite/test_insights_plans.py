@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.insights import look_back
-from hermes.state.period import last_days
+from hermes.state.usage.insights import read_insights
+from hermes.state.usage.period import last_days
 from hermes_state import SessionDB
 from tests.sqlite.statements import Statement, recorded
 from tests.support.clock import NOW, FakeClock
@@ -24,7 +24,7 @@ def statements(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             db.append_messages(f"s{number}", [{"role": "user", "content": "hello"}] * 4)
             db.update_token_counts(f"s{number}", input_tokens=1)
         with record.listening() as heard:
-            look_back(db, last_days(7, NOW), source=request.param)
+            read_insights(db, last_days(7, NOW), source=request.param)
         yield [each for each in heard if each.sql.lstrip().startswith(("SELECT", "WITH"))]
 
 

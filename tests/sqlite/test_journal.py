@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.sqlite import journal
-from hermes.state.sqlite.place import Place
+from hermes.state.sqlite import journal_mode
+from hermes.state.sqlite.filesystem import FileSystem
 from hermes_state import SessionDB
 from tests.fault.processes import assert_sound
 from tests.support.waiting import LIMIT_S
@@ -31,7 +31,7 @@ def mode(path: Path) -> object:
 
 
 def put_on(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(journal, "place_of", lambda _: Place(kind, "/somewhere", is_shared=True))
+    monkeypatch.setattr(journal_mode, "file_system_of", lambda _: FileSystem(kind, "/somewhere", is_shared=True))
 
 
 def fill(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from hermes.errors import StoreBusy, StoreFull
-from hermes.state.sqlite.upkeep import keeper
+from hermes.state.sqlite import maintenance
 from hermes_state import SessionDB
 from tests.fault.processes import Child, assert_sound
 from tests.support.waiting import LIMIT_S
@@ -67,7 +67,7 @@ class TestErasing:
         db.close()
 
     def test_says_who_keeps_the_log(self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(keeper, "TRUNCATE_TIMEOUT_S", 0.2)
+        monkeypatch.setattr(maintenance, "TRUNCATE_TIMEOUT_S", 0.2)
         reader = apsw.Connection(str(tmp_path / "state.db"))
         reader.execute("BEGIN").fetchall()
         reader.execute("SELECT COUNT(*) FROM sessions").fetchall()
@@ -111,7 +111,7 @@ class TestCompacting:
         assert_sound(tmp_path / "state.db")
 
     def test_needs_room(self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(keeper, "free_bytes", lambda _: 1000)
+        monkeypatch.setattr(maintenance, "free_bytes", lambda _: 1000)
         with pytest.raises(StoreFull, match="1000"):
             db.vacuum()
         db.close()

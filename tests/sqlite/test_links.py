@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.checkup import examine
+from hermes.state.sqlite.checks.checkup import examine
 from hermes_state import SessionDB, StoreUnavailable
 
 

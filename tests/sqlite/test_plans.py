@@ -10,13 +10,14 @@ import pytest
 
 from hermes_state import SessionDB
 from tests.sqlite.statements import Record, Statement, recorded
+from tests.support.stores import engine_of
 
 SESSIONS = 120
 QUERIES = ("SELECT", "UPDATE", "DELETE", "INSERT")
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class OpenFile:
     """A store with enough in it for a choice of plans, and the record of what it runs."""
 
     db: SessionDB
@@ -27,15 +28,15 @@ class Store:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenFile]:
     """Sessions of several sources and owners, chains, branches, titles and handoffs."""
     path: Path = tmp_path_factory.mktemp("plans") / "state.db"
     with recorded() as record, SessionDB(path) as db:
-        db._engine.write(lambda _: fill(db))
+        engine_of(db).write(lambda _: fill(db))
         cursor = db.list_sessions_rich(limit=5)[-1]["cursor"]
         activity_cursor = db.list_sessions_rich(limit=5, order_by_last_active=True)[-1]["cursor"]
         message = db.get_messages("s0005")[3]["id"]
-        yield Store(db, record, cursor, activity_cursor, message)
+        yield OpenFile(db, record, cursor, activity_cursor, message)
 
 
 def fill(db: SessionDB) -> None:
@@ -58,7 +59,7 @@ def fill(db: SessionDB) -> None:
             db.request_handoff(session, "discord")
 
 
-Call = Callable[[Store], object]
+Call = Callable[[OpenFile], object]
 
 OPERATIONS: dict[str, Call] = {
     "append": lambda s: s.db.append_message("s0005", "user", "more"),
@@ -137,11 +138,11 @@ def queries(statements: list[Statement]) -> list[Statement]:
 
 def is_scan(step: str) -> bool:
     """Whether a step looks at every row of a table; the few rows of a walk that is merged with others are none."""
-    return step.startswith("SCAN") and not step.startswith("SCAN lane") and "INDEX" not in step
+    return step.startswith("SCAN") and not step.startswith("SCAN range") and "INDEX" not in step
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operation_walks_indexes_and_sorts_nothing(store: Store, name: str) -> None:
+def test_operation_walks_indexes_and_sorts_nothing(store: OpenFile, name: str) -> None:
     with store.record.listening() as statements:
         OPERATIONS[name](store)
     found = queries(list(statements))
@@ -186,7 +187,7 @@ def test_operation_walks_indexes_and_sorts_nothing(store: Store, name: str) -> N
         ("archive", "idx_sessions_chain"),
     ],
 )
-def test_operation_has_its_own_index(store: Store, name: str, index: str) -> None:
+def test_operation_has_its_own_index(store: OpenFile, name: str, index: str) -> None:
     with store.record.listening() as statements:
         OPERATIONS[name](store)
     steps = [step for statement in queries(list(statements)) for step in statement.plan()]
@@ -194,14 +195,14 @@ def test_operation_has_its_own_index(store: Store, name: str, index: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["list", "list page by activity", "list of an owner by activity", "get messages"])
-def test_page_reads_no_more_than_its_rows(store: Store, name: str) -> None:
+def test_page_reads_no_more_than_its_rows(store: OpenFile, name: str) -> None:
     """The first step of the plan is a search with the order of the page: no scan, and nothing is sorted."""
     with store.record.listening() as statements:
         OPERATIONS[name](store)
     assert all(statement.plan()[0].startswith("SEARCH") for statement in queries(list(statements)))
 
 
-def test_list_with_and_without_the_archived_merges_two_walks(store: Store) -> None:
+def test_list_with_and_without_the_archived_merges_two_walks(store: OpenFile) -> None:
     with store.record.listening() as statements:
         shown = store.db.list_sessions_rich(include_archived=True, limit=10)
     assert len(shown) == 10
@@ -210,7 +211,7 @@ def test_list_with_and_without_the_archived_merges_two_walks(store: Store) -> No
     assert len([step for step in steps if "idx_sessions_list_started" in step]) == 2
 
 
-def test_repeated_uid_changes_nothing_and_costs_two_lookups(store: Store) -> None:
+def test_repeated_uid_changes_nothing_and_costs_two_lookups(store: OpenFile) -> None:
     first = store.db.append_message("s0005", "user", "again", uid="idempotent")
     with store.record.listening() as statements:
         assert store.db.append_message("s0005", "user", "again", uid="idempotent") == first

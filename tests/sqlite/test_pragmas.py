@@ -156,8 +156,8 @@ def test_opening_a_store_looks_at_no_message(path: Path, record: Record) -> None
 
 
 def test_little_room_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr("hermes.state.sqlite.store.free_bytes", lambda _: 20 << 20)
+    monkeypatch.setattr("hermes.state.sqlite.store.open_file.free_bytes", lambda _: 20 << 20)
     SessionDB(path).close()
     assert [record.getMessage() for record in caplog.records] == [
-        f"only 20 MB are left on the disk of {path}: make room"
+        f"only 20 MB are free on the disk of {path}: free some space"
     ]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sqlite.rescue.repair import Condition, repair
-from hermes.state.sqlite.upkeep.verify import Kind, verify
+from hermes.state.sqlite.checks.verify import DefectKind, verify
+from hermes.state.sqlite.repair.repair import FileCondition, repair
 from hermes_state import SessionDB
 from tests.support.plainsql import change, rows
 
@@ -55,7 +55,7 @@ def test_preview_follows_and_nothing_is_wrong_after_the_next_open(path: Path) ->
         row = db.get_session("s")
         assert row is not None
         assert row["preview"] == "narwhal"
-    assert verify(path).findings == ()
+    assert verify(path).defects == ()
 
 
 def test_message_put_into_a_gap_is_found(path: Path) -> None:
@@ -77,7 +77,7 @@ def test_replaced_session_is_found_under_its_new_owner_alone(path: Path) -> None
     change(path, GIVE_AWAY)
     SessionDB(path).close()
     assert rows(path, "SELECT count(*) FROM stale_index") == [(0,)]
-    assert verify(path).findings == ()
+    assert verify(path).defects == ()
 
 
 class TestEarlierFile:
@@ -104,13 +104,13 @@ class TestEarlierFile:
     def test_verify_says_that_searches_may_miss_what_was_replaced_then(self, earlier: Path) -> None:
         change(earlier, REPLACE_FIRST)
         SessionDB(earlier).close()
-        drift = [each for each in verify(earlier).findings if each.kind is Kind.DRIFT and each.code == "index"]
+        drift = [each for each in verify(earlier).defects if each.kind is DefectKind.DRIFT and each.code == "index"]
         assert drift
         assert all("searches may miss some" in each.hint for each in drift)
 
     def test_repair_heals_what_was_replaced_then(self, earlier: Path) -> None:
         change(earlier, REPLACE_FIRST)
         SessionDB(earlier).close()
-        assert repair(earlier).condition is Condition.REPAIRED
+        assert repair(earlier).condition is FileCondition.REPAIRED
         with SessionDB(earlier) as db:
             assert found(db, "narwhal", "walrus") == [1, 0]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import apsw
 
-from hermes.state.sqlite.definitions import schema_sql
-from hermes.state.sqlite.schema import LEDGER, checksum
+from hermes.state.sqlite.schema.definitions import schema_sql
+from hermes.state.sqlite.schema.inspection import LEDGER, checksum
 from hermes_state import SessionDB
 
 

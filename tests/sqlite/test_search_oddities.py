@@ -11,7 +11,7 @@ import pytest
 from hermes.query import analyze
 from hermes.state.engine import Values
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.index import SqliteIndex
+from hermes.state.sqlite.search.index import SqliteIndex
 from hermes_state import SessionDB
 from tests.support.plainsql import change
 
@@ -55,7 +55,7 @@ def test_a_row_that_is_put_among_indexed_ones_is_found_at_once(db: SessionDB) ->
 
 def test_many_identifiers_and_many_marks_are_read_in_a_moment() -> None:
     # Each of these took minutes when the work grew with the square of the length.
-    assert analyze.stream(" ".join(f"user{i}. x" for i in range(100_000))).count(" user ") == analyze.MAX_ODD
+    assert analyze.stream(" ".join(f"user{i}. x" for i in range(100_000))).count(" user ") == analyze.MAX_IDENTIFIERS
     assert analyze.fold("a" + "\u0301\u0323" * 400_000) == "a"
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hermes.query import analyze
 from hermes.query.tree import Part
-from hermes.state.sqlite import trigrams
-from hermes.state.sqlite.expression import of_parts, of_words
-from hermes.state.sqlite.filling import words_of
+from hermes.state.sqlite.search import trigrams
+from hermes.state.sqlite.search.expression import trigram_expression, word_expression
+from hermes.state.sqlite.search.indexing import word_text
 from hermes_state import SessionDB
 from tests.support.conversations import say, start
 from tests.support.plainsql import change, rows
@@ -24,15 +24,18 @@ ALPHABET = "ab é9ß-_/.\"'*(\n、記憶断裂言語한국어ไทยжж👍�
 
 @given(text=st.text(ALPHABET, max_size=40), start=st.integers(0, 40), length=st.integers(1, 12))
 def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length: int) -> None:
-    part = analyze.flat(text)[start : start + length].strip()
+    part = analyze.fold_to_line(text)[start : start + length].strip()
     if not part:
         return
     with apsw.Connection(":memory:") as tables:
         tables.execute("CREATE VIRTUAL TABLE words USING fts5(content, tokenize='ascii')")
         tables.execute("CREATE VIRTUAL TABLE parts USING fts5(content, tokenize='trigram case_sensitive 1')")
-        tables.execute("INSERT INTO words VALUES (?)", (words_of("user", "s", "cli", None, text),))
-        tables.execute("INSERT INTO parts VALUES (?)", (trigrams.text_of(text),))
-        for table, expression in (("words", of_words(Part(part)).text), ("parts", of_parts(Part(part)))):
+        tables.execute("INSERT INTO words VALUES (?)", (word_text("user", "s", "cli", None, text),))
+        tables.execute("INSERT INTO parts VALUES (?)", (trigrams.trigram_text(text),))
+        for table, expression in (
+            ("words", word_expression(Part(part)).text),
+            ("parts", trigram_expression(Part(part))),
+        ):
             if expression is not None:
                 assert tables.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH ?", (expression,)).fetchall()
 
@@ -51,7 +54,7 @@ def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length:
     ],
 )
 def test_are_not_asked_for_within_scripts_without_spaces(part: str, asked: list[str]) -> None:
-    assert trigrams.asked_of(part) == asked
+    assert trigrams.trigrams_to_query(part) == asked
 
 
 @pytest.mark.parametrize(
@@ -64,11 +67,11 @@ def test_are_not_asked_for_within_scripts_without_spaces(part: str, asked: list[
     ],
 )
 def test_only_the_borders_of_scripts_without_spaces_are_cut_up(text: str, cut: str) -> None:
-    assert trigrams.text_of(text) == cut
+    assert trigrams.trigram_text(text) == cut
 
 
 def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
-    assert len(trigrams.asked_of("".join(map(chr, range(97, 123))))) <= trigrams.MAX_ASKED
+    assert len(trigrams.trigrams_to_query("".join(map(chr, range(97, 123))))) <= trigrams.MAX_ASKED
 
 
 @pytest.mark.parametrize(

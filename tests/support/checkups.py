@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.checkup import Finding, Status
 from hermes.state.engine import Report
+from hermes.state.maintenance.findings import Finding, Status
 from hermes.state.sqlite.checks import counters, index, integrity, orphans, sizes
-from hermes.state.sqlite.checkup import examine
-from hermes.state.sqlite.rescue.repair import repair
+from hermes.state.sqlite.checks.checkup import examine
+from hermes.state.sqlite.repair.repair import repair
 from hermes_state import SessionDB
 
 SRC = Path(__file__).parents[2] / "src"

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
 from hermes.state.rows import AnyRow
-from hermes.state.view import OwnerView
 from tests.support.clock import FakeClock
 
 T = TypeVar("T")

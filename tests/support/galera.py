@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pymysql  # type: ignore[import-untyped]
 
-from hermes.state.mysql.address import Address
+from hermes.state.mysql.connection.address import Address
 from tests.support import mysql, packages
 from tests.support.servers import KINDS, NoServer, Server, give_to_server
 from tests.support.waiting import wait_until

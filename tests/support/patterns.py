@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import math
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import hermes
+from tests.support.quickness import LIMIT_S, is_quick, seconds_of
 
 codes: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
@@ -119,18 +121,32 @@ def _inline(node: ast.AST, function: str) -> Iterator[str]:
         yield from _inline(child, inside)
 
 
-def attacks(pattern: re.Pattern[Any]) -> Iterator[str | bytes]:
-    """Texts made of the pattern's own beginnings and repeats, with and without an end at which it fails."""
+@dataclass(frozen=True)
+class Attack:
+    """A text that is bad for a pattern: a head, a unit that is repeated, and an end."""
+
+    head: str
+    unit: str
+    end: str
+    is_binary: bool
+
+    def text(self, size: int = SIZE) -> str | bytes:
+        """The attack with so many characters."""
+        body = (self.unit * (size // len(self.unit) + 1))[: max(0, size - len(self.head))]
+        whole = self.head + body + self.end
+        return whole.encode("utf-8", "replace") if self.is_binary else whole
+
+
+def attacks(pattern: re.Pattern[Any]) -> Iterator[Attack]:
+    """Attacks made of the pattern's own beginnings and repeats, with and without an end at which it fails."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     units = [unit for unit in dict.fromkeys(_units(tree)) if unit[1]]
     # Of very many, the simplest and then some of every kind.
     step = max(1, (len(units) - FIRST) // FURTHER)
     for head, unit in [*units[:FIRST], *units[FIRST::step]]:
         if unit:
-            body = (unit * (SIZE // len(unit) + 1))[: SIZE - len(head)]
             for end in ("", _NOT_OURS):
-                text = head + body + end
-                yield text.encode("utf-8", "replace") if isinstance(pattern.pattern, bytes) else text
+                yield Attack(head, unit, end, isinstance(pattern.pattern, bytes))
 
 
 def _units(tree: Any) -> Iterator[tuple[str, str]]:
@@ -248,6 +264,27 @@ _CATEGORIES = {
     codes.CATEGORY_WORD: r"\w",
     codes.CATEGORY_NOT_WORD: r"\W",
 }
+
+
+def is_quick_on(pattern: re.Pattern[Any], method: str, attack: Attack) -> bool:
+    """Whether a call keeps the limit on the whole attack; tried on the whole only if a tenth of it leaves a doubt.
+
+    There is none when the whole would keep the limit even if its time grew with the cube of the size, nor when it
+    would do so growing with the square and as fast as from a twentieth to a tenth.
+    """
+    tenth_s = _seconds(pattern, method, attack.text(SIZE // 10))
+    if tenth_s <= LIMIT_S / 10**3 or tenth_s > 2 * LIMIT_S:
+        return tenth_s <= LIMIT_S
+    if tenth_s <= LIMIT_S / 10**2:
+        twentieth_s = _seconds(pattern, method, attack.text(SIZE // 20))
+        if tenth_s * 10 ** math.log2(tenth_s / twentieth_s) <= LIMIT_S:
+            return True
+    text = attack.text()
+    return is_quick(lambda: use(pattern, method, text))
+
+
+def _seconds(pattern: re.Pattern[Any], method: str, text: str | bytes) -> float:
+    return seconds_of(lambda: use(pattern, method, text))
 
 
 def use(pattern: re.Pattern[Any], method: str, text: str | bytes) -> None:

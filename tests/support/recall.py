@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from hermes.state.provider import SessionDBProvider
-from hermes.state.recall import session_search
+from hermes.state.recall.tool import session_search
 from tests.support.conversations import Row, column
 
 NO_NUMBERS: list[Any] = [None, "many", True, [], {}, float("nan"), float("inf")]

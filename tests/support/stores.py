@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hermes.clock import Clock
 from hermes.config import SessionDBConfig
+from hermes.state.engine import Engine
 from hermes.state.provider import SessionDBProvider
-from hermes.state.server.follower import Follower
+from hermes.state.server.search.background_worker import BackgroundWorker
 from hermes_state import SessionDB
 from tests.support.mysql import in_database
 from tests.support.servers import dsn_of
@@ -102,13 +103,13 @@ class PostgresStores:
             schema = self._used[directory, name] = self._free.pop() if is_there else next(self._names)
         settings = SessionDBConfig(provider="postgresql", schema=schema)
         store = PostgreSQLSessionDBProvider(pool=self._pool, settings=settings, read_only=read_only, clock=clock)
-        engine = _engine_of(store)
-        engine._follower = _AtOnce(engine._follow, "hermes-index")
+        engine = _server_engine(store)
+        engine._worker = _AtOnce(engine._index_waiting, "hermes-index")
         return store
 
     def discard(self, store: SessionDBProvider) -> None:
         """Close a store without bringing its index up to date."""
-        _engine_of(store)._newest = 0
+        _server_engine(store)._newest = 0
         store.close()
 
     def release(self, directory: Path) -> None:
@@ -135,7 +136,7 @@ class MySQLStores:
         import pymysql  # type: ignore[import-untyped]
         from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 
-        from hermes.state.mysql.address import Address
+        from hermes.state.mysql.connection.address import Address
 
         self._dsn = dsn_of("mysql")
         address = Address.of(self._dsn)
@@ -168,13 +169,13 @@ class MySQLStores:
         store = MySQLSessionDBProvider(
             in_database(self._dsn, database), settings=settings, read_only=read_only, clock=clock
         )
-        engine = _engine_of(store)
-        engine._follower = _AtOnce(engine._follow, "hermes-index")
+        engine = _server_engine(store)
+        engine._worker = _AtOnce(engine._index_waiting, "hermes-index")
         return store
 
     def discard(self, store: SessionDBProvider) -> None:
         """Close a store without bringing its index up to date."""
-        _engine_of(store)._newest = 0
+        _server_engine(store)._newest = 0
         store.close()
 
     def release(self, directory: Path) -> None:
@@ -210,13 +211,18 @@ class MySQLStores:
             return int(cursor.execute(sql))
 
 
-def _engine_of(store: SessionDBProvider) -> PostgresEngine | MySQLEngine:
-    engine = store._engine
+def engine_of(store: SessionDBProvider) -> Engine:
+    """The engine under a store, for tests of what no operation of the store shows."""
+    return store._engine
+
+
+def _server_engine(store: SessionDBProvider) -> PostgresEngine | MySQLEngine:
+    engine = engine_of(store)
     assert engine.name in ("postgresql", "mysql")
     return cast("PostgresEngine | MySQLEngine", engine)
 
 
-class _AtOnce(Follower):
+class _AtOnce(BackgroundWorker):
     """Does its work when it is woken: what a test finds in the index must not depend on the pace of a thread."""
 
     def wake(self) -> None:

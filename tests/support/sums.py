@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from datetime import date
 
-from hermes.state.aggregates import MessageCell, Notable, SessionCell, SessionCounts, Sums, ToolCell, UsageCell
-from hermes.state.insights import Insights, assemble
-from hermes.state.period import last_days
-from hermes.state.skillcalls import SkillCall
-from hermes.state.tally import Tally
+from hermes.state.usage.aggregates import (
+    MessageCell,
+    NotableConversation,
+    SessionCell,
+    SessionCounts,
+    Sums,
+    ToolCell,
+    UsageCell,
+)
+from hermes.state.usage.insights import Insights, build_insights
+from hermes.state.usage.period import last_days
+from hermes.state.usage.skill_calls import SkillCall
+from hermes.state.usage.totals import UsageTotals
 from tests.support.zones import local_zone
 
 NOON = 1_767_268_800.0
@@ -31,12 +39,16 @@ SUMS = Sums(
         for hour, source in ((7, "cli"), (9, "telegram"), (10, "cli"), (15, "cli"), (22, "subagent"))
     ],
     usage=[
-        UsageCell(TODAY, "cli", CLAUDE, Tally(120_000, 30_000, 900_000, 45_000, 9_000, 210, 12.5, 0.0, 12.5, 0, 0)),
-        UsageCell(TODAY - 1, "cli", QWEN, Tally(80_000, 9_000, 0, 0, 0, 44, 0.0, 0.0, 0.0, 0, 89_000)),
-        UsageCell(TODAY - 9, "telegram", GPT, Tally(33_000, 4_000, 12_000, 0, 700, 31, 0.0, 0.0042, 0.0042, 0, 0)),
-        UsageCell(TODAY - 9, "telegram", "gpt-5", Tally(3_000, 400, 0, 0, 70, 3, 0.0, 0.25, 0.25, 0, 0)),
-        UsageCell(TODAY - 20, "subagent", HOUSE, Tally(6_000, 600, 0, 0, 0, 9, 0.0, 0.0, 0.0, 6_600, 0)),
-        UsageCell(TODAY - 20, "subagent", CLAUDE, Tally(1_000, 100, 0, 0, 0, 2, 0.0, 0.0, 0.0, 1_100, 0)),
+        UsageCell(
+            TODAY, "cli", CLAUDE, UsageTotals(120_000, 30_000, 900_000, 45_000, 9_000, 210, 12.5, 0.0, 12.5, 0, 0)
+        ),
+        UsageCell(TODAY - 1, "cli", QWEN, UsageTotals(80_000, 9_000, 0, 0, 0, 44, 0.0, 0.0, 0.0, 0, 89_000)),
+        UsageCell(
+            TODAY - 9, "telegram", GPT, UsageTotals(33_000, 4_000, 12_000, 0, 700, 31, 0.0, 0.0042, 0.0042, 0, 0)
+        ),
+        UsageCell(TODAY - 9, "telegram", "gpt-5", UsageTotals(3_000, 400, 0, 0, 70, 3, 0.0, 0.25, 0.25, 0, 0)),
+        UsageCell(TODAY - 20, "subagent", HOUSE, UsageTotals(6_000, 600, 0, 0, 0, 9, 0.0, 0.0, 0.0, 6_600, 0)),
+        UsageCell(TODAY - 20, "subagent", CLAUDE, UsageTotals(1_000, 100, 0, 0, 0, 2, 0.0, 0.0, 0.0, 1_100, 0)),
     ],
     tools=[
         ToolCell("cli", "terminal", 210),
@@ -51,11 +63,13 @@ SUMS = Sums(
         SkillCall("日報", False, NOON - 9 * DAY_S),
     ],
     notable=[
-        Notable("cost_usd", 7.25, "20251229_190312_a1b2c3d4", "refactoring auth", None, "cli", NOON),
-        Notable("tokens", 654_321.0, "20251229_190312_a1b2c3d4", "refactoring auth", None, "cli", NOON),
-        Notable("messages", 61.0, "20251221_101500_f9a8b7c6", "京都旅行の計画", None, "telegram", NOON),
-        Notable("tool_calls", 40.0, "20251220_081200_0c0ffee0", "team stand-up 🎉", None, "cli", NOON),
-        Notable("duration_s", 9_000.0, "20251218_170000_77aa88bb", None, "Draft a letter to the landlord", "cli", NOON),
+        NotableConversation("cost_usd", 7.25, "20251229_190312_a1b2c3d4", "refactoring auth", None, "cli", NOON),
+        NotableConversation("tokens", 654_321.0, "20251229_190312_a1b2c3d4", "refactoring auth", None, "cli", NOON),
+        NotableConversation("messages", 61.0, "20251221_101500_f9a8b7c6", "京都旅行の計画", None, "telegram", NOON),
+        NotableConversation("tool_calls", 40.0, "20251220_081200_0c0ffee0", "team stand-up 🎉", None, "cli", NOON),
+        NotableConversation(
+            "duration_s", 9_000.0, "20251218_170000_77aa88bb", None, "Draft a letter to the landlord", "cli", NOON
+        ),
     ],
 )
 
@@ -63,4 +77,4 @@ SUMS = Sums(
 def sample(sums: Sums = SUMS, days: int = 30, source: str | None = None) -> Insights:
     """Insights made of these sums."""
     with local_zone("UTC0"):
-        return assemble(last_days(days, NOON), source, sums)
+        return build_insights(last_days(days, NOON), source, sums)

@@ -1,4 +1,4 @@
-"""`python -m tests.torture`: every fault, then random questions to random stores, and one table of it all."""
+"""`python -m tests.torture`: runs every fault, then random searches on random stores, and prints one table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_ASKING_S = 60.0
 
 
 def main() -> int:
-    """Do what was asked for; the exit code tells whether every promise was kept."""
+    """Run the chosen faults; return 1 if any message was lost or any result was wrong."""
     options = _options()
     chosen = [name for name in TITLES if name in options.only] or list(TITLES)
     outcomes = {name: Outcome() for name in chosen}
@@ -51,7 +51,7 @@ def main() -> int:
 def _strike(
     names: list[str], outcomes: dict[str, Outcome], directory: Path, options: argparse.Namespace, deadline: float
 ) -> None:
-    """Make every fault, and all of them again for as long as there is time."""
+    """Run every fault once, then again while there is time."""
     lap = 0
     while lap == 0 or (time.monotonic() < deadline and not options.rounds):
         for name in names:
@@ -66,7 +66,7 @@ def _strike(
 
 
 def _ask(options: argparse.Namespace, deadline: float) -> Outcome:
-    """Ask until the time is over, or so many stores."""
+    """Run random searches until the deadline or for the given number of stores."""
     tally = search_oracle.try_seeds(options.seed, deadline, options.rounds, _say)
     complaints = [f"seed {options.seed}: {tally.wrong} questions answered wrongly"] * (tally.wrong > 0)
     return Outcome(
@@ -85,7 +85,7 @@ def _verdict(outcome: Outcome) -> str:
 
 
 def _tidy(directory: Path, *, is_clean: bool) -> None:
-    """Leave the files of rounds that went wrong, and nothing else."""
+    """Remove the files of rounds that passed; keep those of failed rounds."""
     if is_clean:
         for log in directory.glob("*.log"):
             log.unlink()

@@ -1,4 +1,4 @@
-"""A disk on which something happens at a chosen moment, as a VFS for the SQLite of this process."""
+"""A VFS that calls a fault function before each access of this process's SQLite to its files."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Literal, NamedTuple
 
 import apsw
 
-Deed = Literal["write", "sync", "synced", "truncate", "delete"]
+Action = Literal["write", "sync", "synced", "truncate", "delete"]
 Target = Literal["database", "log", "other"]
 
 SECTOR = 512
-"""What a disk writes as a whole, whatever SQLite thinks."""
+"""The number of bytes that a disk writes atomically."""
 
 
 class Access(NamedTuple):
-    """What SQLite is about to do to a file, or, when it is synced, has just done."""
+    """What SQLite is about to do to a file, or has just done when `action` is `synced`."""
 
-    deed: Deed
+    action: Action
     target: Target
     name: str
     offset: int = 0
     data: bytes = b""
     write: Callable[[bytes, int], None] = lambda data, offset: None
-    """Writes to the file, for a mishap that leaves half of it done."""
+    """Writes to the file, for a fault that leaves a write half done."""
 
 
-Mishap = Callable[[Access], None]
-"""What happens before an access; it may raise an error of SQLite, or end the process."""
+DiskFault = Callable[[Access], None]
+"""Called before an access; it may raise an SQLite error or end the process."""
 
 
 class _File(apsw.VFSFile):
-    mishap: Mishap
+    disk_fault: DiskFault
 
     def __init__(self, base: str, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
         self._target: Target = _target(flags[0])
@@ -43,56 +43,56 @@ class _File(apsw.VFSFile):
         super().__init__(base, name, flags)
 
     def xWrite(self, data: bytes, offset: int) -> None:
-        self.mishap(Access("write", self._target, self._name, offset, bytes(data), super().xWrite))
+        self.disk_fault(Access("write", self._target, self._name, offset, bytes(data), super().xWrite))
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:
-        self.mishap(Access("sync", self._target, self._name))
+        self.disk_fault(Access("sync", self._target, self._name))
         super().xSync(flags)
-        self.mishap(Access("synced", self._target, self._name))
+        self.disk_fault(Access("synced", self._target, self._name))
 
     def xTruncate(self, newsize: int) -> None:
-        self.mishap(Access("truncate", self._target, self._name, newsize))
+        self.disk_fault(Access("truncate", self._target, self._name, newsize))
         super().xTruncate(newsize)
 
     def xLock(self, level: int) -> None:
         try:
             super().xLock(level)
         except apsw.IOError:
-            # A reader that closes tries for a lock that its descriptor cannot have; SQLite does not mind, apsw would.
+            # A reader that closes requests a lock that its descriptor cannot have; SQLite ignores that, apsw raises.
             raise apsw.exception_for(apsw.SQLITE_BUSY) from None
 
     def excepthook(
         self, etype: type[BaseException] | None, evalue: BaseException | None, etraceback: TracebackType | None
     ) -> bool:
-        """Keep quiet: a mishap is meant, and its caller hears of it."""
+        """Print nothing: the fault is intended, and the caller gets the error."""
         return True
 
 
 class Disk(apsw.VFS):
-    """The default VFS with a mishap before each access; from now on the default of this process."""
+    """The default VFS with a fault function before each access; becomes the default of this process."""
 
-    def __init__(self, mishap: Mishap) -> None:
+    def __init__(self, disk_fault: DiskFault) -> None:
         self._base = apsw.vfs_names()[0]
-        self._mishap = mishap
-        self._file = type("File", (_File,), {"mishap": staticmethod(mishap)})
-        super().__init__("mishaps", self._base, makedefault=True)
+        self._disk_fault = disk_fault
+        self._file = type("File", (_File,), {"disk_fault": staticmethod(disk_fault)})
+        super().__init__("faults", self._base, makedefault=True)
 
     def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
-        """Open a file to which the mishap can happen."""
+        """Open a file whose accesses call the fault function."""
         file: apsw.VFSFile = self._file(self._base, name, flags)
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
-        """Remove a file, which the mishap hears of first."""
-        self._mishap(Access("delete", "other", os.path.basename(filename)))
+        """Call the fault function, then remove a file."""
+        self._disk_fault(Access("delete", "other", os.path.basename(filename)))
         super().xDelete(filename, syncdir)
 
 
 class Countdown:
-    """Lets so many accesses pass, to one kind of file or to all, then does something, once."""
+    """Calls `then` once, at the `left`-th access to one kind of file or to any file."""
 
-    def __init__(self, left: int, then: Mishap, target: Target | None = None) -> None:
+    def __init__(self, left: int, then: DiskFault, target: Target | None = None) -> None:
         self.left = left
         self._then = then
         self._target = target
@@ -105,8 +105,8 @@ class Countdown:
 
 
 def die(access: Access) -> None:
-    """End this process at once, with what it was writing half written."""
-    if access.deed == "write":
+    """Kill this process in the middle of a write."""
+    if access.action == "write":
         access.write(access.data[:SECTOR], access.offset)
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""What a fault is: a name, a line for the table, and a round that strikes a fresh store and judges it."""
+"""A fault: its name, its line in the table, and the function that damages a new store and checks it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from tests.torture.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a round takes place, and how."""
+class Trial:
+    """The directory and the random numbers of one round."""
 
     directory: Path
     """Empty, and this round's own."""
     random: Random
     is_quick: bool
-    """Whether a shorter form is wanted, which still can fail."""
+    """Whether to run a shorter form, which can still fail."""
 
     @property
     def store(self) -> Path:
-        """The file that is to suffer."""
+        """The database file that the fault damages."""
         return self.directory / "state.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way in which a store is hurt."""
+    """One way to damage a store."""
 
     name: str
     title: str
-    """What is done, as the table says it."""
-    strike: Callable[[Place], Outcome]
+    """What the fault does, for the table."""
+    strike: Callable[[Trial], Outcome]
     """One round, in a process that has no thread and no open store."""
     rounds: int
     """How many rounds make the fault's part of a run of ten minutes."""

@@ -1,4 +1,4 @@
-"""Bits of a file that are not what they were."""
+"""Flips bits in pages of a database file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_BITS = 16
 
 
 def index_pages(path: Path) -> list[int]:
-    """The pages that hold nothing but what can be had from other pages: indexes of tables, and of words."""
+    """The pages of indexes, of tables and of words, whose content can be rebuilt from other pages."""
     listed = rows(
         path,
         """SELECT pageno FROM dbstat WHERE name LIKE 'messages_fts%'
@@ -22,7 +22,7 @@ def index_pages(path: Path) -> list[int]:
 
 
 def flip_bits(path: Path, page: int, random: Random) -> None:
-    """Change some bits of a page, in a file that nobody has open."""
+    """Flip some bits of a page of a closed file."""
     size, content = page_size(path), bytearray(path.read_bytes())
     for _ in range(random.randint(1, MOST_BITS)):
         content[(page - 1) * size + random.randrange(size)] ^= 1 << random.randrange(8)

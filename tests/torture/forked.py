@@ -1,7 +1,7 @@
-"""Processes that are forked from this one, talk to it in lines, and never outlive their limit.
+"""Child processes made by fork, which report to their parent in lines and never outlive their time limit.
 
-Only for a process that has no thread and no open store; starting a fresh interpreter for each of a thousand victims
-would take longer than everything else.
+Only for a parent that has no thread and no open store. Starting a new interpreter for each of a thousand children would
+take longer than everything else.
 """
 
 from __future__ import annotations
@@ -19,55 +19,55 @@ from typing import Self
 from tests.support.waiting import LIMIT_S, wait_until
 
 
-class Voice:
-    """How a forked process talks to the one that forked it; threads may share it."""
+class Pipe:
+    """The child's two pipes: one to report lines to the parent, one to be woken by it. Threads may share it."""
 
-    def __init__(self, out: int, ear: int) -> None:
-        self._out = out
-        self._ear = ear
+    def __init__(self, output_fd: int, input_fd: int) -> None:
+        self._output = output_fd
+        self._input = input_fd
         self._lock = threading.Lock()
 
-    def afresh(self) -> Voice:
-        """The same voice in the child of a fork, where threads that held it no longer are."""
-        return Voice(self._out, self._ear)
+    def after_fork(self) -> Pipe:
+        """The same pipe with a new lock, for the child of another fork: its threads are gone."""
+        return Pipe(self._output, self._input)
 
     def say(self, line: str) -> None:
-        """Tell one line, at once and whole."""
+        """Send one whole line."""
         rest = memoryview(f"{line}\n".encode())
         with self._lock:
             while rest:
-                rest = rest[os.write(self._out, rest) :]
+                rest = rest[os.write(self._output, rest) :]
 
-    def hear(self, limit_s: float = LIMIT_S) -> bool:
-        """Wait for a word, or until the limit; True if there was one."""
-        heard, _, _ = select.select([self._ear], [], [], limit_s)
-        return bool(heard) and bool(os.read(self._ear, 1))
+    def receive(self, limit_s: float = LIMIT_S) -> bool:
+        """Wait until the parent wakes this process; False if it does not within the limit."""
+        heard, _, _ = select.select([self._input], [], [], limit_s)
+        return bool(heard) and bool(os.read(self._input, 1))
 
-    def become(self, program: list[str], variables: Mapping[str, str]) -> None:
-        """Go on as another program, whose standard input and output are what was talked through."""
-        os.dup2(self._ear, 0)
-        os.dup2(self._out, 1)
+    def exec_program(self, program: list[str], variables: Mapping[str, str]) -> None:
+        """Replace this process by another program that has these pipes as standard input and output."""
+        os.dup2(self._input, 0)
+        os.dup2(self._output, 1)
         os.execve(program[0], program, variables)  # noqa: S606 - a list of arguments needs no shell
 
 
 class Forked:
     """A process that runs one function and ends with it."""
 
-    def __init__(self, work: Callable[[Voice], None]) -> None:
-        own, its_out = os.pipe()
-        its_ear, mouth = os.pipe()
+    def __init__(self, work: Callable[[Pipe], None]) -> None:
+        own, child_output = os.pipe()
+        child_input, its_input = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(own)
-            os.close(mouth)
-            _run(work, Voice(its_out, its_ear))
-        os.close(its_out)
-        os.close(its_ear)
-        self._own, self._mouth = own, mouth
+            os.close(its_input)
+            _run(work, Pipe(child_output, child_input))
+        os.close(child_output)
+        os.close(child_input)
+        self._own, self._its_input = own, its_input
         self._half = b""
         self._status: int | None = None
         self.is_silent = False
-        """Whether it has said its last."""
+        """Whether the process has closed its pipe."""
 
     def __enter__(self) -> Self:
         return self
@@ -79,12 +79,12 @@ class Forked:
         self.end()
 
     def fileno(self) -> int:
-        """What to wait on for its next words."""
+        """The descriptor to wait on for the next lines."""
         return self._own
 
-    def tell(self) -> None:
-        """Say a word to it."""
-        os.write(self._mouth, b".")
+    def wake(self) -> None:
+        """Wake a child that waits in `Pipe.receive`."""
+        os.write(self._its_input, b".")
 
     def signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -99,19 +99,19 @@ class Forked:
         """End it as a crash or the kernel would."""
         self.signal(signal.SIGKILL)
 
-    def heard(self) -> list[str]:
-        """The whole lines that have come; what it died in the middle of saying does not count."""
+    def read_lines(self) -> list[str]:
+        """The whole lines that have arrived; an unfinished line of a process that died is dropped."""
         data = os.read(self._own, 1 << 20)
         self.is_silent = not data
         *lines, self._half = (self._half + data).split(b"\n")
         return [line.decode() for line in lines]
 
     def end(self, limit_s: float = LIMIT_S) -> int:
-        """Wait for its end; answers its exit code, or minus the signal that ended it."""
+        """Wait until the process ends; return its exit code, or minus the signal that ended it."""
         if self._status is None:
             wait_until(self._has_ended, f"process {self.pid} to end", limit_s)
             os.close(self._own)
-            os.close(self._mouth)
+            os.close(self._its_input)
         assert self._status is not None
         return os.waitstatus_to_exitcode(self._status)
 
@@ -123,49 +123,49 @@ class Forked:
 
 
 def listen(
-    speakers: Sequence[Forked],
+    processes: Sequence[Forked],
     limit_s: float,
-    hear: Callable[[Forked, str], None],
+    receive: Callable[[Forked, str], None],
     is_enough: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Hand on what processes say, until that is enough, all are silent or the time is over."""
+    """Pass each line of the processes to a callback, until `is_enough`, all pipes are closed or the limit is over."""
     deadline = time.monotonic() + limit_s
-    while not is_enough() and (talking := [speaker for speaker in speakers if not speaker.is_silent]):
+    while not is_enough() and (talking := [process for process in processes if not process.is_silent]):
         left = deadline - time.monotonic()
         ready, _, _ = select.select(talking, [], [], max(0.0, left))
-        for speaker in ready:
-            for line in speaker.heard():
-                hear(speaker, line)
+        for process in ready:
+            for line in process.read_lines():
+                receive(process, line)
         if left <= 0:
             return
 
 
-def words_of(speaker: Forked, limit_s: float = LIMIT_S) -> list[str]:
-    """All that a process says until it is silent."""
+def all_lines(process: Forked, limit_s: float = LIMIT_S) -> list[str]:
+    """All lines that a process sends until it closes its pipe."""
     said: list[str] = []
-    listen([speaker], limit_s, lambda _, line: said.append(line))
-    assert speaker.is_silent, f"process {speaker.pid} talks on after {limit_s:g} s"
+    listen([process], limit_s, lambda _, line: said.append(line))
+    assert process.is_silent, f"process {process.pid} talks on after {limit_s:g} s"
     return said
 
 
-def next_word(speaker: Forked, limit_s: float = LIMIT_S) -> str:
-    """The one line that a process says next."""
+def next_line(process: Forked, limit_s: float = LIMIT_S) -> str:
+    """The next line of a process."""
     said: list[str] = []
-    listen([speaker], limit_s, lambda _, line: said.append(line), lambda: bool(said))
-    assert len(said) == 1, f"process {speaker.pid} was to say one thing and said {said}"
+    listen([process], limit_s, lambda _, line: said.append(line), lambda: bool(said))
+    assert len(said) == 1, f"process {process.pid} was to say one thing and said {said}"
     return said[0]
 
 
 def kill_all(victims: Iterable[Forked]) -> None:
-    """End some processes at once."""
+    """Kill all of these processes."""
     for victim in victims:
         victim.kill()
 
 
-def _run(work: Callable[[Voice], None], voice: Voice) -> None:
+def _run(work: Callable[[Pipe], None], pipe: Pipe) -> None:
     status = 1
     try:
-        work(voice)
+        work(pipe)
         status = 0
     except SystemExit as exc:
         status = exc.code if isinstance(exc.code, int) else 0

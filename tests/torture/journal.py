@@ -1,8 +1,8 @@
-"""What writers said before and after each operation, and what must therefore be stored.
+"""The reports of writers before and after each operation, and what must therefore be stored.
 
-A session belongs to one writing thread, which says each step before it begins it and when the call has returned. A
-thread that dies in between leaves a session in one of two states and in no other. The shared session belongs to all,
-who only append to it.
+A session belongs to one writing thread, which reports each step before it begins and after the call returned. If a
+thread dies in between, its session must be in one of two states. The shared session belongs to all threads, which only
+append to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
     @property
     def uid(self) -> str | None:
-        """What makes it repeatable: every second message has a uid."""
+        """The uid, which makes an append repeatable; every second message has one."""
         return f"uid of {self.word}" if self.word[-1] in "acegikmoqsuwy" else None
 
 
@@ -42,12 +42,12 @@ class Step(NamedTuple):
     session: str
     messages: tuple[Message, ...] = ()
     start: int = 0
-    """The message from which on others are hidden or shown, by its place in the session."""
+    """The position in the session from which messages are undone or restored."""
     title: str | None = None
 
 
 def after(state: State | None, step: Step) -> State | None:
-    """What a session holds after a step; None is a session that does not exist."""
+    """The state of a session after a step; None means that the session does not exist."""
     match step.kind:
         case "create":
             return state or State()
@@ -68,41 +68,41 @@ def after(state: State | None, step: Step) -> State | None:
 
 
 def begun(stream: str, step: Step) -> str:
-    """The line that says what a writer is about to do."""
+    """The line for a step that is about to begin."""
     return json.dumps(["begun", stream, step])
 
 
 def done(stream: str) -> str:
-    """The line that says that the call has returned."""
+    """The line for a call that returned."""
     return json.dumps(["done", stream])
 
 
 def failed(stream: str, why: str) -> str:
-    """The line that says that the call has raised, which means that nothing was written."""
+    """The line for a call that raised, so nothing was written."""
     return json.dumps(["failed", stream, why])
 
 
 def wrong(stream: str, what: str) -> str:
-    """The line of a writer that was told something untrue."""
+    """The line for a wrong result of a read or a search."""
     return json.dumps(["wrong", stream, what])
 
 
 def ready(stream: str) -> str:
-    """The line of a writer that has opened the store and waits."""
+    """The line of a writer that has opened the store and waits to be released."""
     return json.dumps(["ready", stream])
 
 
 def took(stream: str, milliseconds: float) -> str:
-    """The line that says how long a call took."""
+    """The line for the time that a call took."""
     return json.dumps(["took", stream, milliseconds])
 
 
 class Journal:
-    """All that was heard from the writers of one store."""
+    """The reports of all writers of one store."""
 
     def __init__(self) -> None:
         self.shared: set[str] = set()
-        """The words that are acknowledged in the session of all."""
+        """The words that are acknowledged in the shared session."""
         self.ready = 0
         self.slowest_ms = 0.0
         self.failures: list[str] = []
@@ -111,14 +111,14 @@ class Journal:
         self._pending: dict[str, Step] = {}
 
     def hear(self, line: str) -> None:
-        """Take a line of a writer in."""
+        """Record a line of a writer."""
         what, stream, *rest = json.loads(line)
         match what:
             case "begun":
                 kind, session, messages, *more = rest[0]
                 self._pending[stream] = Step(kind, session, tuple(Message(*each) for each in messages), *more)
             case "done":
-                self._settle(self._pending.pop(stream))
+                self._finish_step(self._pending.pop(stream))
             case "failed":
                 del self._pending[stream]
                 self.failures.append(rest[0])
@@ -130,22 +130,22 @@ class Journal:
                 self.complaints.append(f"{stream}: {rest[0]}")
 
     def possible(self) -> Iterator[tuple[str, list[State | None]]]:
-        """Every session that has one owner, with the states that it may be in."""
+        """Every session of a single writer, with the states that it may be in."""
         pending = {step.session: step for step in self._pending.values() if step.session != SHARED}
         for session in dict.fromkeys([*self._states, *pending]):
             now = self._states.get(session)
             yield session, [now, after(now, pending[session])] if session in pending else [now]
 
     def owed(self, stream: str) -> tuple[Message, ...]:
-        """What a writer was appending to the shared session when it was last heard of."""
+        """The messages that a writer was appending to the shared session in its last report."""
         step = self._pending.get(stream)
         return step.messages if step is not None and step.session == SHARED else ()
 
     def maybe_shared(self) -> set[str]:
-        """The words that may be in the shared session or not."""
+        """Words that may be in the shared session, but need not be."""
         return {message.word for stream in self._pending for message in self.owed(stream)} - self.shared
 
-    def _settle(self, step: Step) -> None:
+    def _finish_step(self, step: Step) -> None:
         if step.session == SHARED:
             self.shared |= {message.word for message in step.messages}
         else:

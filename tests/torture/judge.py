@@ -1,4 +1,4 @@
-"""Whether a store holds what it must hold: read by plain SQL, then searched and written to as people do."""
+"""Checks that a store holds what it must: reads it with plain SQL, then searches it and writes to it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import apsw
 
 from hermes_state import HermesError, SessionDB
 from tests.support.plainsql import flaws, rows
-from tests.torture.crew import PATIENCE_S
 from tests.torture.journal import SHARED, Journal, Message, State
 from tests.torture.outcome import Outcome
 from tests.torture.words import COMMON, PART, word_of
+from tests.torture.writers import PATIENCE_S
 
 SAMPLE = 25
 EVERYTHING = 100_000
@@ -32,7 +32,7 @@ class Row(NamedTuple):
 
 
 def judge(path: Path, journal: Journal, random: Random) -> Outcome:
-    """What became of the store of some writers who are all gone."""
+    """Compare a store with the journal of its writers, all of which have ended."""
     outcome = Outcome(complaints=list(journal.complaints))
     if found := flaws(path):
         outcome.corrupt = 1
@@ -41,7 +41,7 @@ def judge(path: Path, journal: Journal, random: Random) -> Outcome:
         stored = _stored(path)
         _compare_owned(path, stored, journal, outcome)
         _compare_shared(stored, journal, outcome)
-        revive(path, stored, random, outcome)
+        use_again(path, stored, random, outcome)
         # What other programs wrote is counted when the store is opened.
         _compare_counters(path, outcome)
     except (HermesError, apsw.Error) as exc:
@@ -49,8 +49,8 @@ def judge(path: Path, journal: Journal, random: Random) -> Outcome:
     return outcome
 
 
-def revive(path: Path, stored: list[Row], random: Random, outcome: Outcome) -> None:
-    """Open a store again, search it, write to it, and look for ghosts in its indexes once it is closed."""
+def use_again(path: Path, stored: list[Row], random: Random, outcome: Outcome) -> None:
+    """Open a store again, search it, write to it, and after closing compare its indexes with its messages."""
     with SessionDB(path) as db:
         ours = [row for row in stored if COMMON in row.text]
         for query in (COMMON, PART):
@@ -73,14 +73,14 @@ def _stored(path: Path) -> list[Row]:
 
 
 def _compare_owned(path: Path, stored: list[Row], journal: Journal, outcome: Outcome) -> None:
-    """Each session of one owner is as it was left, or as the step makes it that was under way."""
+    """Check that each session of one writer is in the state before or after the writer's last step."""
     titles = dict(rows(path, "SELECT id, title FROM sessions"))
     held: dict[str, list[Message]] = {session: [] for session in titles}
     for row in stored:
         held[row.session].append(row.message)
     for session, possible in journal.possible():
         found = State(tuple(held[session]), titles[session]) if session in titles else None
-        certain = _certain(possible)
+        certain = _words_in_every_state(possible)
         outcome.acknowledged += len(certain)
         if found in possible:
             continue
@@ -91,24 +91,24 @@ def _compare_owned(path: Path, stored: list[Row], journal: Journal, outcome: Out
         outcome.doubled += doubled
         outcome.torn += not lost and not doubled
         outcome.complaints.append(
-            f"{session} is {_described(found)}, not {' or '.join(map(_described, possible))}; lost: {lost[:3]}"
+            f"{session} is {_describe(found)}, not {' or '.join(map(_describe, possible))}; lost: {lost[:3]}"
         )
 
 
-def _described(state: State | None) -> str:
+def _describe(state: State | None) -> str:
     if state is None:
         return "not there"
     hidden = sum(not message.is_active for message in state.messages)
     return f"{len(state.messages)} messages, {hidden} of them hidden, with the title {state.title}"
 
 
-def _certain(possible: list[State | None]) -> set[str]:
-    """The words that are in a session whatever became of the step that was under way."""
+def _words_in_every_state(possible: list[State | None]) -> set[str]:
+    """The words that a session has whether or not the last step was completed."""
     return set.intersection(*({message.word for message in state.messages} if state else set() for state in possible))
 
 
 def _compare_shared(stored: list[Row], journal: Journal, outcome: Outcome) -> None:
-    """What was appended to the session of all is there once."""
+    """Check that each message appended to the shared session is stored exactly once."""
     there = [row.message.word for row in stored if row.session == SHARED]
     counted = Counter(there)
     lost = sorted(journal.shared - counted.keys())
@@ -118,7 +118,7 @@ def _compare_shared(stored: list[Row], journal: Journal, outcome: Outcome) -> No
     outcome.doubled += sum(count - 1 for count in counted.values())
     outcome.torn += len(strange)
     outcome.complaints += [f"lost from the shared session: {lost[:5]}"] * bool(lost)
-    outcome.complaints += [f"nobody wrote {sorted(strange)[:5]}"] * bool(strange)
+    outcome.complaints += [f"no writer wrote {sorted(strange)[:5]}"] * bool(strange)
 
 
 def _compare_counters(path: Path, outcome: Outcome) -> None:
@@ -134,7 +134,7 @@ def _compare_counters(path: Path, outcome: Outcome) -> None:
 def look_up(
     db: SessionDB, query: str, wanted: set[int], outcome: Outcome, *, besides: Collection[int] = frozenset()
 ) -> None:
-    """Search for something, which is to find these messages once, and no others besides some that do not matter."""
+    """Check that a search finds exactly the `wanted` messages; those in `besides` are ignored."""
     hits = db.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S)
     found = sorted(int(hit["id"]) for hit in hits if hit["id"] not in besides)
     if found != sorted(wanted - set(besides)):

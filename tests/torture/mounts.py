@@ -1,4 +1,4 @@
-"""A small file system of its own, where the system lets this process have one."""
+"""Mounts a small file system, where the system allows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DETACH = 2
 
 @contextmanager
 def small_disk(directory: Path, size: int) -> Iterator[str]:
-    """Make a directory a file system of so many bytes; answers why that was not possible, or an empty string."""
+    """Mount a file system of `size` bytes on a directory; yield why it cannot be done, or an empty string."""
     if sys.platform != "linux":
         yield "only Linux has mounts that one process sees alone"
         return

@@ -1,4 +1,4 @@
-"""What came of a fault: how often it struck, and what the store lost by it."""
+"""The result of a fault: how often it happened, and what the store lost."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Outcome:
     times: int = 0
     """How often the fault struck."""
     acknowledged: int = 0
-    """Messages that a call had answered for and nobody had taken away since."""
+    """Messages whose append call returned and that were not deleted afterwards."""
     lost: int = 0
     doubled: int = 0
     torn: int = 0
-    """Sessions that are neither as they were before an operation nor as they should be after it."""
+    """Sessions that are neither in the state before an operation nor in the state after it."""
     unfound: int = 0
-    """Searches that did not find just what a naive scan of the rows finds."""
+    """Searches whose results differ from a naive scan of the rows."""
     corrupt: int = 0
-    """Files that SQLite finds fault with."""
+    """Files in which SQLite's integrity check finds an error."""
     recovered: int = 0
-    """Faults after which the store was opened, was written to and found what was written."""
+    """Faults after which the store could be opened, written to and searched."""
     slowest_ms: float = 0.0
     notes: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Outcome:
 
     @property
     def is_unhurt(self) -> bool:
-        """Whether nothing was found that should not be."""
+        """Whether no loss and no error was found."""
         return not any((self.lost, self.doubled, self.torn, self.unfound, self.corrupt, self.complaints))
 
     @property
@@ -41,7 +41,7 @@ class Outcome:
         return self.is_unhurt and self.recovered == self.times
 
     def add(self, other: Outcome) -> None:
-        """Count another round in."""
+        """Add the numbers of another round."""
         for each in fields(self):
             mine, its = getattr(self, each.name), getattr(other, each.name)
             if each.name == "slowest_ms":

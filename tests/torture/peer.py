@@ -1,6 +1,6 @@
-"""Another program at the same file: `python -m tests.torture.peer state.db name`, run by its own interpreter.
+"""Another program that uses the same file: `python -m tests.torture.peer state.db name`, run by its own interpreter.
 
-Uses nothing but the public calls of its `SessionDB`, and keeps the journal of one writer, which begins when it is told.
+It uses only the public calls of its own `SessionDB`, and reports to the journal as one writer once it is woken.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.torture.words import COMMON, nth_word
 
 
 def main(path: Path, stream: str) -> None:
-    """Append until somebody ends this process."""
-    # What the program itself may print is its own business.
-    answers, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    """Append messages until this process is killed."""
+    # The program's own output must not mix with the reports.
+    reports, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
 
     def say(line: str) -> None:
-        os.write(answers, f"{line}\n".encode())
+        os.write(reports, f"{line}\n".encode())
 
     db: Any = import_module("hermes_state").SessionDB(db_path=path)
     db.create_session(SHARED, "cli")
@@ -36,7 +36,7 @@ def main(path: Path, stream: str) -> None:
         try:
             db.append_message(SHARED, role="user", content=f"{word} {COMMON}")
             say(done(stream))
-        except Exception as exc:  # noqa: BLE001 - its errors are not ours to know; it has not acknowledged
+        except Exception as exc:  # noqa: BLE001 - any error means that the message is not acknowledged
             say(failed(stream, f"{type(exc).__name__}: {exc}"))
 
 

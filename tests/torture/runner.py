@@ -1,4 +1,4 @@
-"""Runs a fault in a process of its own, within a limit of time, and leaves no process behind."""
+"""Runs a fault in its own process, within a time limit, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT_S, LIMIT_PER_ROUND_S = 120.0, 60.0
 
 
 def run(name: str, directory: Path, *, seed: int, rounds: int, is_quick: bool = False) -> Outcome:
-    """Some rounds of a fault, each with a seed of its own; their files lie in `directory` if something went wrong."""
+    """Run some rounds of a fault, each with its own seed; the files of failed rounds stay in `directory`."""
     program = [sys.executable, "-m", "tests.torture.trial", name, str(seed), str(rounds), str(directory)]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     process = subprocess.Popen(
@@ -32,7 +32,7 @@ def run(name: str, directory: Path, *, seed: int, rounds: int, is_quick: bool = 
     except subprocess.TimeoutExpired:
         said = ""
     finally:
-        # Those that it started belong to its group, whatever became of it.
+        # The processes that it started belong to its group, even if it has ended.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
@@ -42,7 +42,7 @@ def run(name: str, directory: Path, *, seed: int, rounds: int, is_quick: bool = 
 
 
 def assert_unharmed(name: str, directory: Path, *, rounds: int = 1) -> None:
-    """A store survives some quick rounds of a fault with everything that it had promised to keep."""
+    """Assert that a store loses nothing in some quick rounds of a fault."""
     outcome = run(name, directory, seed=1, rounds=rounds, is_quick=True)
     assert outcome.is_clean, outcome
     assert outcome.times, "the fault did not strike"

@@ -40,13 +40,13 @@ def markdown(outcomes: Mapping[str, Outcome], titles: Titles) -> str:
 
 
 def remarks(outcomes: Mapping[str, Outcome]) -> list[str]:
-    """What else is to be said of the faults, and which were not made."""
+    """Remarks on the faults, and which of them were not run."""
     not_run = [f"{name}: not run: {outcome.not_run}" for name, outcome in outcomes.items() if outcome.not_run]
     return [*not_run, *(f"{name}: {note}" for name, outcome in outcomes.items() for note in outcome.notes)]
 
 
 def complaints_of(outcomes: Mapping[str, Outcome]) -> list[str]:
-    """What went wrong, and how to have it again."""
+    """The errors, and how to reproduce them."""
     found = [f"{name}, {each}" for name, outcome in outcomes.items() for each in outcome.complaints]
     again = (
         'again: make torture ARGS="--only NAME --seed SEED --rounds 1" (chance in the order of processes stays chance)'

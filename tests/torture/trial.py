@@ -1,4 +1,4 @@
-"""One fault, some rounds of it, in a process of its own: `python -m tests.torture.trial kill-writers 7 3 directory`."""
+"""Runs some rounds of one fault: `python -m tests.torture.trial kill-writers 7 3 directory`."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ import traceback
 from pathlib import Path
 from random import Random
 
-from tests.torture.fault import Fault, Place
+from tests.torture.fault import Fault, Trial
 from tests.torture.faults import FAULTS
 from tests.torture.outcome import Outcome
 
 MOST_COMPLAINTS = 6
-"""Of one round; the first tell the most."""
+"""The most complaints that are kept of one round."""
 
 
-def try_out(fault: Fault, seed: int, rounds: int, directory: Path, *, is_quick: bool) -> Outcome:
-    """Strike fresh stores, one after the other; the files of a round that went wrong are left where they are."""
+def run_rounds(fault: Fault, seed: int, rounds: int, directory: Path, *, is_quick: bool) -> Outcome:
+    """Run the fault on new stores, one after the other; the files of a failed round are kept."""
     total = Outcome()
     for number in range(seed, seed + rounds):
-        place = Place(directory / f"{fault.name}-{number}", Random(number), is_quick)
-        place.directory.mkdir(parents=True)
-        outcome = _strike(fault, place)
+        trial = Trial(directory / f"{fault.name}-{number}", Random(number), is_quick)
+        trial.directory.mkdir(parents=True)
+        outcome = _strike(fault, trial)
         outcome.complaints = [f"seed {number}: {each}" for each in outcome.complaints[:MOST_COMPLAINTS]]
         total.add(outcome)
         if outcome.is_clean:
-            shutil.rmtree(place.directory)
+            shutil.rmtree(trial.directory)
         if outcome.not_run:
             break
     return total
 
 
-def _strike(fault: Fault, place: Place) -> Outcome:
+def _strike(fault: Fault, trial: Trial) -> Outcome:
     try:
-        return fault.strike(place)
-    except Exception as exc:  # noqa: BLE001 - a round that comes to no end is an outcome too
+        return fault.strike(trial)
+    except Exception as exc:  # noqa: BLE001 - a round that raises is an outcome too
         traceback.print_exc()
         return Outcome(times=1, complaints=[f"{type(exc).__name__}: {exc}"])
 
@@ -53,7 +53,7 @@ def main() -> None:
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)
     logging.basicConfig(filename=options.directory / f"{options.fault}.log")
-    outcome = try_out(FAULTS[options.fault], options.seed, options.rounds, options.directory, is_quick=options.quick)
+    outcome = run_rounds(FAULTS[options.fault], options.seed, options.rounds, options.directory, is_quick=options.quick)
     sys.stdout.write(f"{outcome.to_json()}\n")
 
 

@@ -1,17 +1,17 @@
-"""The words by which messages are told apart, and the ones that all of them have."""
+"""The words in messages: one that is unique to each, and one that all share."""
 
 from __future__ import annotations
 
 COMMON = "crewmate"
 """Is in every message."""
 PART = "*rewmat*"
-"""Finds it by its inside, through the other index."""
+"""Finds the common word by its inside, through the trigram index."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letters(number: int, length: int) -> str:
-    """A number in letters, always as many: no word is part of another."""
+    """A number as letters of fixed length, so that no word is part of another."""
     found = ""
     for _ in range(length):
         number, digit = divmod(number, len(_LETTERS))
@@ -25,5 +25,5 @@ def nth_word(stream: str, number: int) -> str:
 
 
 def word_of(text: str) -> str:
-    """The word by which a message is known, from what it says."""
+    """The unique word of a message, from its text."""
     return text.split(" ", 1)[0]

@@ -7,9 +7,9 @@ import sys
 
 from hermes.config import Config
 from hermes.state.provider import SessionDBProvider, open_session_db
-from hermes.state.transfer import reading
+from hermes.state.transfer import origin as reading
 from hermes.state.transfer.migration import Migration
-from hermes.state.transfer.place import named
+from hermes.state.transfer.store_address import config_for
 from tests.fault.processes import Child
 
 PAGE = 40
@@ -27,7 +27,7 @@ def migrate(source: str, address: str) -> None:
     with open_at(source, read_only=True) as origin, open_at(address) as target:
         migration = Migration(origin, target, lambda *told: say(f"{told[1]}"))
         migration.begin(resume=True)
-        migration.carry()
+        migration.copy_all()
         migration.finish()
     say("done")
 
@@ -48,7 +48,7 @@ def write(address: str) -> None:
 
 def open_at(address: str, *, read_only: bool = False) -> SessionDBProvider:
     """A store by its path or DSN."""
-    return open_session_db(named(address, Config()), read_only=read_only)
+    return open_session_db(config_for(address, Config()), read_only=read_only)
 
 
 def say(line: str) -> None:

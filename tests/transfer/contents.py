@@ -10,6 +10,7 @@ from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.verification import Difference, verify
 from tests.support.clock import FakeClock
 from tests.support.conversations import ids
+from tests.support.stores import engine_of
 
 CALLS = [{"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}]
 SAID: list[Any] = [
@@ -67,7 +68,7 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
     store.request_handoff("rewound", "slack")
 
     store.import_session({"id": "waits", "source": "cli", "parent_session_id": "not here", "messages": []})
-    store._engine.write(lambda tx: tx.run("UPDATE sessions SET imported_from = 'ada.jsonl' WHERE id = 'waits'"))
+    engine_of(store).write(lambda tx: tx.run("UPDATE sessions SET imported_from = 'ada.jsonl' WHERE id = 'waits'"))
     store.create_session("empty", "cli")
     store.end_session("empty", "user_exit")
     store.set_meta("mine", "kept \0 whole")
@@ -83,11 +84,11 @@ def talk(store: SessionDBProvider, sessions: int, messages: int) -> None:
             store.append_message(f"talk-{number:03}", "user", f"turn {turn} of {number}")
 
 
-def carry(origin: SessionDBProvider, target: SessionDBProvider, *, resume: bool = False) -> Migration:
+def migrate(origin: SessionDBProvider, target: SessionDBProvider, *, resume: bool = False) -> Migration:
     """Carry everything, and finish."""
     migration = Migration(origin, target)
     migration.begin(resume=resume)
-    assert migration.carry() == []
+    assert migration.copy_all() == []
     migration.finish()
     return migration
 

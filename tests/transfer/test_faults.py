@@ -13,18 +13,19 @@ from typing import NamedTuple, cast
 import pytest
 
 from hermes.errors import StoreFull, StoreUnavailable
-from hermes.state.mysql.address import Address
+from hermes.state.mysql.connection.address import Address
 from hermes.state.provider import SessionDBProvider
-from hermes.state.server import indexed
+from hermes.state.server.search import background_index
 from hermes.state.sqlite.engine import SqliteEngine
-from hermes.state.transfer import reading
+from hermes.state.transfer import origin as reading
+from hermes.state.transfer.counts import count
 from hermes.state.transfer.migration import Migration
-from hermes.state.transfer.standing import count
 from hermes_state import SessionDB
 from tests.mysql.middleman import Cut, middleman
 from tests.support.clock import FakeClock
+from tests.support.stores import engine_of
 from tests.transfer.carrier import Carrier, open_at
-from tests.transfer.contents import answers, carry, differences, fill, talk
+from tests.transfer.contents import answers, differences, fill, migrate, talk
 from tests.transfer.servers import Stoppable, empty_place, stoppable
 
 KILLS = 4
@@ -62,7 +63,7 @@ def route(request: pytest.FixtureRequest, tmp_path: Path, large: Path) -> Iterat
             return
         filled = stack.enter_context(empty_place(source, tmp_path / "source"))
         with SessionDB(large, read_only=True) as origin, open_at(filled) as store:
-            carry(origin, store)
+            migrate(origin, store)
         yield Route(filled, address)
 
 
@@ -94,7 +95,7 @@ class TestKilled:
         with Carrier("migrate", *route) as process:
             process.kill()
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
-            carry(origin, target, resume=True)
+            migrate(origin, target, resume=True)
             assert answers(target) == answers(origin)
 
 
@@ -106,12 +107,12 @@ class TestWhileOthersWrite:
             with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
                 migration = Migration(origin, target)
                 migration.begin(resume=False)
-                changing = migration.carry()
+                changing = migration.copy_all()
             writer.tell("enough")
             written = int(writer.line())
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             assert set(changing) <= {row["id"] for row in origin.search_sessions(limit=-1)}
-            carry(origin, target, resume=True)
+            migrate(origin, target, resume=True)
             assert differences(origin, target) == []
             assert answers(target, with_ids=False) == answers(origin, with_ids=False)
             live = [
@@ -132,7 +133,7 @@ class TestTwoAtOnce:
         assert ["done"] in ended
         assert codes in ([0, 0], [0, 1])
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
-            carry(origin, target, resume=True)
+            migrate(origin, target, resume=True)
             assert differences(origin, target) == []
             assert count(target)[:2] == count(origin)[:2]
 
@@ -147,16 +148,16 @@ class TestAFullDisk:
             migration = Migration(origin, target)
             migration.begin(resume=False)
             with pytest.raises(StoreFull):
-                migration.carry()
+                migration.copy_all()
             assert 0 < count(target).messages < count(origin).messages
             limit_pages(target, extra=pages + 1_000_000)
-            carry(origin, target, resume=True)
+            migrate(origin, target, resume=True)
             assert answers(target) == answers(origin)
 
 
 def limit_pages(store: SessionDBProvider, extra: int) -> int:
     """Leave a file room for so many more pages; answers how many it has."""
-    writer = cast(SqliteEngine, store._engine)._opened().opened().writer
+    writer = cast(SqliteEngine, engine_of(store))._shared().file().writer
     assert writer is not None
     pages = int(writer.view.value("PRAGMA page_count"))
     writer.view.rows(f"PRAGMA max_page_count = {pages + extra}")
@@ -169,7 +170,7 @@ class TestAServerThatGoesAway:
         self, large: Path, private: Stoppable, how: signal.Signals | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
-        monkeypatch.setattr(indexed, "READ_TIMEOUT_S", 2.0)
+        monkeypatch.setattr(background_index, "READ_TIMEOUT_S", 2.0)
         name = f"gone_{'stopped' if how is None else 'killed'}"
         private.make_room(name)
         with SessionDB(large, read_only=True) as origin:
@@ -177,10 +178,10 @@ class TestAServerThatGoesAway:
                 migration = Migration(origin, target, at_step(8, lambda: private.server.stop(how)))
                 migration.begin(resume=False)
                 with pytest.raises(StoreUnavailable):
-                    migration.carry()
+                    migration.copy_all()
             private.server.start()
             with private.open(name, write_timeout_s=30) as target:
-                carry(origin, target, resume=True)
+                migrate(origin, target, resume=True)
                 assert answers(target) == answers(origin)
                 assert differences(origin, target) == []
 
@@ -228,11 +229,11 @@ class TestLinesThatBreak:
                 migration = Migration(origin, target, at_step(8, lambda: setattr(between, "cut", cut)))
                 migration.begin(resume=False)
                 with pytest.raises(StoreUnavailable, match="during a commit"):
-                    migration.carry()
+                    migration.copy_all()
             assert cut.is_done.is_set()
             with open_at(address) as target:
                 assert 0 < count(target).messages < count(origin).messages
-                carry(origin, target, resume=True)
+                migrate(origin, target, resume=True)
                 assert answers(target) == answers(origin)
                 assert differences(origin, target) == []
 
@@ -251,12 +252,12 @@ def interrupted(
     private.make_room(name)
     with SessionDB(large, read_only=True) as file, private.open(name, write_timeout_s=30) as store:
         if is_origin:
-            carry(file, store)
+            migrate(file, store)
         with SessionDB(large.with_name("back.db")) as back:
             origin, target = (store, back) if is_origin else (file, store)
             migration = Migration(origin, target, at_step(8, interrupt))
             migration.begin(resume=False)
-            assert migration.carry() == []
+            assert migration.copy_all() == []
             migration.finish()
             assert answers(target) == answers(file)
             assert differences(file, target) == []

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.state.rows import MARK, OLD_MARK, decode_content, encode_content, encode_text, message_row
-from hermes.state.transfer.cargo import are_variants, parents_first
-from hermes.state.transfer.form import MESSAGE, SESSION, booking_form, message_form, session_form, tools_of
+from hermes.state.transfer.canonical_rows import (
+    MESSAGE,
+    SESSION,
+    canonical_message,
+    canonical_session,
+    canonical_usage_event,
+    count_tools,
+)
+from hermes.state.transfer.session_bundle import are_variants, parents_first
 
 stored: st.SearchStrategy[Any] = (
     st.none()
@@ -32,20 +39,20 @@ def message(**values: Any) -> tuple[Any, ...]:
 
 @given(st.dictionaries(st.sampled_from([name for name in MESSAGE if name != "id"]), stored))
 def test_a_message_that_has_it_keeps_it(values: dict[str, Any]) -> None:
-    once = message_form(message(**values))
-    assert message_form(once.values) == once
+    once = canonical_message(message(**values))
+    assert canonical_message(once.values) == once
 
 
 @given(st.dictionaries(st.sampled_from(SESSION), stored))
 def test_a_session_that_has_it_keeps_it(values: dict[str, Any]) -> None:
-    once = session_form({**dict.fromkeys(SESSION), "id": "s", **values})
-    assert session_form(once) == once
+    once = canonical_session({**dict.fromkeys(SESSION), "id": "s", **values})
+    assert canonical_session(once) == once
 
 
 @given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers()))
 def test_content_means_what_it_meant(content: Any) -> None:
     row = message(uid="u", content=encode_text(content) if isinstance(content, str) else encode_content(content))
-    formed = dict(zip(MESSAGE, message_form(row).values, strict=True))
+    formed = dict(zip(MESSAGE, canonical_message(row).values, strict=True))
     assert decode_content(formed["content"]) == content
 
 
@@ -53,19 +60,19 @@ def test_content_means_what_it_meant(content: Any) -> None:
 def test_text_of_a_file_that_nobody_encoded_is_encoded(text: str) -> None:
     if text.startswith((MARK, OLD_MARK)):
         return
-    formed = message_form(message(uid="u", content=text)).values
+    formed = canonical_message(message(uid="u", content=text)).values
     assert message_row(MESSAGE, formed)["content"] == text
     assert "\0" not in formed[MESSAGE.index("content")]
 
 
 def test_structured_content_of_older_files_takes_todays_form() -> None:
-    formed = message_form(message(uid="u", content='\0json:[{"type": "text", "text": "x"}]')).values
+    formed = canonical_message(message(uid="u", content='\0json:[{"type": "text", "text": "x"}]')).values
     assert formed[MESSAGE.index("content")] == MARK + '[{"type": "text", "text": "x"}]'
 
 
 def test_a_message_without_a_uid_gets_the_one_that_it_is_shown_with() -> None:
     row = message(content="hi")
-    assert message_form(row).uid == message_row(MESSAGE, row)["uid"]
+    assert canonical_message(row).uid == message_row(MESSAGE, row)["uid"]
 
 
 @pytest.mark.parametrize(
@@ -84,12 +91,12 @@ def test_a_message_without_a_uid_gets_the_one_that_it_is_shown_with() -> None:
     ],
 )
 def test_values_of_another_kind_are_made_what_they_must_be(column: str, value: Any, expected: Any) -> None:
-    formed = message_form(message(uid="u", **{column: value})).values
+    formed = canonical_message(message(uid="u", **{column: value})).values
     assert formed[MESSAGE.index(column)] == expected
 
 
 def test_a_session_of_an_old_file_gets_what_it_lacks() -> None:
-    formed = session_form({**dict.fromkeys(SESSION), "id": "s", "started_at": 5, "child_kind": "?"})
+    formed = canonical_session({**dict.fromkeys(SESSION), "id": "s", "started_at": 5, "child_kind": "?"})
     assert (formed["last_active"], formed["chain_active"], formed["active_tick"]) == (5.0, 5.0, 500)
     assert (formed["source"], formed["listed"], formed["message_count"], formed["child_kind"]) == (
         "unknown",
@@ -100,11 +107,11 @@ def test_a_session_of_an_old_file_gets_what_it_lacks() -> None:
 
 
 def test_a_booking_counts_nothing_as_none() -> None:
-    assert booking_form([1, "delta", None, None, *[None] * 6, None, 0.5])[4:] == (0, 0, 0, 0, 0, 0, None, 0.5)
+    assert canonical_usage_event([1, "delta", None, None, *[None] * 6, None, 0.5])[4:] == (0, 0, 0, 0, 0, 0, None, 0.5)
 
 
 def test_calls_that_cannot_be_read_are_calls_of_no_tool() -> None:
-    assert tools_of(['[{"function": {"name": "a"}}, {"name": "b"}]', "[{", None, '"x"']) == {"a": 1, "b": 1}
+    assert count_tools(['[{"function": {"name": "a"}}, {"name": "b"}]', "[{", None, '"x"']) == {"a": 1, "b": 1}
 
 
 class TestOrder:

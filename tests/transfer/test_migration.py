@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import Conflict
-from hermes.state.backlog import index_backlog
 from hermes.state.operations import read
 from hermes.state.provider import SessionDBProvider
-from hermes.state.transfer import reading
+from hermes.state.search.index_backlog import index_backlog
+from hermes.state.transfer import origin as reading
+from hermes.state.transfer.counts import count
 from hermes.state.transfer.migration import Migration
-from hermes.state.transfer.standing import count
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, ids, session_of
-from tests.transfer.contents import answers, carry, differences, fill, talk
+from tests.support.stores import engine_of
+from tests.transfer.contents import answers, differences, fill, migrate, talk
 from tests.upgrade.checks import digest
 
 
@@ -24,41 +25,41 @@ class TestAnEmptyTarget:
     def test_answers_afterwards_what_the_origin_answers(
         self, origin: SessionDBProvider, target: SessionDBProvider
     ) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         assert answers(target) == answers(origin)
 
     def test_has_the_same_hashes(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         assert differences(origin, target) == []
 
     def test_numbers_its_own_messages_beyond(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         newest = max(message["id"] for each in origin.export_all() for message in each["messages"])
         assert target.append_message("alone", "user", "from now on here") > newest
 
     def test_finds_the_same(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         for query in ("words", "中文", "turn", "*lain*", '"went on"', "Ünïcödé"):
             assert ids(target.search_messages(query, limit=50)) == ids(origin.search_messages(query, limit=50)), query
 
     def test_finds_the_same_once_all_is_indexed(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         assert index_backlog(target) == 0
         assert count(target).waiting == 0
         assert ids(target.search_messages("turn", limit=50)) == ids(origin.search_messages("turn", limit=50))
 
     def test_gets_no_locks(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         assert target.get_compression_lock_holder("alone") is None
 
     def test_gets_no_marks_of_the_origins_index(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
-        assert read(target, lambda tx: target._engine.index.coverage(tx, 0).upto) == 0
+        migrate(origin, target)
+        assert read(target, lambda tx: engine_of(target).index.coverage(tx, 0).upto) == 0
 
     def test_can_be_carried_back(self, origin: SessionDBProvider, target: SessionDBProvider, tmp_path: Path) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         with SessionDB(tmp_path / "back.db") as back:
-            carry(target, back)
+            migrate(target, back)
             assert answers(back) == answers(origin)
             assert differences(target, back) == []
 
@@ -68,7 +69,7 @@ class TestAnEmptyTarget:
         monkeypatch.setattr(reading, "PAGE_MESSAGES", 3)
         monkeypatch.setattr(reading, "PAGE_SESSIONS", 2)
         monkeypatch.setattr(reading, "PAGE_BYTES", 1_000)
-        carry(origin, target)
+        migrate(origin, target)
         assert answers(target) == answers(origin)
         assert differences(origin, target) == []
 
@@ -77,34 +78,34 @@ class TestTheOrigin:
     def test_is_not_changed_by_a_byte(self, source: Path, target: SessionDBProvider) -> None:
         before = digest(source)
         with SessionDB(source, read_only=True) as origin:
-            carry(origin, target)
+            migrate(origin, target)
         assert digest(source) == before
 
     def test_may_have_nothing(self, target: SessionDBProvider, tmp_path: Path) -> None:
         with SessionDB(tmp_path / "nothing.db") as nothing:
-            assert carry(nothing, target).journal.sessions == 0
+            assert migrate(nothing, target).progress.sessions == 0
 
 
 class TestAgain:
     def test_adds_nothing(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         before = answers(target)
-        journal = carry(origin, target).journal
-        assert (journal.sessions, journal.messages) == (0, 0)
+        progress = migrate(origin, target).progress
+        assert (progress.sessions, progress.messages) == (0, 0)
         assert answers(target) == before
 
     def test_adds_what_is_new_and_leaves_what_was_done_here(
         self, source: Path, target: SessionDBProvider, clock: FakeClock
     ) -> None:
         with SessionDB(source, clock=clock) as origin:
-            carry(origin, target)
+            migrate(origin, target)
             target.append_message("alone", "user", "said here")
             target.set_session_title("alone", "Named here")
             origin.append_message("alone", "user", "said there", uid="there-1")
             origin.create_session("later", "cli")
             origin.append_message("later", "user", "new there")
-            journal = carry(origin, target).journal
-        assert (journal.sessions, journal.messages) == (2, 2)
+            progress = migrate(origin, target).progress
+        assert (progress.sessions, progress.messages) == (2, 2)
         assert contents(target.get_messages("alone"))[-2:] == ["said here", "said there"]
         assert session_of(target, "alone")["title"] == "Named here"
         assert contents(target.get_messages("later")) == ["new there"]
@@ -112,7 +113,7 @@ class TestAgain:
     def test_names_no_session_that_has_more_here_as_a_mismatch(
         self, origin: SessionDBProvider, target: SessionDBProvider
     ) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         target.append_message("alone", "user", "said here")
         (difference,) = differences(origin, target)
         assert (difference.session_id, difference.is_ahead) == ("alone", True)
@@ -124,7 +125,7 @@ class TestATargetThatIsSomebodys:
         target.create_session("mine", "cli")
         target.set_session_title("mine", "One alone")
         before = target.export_session("talk-000")
-        carry(origin, target)
+        migrate(origin, target)
         assert target.export_session("talk-000") == before
         assert session_of(target, "alone")["title"] == "One alone (2)"
         assert differences(origin, target) == []
@@ -132,7 +133,7 @@ class TestATargetThatIsSomebodys:
     def test_gets_all_but_the_numbers(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         target.create_session("mine", "cli")
         target.append_message("mine", "user", "x")
-        carry(origin, target)
+        migrate(origin, target)
         target.delete_session("mine")
         assert answers(target, with_ids=False) == answers(origin, with_ids=False)
 
@@ -142,7 +143,7 @@ class TestATargetThatIsSomebodys:
         half = origin.export_session("rewound", include_inactive=True)
         assert half is not None
         target.import_session({**half, "messages": half["messages"][:4]})
-        carry(origin, target)
+        migrate(origin, target)
         said = [each["uid"] for each in half["messages"]]
         found = target.export_session("rewound", include_inactive=True)
         assert found is not None
@@ -159,7 +160,7 @@ class TestUnfinished:
     def test_is_left_to_whoever_took_it_over(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         first = Migration(origin, target)
         first.begin(resume=False)
-        carry(origin, target, resume=True)
+        migrate(origin, target, resume=True)
         with pytest.raises(Conflict, match="taken this migration over"):
             first.finish()
         assert answers(target) == answers(origin)
@@ -169,9 +170,9 @@ class TestUnfinished:
     ) -> None:
         monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
         stop_after(origin, target, 3)
-        journal = carry(origin, target, resume=True).journal
-        assert journal.messages == count(origin).messages
-        assert journal.mode == "copy"
+        progress = migrate(origin, target, resume=True).progress
+        assert progress.messages == count(origin).messages
+        assert progress.mode == "copy"
         assert answers(target) == answers(origin)
 
 
@@ -196,7 +197,7 @@ class TestMeanwhile:
 
             migration = Migration(origin, target, change)
             migration.begin(resume=False)
-            assert migration.carry() == []
+            assert migration.copy_all() == []
             assert answers(target) == answers(origin)
             assert differences(origin, target) == []
 
@@ -210,8 +211,8 @@ class TestMeanwhile:
 
             migration = Migration(origin, target, change)
             migration.begin(resume=False)
-            assert migration.carry() == ["alone"]
-            carry(origin, target, resume=True)
+            assert migration.copy_all() == ["alone"]
+            migrate(origin, target, resume=True)
             assert answers(target) == answers(origin)
 
     def test_what_is_said_in_the_target_stays(
@@ -229,7 +230,7 @@ class TestMeanwhile:
 
         migration = Migration(origin, target, change)
         migration.begin(resume=False)
-        assert migration.carry() == []
+        assert migration.copy_all() == []
         assert contents(target.get_messages("mine")) == ["typed too early"]
         assert "typed here" in contents(target.get_messages("alone"))
         assert session_of(target, "alone")["message_count"] == target.message_count("alone")
@@ -252,15 +253,15 @@ class TestMismatches:
     def test_are_found_and_named(
         self, origin: SessionDBProvider, target: SessionDBProvider, change: str, what: str
     ) -> None:
-        carry(origin, target)
-        target._engine.write(lambda tx: tx.run(change))
+        migrate(origin, target)
+        engine_of(target).write(lambda tx: tx.run(change))
         (difference,) = differences(origin, target)
         assert difference.session_id in ("b-child", "alone", "rewound")
         assert what in difference.what
         assert not difference.is_ahead
 
     def test_a_session_that_is_not_there_is_one(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
-        carry(origin, target)
+        migrate(origin, target)
         target.delete_session("empty")
         (difference,) = differences(origin, target)
         assert (difference.session_id, difference.what) == ("empty", "is not there")
@@ -282,7 +283,7 @@ def stop_after(origin: SessionDBProvider, target: SessionDBProvider, steps: int)
     migration = Migration(origin, target, stop)
     migration.begin(resume=False)
     with pytest.raises(Stop):
-        migration.carry()
+        migration.copy_all()
 
 
 def test_many_sessions_with_mixed_messages_keep_their_ids(
@@ -291,5 +292,5 @@ def test_many_sessions_with_mixed_messages_keep_their_ids(
     with SessionDB(tmp_path / "many.db", clock=clock) as origin:
         talk(origin, sessions=25, messages=8)
         fill(origin, clock)
-        carry(origin, target)
+        migrate(origin, target)
         assert answers(target) == answers(origin)

@@ -10,7 +10,7 @@ from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.conversations import session_of
 from tests.support.plainsql import change
-from tests.transfer.contents import carry, differences
+from tests.transfer.contents import differences, migrate
 from tests.upgrade import oldfiles
 from tests.upgrade.build_files import NEWEST, build
 from tests.upgrade.checks import digest
@@ -23,7 +23,7 @@ def carried(path: Path, target: SessionDBProvider) -> None:
     """Carry a file and see that not a byte of it has changed."""
     before = digest(path)
     with SessionDB(path, read_only=True) as origin:
-        carry(origin, target)
+        migrate(origin, target)
         assert differences(origin, target) == []
     assert digest(path) == before
 

@@ -20,7 +20,7 @@ import pytest
 
 from hermes.cli.app import hermes
 from hermes.config import load_config
-from hermes.state.recall import session_search
+from hermes.state.recall.tool import session_search
 from hermes_state import SessionDB
 from tests.support.plainsql import change
 from tests.support.servers import private_server, server_or_skip

@@ -10,7 +10,7 @@ import pytest
 import hermes_constants
 import hermes_state
 from hermes import errors
-from hermes.state import rowtypes
+from hermes.state import row_types
 
 PROMISED = [
     "AsyncSessionDB",
@@ -40,7 +40,7 @@ def test_every_exported_name_is_there(module: object) -> None:
 
 
 def test_every_type_of_a_row_is_exported() -> None:
-    own = [name for name, each in vars(rowtypes).items() if getattr(each, "__module__", "") == rowtypes.__name__]
+    own = [name for name, each in vars(row_types).items() if getattr(each, "__module__", "") == row_types.__name__]
     assert [name for name in own if name not in hermes_state.__all__] == []
 
 
@@ -50,6 +50,6 @@ def test_another_name_is_not_there() -> None:
 
 
 def test_the_types_are_not_loaded_by_a_program_that_only_runs() -> None:
-    program = "import sys, hermes_state; print('hermes.state.rowtypes' in sys.modules)"
+    program = "import sys, hermes_state; print('hermes.state.row_types' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.state.facets import MAX_LACKED, MAX_NAMED, Facet, Facets, facets_of
-from hermes.state.owner import TERMINAL, asker_named
-from hermes.state.scope import Scope
+from hermes.state.owner import TERMINAL, parse_asker
+from hermes.state.search.facets import MAX_LACKED, MAX_NAMED, Facet, Facets, facets_of
+from hermes.state.search.scope import Scope
 
 
 def numbers(count: int) -> tuple[str, ...]:
@@ -12,7 +12,7 @@ def numbers(count: int) -> tuple[str, ...]:
 
 
 def test_every_filter_but_time_is_one() -> None:
-    scope = Scope(asker_named("o"), ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
+    scope = Scope(parse_asker("o"), ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
     assert facets_of(scope) == Facets(
         [Facet("s", ("a",)), Facet("r", ("user",)), Facet("i", ("s", "t")), Facet("o", ("o",))],
         [Facet("s", ("b",)), Facet("i", ("u",))],

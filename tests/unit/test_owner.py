@@ -10,12 +10,12 @@ from hermes.state.owner import (
     TERMINAL,
     Everybody,
     Owner,
-    asker_named,
     is_terminal_source,
     owner_column,
-    owner_in_row,
+    owner_from_column,
     owner_of,
     owner_of_room,
+    parse_asker,
 )
 
 
@@ -26,8 +26,8 @@ def test_an_ordinary_owner_has_the_documented_form() -> None:
 
 def test_the_terminal_is_stored_as_nothing() -> None:
     assert TERMINAL.stored is None
-    assert owner_in_row(None) is TERMINAL
-    assert owner_in_row("telegram:42") == owner_of("telegram", "42")
+    assert owner_from_column(None) is TERMINAL
+    assert owner_from_column("telegram:42") == owner_of("telegram", "42")
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_an_owner_is_made_in_no_other_way_and_does_not_change() -> None:
 def test_everybody_is_one_value_and_no_owner() -> None:
     assert list(Everybody) == [EVERYBODY]
     assert EVERYBODY != TERMINAL
-    assert asker_named(None) is EVERYBODY
-    assert asker_named("telegram:42") == owner_of("telegram", "42")
-    assert asker_named("") not in (EVERYBODY, TERMINAL)
+    assert parse_asker(None) is EVERYBODY
+    assert parse_asker("telegram:42") == owner_of("telegram", "42")
+    assert parse_asker("") not in (EVERYBODY, TERMINAL)
 
 
 @pytest.mark.parametrize("user_id", [None, ""])

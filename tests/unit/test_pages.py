@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 import pytest
 
-from hermes.state.sqlite.rescue.pages import Pages, header_of
-from hermes.state.sqlite.rescue.records import Value
-from hermes.state.sqlite.rescue.trees import Span, Trees, free_pages
+from hermes.state.sqlite.repair.fileformat.btrees import Span, Trees, free_pages
+from hermes.state.sqlite.repair.fileformat.pages import Pages, header_of
+from hermes.state.sqlite.repair.fileformat.records import Value
 from tests.support.plainsql import rows
 
 FRAME_HEADER = 24
@@ -83,10 +83,10 @@ def read_from(trees: Trees) -> list[Any]:
         (cell.key, *cell.values[1:])
         for span in trees.table(root_of(trees.pages, "t"), lost)
         for cell in trees.rows(span.number)
-        if span.low < cell.key <= span.high and not cell.is_cut
+        if span.low < cell.key <= span.high and not cell.is_truncated
     ]
     assert lost == []
-    assert trees.damaged == set()
+    assert trees.damaged_pages == set()
     return found
 
 
@@ -165,7 +165,7 @@ class TestLog:
                 connection.execute("DELETE FROM t WHERE id > 100").fetchall()
             with pages_of(path) as pages:
                 assert read_from(Trees(pages)) == connection.execute("SELECT * FROM t ORDER BY id").fetchall()
-                assert pages.behind == []
+                assert pages.pages_after_damage == []
 
     @pytest.mark.parametrize("at", [1_000, 8])
     def test_commits_behind_damage_are_kept_apart(self, tmp_path: Path, at: int) -> None:
@@ -186,7 +186,7 @@ class TestLog:
         with pages_of(copy) as pages:
             trees = Trees(pages)
             found = read_from(trees)
-            behind = [trees.rows_of(pages.page_behind(number), number) for number in pages.behind]
+            behind = [trees.rows_of(pages.page_after_damage(number), number) for number in pages.pages_after_damage]
         assert found == rows(copied(copy, tmp_path / "second.db"), "SELECT * FROM t ORDER BY id")
         assert found[-1][0] == 120
         assert 122 in {cell.key for cells in behind for cell in cells}
@@ -201,7 +201,7 @@ class TestLog:
             log.write(bytes(LOG_HEADER))
         with pages_of(copy) as pages:
             assert read_from(Trees(pages))[-1][0] == 119
-            assert pages.behind
+            assert pages.pages_after_damage
 
 
 class TestWithoutHeader:

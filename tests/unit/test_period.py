@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import pytest
 
 from hermes.errors import InvalidValue
-from hermes.state.period import DAY_S, HOUR_S, Period, date_of, last_days
+from hermes.state.usage.period import DAY_S, HOUR_S, Period, date_of, last_days
 from tests.support.zones import BERLIN, KATHMANDU, LORD_HOWE, NEW_YORK, SANTIAGO, local_zone
 
 ZONES = [BERLIN, NEW_YORK, KATHMANDU, LORD_HOWE, SANTIAGO, "UTC0", "<+14>-14", "<-12>12"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.state.sqlite.rescue.records import LOST_TEXT, Value, decode, signed, size_on_page, varint
+from hermes.state.sqlite.repair.fileformat.records import LOST_TEXT, Value, decode, signed, size_on_page, varint
 
 UTF8 = "utf-8"
 VALUES: list[Value] = [

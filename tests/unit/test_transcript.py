@@ -8,8 +8,16 @@ from unicodedata import normalize
 
 import pytest
 
+from hermes.state.messages.transcript import (
+    EARLIER,
+    LATER,
+    cut_around,
+    extract_terms,
+    format_moment,
+    format_transcript,
+    shorten,
+)
 from hermes.state.rows import Row
-from hermes.state.transcript import EARLIER, LATER, cut_around, shorten, sought_in, transcript, when
 
 SIZE = 1_000
 
@@ -75,24 +83,24 @@ class TestCut:
         ],
     )
     def test_finds_what_a_search_finds(self, written: str, query: str) -> None:
-        cut = cut_around(padded((9_000, f" {written} "), (12_000, "ß")), sought_in(query), SIZE)
+        cut = cut_around(padded((9_000, f" {written} "), (12_000, "ß")), extract_terms(query), SIZE)
         assert cut.removeprefix(EARLIER).index(normalize("NFC", written)) == 250
 
     def test_unwanted_words_do_not_count(self) -> None:
-        assert sought_in('lamp NOT oil -gas ("old house" OR attic)') == ["lamp", "old house", "attic"]
+        assert extract_terms('lamp NOT oil -gas ("old house" OR attic)') == ["lamp", "old house", "attic"]
 
 
 class TestTranscript:
     def test_every_paragraph_names_who_speaks(self) -> None:
         said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
-        assert transcript(said) == "[USER] hi\n\n[ASSISTANT] hello"
+        assert format_transcript(said) == "[USER] hi\n\n[ASSISTANT] hello"
 
     def test_what_tools_said_is_shortened(self) -> None:
-        text = transcript([{"role": "tool", "tool_name": "terminal", "content": "a" * 400 + "b" * 400}])
+        text = format_transcript([{"role": "tool", "tool_name": "terminal", "content": "a" * 400 + "b" * 400}])
         assert text == f"[TOOL terminal] {'a' * 250}\n[... 300 characters left out ...]\n{'b' * 250}"
 
     def test_what_tools_said_is_kept_where_it_matched(self) -> None:
-        text = transcript([{"role": "tool", "content": padded((9_000, "lantern"))}], ["lantern"])
+        text = format_transcript([{"role": "tool", "content": padded((9_000, "lantern"))}], ["lantern"])
         assert "lantern" in text
         assert len(text) < 600
 
@@ -102,14 +110,14 @@ class TestTranscript:
             {"role": "assistant", "content": "wait", "tool_calls": calls},
             {"role": "assistant", "content": None},
         ]
-        assert transcript(said) == "[ASSISTANT] wait\ncalled: terminal, read_file"
+        assert format_transcript(said) == "[ASSISTANT] wait\ncalled: terminal, read_file"
 
     def test_only_the_text_of_structured_content_is_shown(self) -> None:
         parts: list[Row] = [
             {"type": "text", "text": "look"},
             {"type": "image_url", "image_url": {"url": "x"}},
         ]
-        assert transcript([{"role": "user", "content": parts}]) == "[USER] look"
+        assert format_transcript([{"role": "user", "content": parts}]) == "[USER] look"
 
 
 @pytest.mark.parametrize("size", [2, 10, 11])
@@ -129,10 +137,10 @@ class TestWhen:
 
     @pytest.mark.parametrize("moment", [1_794_770_580, 1_794_770_580.9, "1794770580"])
     def test_is_a_date_and_a_time(self, moment: Any) -> None:
-        assert when(moment) == "November 15, 2026 at 07:23 PM"
+        assert format_moment(moment) == "November 15, 2026 at 07:23 PM"
 
     @pytest.mark.parametrize(
         ("moment", "said"), [(None, "unknown"), ("yesterday", "yesterday"), (1e300, "1e+300"), ([], "[]")]
     )
     def test_of_no_moment_is_what_was_given(self, moment: Any, said: str) -> None:
-        assert when(moment) == said
+        assert format_moment(moment) == said

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hermes.state.sqlite.schema import LEDGER
+from hermes.state.sqlite.schema.inspection import LEDGER
 from hermes_state import SCHEMA_VERSION, SessionDB
 from tests.support.plainsql import change, rows
 from tests.support.waiting import wait_until

@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from hermes.agent.model import Message, Model, Reply, ToolSchema, Usage
-from hermes.agent.models.prices import estimate
-from hermes.agent.tokens import tokens_of, tokens_of_conversation
+from hermes.agent.history.token_estimate import tokens_of, tokens_of_conversation
+from hermes.agent.models.model import Message, Model, Reply, ToolSchema, Usage
+from hermes.agent.models.prices import estimate_cost
 from hermes.errors import StoreError, UnknownSession
 from hermes.log import warn
 
 if TYPE_CHECKING:
     from hermes.config import ModelConfig
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
 
 ESTIMATED = "estimated tokens"
 """What is noted as a source of the cost when the endpoint did not count."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Spending:
     """Tokens and money."""
 
     usage: Usage = field(default_factory=Usage)
@@ -30,9 +30,9 @@ class Spent:
     is_estimated: bool = False
     """Whether an endpoint did not count, so that the tokens are estimated."""
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: Spending) -> Spending:
         unknown = self.cost_usd is None or other.cost_usd is None
-        return Spent(
+        return Spending(
             _sum(self.usage, other.usage),
             None if unknown else (self.cost_usd or 0.0) + (other.cost_usd or 0.0),
             self.is_estimated or other.is_estimated,
@@ -53,12 +53,12 @@ class Accounts:
         reply: Reply,
         asked: Sequence[Message],
         tools: Sequence[ToolSchema] = (),
-    ) -> Spent:
+    ) -> Spending:
         """Book one call; where the endpoint did not count its tokens they are estimated, and that is noted."""
         usage = reply.usage or estimated_usage(reply, asked, tools)
         is_estimated = reply.usage is None
         name = reply.model or model.name
-        cost = estimate(usage, name, model.provider, self._prices)
+        cost = estimate_cost(usage, name, model.provider, self._prices)
         if is_estimated:
             cost = replace(cost, source=f"{cost.source}, {ESTIMATED}" if cost.source else ESTIMATED)
         try:
@@ -78,7 +78,7 @@ class Accounts:
         except (StoreError, UnknownSession) as error:
             # What was said matters more than what it cost, and the next message tells of the store's troubles.
             warn(__name__, "a call of %s for session %s is not booked: %s", name, session_id, error)
-        return Spent(usage, cost.amount_usd, is_estimated)
+        return Spending(usage, cost.amount_usd, is_estimated)
 
 
 def estimated_usage(reply: Reply, asked: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> Usage:

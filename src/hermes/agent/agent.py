@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.agent.accounting import Accounts
-from hermes.agent.background import Background
-from hermes.agent.memory import FileMemory, MemoryProvider
-from hermes.agent.model import Model
+from hermes.agent.background import BackgroundTasks
+from hermes.agent.memory.notes import FileMemory, MemoryProvider
+from hermes.agent.models.model import Model
 from hermes.agent.safety.approval import Approvals, AskOperator
 from hermes.agent.safety.permits import Permits
-from hermes.agent.tools.processes import Processes
 from hermes.agent.tools.registry import Registry
+from hermes.agent.tools.shell.background_processes import BackgroundProcesses
 from hermes.agent.tools.toolsets import toolsets_for
 from hermes.clock import Clock, system_clock
 from hermes.config import Config
 
 if TYPE_CHECKING:
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
 
 
 class Agent:
@@ -49,12 +49,12 @@ class Agent:
         self.home = home
         self.clock = clock
         self.memory: MemoryProvider = memory or FileMemory(home, config.memory.max_characters)
-        self.processes = Processes(clock)
+        self.processes = BackgroundProcesses(clock)
         self.approvals = Approvals(
             config.approvals.mode, Permits(home), chat_modes=config.approvals.sources, operator=operator
         )
         self.accounts = Accounts(config.model)
-        self.background = Background()
+        self.background = BackgroundTasks()
 
     def toolsets(self, source: str) -> frozenset[str]:
         """The toolsets that are on for conversations of a source."""

@@ -13,7 +13,7 @@ WORKERS = 2
 MAX_WAITING = 1_000
 
 
-class Background:
+class BackgroundTasks:
     """Runs what it is given, soon, in order, on threads that end when there is nothing left."""
 
     def __init__(self, workers: int = WORKERS, max_waiting: int = MAX_WAITING) -> None:

@@ -11,24 +11,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
-from hermes.agent.model import Stop
-from hermes.agent.opensession import OpenSession
-from hermes.agent.pairing import INTERRUPTED
-from hermes.agent.record import Record, new_uid
-from hermes.agent.turn import CUT, Outcome, Turn
+from hermes.agent.models.model import Cancellation
+from hermes.agent.open_session import OpenSession
+from hermes.agent.turn import CUT, Turn, TurnOutcome
+from hermes.agent.turn_record import TurnRecord, new_uid
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
 from hermes.ids import new_session_id
-from hermes.state.imported import is_foreign
-from hermes.state.owner import TERMINAL, Asker, owner_in_row
-from hermes.state.partial import PARTIAL
+from hermes.state.messages.partial import PARTIAL
+from hermes.state.owner import TERMINAL, Asker, owner_from_column
 from hermes.state.rows import AnyRow, Row, flatten_text
+from hermes.state.sessions.imported import is_foreign
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.agent.compression.compress import Compressed
+    from hermes.agent.compression.compress import CompressionResult
     from hermes.agent.safety.approval import Approve
-    from hermes.state.rowtypes import ConversationMessage
+    from hermes.state.row_types import ConversationMessage
 
 TITLED_WITHIN = 2
 """A title comes after the first exchange, or after the second if the first was about nothing, such as a greeting."""
@@ -50,7 +50,7 @@ COUNTERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What an undo has set aside."""
 
     turns: int
@@ -107,7 +107,7 @@ class Conversation(OpenSession):
             raise UnknownSession(f"there is no session {session_id!r}")
         if row["ended_at"] is not None:
             store.reopen_session(row["id"])
-        is_own, owner = not is_foreign(row), owner_in_row(row["owner"])
+        is_own, owner = not is_foreign(row), owner_from_column(row["owner"])
         made = cls(
             agent,
             row["id"],
@@ -129,8 +129,13 @@ class Conversation(OpenSession):
         return [row for row in rows if row["role"] != SESSION_META]
 
     def say(
-        self, text: str, listener: Listener | None = None, stop: Stop | None = None, *, uid: str | None = None
-    ) -> Outcome:
+        self,
+        text: str,
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+        *,
+        uid: str | None = None,
+    ) -> TurnOutcome:
         """One turn: store what a person says, and have it answered.
 
         A `uid` names the message: one that comes again is not stored again, and if it was answered, that is the answer.
@@ -139,36 +144,36 @@ class Conversation(OpenSession):
             raise InvalidValue("there is nothing to answer in an empty message")
         with self._turn(listener) as record:
 
-            def answer() -> Outcome:
+            def answer() -> TurnOutcome:
                 self._catch_up(record)
                 message_id = self._receive(record, text, uid or new_uid())
                 known = None if uid is None or message_id is None else self._known_answer(message_id)
                 if known is not None:
-                    return Outcome("done", self.session_id, known)
-                return self._answer(record, listener, stop)
+                    return TurnOutcome("done", self.session_id, known)
+                return self._answer(record, listener, cancellation)
 
             return self._outcome_of(answer)
 
-    def retry(self, listener: Listener | None = None, stop: Stop | None = None) -> Outcome:
+    def retry(self, listener: Listener | None = None, cancellation: Cancellation | None = None) -> TurnOutcome:
         """Have what was said last answered once more; the answer that there was is set aside, once there is another."""
         store = self.store
         with self._turn(listener) as record:
 
-            def answer() -> Outcome:
+            def answer() -> TurnOutcome:
                 self._catch_up(record)
                 last = store.list_recent_user_messages(self.session_id, 1)
                 if not last:
                     raise NotFound("nothing was said that could be answered again", hint="say something")
                 old = store.get_messages(self.session_id, after_id=last[0]["id"], limit=1)
                 store.rewind_to_message(self.session_id, last[0]["id"], keep_target=True)
-                outcome = self._answer(record, listener, stop)
+                outcome = self._answer(record, listener, cancellation)
                 if old and outcome.status == "failed" and not record.has_grown:
                     store.restore_rewound(self.session_id, old[0]["id"])
                 return outcome
 
             return self._outcome_of(answer)
 
-    def undo(self, n: int = 1) -> Undone:
+    def undo(self, n: int = 1) -> UndoResult:
         """Set the last `n` turns aside: what was said, and all that came of it."""
         if n < 1:
             raise InvalidValue(f"{n} turns cannot be undone")
@@ -176,10 +181,10 @@ class Conversation(OpenSession):
             self._catch_up(record)
             said = self.store.list_recent_user_messages(self.session_id, n)
             if not said:
-                return Undone(0)
+                return UndoResult(0)
             undone = self.store.rewind_to_message(self.session_id, said[-1]["id"])
             self._prompt_tokens = 0
-            return Undone(len(said), undone["rewound_count"], flatten_text(undone["target_message"]["content"]))
+            return UndoResult(len(said), undone["rewound_count"], flatten_text(undone["target_message"]["content"]))
 
     def branch(self, name: str | None = None) -> Conversation:
         """A conversation that begins as a copy of this one; the session of this one ends as `branched`."""
@@ -208,14 +213,16 @@ class Conversation(OpenSession):
         focus: str | None = None,
         keep: int | None = None,
         listener: Listener | None = None,
-        stop: Stop | None = None,
-    ) -> Compressed:
+        cancellation: Cancellation | None = None,
+    ) -> CompressionResult:
         """Go on in a new session that has a summary of all but the last `keep` exchanges (2 if nothing is said)."""
-        from hermes.agent.compression.compress import Wish
+        from hermes.agent.compression.compress import CompressionRequest
 
         with self._turn(listener) as record:
             self._catch_up(record)
-            return self._compress(Wish(focus=focus, keep=keep), listener or Listener(), stop or Stop())
+            return self._compress(
+                CompressionRequest(focus=focus, keep=keep), listener or Listener(), cancellation or Cancellation()
+            )
 
     def usage(self) -> Row:
         """The session's counters of tokens and money; nothing if nothing was said yet."""
@@ -235,27 +242,27 @@ class Conversation(OpenSession):
 
     def name_by_words(self, *, only_unanswered: bool = False) -> None:
         """Give a session that has no title its first words, without asking a model."""
-        from hermes.agent.titling import give_title_of_words
+        from hermes.agent.auto_title import give_title_from_words
 
-        give_title_of_words(self.agent, self.store, self.session_id, only_unanswered=only_unanswered)
+        give_title_from_words(self.agent, self.store, self.session_id, only_unanswered=only_unanswered)
 
     @contextmanager
-    def _turn(self, listener: Listener | None = None) -> Iterator[Record]:
+    def _turn(self, listener: Listener | None = None) -> Iterator[TurnRecord]:
         """The record of a turn that nothing else runs beside."""
         if not self._busy.acquire(blocking=False):
             raise Conflict("this conversation is in the middle of a turn", hint="wait for its end, or stop it")
         try:
             notice = (listener or Listener()).notice
-            yield Record(self.store, self.session_id, moved=self._move, notice=notice)
+            yield TurnRecord(self.store, self.session_id, moved=self._move, notice=notice)
         finally:
             self._busy.release()
 
-    def _catch_up(self, record: Record) -> None:
+    def _catch_up(self, record: TurnRecord) -> None:
         """Be where the conversation is, which somebody else may have compressed since."""
         if self.is_stored and record.follow():
             record.notice(f"the conversation was compressed elsewhere; it goes on in session {self.session_id}")
 
-    def _receive(self, record: Record, text: str, uid: str) -> int | None:
+    def _receive(self, record: TurnRecord, text: str, uid: str) -> int | None:
         """Store what a person says, with the session if it is the first."""
         if self.is_stored:
             return record.add("user", text, uid=uid)
@@ -286,16 +293,16 @@ class Conversation(OpenSession):
                 return flatten_text(row["content"])
         return None
 
-    def _outcome_of(self, work: Callable[[], Outcome]) -> Outcome:
+    def _outcome_of(self, work: Callable[[], TurnOutcome]) -> TurnOutcome:
         """What comes of a turn, also when it does not get as far as the model."""
         try:
             return work()
         except KeyboardInterrupt:
-            return Outcome("interrupted", self.session_id)
+            return TurnOutcome("interrupted", self.session_id)
         except HermesError as error:
-            return Outcome("failed", self.session_id, error=error)
+            return TurnOutcome("failed", self.session_id, error=error)
 
-    def _answer(self, record: Record, listener: Listener | None, stop: Stop | None) -> Outcome:
+    def _answer(self, record: TurnRecord, listener: Listener | None, cancellation: Cancellation | None) -> TurnOutcome:
         """Have what was said last answered, and note which model does it."""
         if self.model_name != self.model.name:
             self.use(self.model)
@@ -306,7 +313,7 @@ class Conversation(OpenSession):
             self,
             record,
             listener or Listener(),
-            stop or Stop(),
+            cancellation or Cancellation(),
             prompt_tokens=self._prompt_tokens,
         )
         outcome = turn.run()
@@ -316,12 +323,12 @@ class Conversation(OpenSession):
             self._have_titled(record, outcome)
         return outcome
 
-    def _have_titled(self, record: Record, outcome: Outcome) -> None:
+    def _have_titled(self, record: TurnRecord, outcome: TurnOutcome) -> None:
         """Have the session named in the background, if it is young."""
         said = [row["content"] for row in record.messages if row["role"] == "user"]
         if not self.agent.config.agent.auto_title or len(said) > TITLED_WITHIN or not outcome.text:
             return
-        from hermes.agent.titling import give_title
+        from hermes.agent.auto_title import give_title
 
         model, session_id, first = self.model, outcome.session_id, "\n".join(map(flatten_text, said))
         self.agent.background.submit(lambda: give_title(self.agent, self.store, model, session_id, first, outcome.text))

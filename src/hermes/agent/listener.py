@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.model import ToolCall
+from hermes.agent.models.model import ToolCall
 from hermes.agent.tools.results import ToolResult
 
 
@@ -21,7 +21,7 @@ class Listener:
     def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
         """A tool has answered, and its answer is stored."""
 
-    def waiting(self, seconds: float, why: str) -> None:
+    def retrying(self, seconds: float, why: str) -> None:
         """The model is asked again after so many seconds."""
 
     def notice(self, text: str) -> None:

@@ -6,35 +6,35 @@ from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
-from hermes.agent.accounting import Spent
-from hermes.agent.keeper import AnswerKeeper
+from hermes.agent.accounting import Spending
+from hermes.agent.history.projection import project
+from hermes.agent.history.token_estimate import room_for, tokens_of_conversation
+from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
-from hermes.agent.model import (
+from hermes.agent.models.model import (
+    Cancellation,
     Message,
     Model,
     Notice,
     ReasoningDelta,
-    Reconsidered,
     Reply,
-    Stop,
+    Retrying,
     TextDelta,
+    TextWasReasoning,
     ToolCall,
     ToolSchema,
     Usage,
-    Waiting,
 )
-from hermes.agent.pairing import INTERRUPTED
-from hermes.agent.projection import project
-from hermes.agent.record import Record, new_uid
-from hermes.agent.tokens import room_for, tokens_of_conversation
+from hermes.agent.partial_answer import PartialAnswerSaver
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.results import ToolResult, failure
+from hermes.agent.turn_record import TurnRecord, new_uid
 from hermes.errors import ContextTooLong, HermesError, ModelGarbled
-from hermes.state.partial import PARTIAL
+from hermes.state.messages.partial import PARTIAL
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.agent.compression.compress import Compressed
+    from hermes.agent.compression.compress import CompressionResult
 
 Status = Literal["done", "interrupted", "failed"]
 
@@ -56,7 +56,7 @@ _ODD_ENDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """What came of a turn."""
 
     status: Status
@@ -87,11 +87,11 @@ class Host(Protocol):
         """Those that are on."""
         ...
 
-    def tool_context(self, stop: Stop) -> ToolContext:
+    def tool_context(self, cancellation: Cancellation) -> ToolContext:
         """What its tools work with."""
         ...
 
-    def shrink(self, listener: Listener, stop: Stop, *, is_forced: bool) -> Compressed:
+    def shrink(self, listener: Listener, cancellation: Cancellation, *, is_forced: bool) -> CompressionResult:
         """Go on in a shorter session, if that is possible."""
         ...
 
@@ -108,9 +108,9 @@ class Turn:
         agent: Agent,
         model: Model,
         host: Host,
-        record: Record,
+        record: TurnRecord,
         listener: Listener,
-        stop: Stop,
+        cancellation: Cancellation,
         *,
         prompt_tokens: int = 0,
     ) -> None:
@@ -121,8 +121,8 @@ class Turn:
         self._host = host
         self._record = record
         self._listener = listener
-        self._stop = stop
-        self._spent = Spent()
+        self._cancellation = cancellation
+        self._spent = Spending()
         self._tool_calls = 0
         self._text = ""
         self._asked: Sequence[Message] = ()
@@ -136,7 +136,7 @@ class Turn:
         self._may_shrink = agent.config.compression.enabled
         self._may_force = True
 
-    def run(self) -> Outcome:
+    def run(self) -> TurnOutcome:
         """Go through with it; whatever happens, what was said is kept."""
         try:
             self._answer()
@@ -162,7 +162,7 @@ class Turn:
 
     def _ask(self, tools: Sequence[ToolSchema], *, is_last: bool = False) -> Reply:
         """One answer of the model, stored and booked."""
-        if self._stop.is_wished:
+        if self._cancellation.is_cancelled:
             raise _Interrupted
         self._make_room(tools, is_last=is_last)
         try:
@@ -192,7 +192,7 @@ class Turn:
 
     def _listen(self, tools: Sequence[ToolSchema]) -> Reply:
         """Hear an answer to its end."""
-        with AnswerKeeper(self._keep_partial) as keeper:
+        with PartialAnswerSaver(self._keep_partial) as keeper:
             return self._hear(tools, keeper)
 
     def _keep_partial(self) -> None:
@@ -202,8 +202,8 @@ class Turn:
             self._record.keep_partial(text, reasoning, self._uid)
             self._kept = text, reasoning
 
-    def _hear(self, tools: Sequence[ToolSchema], keeper: AnswerKeeper) -> Reply:
-        stream = self._model.stream(self._asked, tools, self._stop)
+    def _hear(self, tools: Sequence[ToolSchema], keeper: PartialAnswerSaver) -> Reply:
+        stream = self._model.stream(self._asked, tools, self._cancellation)
         try:
             for event in stream:
                 match event:
@@ -215,11 +215,11 @@ class Turn:
                         self._thoughts.append(piece)
                         keeper.begin()
                         self._listener.reasoning(piece)
-                    case Reconsidered():
+                    case TextWasReasoning():
                         self._pieces, self._thoughts = [], [*self._thoughts, *self._pieces]
                         self._listener.notice(_RECONSIDERED)
-                    case Waiting(seconds, why):
-                        self._listener.waiting(seconds, why)
+                    case Retrying(seconds, why):
+                        self._listener.retrying(seconds, why)
                     case Notice(text):
                         self._listener.notice(text)
                     case Reply() as reply:
@@ -231,17 +231,17 @@ class Turn:
         finally:
             if isinstance(stream, Generator):
                 stream.close()  # which hangs up
-        if self._stop.is_wished:
+        if self._cancellation.is_cancelled:
             raise _Interrupted
         raise ModelGarbled(f"{self._model.name} ended without an answer", hint="try again")
 
     def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         for call in calls:
-            if self._stop.is_wished:
+            if self._cancellation.is_cancelled:
                 raise _Interrupted
             self._listener.tool_started(call)
             try:
-                result = self._agent.tools.run(call, self._host.tool_context(self._stop))
+                result = self._agent.tools.run(call, self._host.tool_context(self._cancellation))
             except KeyboardInterrupt:
                 self._keep_result(call, _BROKEN_OFF)
                 raise
@@ -271,8 +271,8 @@ class Turn:
         """Compress the conversation, at most once of its own accord and once because the model cannot read it all."""
         self._may_shrink = False
         self._may_force = self._may_force and not is_forced
-        compressed = self._host.shrink(self._listener, self._stop, is_forced=is_forced)
-        if self._stop.is_wished:
+        compressed = self._host.shrink(self._listener, self._cancellation, is_forced=is_forced)
+        if self._cancellation.is_cancelled:
             raise _Interrupted
         if compressed.is_changed:
             self.prompt_tokens = 0
@@ -286,7 +286,7 @@ class Turn:
         self.prompt_tokens = spent.usage.prompt_tokens
         self._spent += spent
 
-    def _ended(self, status: Status, finish_reason: str | None = None, error: HermesError | None = None) -> Outcome:
+    def _ended(self, status: Status, finish_reason: str | None = None, error: HermesError | None = None) -> TurnOutcome:
         """The outcome; how a turn ended that was not done is stored with what was said until then."""
         if finish_reason is not None:
             self._text, reasoning = "".join(self._pieces), "".join(self._thoughts)
@@ -299,7 +299,7 @@ class Turn:
             else:
                 if self._text or reasoning:
                     self._book(Reply(self._text, reasoning=reasoning or None))
-        return Outcome(
+        return TurnOutcome(
             status,
             self._record.session_id,
             self._text,

@@ -9,25 +9,27 @@ from collections.abc import Sequence
 import click
 
 from hermes import __version__
-from hermes.cli.chat.arguments import arrange
-from hermes.cli.failures import INTERRUPTED, report
+from hermes.cli.chat.arguments import order_arguments
+from hermes.cli.display.terminal import discard_output, write_stderr
+from hermes.cli.errors import INTERRUPTED, report_error
 from hermes.cli.lazy import Lazy, LazyGroup
-from hermes.cli.terminal import drop_output, talk
 from hermes.errors import HermesError
 from hermes.log import before_first
 
 COMMANDS = {
-    "chat": Lazy("hermes.cli.chat.command:chat", "Talk to the agent, in a new session or in one that was left."),
+    "chat": Lazy(
+        "hermes.cli.chat.command:chat_command", "Talk to the agent, in a new session or in one that was left."
+    ),
     "completion": Lazy(
         "hermes.cli.completion.command:completion",
         "Write a script for bash, zsh or fish that completes commands, options, sessions and sources.",
     ),
     "doctor": Lazy("hermes.cli.doctor:doctor", "Look for what is wrong, and say what to do about it."),
-    "insights": Lazy("hermes.cli.insights:insights", "Show what was said, used and spent in the last days."),
+    "insights": Lazy("hermes.cli.insights.command:insights", "Show what was said, used and spent in the last days."),
     "sessiondb": Lazy(
         "hermes.cli.sessiondb.group:sessiondb", "Look after the database behind the sessions, and change to another."
     ),
-    "sessions": Lazy("hermes.cli.sessions:sessions", "Look at the sessions there are, and keep them in order."),
+    "sessions": Lazy("hermes.cli.sessions.group:sessions", "Look at the sessions there are, and keep them in order."),
 }
 
 
@@ -60,24 +62,24 @@ def run(args: Sequence[str]) -> int:
     try:
         if "_HERMES_COMPLETE" in os.environ:
             return _complete(os.environ["_HERMES_COMPLETE"], args)
-        with hermes.make_context("hermes", arrange(args, _is_session)) as context:
+        with hermes.make_context("hermes", order_arguments(args, _is_session)) as context:
             hermes.invoke(context)
     except click.exceptions.Exit as finished:
         return finished.exit_code
     except (KeyboardInterrupt, click.Abort):
-        drop_output()
+        discard_output()
         if sys.stderr.isatty():
-            talk("")  # the terminal has written ^C
+            write_stderr("")  # the terminal has written ^C
         return INTERRUPTED
     except BrokenPipeError:
-        drop_output()  # `| head` has seen enough
+        discard_output()  # `| head` has seen enough
     except (HermesError, click.ClickException) as error:
-        return report(error, as_json=as_json)
+        return report_error(error, as_json=as_json)
     return 0
 
 
 def _log_to_file() -> None:
-    from hermes.cli.logfile import log_to_file
+    from hermes.cli.log_file import log_to_file
 
     log_to_file()
 
@@ -89,6 +91,6 @@ def _is_session(name: str) -> bool:
 
 
 def _complete(shell: str, args: Sequence[str]) -> int:
-    from hermes.cli.completion.answer import answer
+    from hermes.cli.completion.answer import write_completions
 
-    return answer(hermes, shell, args)
+    return write_completions(hermes, shell, args)

@@ -16,16 +16,28 @@ from pathlib import Path
 import click
 
 from hermes import __version__
-from hermes.cli.failures import FAILED
-from hermes.cli.findings import report_of, verdict
+from hermes.cli.display.findings import format_findings, summarize_findings
+from hermes.cli.display.terminal import terminal_width, write_json, write_stderr, write_stdout
+from hermes.cli.errors import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
-from hermes.cli.terminal import talk, terminal_width, write, write_json
 from hermes.config import CONFIG_FILENAME, ENV_FILENAME, Config, load_config, load_variables
 from hermes.errors import HermesError, NoModel
 from hermes.home import get_hermes_home, serves_more_than_hermes
-from hermes.state.checkup import Check, Finding, Outcome, Status, error, finding, not_checked, note, ok, warning, worst
 from hermes.state.engine import Report
+from hermes.state.maintenance.findings import (
+    Check,
+    CheckResult,
+    Finding,
+    Status,
+    error,
+    not_checked,
+    note,
+    ok,
+    run_check,
+    warning,
+    worst_status,
+)
 from hermes.trust import refuse_home_of_others
 
 SCHEMA = "hermes.doctor/1"
@@ -50,28 +62,31 @@ def doctor(context: click.Context, deep: bool, as_json: bool) -> None:
     --deep it takes about a second, whatever the size of the database. It ends with 1 if something is an error.
     """
     with progress() as report:
-        findings = examine(is_deep=deep, report=report)
+        findings = examine_installation(is_deep=deep, report=report)
     if as_json:
         items = [asdict(each) for each in findings]
         write_json({"schema": SCHEMA, "items": items, "total": len(items), "next": None})
     else:
-        write("\n".join(report_of(findings, terminal_width())))
-        talk(verdict(findings))
-    if worst(findings) is Status.ERROR:
+        write_stdout("\n".join(format_findings(findings, terminal_width())))
+        write_stderr(summarize_findings(findings))
+    if worst_status(findings) is Status.ERROR:
         context.exit(FAILED)
 
 
-def examine(*, is_deep: bool = False, report: Report | None = None) -> list[Finding]:
+def examine_installation(*, is_deep: bool = False, report: Report | None = None) -> list[Finding]:
     """Look at the program, its home and its store."""
     try:
         directory = get_hermes_home()
     except HermesError as exc:
-        why = _explain(exc)
-        return [finding(Check("home", GROUP, lambda: why), _explain)]
-    found = [finding(Check(name, GROUP, partial(look, directory)), _explain) for name, look in PROGRAM.items()]
+        why = _failed_check(exc)
+        return [run_check(Check("home", GROUP, lambda: why), _failed_check)]
+    found = [
+        run_check(Check(name, GROUP, partial(check, directory)), _failed_check)
+        for name, check in PROGRAM_CHECKS.items()
+    ]
     config = _usable_config(directory)
     if config.sessiondb.provider == "sqlite":
-        from hermes.state.sqlite.checkup import examine as examine_file
+        from hermes.state.sqlite.checks.checkup import examine as examine_file
 
         path, backups = config.sessiondb.sqlite_file(directory), config.backup.folder(directory)
         return found + examine_file(path, backups=backups, now=time.time(), is_deep=is_deep, report=report)
@@ -80,24 +95,26 @@ def examine(*, is_deep: bool = False, report: Report | None = None) -> list[Find
 
 def _examine_server(config: Config, *, is_deep: bool) -> list[Finding]:
     """Look at a store that is not in a file; of somebody else's provider only what the contract tells."""
-    from hermes.cli.sessiondb.ledger import MODULES, applied, lacking
+    from hermes.cli.sessiondb.schema_versions import MODULES, applied_migrations, missing_migrations
     from hermes.state.provider import open_session_db
     from hermes.state.server.checkup import answer, examine
 
     provider = config.sessiondb.provider
     opened = partial(open_session_db, config, read_only=True)
     if provider not in MODULES:
-        return [finding(Check("server", "server", partial(answer, opened)), _explain)]
-    return examine(opened, lambda store: lacking(applied(store), provider), now=time.time(), is_deep=is_deep)
+        return [run_check(Check("server", "server", partial(answer, opened)), _failed_check)]
+    return examine(
+        opened, lambda store: missing_migrations(applied_migrations(store), provider), now=time.time(), is_deep=is_deep
+    )
 
 
-def version(_: Path) -> Outcome:
+def check_version(_: Path) -> CheckResult:
     """Which program this is."""
     python = ".".join(map(str, sys.version_info[:3]))
     return ok(f"Hermes {__version__} on Python {python}", hermes=__version__, python=python, platform=sys.platform)
 
 
-def home(directory: Path) -> Outcome:
+def check_home(directory: Path) -> CheckResult:
     """Whether the Hermes home can be used, and by its owner alone."""
     seen = {"path": str(directory)}
     try:
@@ -130,7 +147,7 @@ def home(directory: Path) -> Outcome:
     return warning(f"{directory} is open to others", shlex.join(["chmod", "700", str(directory)]), **seen)
 
 
-def configuration(directory: Path) -> Outcome:
+def check_config(directory: Path) -> CheckResult:
     """Whether the settings can be read and are understood."""
     file = directory / CONFIG_FILENAME
     seen = {"path": str(file), "exists": file.exists()}
@@ -147,14 +164,14 @@ def configuration(directory: Path) -> Outcome:
 
 def _check_models(config: Config, directory: Path) -> None:
     """Raise `ConfigError` for a model that no request could be sent to, or none without showing its key."""
-    from hermes.agent.models.choice import choose, choose_auxiliary
+    from hermes.agent.models.choice import choose_auxiliary_model, choose_model
 
     variables = load_variables(directory)
     with suppress(NoModel):  # which may come with another terminal, or be started later
-        choose_auxiliary(config.model, variables, choose(config.model, variables))
+        choose_auxiliary_model(config.model, variables, choose_model(config.model, variables))
 
 
-def permissions(directory: Path) -> Outcome:
+def check_permissions(directory: Path) -> CheckResult:
     """Whether only the owner may read the settings and the secrets."""
     files = [file for name in (CONFIG_FILENAME, ENV_FILENAME) if (file := directory / name).exists()]
     modes = {str(file): f"{stat.S_IMODE(file.stat().st_mode):04o}" for file in files}
@@ -168,11 +185,11 @@ def permissions(directory: Path) -> Outcome:
     return ok("only you may read the settings", modes=modes)
 
 
-PROGRAM: dict[str, Callable[[Path], Outcome]] = {
-    "version": version,
-    "home": home,
-    "config": configuration,
-    "config-permissions": permissions,
+PROGRAM_CHECKS: dict[str, Callable[[Path], CheckResult]] = {
+    "version": check_version,
+    "home": check_home,
+    "config": check_config,
+    "config-permissions": check_permissions,
 }
 """What is looked at besides the store, by the names of the findings."""
 
@@ -185,7 +202,7 @@ def _usable_config(directory: Path) -> Config:
         return Config()
 
 
-def _explain(exc: Exception) -> Outcome:
+def _failed_check(exc: Exception) -> CheckResult:
     if isinstance(exc, HermesError):
         return error(exc.message, exc.hint)
     return not_checked(f"{exc}", Status.WARNING, "try again; the other checks were made")

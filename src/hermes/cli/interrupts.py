@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from hermes.cli.terminal import talk
+from hermes.cli.display.terminal import write_stderr
 
 
 @contextmanager
-def finishing_first(what: str) -> Iterator[None]:
+def delay_interrupt(what: str) -> Iterator[None]:
     """Let the block come to its end before Ctrl-C has its effect."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -22,7 +22,7 @@ def finishing_first(what: str) -> Iterator[None]:
     def note(_number: int, _frame: FrameType | None) -> None:
         nonlocal was_pressed
         if not was_pressed:
-            talk(f"Finishing {what} first.")
+            write_stderr(f"Finishing {what} first.")
         was_pressed = True
 
     before = signal.signal(signal.SIGINT, note)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hermes.cli.terminal import clip, printable
+from hermes.cli.display.terminal import clip, printable
 from hermes.state.engine import Report
 
 EVERY_S = 0.1
@@ -38,7 +38,7 @@ class _Line:
         if now - self._shown < EVERY_S and done < total:
             return
         self._shown = now
-        text = printable(f"{what} {bar_of(done, total)}  {now - self._began:.0f} s")
+        text = printable(f"{what} {format_bar(done, total)}  {now - self._began:.0f} s")
         sys.stderr.write(f"\r\x1b[2K{clip(text, os.get_terminal_size(sys.stderr.fileno()).columns - 1)}")
         sys.stderr.flush()
 
@@ -48,7 +48,7 @@ class _Line:
             sys.stderr.flush()
 
 
-def bar_of(done: int, total: int) -> str:
+def format_bar(done: int, total: int) -> str:
     """A bar and a percentage, or a plain number where nobody knows of how much."""
     if total <= 0:
         return f"{done:,}".replace(",", " ")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes.cli.terminal import talk
+from hermes.cli.display.terminal import write_stderr
 from hermes.config import Config, load_config
 from hermes.errors import StoreUnavailable
 from hermes.home import get_hermes_home
@@ -18,7 +18,7 @@ def read_config(*, as_json: bool) -> Config:
     """The settings; what the person should know about their files is told on stderr."""
     config = load_config()
     for warning in config.warnings:
-        talk(json.dumps({"warning": {"message": warning}}) if as_json else f"Warning: {warning}")
+        write_stderr(json.dumps({"warning": {"message": warning}}) if as_json else f"Warning: {warning}")
     return config
 
 
@@ -27,7 +27,7 @@ def database_file(config: Config) -> Path:
     return config.sessiondb.sqlite_file(get_hermes_home())
 
 
-def nothing_yet(path: Path) -> str:
+def no_sessions_message(path: Path) -> str:
     """What is said of a store that has no sessions."""
     return (
         f"No sessions yet: nothing is stored in {path}. They appear here as soon as a program stores one;"
@@ -38,7 +38,7 @@ def nothing_yet(path: Path) -> str:
 @contextmanager
 def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
     """The store, only to be read, or None when nothing has been stored yet: reading creates no database."""
-    if config.sessiondb.provider == "sqlite" and not _is_there(database_file(config)):
+    if config.sessiondb.provider == "sqlite" and not _exists(database_file(config)):
         yield None
         return
     with open_session_db(config, read_only=True) as store:
@@ -48,7 +48,7 @@ def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
 @contextmanager
 def open_for_change(config: Config) -> Iterator[SessionDBProvider | None]:
     """The store, or None when nothing has been stored yet: what there is to change is not created first."""
-    if config.sessiondb.provider == "sqlite" and not _is_there(database_file(config)):
+    if config.sessiondb.provider == "sqlite" and not _exists(database_file(config)):
         yield None
         return
     with open_session_db(config) as store:
@@ -60,7 +60,7 @@ def sessions_dir() -> Path:
     return get_hermes_home() / "sessions"
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     """Whether there is something at `path`; a link that leads nowhere counts, for it is a mistake to be told of."""
     try:
         path.lstat()

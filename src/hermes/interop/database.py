@@ -8,11 +8,11 @@ from pathlib import Path
 
 from hermes.errors import HermesError, InvalidValue, StoreError
 from hermes.interop.source import Examined, Tell
-from hermes.state.arrivals import sessions_of
-from hermes.state.incoming import Incoming, drafts_of
-from hermes.state.sqlite.files import bytes_of
-from hermes.state.sqlite.foreign import require_sound
+from hermes.state.import_export.session_checks import CheckedSession, iter_drafts
+from hermes.state.import_export.session_writer import read_checked_sessions
+from hermes.state.sqlite.files.names import bytes_of
 from hermes.state.sqlite.provider import SQLiteSessionDBProvider
+from hermes.state.sqlite.schema.foreign_file import require_sound
 
 MAGIC = b"SQLite format 3\0"
 
@@ -32,8 +32,8 @@ class Database:
         try:
             require_sound(self._path)
             with SQLiteSessionDBProvider(self._path, read_only=True) as store:
-                for session in sessions_of(store, now):
-                    for _ in drafts_of(session, now):
+                for session in read_checked_sessions(store, now):
+                    for _ in iter_drafts(session, now):
                         pass
                     ids.append(session.id)
         except HermesError as error:
@@ -42,11 +42,11 @@ class Database:
         tell(bytes_of(self._path))
         return Examined(ids, trouble=trouble)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[Incoming]:
+    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
         """The sessions that were found; only after they were."""
         try:
             with SQLiteSessionDBProvider(self._path, read_only=True) as store:
-                yield from islice(sessions_of(store, now), self._good)
+                yield from islice(read_checked_sessions(store, now), self._good)
         except StoreError as error:
             # Whoever puts them into another store must not take it for a failure of that one.
             raise InvalidValue(error.message, hint=error.hint) from error

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.interop.lines import Line, bad_line, changed_line, parsed
-from hermes.interop.longline import LongLine
+from hermes.interop.jsonl.lines import Line, bad_line, changed_line, parsed
+from hermes.interop.jsonl.long_line import LongLine
 from hermes.interop.source import Examined, Tell
-from hermes.state.incoming import EXPORT_SCHEMA, Incoming, drafts_of, incoming
+from hermes.state.import_export.session_checks import EXPORT_SCHEMA, CheckedSession, check_session, iter_drafts
 
 HELD_WHOLE = 1 << 20
 """A longer line is read message by message."""
@@ -42,14 +42,14 @@ class Exported:
             return Examined(ids, trouble=trouble)
         return Examined(ids)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[Incoming]:
+    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
         """The sessions that were found; only after they were."""
         return (self._incoming(record, now) for record in self._records(self._good_upto, tell))
 
     def _check(self, record: Line | LongLine, now: float) -> str:
         session = self._incoming(record, now)
         try:
-            for _ in drafts_of(session, now):
+            for _ in iter_drafts(session, now):
                 pass
         except InvalidValue as error:
             raise bad_line(self._path, record.number, error.message) from None
@@ -57,13 +57,13 @@ class Exported:
             self._ends[record.number] = record.end
         return session.id
 
-    def _incoming(self, record: Line | LongLine, now: float) -> Incoming:
+    def _incoming(self, record: Line | LongLine, now: float) -> CheckedSession:
         if isinstance(record, LongLine):
             head, messages = record.head(EXPORT_SCHEMA), record
         else:
             head, messages = parsed(record, self._path), None
         try:
-            return incoming(head, now, messages)
+            return check_session(head, now, messages)
         except InvalidValue as error:
             raise bad_line(self._path, record.number, error.message) from None
 

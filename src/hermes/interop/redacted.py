@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hermes.state.outgoing import Outgoing
-from hermes.state.redaction import redact_value
+from hermes.interop.secrets import redact_value
+from hermes.state.import_export.session_reader import SessionExport
 from hermes.state.rows import Row
 
 KEPT = frozenset(
@@ -27,7 +27,7 @@ KEPT = frozenset(
 """What names things and is no text: without it an export could not be read."""
 
 
-def redacted(session: Outgoing, tell: Callable[[int], None]) -> Outgoing:
+def redacted(session: SessionExport, tell: Callable[[int], None]) -> SessionExport:
     """A session without secrets; `tell` hears how many more were found."""
 
     def hide(row: Row) -> Row:

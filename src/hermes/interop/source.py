@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from hermes.errors import HermesError
-from hermes.state.incoming import Incoming
+from hermes.state.import_export.session_checks import CheckedSession
 
 Tell = Callable[[int], None]
 """Hears how many bytes more have been gone through."""
@@ -30,6 +30,6 @@ class Source(Protocol):
         """Go through the whole file and check all that is in it."""
         ...
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[Incoming]:
+    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
         """The sessions that were found; only after they were."""
         ...

@@ -16,7 +16,7 @@ from unicodedata import is_normalized, normalize
 GAP = "¦"
 """Stands between the words of a text and each group of parts; no analyzed text contains it."""
 
-MAX_ODD = 10_000
+MAX_IDENTIFIERS = 10_000
 """How many different words of one text are tried for being identifiers."""
 MAX_PARTS = 8
 """What has more is no identifier."""
@@ -45,7 +45,7 @@ _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(
 
 _language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
-SPELLED = frozenset(_LANGUAGE_MARKS.values())
+SYMBOL_WORDS = frozenset(_LANGUAGE_MARKS.values())
 """What follows the letter in `C++` and `F#` is a word of its own."""
 
 _moment = re.compile(r"(?<![0-9])([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:[.,][0-9]+)?)(Z?)")
@@ -67,7 +67,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     )
 
 
-def readable(text: str) -> str:
+def replace_unindexable(text: str) -> str:
     """A text without what no index can hold: NUL, and halves of characters."""
     text = text.replace("\0", " ")
     return text if text.isascii() else text.encode(errors="replace").decode()
@@ -79,39 +79,39 @@ def fold(text: str) -> str:
         return text.lower()
     ignored, _, _ = _patterns()
     # Marks are left out first: normalizing sorts long runs of them, slowly.
-    text = ignored.sub(_as_plain, text.casefold())
+    text = ignored.sub(_plain_letter, text.casefold())
     if not is_normalized("NFKD", text):
-        text = "".join(map(_decomposed, _jamo.split(text))) if _jamo.search(text) else _decomposed(text)
-    return normalize("NFC", ignored.sub(_as_plain, text))
+        text = "".join(map(_decompose, _jamo.split(text))) if _jamo.search(text) else _decompose(text)
+    return normalize("NFC", ignored.sub(_plain_letter, text))
 
 
-def flat(text: str) -> str:
+def fold_to_line(text: str) -> str:
     """The folded characters of a text, every white space one blank."""
     return " ".join(fold(text).split())
 
 
 def stream(text: str) -> str:
     """The words of a text and then their parts, each between two spaces."""
-    spelled = _spelled(text)
-    if spelled.isascii():
-        cased = spelled.translate(_ASCII_BREAKS).split()
-        return f" {' '.join([*cased, *_parts(text, cased)]).lower()} "
-    found, singles = _pieces(fold(spelled), at_end=False)
+    separated = _separate_symbols(text)
+    if separated.isascii():
+        cased = separated.translate(_ASCII_BREAKS).split()
+        return f" {' '.join([*cased, *_identifier_parts(text, cased)]).lower()} "
+    found, singles = _split_pieces(fold(separated), at_end=False)
     return " ".join(
-        ["", *found, *_parts(text, _identifier.findall(text)), *map(GAP.__add__, dict.fromkeys(singles)), ""]
+        ["", *found, *_identifier_parts(text, _identifier.findall(text)), *map(GAP.__add__, dict.fromkeys(singles)), ""]
     )
 
 
 def words(text: str) -> list[str]:
     """The words that a text of a query must be matched by, in order; its last run of characters may go on."""
-    spelled = _spelled(text)
-    if spelled.isascii():
-        return spelled.lower().translate(_ASCII_BREAKS).split()
-    found, _ = _pieces(fold(spelled), at_end=True)
+    separated = _separate_symbols(text)
+    if separated.isascii():
+        return separated.lower().translate(_ASCII_BREAKS).split()
+    found, _ = _split_pieces(fold(separated), at_end=True)
     return found
 
 
-def unspaced(folded: str) -> list[str]:
+def unspaced_runs(folded: str) -> list[str]:
     """The stretches of folded text in scripts without spaces."""
     if folded.isascii():
         return []
@@ -119,7 +119,7 @@ def unspaced(folded: str) -> list[str]:
     return runs.findall(folded)
 
 
-def single(character: str) -> str:
+def character_word(character: str) -> str:
     """The word by which a single character of an unspaced script is found, wherever it stands."""
     return GAP + character
 
@@ -132,16 +132,16 @@ def is_unspaced(character: str) -> bool:
     return runs.match(character) is not None
 
 
-def _decomposed(text: str) -> str:
+def _decompose(text: str) -> str:
     # Single Korean letters would be put together to syllables that nobody wrote.
     return text if _jamo.match(text) else normalize("NFKD", normalize("NFKD", text).casefold())
 
 
-def _as_plain(found: re.Match[str]) -> str:
+def _plain_letter(found: re.Match[str]) -> str:
     return _LETTERS.get(found[0], "")
 
 
-def _spelled(text: str) -> str:
+def _separate_symbols(text: str) -> str:
     """A text with blanks around what is a word of its own, though letters or digits touch it."""
     if "#" in text or "++" in text:
         text = _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
@@ -150,7 +150,7 @@ def _spelled(text: str) -> str:
     return text
 
 
-def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
+def _split_pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
     """The words of folded text and its single characters; `at_end`: the last run is not closed by a single."""
     found: list[str] = []
     singles: list[str] = []
@@ -169,10 +169,10 @@ def _pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
     return found, singles
 
 
-def _parts(text: str, cased: list[str]) -> list[str]:
+def _identifier_parts(text: str, cased: list[str]) -> list[str]:
     """The parts of identifiers and versions, each group behind a gap."""
     odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
-    groups = {word: parts for word in list(odd)[:MAX_ODD] if (parts := _parts_of(word))}
+    groups = {word: parts for word in list(odd)[:MAX_IDENTIFIERS] if (parts := _split_identifier(word))}
     if "." in text and any(word[-1].isdigit() for word in groups):
         # The numbers that follow belong to it: what is found by v1.2.3 is found by 1.2.3 too.
         for version in _version.findall(text):
@@ -182,7 +182,7 @@ def _parts(text: str, cased: list[str]) -> list[str]:
 
 
 @lru_cache(maxsize=4_096)
-def _parts_of(word: str) -> tuple[str, ...]:
+def _split_identifier(word: str) -> tuple[str, ...]:
     """What an identifier is made of; nothing if it is one word, or a number or hash that nobody would look for so."""
     if not word.isascii() or (word.isalpha() and word[1:].islower()):
         return ()

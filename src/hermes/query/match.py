@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property, lru_cache
 
 from hermes.query import analyze
-from hermes.query.analyze import GAP, SPELLED
+from hermes.query.analyze import GAP, SYMBOL_WORDS
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 _CACHED_TEXT = 4_096
@@ -43,7 +43,9 @@ class Document:
                 return False
             if leaf.prefix and _begins_a_word(leaf.words[0], lowered):
                 return True
-        elif not self.text.isascii() and not all(word.strip(GAP) in self.folded for word in set(leaf.words) - SPELLED):
+        elif not self.text.isascii() and not all(
+            word.strip(GAP) in self.folded for word in set(leaf.words) - SYMBOL_WORDS
+        ):
             return False
         return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hermes.query import analyze
 from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
 
-MAX_TYPED = 100_000
+MAX_CHARACTERS = 100_000
 MAX_LEAVES = 128
 MAX_DEPTH = 8
 MAX_WORDS = 64
@@ -46,18 +46,18 @@ class _Token:
 def parse(typed: str) -> Query:
     """The meaning of a query; never raises."""
     repairs: list[str] = []
-    if len(typed) > MAX_TYPED:
-        repairs.append(f"only the first {MAX_TYPED} characters are looked at")
-    typed = analyze.readable(typed[:MAX_TYPED])
-    tokens = _without_dangling(_scan(typed, repairs), repairs)
+    if len(typed) > MAX_CHARACTERS:
+        repairs.append(f"only the first {MAX_CHARACTERS} characters are looked at")
+    typed = analyze.replace_unindexable(typed[:MAX_CHARACTERS])
+    tokens = _drop_dangling(_scan(typed, repairs), repairs)
     parser = _Parser(tokens, repairs)
     tree = parser.disjunction()
     if tree is None and typed.strip():
         # Nothing but punctuation: then that is what is looked for.
         repairs.clear()
-        literal = analyze.flat(typed)
+        literal = analyze.fold_to_line(typed)
         words = tuple(analyze.words(literal))[:MAX_WORDS]
-        tree = _words(words, literal, prefix=False) if words else (Part(literal) if literal else None)
+        tree = _words_leaf(words, literal, prefix=False) if words else (Part(literal) if literal else None)
     return Query(tree, tuple(dict.fromkeys(repairs)))
 
 
@@ -130,24 +130,24 @@ def _word(text: str) -> _Token:
     return _Token("word", text)
 
 
-def _without_dangling(tokens: list[_Token], repairs: list[str]) -> list[_Token]:
+def _drop_dangling(tokens: list[_Token], repairs: list[str]) -> list[_Token]:
     """Without the and, or and not at the ends that lead nowhere, whatever their case."""
     kept = list(tokens)
     while kept and (kept[-1].kind in OPERATORS or _is_small_operator(kept[-1])):
-        repairs.append(f"{_shown(kept.pop())} at the end joins nothing")
+        repairs.append(f"{_token_text(kept.pop())} at the end joins nothing")
     while kept and (kept[0].kind in ("AND", "OR") or _is_small_operator(kept[0])):
-        repairs.append(f"{_shown(kept.pop(0))} at the start joins nothing")
+        repairs.append(f"{_token_text(kept.pop(0))} at the start joins nothing")
     if kept:
         return kept
     repairs.clear()
-    return [_Token("word", _shown(token)) for token in tokens]
+    return [_Token("word", _token_text(token)) for token in tokens]
 
 
 def _is_small_operator(token: _Token) -> bool:
     return token.kind == "word" and token.text in ("and", "or", "not")
 
 
-def _shown(token: _Token) -> str:
+def _token_text(token: _Token) -> str:
     return token.text or token.kind
 
 
@@ -170,7 +170,7 @@ class _Parser:
             if self._kind() != "OR":
                 break
             self._at += 1
-        return _joined(Or, branches)
+        return _join(Or, branches)
 
     def _conjunction(self) -> Node | None:
         factors = []
@@ -181,7 +181,7 @@ class _Parser:
             factor = self._factor()
             if factor is not None:
                 factors.append(factor)
-        return _joined(And, factors)
+        return _join(And, factors)
 
     def _factor(self) -> Node | None:
         negations = 0
@@ -210,7 +210,9 @@ class _Parser:
         if self._leaves == MAX_LEAVES:
             self._repairs.append(f"only the first {MAX_LEAVES} words are looked for")
             return None
-        leaf = _phrase(token, self._repairs) if token.kind == "phrase" else _literal(token.text, self._repairs)
+        leaf = (
+            _phrase_leaf(token, self._repairs) if token.kind == "phrase" else _literal_leaf(token.text, self._repairs)
+        )
         self._leaves += leaf is not None
         return leaf
 
@@ -218,7 +220,7 @@ class _Parser:
         return self._tokens[self._at].kind if self._at < len(self._tokens) else ""
 
 
-def _joined(kind: type[And] | type[Or], nodes: list[Node]) -> Node | None:
+def _join(kind: type[And] | type[Or], nodes: list[Node]) -> Node | None:
     flat: list[Node] = []
     for node in nodes:
         flat.extend(node.children if isinstance(node, kind) else (node,))
@@ -228,43 +230,43 @@ def _joined(kind: type[And] | type[Or], nodes: list[Node]) -> Node | None:
     return kind(tuple(flat))
 
 
-def _phrase(token: _Token, repairs: list[str]) -> Leaf | None:
+def _phrase_leaf(token: _Token, repairs: list[str]) -> Leaf | None:
     text = " ".join(analyze.fold(token.text).split())
     words = tuple(analyze.words(token.text))
     if words:
-        return _words(_shortened(words, repairs), text, prefix=token.prefix)
+        return _words_leaf(_shorten(words, repairs), text, prefix=token.prefix)
     if not text:
         repairs.append("an empty phrase was left out")
         return None
     return Part(text)
 
 
-def _literal(typed: str, repairs: list[str]) -> Leaf | None:
+def _literal_leaf(typed: str, repairs: list[str]) -> Leaf | None:
     """A word as it was typed, perhaps with stars at its ends."""
     inner = typed.strip("*")
     words = tuple(analyze.words(inner))
     if typed.startswith("*") and inner:
         if not typed.endswith("*"):
             repairs.append(f"{typed} is looked for inside of words")
-        if part := analyze.flat(inner):
+        if part := analyze.fold_to_line(inner):
             return Part(part)
     if not words:
         repairs.append(f"{typed} has no letters or digits; to look for the characters, put them in quotes")
         return None
-    return _words(_shortened(words, repairs), analyze.fold(inner), prefix=typed.endswith("*"))
+    return _words_leaf(_shorten(words, repairs), analyze.fold(inner), prefix=typed.endswith("*"))
 
 
-def _shortened(words: tuple[str, ...], repairs: list[str]) -> tuple[str, ...]:
+def _shorten(words: tuple[str, ...], repairs: list[str]) -> tuple[str, ...]:
     if len(words) > MAX_WORDS:
         repairs.append(f"only the first {MAX_WORDS} words of a phrase are looked for")
     return words[:MAX_WORDS]
 
 
-def _words(words: tuple[str, ...], text: str, *, prefix: bool) -> Words:
+def _words_leaf(words: tuple[str, ...], text: str, *, prefix: bool) -> Words:
     last = words[-1]
     if not analyze.is_unspaced(last[0]):
         return Words(words, text, prefix)
     # A run of an unspaced script is found inside of longer runs: one character may be the first of a pair.
     if len(last) > 1:
         return Words(words, text)
-    return Words((analyze.single(last),), text) if len(words) == 1 else Words(words, text, prefix=True)
+    return Words((analyze.character_word(last),), text) if len(words) == 1 else Words(words, text, prefix=True)

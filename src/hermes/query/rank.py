@@ -33,7 +33,7 @@ class Candidate:
     head: str
 
 
-def ranked(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: bool = False) -> list[int]:
+def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: bool = False) -> list[int]:
     """The ids, best first; `candidates` come newest first, which decides between equals.
 
     Words that few of the candidates have weigh more, a word said often weighs more but not in proportion, and so does

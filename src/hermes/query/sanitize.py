@@ -26,11 +26,11 @@ def sanitize_fts5_query(query: str) -> str:
     """A query that FTS5 takes without special characters, dangling operators or unquoted compound words."""
     kept: list[str] = []
 
-    def set_aside(found: re.Match[str]) -> str:
+    def keep(found: re.Match[str]) -> str:
         kept.append(found[0])
         return f"\0{len(kept) - 1}\0"
 
-    text = _quoted.sub(set_aside, query.replace("\0", " "))
+    text = _quoted.sub(keep, query.replace("\0", " "))
     text = _special.sub(" ", text)
     text = _lone_star.sub(r"\1", _stars.sub("*", text)).strip()
     text = _last_operator.sub("", _first_operator.sub("", text)).strip()

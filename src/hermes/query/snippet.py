@@ -22,7 +22,7 @@ _NOT_IN_WORDS = re.compile(r"[\W_]+")
 
 Span = tuple[int, int, int]
 """Start, end, and which of the wanted leaves it is."""
-Way = Callable[[str], tuple[str, Sequence[int]]]
+Folding = Callable[[str], tuple[str, Sequence[int]]]
 """How a text is folded: to characters, each with the position of the one it came from."""
 
 
@@ -34,7 +34,7 @@ def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
     start, end = _window(text, spans, width)
     shown = []
     at = start
-    for first, last in _merged([span for span in spans if start <= span[0] and span[1] <= end]):
+    for first, last in _merge_spans([span for span in spans if start <= span[0] and span[1] <= end]):
         shown += [text[at:first], OPEN, text[first:last], CLOSE]
         at = last
     shown.append(text[at:end])
@@ -44,29 +44,33 @@ def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
 def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
     """Where the leaves stand: in the first slice of the text that has any of them."""
     # Lower case is where most is found, and it leaves every character in its place; the rest is folded one by one.
-    for ways in ((_lowered,), (_lowered, _folded)):
+    for foldings in ((_lower_with_positions,), (_lower_with_positions, _fold_with_positions)):
         for base in range(0, len(text), _SLICE):
             # Slices overlap, so that a match on the border is seen.
             part = text[base : base + _SLICE + WIDTH]
-            if found := _spans_of(part, wanted, ways):
-                found = found if len(text) > _SLICE or text.isascii() else _spans_of(part, wanted, (_lowered, _folded))
-                return sorted((base + first, base + _whole(part, last), number) for first, last, number in found)
+            if found := _spans_of(part, wanted, foldings):
+                found = (
+                    found
+                    if len(text) > _SLICE or text.isascii()
+                    else _spans_of(part, wanted, (_lower_with_positions, _fold_with_positions))
+                )
+                return sorted((base + first, base + _with_marks(part, last), number) for first, last, number in found)
         if text.isascii():
             break
     return []
 
 
-def _whole(text: str, end: int) -> int:
+def _with_marks(text: str, end: int) -> int:
     """The end of a match, with the accents, joiners and skin tones that belong to its last character."""
     while end < len(text) and not text[end].isascii() and not _fold_one(text[end]):
         end += 1
     return end
 
 
-def _spans_of(text: str, wanted: Sequence[Leaf], ways: Sequence[Way]) -> list[Span]:
+def _spans_of(text: str, wanted: Sequence[Leaf], foldings: Sequence[Folding]) -> list[Span]:
     found: list[Span] = []
     missing = list(enumerate(wanted))
-    for fold in ways:
+    for fold in foldings:
         folded, origin = fold(text) if missing else ("", ())
         for number, leaf in list(missing):
             places = _occurrences(folded, leaf)
@@ -76,12 +80,12 @@ def _spans_of(text: str, wanted: Sequence[Leaf], ways: Sequence[Way]) -> list[Sp
     return found
 
 
-def _lowered(text: str) -> tuple[str, Sequence[int]]:
+def _lower_with_positions(text: str) -> tuple[str, Sequence[int]]:
     lowered = text.lower()
     return (lowered, range(len(text))) if len(lowered) == len(text) else ("", ())
 
 
-def _folded(text: str) -> tuple[str, Sequence[int]]:
+def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
     """Folded characters, and for each the position of the one it came from."""
     characters: list[str] = []
     origin: list[int] = []
@@ -128,10 +132,10 @@ def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
         return (re.compile(literal),)
     pieces = [re.escape(piece) for piece in _NOT_IN_WORDS.split(leaf.text) if piece][:_MAX_PIECES]
     loose = r"[\W_]*".join(pieces or map(re.escape, leaf.words))
-    return tuple(re.compile(form) for form in (_bounded(literal, leaf), _bounded(loose, leaf), loose))
+    return tuple(re.compile(form) for form in (_with_word_bounds(literal, leaf), _with_word_bounds(loose, leaf), loose))
 
 
-def _bounded(form: str, leaf: Words) -> str:
+def _with_word_bounds(form: str, leaf: Words) -> str:
     first, last = leaf.text[:1], leaf.text[-1:]
     before = r"(?<![^\W_])" if first.isalnum() and not analyze.is_unspaced(first) else ""
     after = r"(?![^\W_])" if last.isalnum() and not analyze.is_unspaced(last) and not leaf.prefix else ""
@@ -177,7 +181,7 @@ def _word_end(text: str, at: int) -> int:
     return cut if cut > 0 else at
 
 
-def _merged(spans: Sequence[Span]) -> list[tuple[int, int]]:
+def _merge_spans(spans: Sequence[Span]) -> list[tuple[int, int]]:
     merged: list[tuple[int, int]] = []
     for start, end, _ in spans:
         if merged and start <= merged[-1][1]:

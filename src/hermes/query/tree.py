@@ -49,41 +49,41 @@ Leaf = Words | Part
 Node = Leaf | Not | And | Or
 
 
-def wanted(node: Node) -> Iterator[Leaf]:
+def wanted_leaves(node: Node) -> Iterator[Leaf]:
     """The leaves that a message is found for, in order; not those that it must lack."""
     if isinstance(node, Words | Part):
         yield node
     elif not isinstance(node, Not):
         for child in node.children:
-            yield from wanted(child)
+            yield from wanted_leaves(child)
 
 
-def leaves(node: Node) -> Iterator[Leaf]:
+def all_leaves(node: Node) -> Iterator[Leaf]:
     """All leaves."""
     if isinstance(node, Words | Part):
         yield node
     elif isinstance(node, Not):
-        yield from leaves(node.child)
+        yield from all_leaves(node.child)
     else:
         for child in node.children:
-            yield from leaves(child)
+            yield from all_leaves(child)
 
 
-def replaced(node: Node, with_: dict[Leaf, Leaf]) -> Node:
+def replace_leaves(node: Node, with_: dict[Leaf, Leaf]) -> Node:
     """The same tree with some of its wanted leaves replaced."""
     if isinstance(node, Words | Part):
         return with_.get(node, node)
     if isinstance(node, Not):
         return node
-    return type(node)(tuple(replaced(child, with_) for child in node.children))
+    return type(node)(tuple(replace_leaves(child, with_) for child in node.children))
 
 
-def has_choice(node: Node) -> bool:
+def has_alternatives(node: Node) -> bool:
     """Whether there are alternatives in it."""
     match node:
         case Or():
             return True
         case And(children):
-            return any(map(has_choice, children))
+            return any(map(has_alternatives, children))
         case _:
             return False

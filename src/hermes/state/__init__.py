@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _HOMES = {
-    "AsyncSessionDB": "hermes.state.asynchronous",
+    "AsyncSessionDB": "hermes.state.aio",
     "SessionDBProvider": "hermes.state.provider",
     "open_session_db": "hermes.state.provider",
     "SQLiteSessionDBProvider": "hermes.state.sqlite.provider",

@@ -18,13 +18,13 @@ class CommonDialect:
         """A table in a query that names a session."""
         return f"{table} {alias}"
 
-    def among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+    def from_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
         """The end of a query for the rows of which a column is one of some parameters."""
         return f"FROM {table} WHERE {column} IN ({_slots(parameters)})"
 
-    def delete_among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+    def delete_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
         """A DELETE of the same rows."""
-        return f"DELETE {self.among(table, column, parameters)}"
+        return f"DELETE {self.from_where_in(table, column, parameters)}"
 
     def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
         """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""

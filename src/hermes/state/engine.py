@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from hermes.query.tree import Node
-    from hermes.state.scope import Scope
-    from hermes.state.spool import Spool
+    from hermes.state.maintenance.disk_usage import DiskUsage
+    from hermes.state.messages.spool import Spool
+    from hermes.state.search.scope import Scope
 
 T = TypeVar("T")
 
@@ -24,16 +25,16 @@ Values = tuple[Any, ...]
 class Dialect(Protocol):
     """The phrases in which the engines' SQL differs."""
 
-    given_uid: str
+    given_uid_condition: str
     """Narrows a search for a uid to those that callers gave, where they have an index of their own."""
 
     for_update: str
     """Ends a SELECT of rows that this transaction is going to change."""
 
-    can_follow: bool
+    has_indexed_correlation: bool
     """Whether a subquery finds its place in an index also where a row of the query around it tells it."""
 
-    number_beyond: str
+    raise_next_id: str
     """A query by which the messages after `:last` are numbered beyond it; empty where inserting that one does so."""
 
     def insert_or_ignore(self, table: str, columns: Columns) -> str:
@@ -48,11 +49,11 @@ class Dialect(Protocol):
         """A table in a query that names a session: no other row is read, and none before the first that is wanted."""
         ...
 
-    def among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+    def from_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
         """The end of a query for the rows of which a column is one of some parameters; it waits for no other rows."""
         ...
 
-    def delete_among(self, table: str, column: str, parameters: Iterable[str]) -> str:
+    def delete_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
         """A DELETE of the same rows."""
         ...
 
@@ -97,7 +98,7 @@ class Transaction(Reading, Protocol):
         """Execute one statement whose outcome nobody needs to know; it may go out together with the next one."""
         ...
 
-    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+    def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query that locks it, and then numbers for so many messages that are going to be added.
 
         An engine that numbers messages only as they are inserted answers none.
@@ -108,7 +109,7 @@ class Transaction(Reading, Protocol):
         """Insert messages of a session that is held, each with the columns that it names, and answer their numbers."""
         ...
 
-    def added_message(self, message_id: int, /) -> None:
+    def note_added_message(self, message_id: int, /) -> None:
         """Hear of a new message, so that the engine's search index can follow."""
         ...
 
@@ -150,7 +151,7 @@ class Found(NamedTuple):
     """Whether they are in the scope without looking at their session; times are never looked at here."""
 
 
-class Zone(NamedTuple):
+class TimeRange(NamedTuple):
     """A span of message ids, and the moments between which those messages were said."""
 
     low: int
@@ -172,7 +173,9 @@ class Index(Protocol):
         """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         ...
 
-    def zones(self, tx: Reading, scope: Scope, after: Zone | None, limit: int, *, newest_first: bool) -> list[Zone]:
+    def time_ranges(
+        self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
+    ) -> list[TimeRange]:
         """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         ...
 
@@ -181,7 +184,7 @@ Report = Callable[[str, int, int], None]
 """Hears of long work: what is being done, how much of it, and of how much (0 where that is not known)."""
 
 
-class Keeper(Protocol):
+class Maintenance(Protocol):
     """The upkeep of a store: work that nothing depends on, done when somebody asks for it."""
 
     def merge_index(self, report: Report | None = None, /) -> int:
@@ -194,6 +197,10 @@ class Keeper(Protocol):
 
     def erase(self, report: Report | None = None, /) -> None:
         """Leave nothing of what was ever deleted in the store's files; others wait meanwhile."""
+        ...
+
+    def disk_usage(self, limit_s: float, /) -> DiskUsage | None:
+        """Measure how many bytes the store takes; None if that cannot be told, or not within this time."""
         ...
 
 
@@ -225,7 +232,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def keeper(self) -> Keeper:
+    def maintenance(self) -> Maintenance:
         """Who keeps it in order."""
         ...
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from hermes.clock import Clock
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.state.engine import Engine, Reading, Transaction
-from hermes.state.owner import EVERYBODY, Asker, Owner, OwnerName, asker_named
-from hermes.state.rows import Row, count, optional_integer, session_row
+from hermes.state.owner import EVERYBODY, Asker, Owner, OwnerName, parse_asker
+from hermes.state.rows import Row, optional_integer, require_integer, session_row
 
 if TYPE_CHECKING:
-    from hermes.state.rowtypes import SessionRow
+    from hermes.state.row_types import SessionRow
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def row_limit(limit: int | None) -> int:
 
 def row_offset(offset: int) -> int:
     """How many rows a caller wants to skip; less than none is none."""
-    return min(max(0, count(offset, "offset")), UNLIMITED)
+    return min(max(0, require_integer(offset, "offset")), UNLIMITED)
 
 
 class Operations:
@@ -54,9 +54,9 @@ class Operations:
     _asker: Asker = EVERYBODY
     """For whom every operation of this object reads and writes."""
 
-    def _whose(self, owner: OwnerName) -> Asker:
+    def _asker_for(self, owner: OwnerName) -> Asker:
         """For whom a call reads: the owner that it names, or this object's asker, who can name nobody else."""
-        named = asker_named(owner)
+        named = parse_asker(owner)
         if self._asker is EVERYBODY:
             return named
         if owner is not None and named != self._asker:
@@ -76,25 +76,25 @@ def read(store: Operations, work: Callable[[Reading], T]) -> T:
 
 def read_for(store: Operations, owner: OwnerName, work: Callable[[Reading, Asker], T]) -> T:
     """Run a reading of the sessions that a call may see; `work` is told for whom."""
-    asker = store._whose(owner)
+    asker = store._asker_for(owner)
     return store._engine.read(lambda tx: work(tx, asker))
 
 
-def owned_by(asker: Asker, column: str = "owner") -> str:
+def owner_condition(asker: Asker, column: str = "owner") -> str:
     """A condition that narrows a statement to the asker's sessions; `:whose` is bound to `asker.stored`."""
     if asker is EVERYBODY:
         return ""
     return f"AND {column} IS NULL" if asker.stored is None else f"AND {column} = :whose"
 
 
-def in_session_of(asker: Asker) -> str:
+def session_owner_condition(asker: Asker) -> str:
     """A condition that empties a query about the session `:id` unless that is the asker's."""
     if asker is EVERYBODY:
         return ""
-    return f"AND EXISTS (SELECT 1 FROM sessions w WHERE w.id = :id {owned_by(asker, 'w.owner')})"
+    return f"AND EXISTS (SELECT 1 FROM sessions w WHERE w.id = :id {owner_condition(asker, 'w.owner')})"
 
 
-def is_owned_by(asker: Asker, owner: str | None) -> bool:
+def can_see_owner(asker: Asker, owner: str | None) -> bool:
     """Whether the asker may see a session with this `owner` column."""
     return not isinstance(asker, Owner) or asker.stored == owner
 
@@ -121,7 +121,7 @@ def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
 def fetch_session(tx: Reading, session_id: str, asker: Asker) -> SessionRow | None:
     """A session's row, if it exists and the asker may see it."""
     columns, rows = tx.table(
-        f"SELECT * FROM sessions WHERE id = :id {owned_by(asker)}", id=session_id, whose=asker.stored
+        f"SELECT * FROM sessions WHERE id = :id {owner_condition(asker)}", id=session_id, whose=asker.stored
     )
     found = hide_foreign_links(tx, [session_row(columns, rows[0])], asker) if rows else [None]
     return cast("SessionRow | None", found[0])
@@ -139,13 +139,16 @@ def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, Session
     return found
 
 
-def hold_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
+def lock_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
     """Keep others from changing sessions between a look at them and a change, where the engine has several writers."""
     if not tx.dialect.for_update:
         return
     for some in chunks(sorted(session_ids)):
         _, values = placeholders("id", some)
-        tx.rows(f"SELECT id {tx.dialect.among('sessions', 'id', values)} ORDER BY id {tx.dialect.for_update}", **values)
+        tx.rows(
+            f"SELECT id {tx.dialect.from_where_in('sessions', 'id', values)} ORDER BY id {tx.dialect.for_update}",
+            **values,
+        )
 
 
 def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
@@ -157,7 +160,7 @@ def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
     for some in chunks(sorted(linked - own)):
         listed, values = placeholders("id", some)
         found = tx.rows(
-            f"SELECT id FROM sessions WHERE id IN ({listed}) {owned_by(asker)}", whose=asker.stored, **values
+            f"SELECT id FROM sessions WHERE id IN ({listed}) {owner_condition(asker)}", whose=asker.stored, **values
         )
         own.update(row[0] for row in found)
     for row in rows:
@@ -167,15 +170,22 @@ def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
 
 def may_see(tx: Reading, session_id: str, asker: Asker) -> bool:
     """Whether an asker may see a session; everybody may, also one that is not there."""
-    return asker is EVERYBODY or is_there(tx, session_id, asker)
+    return asker is EVERYBODY or has_session(tx, session_id, asker)
 
 
-def is_there(tx: Reading, session_id: str, asker: Asker) -> bool:
+def has_session(tx: Reading, session_id: str, asker: Asker) -> bool:
     """Whether there is such a session among the asker's."""
-    found = tx.value(f"SELECT 1 FROM sessions WHERE id = :id {owned_by(asker)}", id=session_id, whose=asker.stored)
+    found = tx.value(
+        f"SELECT 1 FROM sessions WHERE id = :id {owner_condition(asker)}", id=session_id, whose=asker.stored
+    )
     return found is not None
 
 
 def unknown_session(session_id: str) -> UnknownSession:
     """The error for a session that is not there."""
     return UnknownSession(f"there is no session {session_id!r}")
+
+
+def has_messages(tx: Reading, session_id: str) -> bool:
+    """Whether a session has any message, hidden ones too."""
+    return tx.value("SELECT 1 FROM messages WHERE session_id = :id LIMIT 1", id=session_id) is not None

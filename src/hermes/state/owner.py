@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Final, NoReturn, final
 
 from hermes.errors import InvalidValue
-from hermes.state.jsontext import is_unicode
+from hermes.state.json_text import is_unicode
 
 TERMINAL_SOURCES: Final = ("cli", "tui")
 """The sources of the sessions that the person at the terminal has; no chat platform can have one of them."""
@@ -82,13 +82,13 @@ OwnerName = str | Asker | None
 """How callers of the documented operations name an asker; None is everybody."""
 
 
-def _make(stored: str | None) -> Owner:
+def _make_owner(stored: str | None) -> Owner:
     owner = object.__new__(Owner)
     object.__setattr__(owner, "_stored", stored)
     return owner
 
 
-TERMINAL: Final = _make(None)
+TERMINAL: Final = _make_owner(None)
 """The person at the terminal as an owner of sessions, notes and permissions."""
 
 
@@ -103,18 +103,20 @@ def owner_of(source: str, user_id: str | None) -> Owner:
     Raises `InvalidValue` without a user, for a name of the terminal in any spelling, and for an id that is a group's,
     too long, or has characters that cannot be seen.
     """
-    platform = _checked(source, "the name of a platform", MAX_SOURCE_CHARACTERS)
+    platform = _check_name(source, "the name of a platform", MAX_SOURCE_CHARACTERS)
     if unicodedata.normalize("NFKC", platform).casefold().strip() in _TERMINAL_NAMES:
         raise InvalidValue(
             f"{source!r} is a name of the terminal, which no chat platform can have",
             hint="give the platform another name",
         )
-    return _make(f"{_encoded(platform)}:{_canonical(platform, _checked(user_id, 'a user id', MAX_USER_CHARACTERS))}")
+    return _make_owner(
+        f"{_encoded(platform)}:{_canonical(platform, _check_name(user_id, 'a user id', MAX_USER_CHARACTERS))}"
+    )
 
 
 def owner_of_room(session_key: str) -> Owner:
     """Return the owner that all people of a shared lane are together, by the lane's session key."""
-    key = _checked(session_key, "a session key", MAX_SOURCE_CHARACTERS + 2 * MAX_USER_CHARACTERS)
+    key = _check_name(session_key, "a session key", MAX_SOURCE_CHARACTERS + 2 * MAX_USER_CHARACTERS)
     parts = key.split(":")
     if parts[0] != _ROOM_PREFIX or len(parts) < _ROOM_PARTS or not all(part.strip() for part in parts[:_ROOM_PARTS]):
         raise InvalidValue(
@@ -123,12 +125,12 @@ def owner_of_room(session_key: str) -> Owner:
         )
     if unicodedata.normalize("NFKC", parts[2]).casefold().strip() in _TERMINAL_NAMES:
         raise InvalidValue(f"{session_key!r} is not the key of a shared lane: the terminal has none")
-    return _make(key)
+    return _make_owner(key)
 
 
-def owner_in_row(stored: str | None) -> Owner:
+def owner_from_column(stored: str | None) -> Owner:
     """Return the owner that the `owner` column of a session names."""
-    return TERMINAL if stored is None else _make(stored)
+    return TERMINAL if stored is None else _make_owner(stored)
 
 
 def owner_column(source: str, user_id: str | None) -> str | None:
@@ -145,12 +147,12 @@ def owner_column(source: str, user_id: str | None) -> str | None:
         return f"{_encoded(source)}:{user_id}"
 
 
-def asker_named(owner: OwnerName) -> Asker:
+def parse_asker(owner: OwnerName) -> Asker:
     """Return the asker that a caller of the documented operations names; None is everybody."""
     if owner is None:
         return EVERYBODY
     if isinstance(owner, str):
-        return _make(owner)
+        return _make_owner(owner)
     if not isinstance(owner, Owner | Everybody):
         raise InvalidValue(f"owner must be a string or None, not {type(owner).__name__}")
     return owner
@@ -172,15 +174,15 @@ def _canonical(platform: str, user_id: str) -> str:
     server = (match[2] or "").lower() if match else ""
     if match is None or server not in (*_WHATSAPP_NUMBERS, _WHATSAPP_LINKED):
         if not user_id.split("@")[0].split(":")[0].strip(" +"):
-            raise _nobody("a user id")
+            raise _missing_user("a user id")
         return user_id
     digits = "".join(str(unicodedata.digit(each)) for each in _SEPARATORS.sub("", match[1]))
     if not digits:
-        raise _nobody("a user id")
+        raise _missing_user("a user id")
     return f"{digits}@{server}" if server == _WHATSAPP_LINKED else digits
 
 
-def _checked(value: str | None, what: str, most: int) -> str:
+def _check_name(value: str | None, what: str, most: int) -> str:
     """A name without blanks around it, if there is something to see in it and nothing that cannot be seen."""
     if value is not None and not isinstance(value, str):
         raise InvalidValue(f"{what} must be a string, not {type(value).__name__}")
@@ -188,7 +190,7 @@ def _checked(value: str | None, what: str, most: int) -> str:
     if len(text) > most:
         raise InvalidValue(f"{what} has at most {most} characters, not {len(text)}")
     if all(_is_unseen(each) or each.isspace() for each in text):
-        raise _nobody(what)
+        raise _missing_user(what)
     if not is_unicode(text) or any(map(_is_unseen, text)):
         raise InvalidValue(f"{what} must not have characters that cannot be seen: {value!a}")
     return text
@@ -203,7 +205,7 @@ def _is_unseen(character: str) -> bool:
     )
 
 
-def _nobody(what: str) -> InvalidValue:
+def _missing_user(what: str) -> InvalidValue:
     return InvalidValue(
         f"{what} is missing, so nobody can be told from others",
         hint="a chat without a user is refused; a shared room has an owner of its own (owner_of_room)",

@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 from hermes.clock import Clock, system_clock
 from hermes.errors import ConfigError, HermesError, InvalidValue, StoreClosed
 from hermes.home import DB_FILENAME, get_hermes_home
-from hermes.state.beginnings import Beginnings
-from hermes.state.compression import CompressionLocks
 from hermes.state.engine import Capability, Engine
-from hermes.state.export import Export
-from hermes.state.handoff import Handoffs
-from hermes.state.imports import Import
-from hermes.state.lineage import Lineage
-from hermes.state.listing import Listing
-from hermes.state.messages import Messages
-from hermes.state.rewind import Rewinds
-from hermes.state.search import Search
-from hermes.state.sessions import Sessions
-from hermes.state.titles import Titles
-from hermes.state.upkeep import Upkeep
-from hermes.state.usage import Usage
-from hermes.state.windows import Windows
+from hermes.state.import_export.export import Export
+from hermes.state.import_export.import_ import Import
+from hermes.state.maintenance.upkeep import Upkeep
+from hermes.state.messages.appending import Messages
+from hermes.state.messages.rewind import Rewinds
+from hermes.state.messages.session_creation import SessionCreation
+from hermes.state.messages.windows import Windows
+from hermes.state.search.operation import Search
+from hermes.state.sessions.compression_lock import CompressionLocks
+from hermes.state.sessions.handoff import Handoffs
+from hermes.state.sessions.lineage import Lineage
+from hermes.state.sessions.listing import Listing
+from hermes.state.sessions.records import Sessions
+from hermes.state.sessions.titles import Titles
+from hermes.state.usage.counters import Usage
 
 if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
     from hermes.state.owner import Asker
-    from hermes.state.rowtypes import Health
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
+    from hermes.state.row_types import Health
 
 ENTRY_POINTS = "hermes.sessiondb_providers"
 """Where other packages register providers: functions that take the settings and `read_only`, and answer a store."""
@@ -40,7 +40,7 @@ ENTRY_POINTS = "hermes.sessiondb_providers"
 class SessionDBProvider(
     Sessions,
     Messages,
-    Beginnings,
+    SessionCreation,
     Rewinds,
     Windows,
     Titles,
@@ -60,26 +60,26 @@ class SessionDBProvider(
         self._engine = cast(Engine, _Unopened()) if engine is None else engine
         self._clock = clock
         if engine is not None:
-            self._store_what_waited()
+            self._store_spooled_if_any()
 
     def initialize(self, dsn: str | None = None, pool: object = None) -> None:
         """Open the store that a DSN names, or that a pool of connections leads to; one that was open is closed."""
         before, self._engine = self._engine, self._open(dsn, pool)
         if not isinstance(before, _Unopened):
             before.close()
-        self._store_what_waited()
+        self._store_spooled_if_any()
 
     def _open(self, dsn: str | None, pool: Any) -> Engine:
         """The engine for what `initialize` was given."""
         raise InvalidValue(f"{type(self).__name__} is open already, and cannot be opened in another way")
 
-    def _store_what_waited(self) -> None:
-        if not self._engine.read_only and self._engine.spool.is_waiting:
+    def _store_spooled_if_any(self) -> None:
+        if not self._engine.read_only and self._engine.spool.may_have_messages:
             self._store_spooled()
 
     def for_owner(self, asker: Asker) -> OwnerView:
         """The store as one owner has it, or with `EVERYBODY` the operator; chats and tools get nothing else."""
-        from hermes.state.view import OwnerView
+        from hermes.state.owner_view import OwnerView
 
         return OwnerView(self, asker)
 

@@ -14,8 +14,8 @@ from typing import Any
 from hermes.errors import InvalidValue
 from hermes.ids import OWN_UID
 from hermes.log import warn
-from hermes.state import jsontext
-from hermes.state.jsontext import is_unicode
+from hermes.state import json_text
+from hermes.state.json_text import is_unicode
 
 Row = dict[str, Any]
 """One row of a table, by column name."""
@@ -66,7 +66,7 @@ class Stored(str):
 def encode_text(value: str) -> str:
     """The form in which a database keeps a string."""
     if "\0" in value or value.startswith(MARK) or not (value.isascii() or is_unicode(value)):
-        return Stored(MARK + jsontext.dumps_ascii(value))
+        return Stored(MARK + json_text.dumps_ascii(value))
     return value
 
 
@@ -74,7 +74,7 @@ def decode_text(value: Any) -> Any:
     """The string that `encode_text` was given; other values pass through."""
     if type(value) is str and value[:1] == "\x01" and value.startswith(MARK):
         try:
-            return jsontext.loads(value[len(MARK) :])
+            return json_text.loads(value[len(MARK) :])
         except (ValueError, RecursionError):
             return value
     return value
@@ -83,7 +83,7 @@ def decode_text(value: Any) -> Any:
 def encode_json(value: Any) -> str:
     """JSON text, readable (not escaped) wherever the database can hold it."""
     try:
-        return jsontext.dumps(value)
+        return json_text.dumps(value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidValue(f"this value cannot be stored as JSON: {exc}") from None
 
@@ -111,7 +111,7 @@ def decode_content(stored: Any) -> Any:
     for mark in (MARK, OLD_MARK):
         if stored.startswith(mark):
             try:
-                return jsontext.loads(stored[len(mark) :])
+                return json_text.loads(stored[len(mark) :])
             except (ValueError, RecursionError):
                 warn(__name__, "a message's structured content is not valid JSON; showing it as text")
                 return stored
@@ -121,7 +121,7 @@ def decode_content(stored: Any) -> Any:
 def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
     """Parsed JSON, or `otherwise` (and a warning) when the text is broken."""
     try:
-        return jsontext.loads(stored)
+        return json_text.loads(stored)
     except (TypeError, ValueError, RecursionError):
         warn(__name__, "%s of a stored message is not valid JSON", what)
         return otherwise
@@ -161,6 +161,11 @@ def derived_uid(message_id: int, timestamp: Any, role: Any, stored_content: Any)
     return f"{OWN_UID}row-{message_id}-{crc32(said):08x}"
 
 
+def uid_of(message_id: int, uid: str | None, timestamp: Any, role: Any, stored_content: Any) -> str:
+    """Return a message's uid, also of one that another program stored without."""
+    return uid if uid is not None else derived_uid(message_id, timestamp, role, stored_content)
+
+
 def flatten_text(content: Any) -> str:
     """The text a person would see of a content value."""
     if content is None:
@@ -176,7 +181,7 @@ def flatten_text(content: Any) -> str:
     return " ".join(texts) if texts else "[multimodal content]"
 
 
-def preview_of(content: Any) -> str:
+def make_preview(content: Any) -> str:
     """The one line that stands for a conversation in a list: at most 60 characters and an ellipsis."""
     head = flatten_text(content)[:63].replace("\n", " ").replace("\r", " ").strip()
     return head[:60] + "..." if len(head) > 60 else head
@@ -209,7 +214,7 @@ def tool_names(tool_calls: Any) -> list[str]:
     return names
 
 
-def timestamp_of(value: Any, now: float) -> float:
+def parse_timestamp(value: Any, now: float) -> float:
     """A moment given as number, numeric string or datetime; `now` when it is none of these."""
     try:
         if hasattr(value, "timestamp"):
@@ -220,7 +225,7 @@ def timestamp_of(value: Any, now: float) -> float:
     return moment if math.isfinite(moment) else now
 
 
-def identifier(value: Any, name: str) -> str:
+def require_identifier(value: Any, name: str) -> str:
     """`value` if it can name something in every database: a string, not empty, valid Unicode, no NUL."""
     if not isinstance(value, str):
         raise InvalidValue(f"{name} must be a string, not {type(value).__name__}")
@@ -233,7 +238,7 @@ def identifier(value: Any, name: str) -> str:
 
 def optional_identifier(value: Any, name: str) -> str | None:
     """`value` if it is an identifier or None."""
-    return None if value is None else identifier(value, name)
+    return None if value is None else require_identifier(value, name)
 
 
 def optional_text(value: Any, name: str) -> str | None:
@@ -254,14 +259,14 @@ def optional_integer(value: Any, name: str) -> int | None:
     return value
 
 
-def flag(value: Any, name: str) -> int:
+def require_flag(value: Any, name: str) -> int:
     """1 or 0 for a value that says yes or no."""
     if not isinstance(value, bool | int):
         raise InvalidValue(f"{name} must be true or false, not {value!r}")
     return int(bool(value))
 
 
-def count(value: Any, name: str) -> int:
+def require_integer(value: Any, name: str) -> int:
     """`value` if it is a whole number, such as a limit."""
     number = optional_integer(value, name)
     if number is None:
@@ -284,7 +289,7 @@ def optional_number(value: Any, name: str) -> float | None:
     return number
 
 
-def amount(value: Any, name: str) -> int | None:
+def optional_amount(value: Any, name: str) -> int | None:
     """`value` if it is a whole number that is not negative, or None."""
     number = optional_integer(value, name)
     if number is not None and number < 0:
@@ -292,7 +297,7 @@ def amount(value: Any, name: str) -> int | None:
     return number
 
 
-def cost(value: Any, name: str) -> float | None:
+def optional_cost(value: Any, name: str) -> float | None:
     """`value` if it is a finite number that is not negative, or None."""
     number = optional_number(value, name)
     if number is not None and number < 0:
@@ -300,7 +305,7 @@ def cost(value: Any, name: str) -> float | None:
     return number
 
 
-def required_number(value: Any, name: str) -> float:
+def require_number(value: Any, name: str) -> float:
     """`value` if it is a finite number."""
     number = optional_number(value, name)
     if number is None:

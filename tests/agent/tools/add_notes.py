@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from hermes.agent.memory import FileMemory
-from hermes.state.owner import owner_in_row
+from hermes.agent.memory.notes import FileMemory
+from hermes.state.owner import owner_from_column
 
 home, owner, name, count = sys.argv[1:]
 memory = FileMemory(Path(home), max_characters=100_000)
 for number in range(int(count)):
-    memory.add(owner_in_row(owner), f"{name} {number}")
+    memory.add(owner_from_column(owner), f"{name} {number}")

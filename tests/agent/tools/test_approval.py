@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.owners import owner_file_stem
-from hermes.agent.safety.approval import Approvals, Decision, Origin, Request
+from hermes.agent.memory.owner_files import owner_file_stem
+from hermes.agent.safety.approval import ApprovalRequest, Approvals, ConversationOrigin, Decision
 from hermes.agent.safety.permits import Permit, Permits
 from hermes.config import ChatMode, Mode, load_config
 from hermes.errors import ConfigError
@@ -19,14 +19,22 @@ from hermes.state.owner import TERMINAL, Owner, owner_of
 from tests.agent.tools.workbench import SESSION, Person, Workbench
 
 
-def command(text: str, bare: str | None = None, tool: str = "terminal", directory: str = "/src/wiki") -> Request:
-    return Request(tool=tool, summary=text, detail=text, risk="normal", subject=text, directory=directory, bare=bare)
+def command(
+    text: str, bare: str | None = None, tool: str = "terminal", directory: str = "/src/wiki"
+) -> ApprovalRequest:
+    return ApprovalRequest(
+        tool=tool, summary=text, detail=text, risk="normal", subject=text, directory=directory, bare=bare
+    )
 
 
 def refusal(
-    approvals: Approvals, request: Request, person: Person | None, session_id: str = "s", owner: Owner = TERMINAL
+    approvals: Approvals,
+    request: ApprovalRequest,
+    person: Person | None,
+    session_id: str = "s",
+    owner: Owner = TERMINAL,
 ) -> str | None:
-    return approvals.refusal(request, Origin(session_id, "cli", owner), person)
+    return approvals.refusal(request, ConversationOrigin(session_id, "cli", owner), person)
 
 
 @pytest.fixture
@@ -105,7 +113,7 @@ class TestModes:
 class TestChats:
     """Where strangers talk, the operator decides."""
 
-    CHAT = Origin("s", "telegram", owner_of("telegram", "1"))
+    CHAT = ConversationOrigin("s", "telegram", owner_of("telegram", "1"))
 
     def test_allow_is_for_the_terminal_only(self, permits: Permits) -> None:
         approvals = Approvals("allow", permits)
@@ -121,9 +129,9 @@ class TestChats:
         assert stranger.asked == []
 
     def test_the_operator_decides_and_knows_for_whom(self, permits: Permits) -> None:
-        asked: list[tuple[str, Origin]] = []
+        asked: list[tuple[str, ConversationOrigin]] = []
 
-        def operator(request: Request, origin: Origin) -> Decision:
+        def operator(request: ApprovalRequest, origin: ConversationOrigin) -> Decision:
             asked.append((request.subject, origin))
             return Decision.ONCE
 
@@ -146,7 +154,9 @@ class TestChats:
         said = approvals.refusal(command("make"), self.CHAT, None)
         assert said is not None
         assert "approvals.sources.telegram is deny" in said
-        assert approvals.refusal(command("make"), Origin("s", "slack", owner_of("slack", "1")), None) is None
+        assert (
+            approvals.refusal(command("make"), ConversationOrigin("s", "slack", owner_of("slack", "1")), None) is None
+        )
 
     def test_a_platform_is_denied_in_any_capitals(self, permits: Permits) -> None:
         modes: dict[str, ChatMode] = {"Telegram": "deny", "telegram": "ask"}
@@ -156,17 +166,19 @@ class TestChats:
     def test_what_is_allowed_at_the_terminal_is_not_allowed_in_a_chat(self, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.ALWAYS), session_id="terminal")
         assert approvals.refusal(command("make"), self.CHAT, None) is not None
-        assert approvals.refusal(command("make"), Origin("s", "telegram", TERMINAL), None) is not None
+        assert approvals.refusal(command("make"), ConversationOrigin("s", "telegram", TERMINAL), None) is not None
 
     def test_always_without_an_owner_is_not_kept_as_the_terminals(self, permits: Permits) -> None:
         approvals = Approvals("ask", permits, operator=lambda *_: Decision.ALWAYS)
-        assert approvals.refusal(command("make"), Origin("s", "telegram", TERMINAL), None) is None
+        assert approvals.refusal(command("make"), ConversationOrigin("s", "telegram", TERMINAL), None) is None
         assert permits.of(TERMINAL) == []
 
     @pytest.mark.parametrize("source", ["telegram", "default", "CLI", "terminal", ""])
     def test_every_source_but_the_terminals_own_is_a_chat(self, permits: Permits, source: str) -> None:
         assert (
-            Approvals("allow", permits).refusal(command("make"), Origin("s", source, owner_of("x", "1")), None)
+            Approvals("allow", permits).refusal(
+                command("make"), ConversationOrigin("s", source, owner_of("x", "1")), None
+            )
             is not None
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.agent.safety.environment import is_secret_name, scrubbed
+from hermes.agent.safety.environment import command_environment, is_secret_name
 from hermes.agent.safety.redaction import redact
 
 
@@ -23,12 +23,12 @@ def test_names_of_other_things(name: str) -> None:
 
 
 def test_relative_places_of_programs_are_dropped() -> None:
-    assert scrubbed({"PATH": "/usr/bin:.::node_modules/.bin:/bin"}) == {"PATH": "/usr/bin:/bin"}
+    assert command_environment({"PATH": "/usr/bin:.::node_modules/.bin:/bin"}) == {"PATH": "/usr/bin:/bin"}
 
 
 def test_passing_is_by_exact_name() -> None:
     environ = {"GH_TOKEN": "1", "GH_TOKEN_2": "2", "gh_token": "3"}
-    assert scrubbed(environ, ["GH_TOKEN", "MISSING"]) == {"GH_TOKEN": "1"}
+    assert command_environment(environ, ["GH_TOKEN", "MISSING"]) == {"GH_TOKEN": "1"}
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.lockfile import locked
-from hermes.agent.memory import FileMemory, memory_block
-from hermes.agent.owners import owner_file_stem
+from hermes.agent.memory.lock_file import hold_lock
+from hermes.agent.memory.notes import FileMemory, memory_block
+from hermes.agent.memory.owner_files import owner_file_stem
 from hermes.errors import ConfigError, InvalidValue, NotFound, StoreBusy
-from hermes.state.owner import TERMINAL, owner_in_row, owner_of
+from hermes.state.owner import TERMINAL, owner_from_column, owner_of
 from tests.agent.tools.workbench import Workbench
 
 ROOT = Path(__file__).parents[3]
@@ -141,8 +141,8 @@ class TestOwners:
             "a:b",
         ]
         for owner in owners:
-            memory.add(owner_in_row(owner), f"of {owner!r}")
-        assert [memory.read(owner_in_row(owner)) for owner in owners] == [f"- of {owner!r}" for owner in owners]
+            memory.add(owner_from_column(owner), f"of {owner!r}")
+        assert [memory.read(owner_from_column(owner)) for owner in owners] == [f"- of {owner!r}" for owner in owners]
 
     @pytest.mark.parametrize(
         "owner",
@@ -163,7 +163,7 @@ class TestOwners:
         ],
     )
     def test_a_file_name_is_safe(self, owner: str) -> None:
-        stem = owner_file_stem(owner_in_row(owner))
+        stem = owner_file_stem(owner_from_column(owner))
         assert stem.isascii()
         assert all(char.isalnum() or char == "-" for char in stem)
         assert stem == stem.lower()
@@ -172,7 +172,7 @@ class TestOwners:
     @pytest.mark.parametrize("stored", ["terminal", "tui", "cli", "terminal:1", "tui:1", "Terminal", "", "-"])
     def test_the_file_of_the_terminal_is_nobody_elses(self, stored: str) -> None:
         assert owner_file_stem(TERMINAL) == "terminal"
-        assert owner_file_stem(owner_in_row(stored)) != "terminal"
+        assert owner_file_stem(owner_from_column(stored)) != "terminal"
 
     def test_files_are_private(self, memory: FileMemory) -> None:
         memory.add(TERMINAL, "likes tea")
@@ -199,12 +199,12 @@ class TestOtherWriters:
 
     def test_a_lock_that_is_held_is_not_waited_for_without_end(self, tmp_path: Path) -> None:
         path = tmp_path / "x.lock"
-        with locked(path), pytest.raises(StoreBusy, match="has held"), locked(path, timeout_s=0.05):
+        with hold_lock(path), pytest.raises(StoreBusy, match="has held"), hold_lock(path, timeout_s=0.05):
             pass
 
     def test_a_lock_is_free_again(self, tmp_path: Path) -> None:
         for _ in range(2):
-            with locked(tmp_path / "x.lock", timeout_s=0.05):
+            with hold_lock(tmp_path / "x.lock", timeout_s=0.05):
                 pass
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.tools.output import HEAD_BYTES, TAIL_BYTES, Output
+from hermes.agent.tools.shell.output import HEAD_BYTES, TAIL_BYTES, Output
 
 PIECES = st.lists(st.binary(max_size=50), max_size=30)
 

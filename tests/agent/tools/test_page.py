@@ -8,7 +8,7 @@ import pytest
 
 from hermes.agent.safety.commands import HARMLESS_OPTIONS, READERS
 from hermes.agent.safety.environment import NEEDED
-from hermes.agent.safety.protected import DIRECTORIES, FILES, HARMLESS, HOME_PLACES, SYSTEM_PLACES
+from hermes.agent.safety.protected_names import DIRECTORIES, FILES, HARMLESS, HOME_PLACES, SYSTEM_PLACES
 from hermes.agent.tools.toolbox import TOOLBOX
 
 PAGE = (Path(__file__).parents[3] / "docs" / "guide" / "tools.md").read_text()

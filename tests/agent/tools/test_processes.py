@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hermes.agent.tools.processes import MAX_ENDED, MAX_RUNNING, Processes
+from hermes.agent.tools.shell.background_processes import MAX_ENDED, MAX_RUNNING, BackgroundProcesses
 from tests.agent.tools.workbench import SESSION, Workbench, is_alive
 from tests.support.clock import FakeClock
 from tests.support.waiting import wait_until
@@ -80,14 +80,14 @@ def test_a_wait_ends_with_its_limit_and_the_process_goes_on(bench: Workbench) ->
 def test_a_wish_to_stop_ends_the_waiting_only(bench: Workbench) -> None:
     pid = start(bench, "sleep 300")
     found = bench.context.processes.get(SESSION, "p1").process
-    bench.stop.wish()
-    assert found.wait(60, bench.stop) is False
+    bench.cancellation.cancel()
+    assert found.wait(60, bench.cancellation) is False
     assert is_alive(pid)
 
 
 def test_the_list_tells_how_each_is(bench: Workbench) -> None:
     clock = FakeClock()
-    bench.change(clock=clock, processes=Processes(clock))
+    bench.change(clock=clock, processes=BackgroundProcesses(clock))
     assert bench.call("process", action="list") == "No background processes in this session."
     start(bench, "exit 2")
     bench.call("process", action="wait", process_id="p1")

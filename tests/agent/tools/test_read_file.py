@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes.agent.safety.approval import Approvals, Decision
-from hermes.agent.safety.paths import is_too_wide
+from hermes.agent.safety.paths import ProtectedPlaces, ResolvedPath, is_too_wide
 from hermes.agent.safety.permits import Permits
-from hermes.agent.safety.protected import COPIES, DIRECTORIES, FILES, HOME_PLACES, SYSTEM_PLACES
-from hermes.agent.tools.context import Workplace
+from hermes.agent.safety.protected_names import COPIES, DIRECTORIES, FILES, HOME_PLACES, SYSTEM_PLACES
+from hermes.agent.tools.context import WorkingDirectory
 from tests.agent.tools.workbench import Workbench
 
 
@@ -261,6 +261,12 @@ class TestProtected:
     ) -> None:
         assert "it belongs to the system" in bench.refused("read_file", path=spelling.format(name))
 
+    def test_shared_memory_is_a_place_for_temporary_files_like_tmp(self, tmp_path: Path) -> None:
+        places = ProtectedPlaces([tmp_path / "person"], tmp_path / "person" / ".hermes")
+        for path, reason in [("/dev/shm/a.txt", None), ("/dev/sda", "it belongs to the system")]:
+            assert places.reason(ResolvedPath(Path(path), Path(path))) == reason
+        assert is_too_wide(Path("/dev/shm"), [tmp_path])
+
     def test_the_home_of_the_system_counts_besides_that_of_the_environment(self, bench: Workbench) -> None:
         home = pwd.getpwuid(os.getuid()).pw_dir
         assert "is not read" in bench.refused("read_file", path=f"{home}/.anything")
@@ -284,7 +290,7 @@ class TestWideRoots:
         place = Path(root.format(home=tmp_path / "person"))
         inside = next(each for each in ("/etc/hostname", "/usr/bin/env", "/etc/passwd") if Path(each).exists())
         target = put(tmp_path / "person" / "a.txt") if root.startswith("{home}") else Path(inside)
-        bench.change(workplace=Workplace(place), approve=None)
+        bench.change(working_directory=WorkingDirectory(place), approve=None)
         assert "nobody to ask" in bench.refused("read_file", path=str(target))
         assert "nobody to ask" in bench.refused("terminal", command="ls")
         assert "nobody to ask" in bench.refused("terminal", command=f"cat {target}")
@@ -298,21 +304,21 @@ class TestWideRoots:
     def test_a_link_to_the_home_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "person")
         put(tmp_path / "person" / "a.txt")
-        bench.change(workplace=Workplace(tmp_path / "link"), approve=None)
+        bench.change(working_directory=WorkingDirectory(tmp_path / "link"), approve=None)
         assert "nobody to ask" in bench.refused("read_file", path="a.txt")
 
     def test_a_home_that_is_a_link_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "person")
         put(tmp_path / "person" / "a.txt")
         bench.change(
-            workplace=Workplace(tmp_path / "person"),
+            working_directory=WorkingDirectory(tmp_path / "person"),
             environ={**bench.context.environ, "HOME": str(tmp_path / "link")},
             approve=None,
         )
         assert "nobody to ask" in bench.refused("read_file", path="a.txt")
 
     def test_a_command_there_is_asked_about_and_not_dangerous_for_that(self, bench: Workbench, tmp_path: Path) -> None:
-        bench.change(workplace=Workplace(tmp_path / "person"))
+        bench.change(working_directory=WorkingDirectory(tmp_path / "person"))
         bench.call("terminal", command="ls")
         assert [request.risk for request in bench.person.asked] == ["normal"]
 
@@ -323,6 +329,6 @@ class TestWideRoots:
 
     def test_a_project_behind_a_hidden_name_of_the_home_is_not(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "person" / ".dotfiles" / "a.txt")
-        bench.change(workplace=Workplace(tmp_path / "person" / ".dotfiles"))
+        bench.change(working_directory=WorkingDirectory(tmp_path / "person" / ".dotfiles"))
         bench.call("terminal", command="ls")
         assert [request.risk for request in bench.person.asked] == ["high"]

@@ -109,7 +109,7 @@ def test_a_tool_of_a_toolset_that_is_off_is_not_there(bench: Workbench) -> None:
 
 
 def test_nothing_runs_after_the_person_has_stopped(bench: Workbench) -> None:
-    bench.stop.wish()
+    bench.cancellation.cancel()
     assert error(bench, "echo", '{"text": "hello"}') == "not run: the person has stopped this turn"
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.model import Stop
-from hermes.agent.tools.process import Process
+from hermes.agent.models.model import Cancellation
+from hermes.agent.tools.shell.process import Process
 from tests.agent.tools.workbench import Workbench, is_alive
 from tests.support.waiting import wait_until
 
@@ -138,19 +138,19 @@ class TestEnd:
 
     def test_an_end_after_the_end_is_nothing(self, started: Starter) -> None:
         running = started("exit 3")
-        assert running.wait(20, Stop())
+        assert running.wait(20, Cancellation())
         running.end()
         assert running.exit_code == 3
 
     def test_a_wish_to_stop_ends_it_at_once(self, bench: Workbench) -> None:
-        def wish() -> None:
+        def cancel() -> None:
             number_in(bench.work / "child")
-            bench.stop.wish()
+            bench.cancellation.cancel()
 
-        wisher = threading.Thread(target=wish)
-        wisher.start()
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
         result = bench.run("terminal", '{"command": "trap true TERM; sleep 300 & echo $! > child; wait; wait"}')
-        wisher.join()
+        canceller.join()
         assert result.is_error
         assert result.text == "[ended, because the person has stopped this turn]"
         assert not is_alive(number_in(bench.work / "child"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.safety.environment import reading_environment
+from hermes.agent.safety.environment import read_only_environment
 from tests.agent.tools.workbench import Workbench
 
 
@@ -44,7 +44,7 @@ class TestPrograms:
 
     def test_a_directory_that_others_may_write_is_not_of_the_system(self, tmp_path: Path) -> None:
         tmp_path.chmod(0o777)
-        environ = reading_environment({"PATH": f"{tmp_path}:/usr/bin"}, [])
+        environ = read_only_environment({"PATH": f"{tmp_path}:/usr/bin"}, [])
         assert environ is not None
         assert environ["PATH"] == "/usr/bin"
 

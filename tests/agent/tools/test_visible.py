@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.safety.visible import folded, has_disguise, visible
+from hermes.agent.safety.visible_text import fold_blanks, has_disguise, make_visible
 
 
 @pytest.mark.parametrize(
@@ -68,23 +68,23 @@ from hermes.agent.safety.visible import folded, has_disguise, visible
     ],
 )
 def test_what_hides_acts_or_pretends_is_shown_by_its_number(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert make_visible(text) == shown
     assert has_disguise(text) is (shown != text and text != "a\tb")
 
 
 @given(st.text())
 def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
-    assert all(line.isprintable() for line in visible(text).split("\n"))
+    assert all(line.isprintable() for line in make_visible(text).split("\n"))
 
 
 @given(st.text())
 def test_no_character_comes_that_was_not_there_but_for_plain_ones(text: str) -> None:
-    assert all(char.isascii() or char in text for char in visible(text))
+    assert all(char.isascii() or char in text for char in make_visible(text))
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
 def test_plain_text_stays(text: str) -> None:
-    assert visible(text) == text
+    assert make_visible(text) == text
     assert not has_disguise(text)
 
 
@@ -104,10 +104,10 @@ def test_plain_text_stays(text: str) -> None:
     ],
 )
 def test_blanks_are_counted_instead_of_shown(text: str, shown: str) -> None:
-    assert folded(text) == shown
+    assert fold_blanks(text) == shown
 
 
 @given(st.text(st.sampled_from("x \n")))
 def test_folding_drops_nothing_that_can_be_seen(text: str) -> None:
-    assert folded(text).count("x") == text.count("x")
-    assert "\n\n\n\n" not in folded(text)
+    assert fold_blanks(text).count("x") == text.count("x")
+    assert "\n\n\n\n" not in fold_blanks(text)

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hermes.agent.memory import FileMemory
-from hermes.agent.model import Stop, ToolCall
-from hermes.agent.safety.approval import Approvals, Decision, Request
+from hermes.agent.memory.notes import FileMemory
+from hermes.agent.models.model import Cancellation, ToolCall
+from hermes.agent.safety.approval import ApprovalRequest, Approvals, Decision
 from hermes.agent.safety.permits import Permits
-from hermes.agent.tools.context import ToolContext, Workplace
-from hermes.agent.tools.processes import Processes
+from hermes.agent.tools.context import ToolContext, WorkingDirectory
 from hermes.agent.tools.registry import Registry
 from hermes.agent.tools.results import ToolResult
+from hermes.agent.tools.shell.background_processes import BackgroundProcesses
 from hermes.agent.tools.toolbox import TOOLBOX
 from hermes.config import Mode
 from hermes.state.owner import EVERYBODY, TERMINAL
@@ -31,9 +31,9 @@ class Person:
     """Somebody who is asked, and remembers what."""
 
     decision: Decision = Decision.ONCE
-    asked: list[Request] = field(default_factory=list)
+    asked: list[ApprovalRequest] = field(default_factory=list)
 
-    def __call__(self, request: Request) -> Decision:
+    def __call__(self, request: ApprovalRequest) -> Decision:
         self.asked.append(request)
         return self.decision
 
@@ -43,28 +43,28 @@ class Workbench:
 
     def __init__(self, home: Path, work: Path, store: SessionDBProvider, mode: Mode = "ask") -> None:
         self.person = Person()
-        self.stop = Stop()
+        self.cancellation = Cancellation()
         self.context = ToolContext(
             session_id=SESSION,
             source="cli",
             owner=TERMINAL,
             toolsets=TOOLBOX.toolsets,
             home=home,
-            workplace=Workplace(work),
+            working_directory=WorkingDirectory(work),
             store=store.for_owner(EVERYBODY),
             database=store.db_path if isinstance(store, SessionDB) else None,
             memory=FileMemory(home),
-            processes=Processes(),
+            processes=BackgroundProcesses(),
             approvals=Approvals(mode, Permits(home)),
             approve=self.person,
-            stop=self.stop,
+            cancellation=self.cancellation,
             environ={"PATH": os.environ["PATH"], "HOME": str(home.parent)},
         )
 
     @property
     def work(self) -> Path:
         """Where the session works."""
-        return self.context.workplace.root
+        return self.context.working_directory.root
 
     def change(self, **fields: Any) -> None:
         """Let the session be another in some way; an owner sees no more of the store than is theirs."""

@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from hermes.cli.browse.catalogue import Catalogue
-from hermes.cli.browse.pane import Pane
+from hermes.cli.browse.preview_pane import PreviewPane
+from hermes.cli.browse.queries import SessionQueries
 from hermes.cli.browse.screen import Browser
-from hermes.cli.browse.shelf import Shelf
+from hermes.cli.browse.session_list import SessionList
 from hermes.config import load_config
-from hermes.state.browsing import Wanted
+from hermes.state.sessions.browsing import BrowseFilter
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 
@@ -30,8 +30,8 @@ class Screen:
         self.pilot = pilot
 
     @property
-    def shelf(self) -> Shelf:
-        return self.browser.screen_stack[0].query_one(Shelf)
+    def shelf(self) -> SessionList:
+        return self.browser.screen_stack[0].query_one(SessionList)
 
     @property
     def names(self) -> list[str]:
@@ -53,7 +53,7 @@ class Screen:
 
     @property
     def pane(self) -> str:
-        return str(self.browser.query_one(Pane).query_one(Static).content)
+        return str(self.browser.query_one(PreviewPane).query_one(Static).content)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -75,7 +75,7 @@ class Screen:
     async def until_names(self, *names: str) -> None:
         await self.until(lambda: self.names == list(names), f"{names}, not {self.names}")
 
-    async def until_talk(self, text: str) -> None:
+    async def until_status(self, text: str) -> None:
         await self.until(lambda: text in self.talk, repr(text))
 
 
@@ -83,13 +83,13 @@ def drive(
     hermes: Hermes,
     scenario: Callable[[Screen], Awaitable[None]],
     size: tuple[int, int] = LARGE,
-    wanted: Wanted | None = None,
+    wanted: BrowseFilter | None = None,
 ) -> Browser:
     """Run a scenario on a screen, and answer the screen as it was left."""
 
     async def run() -> Browser:
         with SessionDB(hermes.database, read_only=True) as store:
-            browser = Browser(Catalogue(load_config(hermes.home), store), wanted or Wanted())
+            browser = Browser(SessionQueries(load_config(hermes.home), store), wanted or BrowseFilter())
             async with browser.run_test(size=size) as pilot:
                 await scenario(Screen(browser, pilot))
             return browser

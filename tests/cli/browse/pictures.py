@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hermes.cli.browse.dialogs import Question
+from hermes.cli.browse.dialogs import DeleteDialog
 from hermes_state import SessionDB
 from tests.cli.browse.driving import LARGE, SMALL, Screen, drive
 from tests.cli.conftest import Hermes
@@ -78,7 +78,7 @@ async def _found(screen: Screen) -> None:
 async def _question(screen: Screen) -> None:
     await _list(screen)
     await screen.press("f8")
-    await screen.until(lambda: isinstance(screen.browser.screen, Question), "the question")
+    await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
 
 
 def _picture(name: str, scenario: Callable[[Screen], Awaitable[None]]) -> Callable[[Screen], Awaitable[None]]:

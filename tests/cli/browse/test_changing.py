@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Button, Input
 
-from hermes.cli.browse.dialogs import Help, Question
-from hermes.state.browsing import Wanted
+from hermes.cli.browse.dialogs import DeleteDialog, HelpDialog
+from hermes.state.sessions.browsing import BrowseFilter
 from hermes_state import SessionDB
 from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
 from tests.cli.browse.driving import Screen, drive
@@ -34,7 +34,7 @@ class TestRename:
 
         browser = drive(shelf, scenario)
         assert title_of(shelf, PLAIN) == "the weather 天気"
-        assert browser.done == [f"{PLAIN}  the weather 天気"]
+        assert browser.changes == [f"{PLAIN}  the weather 天気"]
 
     def test_begins_with_the_title_there_is_and_can_take_it_away(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
@@ -42,7 +42,7 @@ class TestRename:
             await screen.press("f2")
             assert screen.browser.query_one("#title", Input).value == "refactoring auth"
             await screen.press("ctrl+u", "enter")
-            await screen.until_talk("has no title any more")
+            await screen.until_status("has no title any more")
 
         drive(shelf, scenario)
         assert title_of(shelf, AUTH) is None
@@ -55,7 +55,7 @@ class TestRename:
             field = screen.browser.query_one("#title", Input)
             field.value = title
             await screen.press("enter")
-            await screen.until_talk(said)
+            await screen.until_status(said)
             assert field.has_focus
             field.value = "a letter of mine"
             await screen.press("enter")
@@ -73,7 +73,7 @@ class TestRename:
             assert not screen.browser.has_class("renaming")
             assert screen.names == list(ALL)
 
-        assert drive(shelf, scenario).done == []
+        assert drive(shelf, scenario).changes == []
         assert title_of(shelf, AUTH) == "refactoring auth"
 
 
@@ -85,7 +85,7 @@ class TestArchive:
             await screen.until_names("refactoring auth", "a letter", "What is the weather?")
             assert screen.selected == LETTER
 
-        assert drive(shelf, scenario).done == [f"{TRIP} is archived."]
+        assert drive(shelf, scenario).changes == [f"{TRIP} is archived."]
         assert {row["id"] for row in sessions(shelf) if row["archived"]} == {TRIP}
 
     def test_brings_one_back(self, shelf: Hermes) -> None:
@@ -96,9 +96,9 @@ class TestArchive:
             await screen.until_names("京都旅行の計画 🎉")
             await screen.press("f4")
             await screen.until_names()
-            await screen.until_talk("no longer archived")
+            await screen.until_status("no longer archived")
 
-        drive(shelf, scenario, wanted=Wanted(archived_only=True))
+        drive(shelf, scenario, wanted=BrowseFilter(archived_only=True))
         assert not any(row["archived"] for row in sessions(shelf))
 
 
@@ -111,7 +111,7 @@ def test_a_pin_is_set_and_taken_away(shelf: Hermes) -> None:
         await screen.press("f6")
         await screen.until(lambda: not screen.shelf.conversations[0].is_pinned, "no pin")
 
-    assert drive(shelf, scenario).done == [f"{AUTH} is pinned.", f"{AUTH} is no longer pinned."]
+    assert drive(shelf, scenario).changes == [f"{AUTH} is pinned.", f"{AUTH} is no longer pinned."]
 
 
 class TestDelete:
@@ -119,14 +119,14 @@ class TestDelete:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("tab", "end", "d")
-            await screen.until(lambda: isinstance(screen.browser.screen, Question), "the question")
+            await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
             said = " ".join(str(each.render()) for each in screen.browser.screen.query("Static"))
             assert "“What is the weather?”" in said
             assert "1 session with 3 messages." in said
             await screen.press("y")
             await screen.until_names(*ALL[:3])
 
-        assert drive(shelf, scenario).done == [f"{PLAIN}: Deleted 1 session, 3 messages."]
+        assert drive(shelf, scenario).changes == [f"{PLAIN}: Deleted 1 session, 3 messages."]
         assert {row["id"] for row in sessions(shelf)} == {AUTH, TRIP, LETTER}
 
     @pytest.mark.parametrize("keys", [("n",), ("escape",), ("enter",)])
@@ -134,11 +134,11 @@ class TestDelete:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f8")
-            await screen.until(lambda: isinstance(screen.browser.screen, Question), "the question")
+            await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
             await screen.press(*keys)
-            await screen.until_talk("Nothing was deleted.")
+            await screen.until_status("Nothing was deleted.")
 
-        assert drive(shelf, scenario).done == []
+        assert drive(shelf, scenario).changes == []
         assert len(sessions(shelf)) == 4
 
     def test_tab_goes_from_button_to_button_while_the_list_goes_on(self, shelf: Hermes) -> None:
@@ -146,12 +146,12 @@ class TestDelete:
             await screen.until_names(*ALL)
             await screen.type("auth")
             await screen.press("f8")
-            await screen.until(lambda: isinstance(screen.browser.screen, Question), "the question")
+            await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
             await screen.pilot.pause(0.5)  # in which the search has its answer
             await screen.press("tab", "enter")
-            await screen.until(lambda: not isinstance(screen.browser.screen, Question), "the answer")
+            await screen.until(lambda: not isinstance(screen.browser.screen, DeleteDialog), "the answer")
 
-        assert drive(shelf, scenario).done == [f"{AUTH}: Deleted 1 session, 1 message."]
+        assert drive(shelf, scenario).changes == [f"{AUTH}: Deleted 1 session, 1 message."]
 
     def test_a_button_does_it_too(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
@@ -174,11 +174,11 @@ class TestDelete:
             await screen.type("plain-5")
             await screen.until(lambda: len(screen.names) == 1, "the newest session")
             await screen.press("f8")
-            await screen.until(lambda: isinstance(screen.browser.screen, Question), "the question")
+            await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
             await screen.press("y")
             await screen.until_names()
 
-        (told,) = drive(shelf, scenario).done
+        (told,) = drive(shelf, scenario).changes
         assert told.startswith("plain-5: Deleted 2 sessions, ")
         assert {row["id"] for row in sessions(shelf)} == {AUTH, TRIP, LETTER}
 
@@ -189,9 +189,9 @@ def test_a_conversation_that_is_gone_is_told_of(shelf: Hermes) -> None:
         with SessionDB(shelf.database) as db:
             db.delete_session(AUTH)
         await screen.press("f6")
-        await screen.until_talk("has just been deleted")
+        await screen.until_status("has just been deleted")
 
-    assert drive(shelf, scenario).done == []
+    assert drive(shelf, scenario).changes == []
 
 
 @pytest.mark.parametrize("keys", [("f1",), ("tab", "?")])
@@ -199,9 +199,9 @@ def test_help_is_shown_and_goes_away(shelf: Hermes, keys: tuple[str, ...]) -> No
     async def scenario(screen: Screen) -> None:
         await screen.until_names(*ALL)
         await screen.press(*keys)
-        await screen.until(lambda: isinstance(screen.browser.screen, Help), "help")
+        await screen.until(lambda: isinstance(screen.browser.screen, HelpDialog), "help")
         await screen.press("escape")
-        assert not isinstance(screen.browser.screen, Help)
+        assert not isinstance(screen.browser.screen, HelpDialog)
 
     drive(shelf, scenario)
 

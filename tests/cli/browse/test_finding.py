@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermes.cli.browse.catalogue import PAGE, Catalogue, Hit, query_of
-from hermes.state.browsing import Conversation, Wanted
+from hermes.cli.browse.queries import PAGE, Hit, SessionQueries, prefix_query
+from hermes.state.sessions.browsing import BrowseFilter, ListedConversation
 from hermes_state import SessionDB
 from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
 from tests.cli.browse.driving import LIMIT_S, SMALL, Screen, drive
@@ -43,7 +43,7 @@ class TestFilter:
             await screen.until_names()
             assert screen.selected is None
 
-        assert drive(shelf, scenario).done == []
+        assert drive(shelf, scenario).changes == []
 
     def test_words_that_were_said_are_found_with_the_place(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
@@ -62,15 +62,15 @@ class TestFilter:
     def test_what_was_said_stays_when_the_list_comes_later(
         self, shelf: Hermes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        searched, listed, looked = Event(), Event(), Catalogue.page
+        searched, listed, looked = Event(), Event(), SessionQueries.page
 
-        def page_after_search(*args: Any) -> list[Conversation]:
+        def page_after_search(*args: Any) -> list[ListedConversation]:
             if args[1].words == "umbrella":
                 assert searched.wait(LIMIT_S)
                 Timer(0.3, listed.set).start()
             return looked(*args)
 
-        said = Catalogue.said
+        said = SessionQueries.search_messages
 
         def search(*args: Any) -> list[Hit]:
             hits = said(*args)
@@ -78,8 +78,8 @@ class TestFilter:
                 Timer(0.3, searched.set).start()
             return hits
 
-        monkeypatch.setattr(Catalogue, "page", page_after_search)
-        monkeypatch.setattr(Catalogue, "said", search)
+        monkeypatch.setattr(SessionQueries, "page", page_after_search)
+        monkeypatch.setattr(SessionQueries, "search_messages", search)
 
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
@@ -95,7 +95,7 @@ class TestFilter:
             await screen.until_names(*ALL)
             await screen.type("weather")
             await screen.until_names("What is the weather?")
-            await screen.until_talk("by title or beginning")
+            await screen.until_status("by title or beginning")
             await screen.pilot.pause(0.5)
             assert screen.said_in == []
 
@@ -115,7 +115,7 @@ class TestFilter:
     def test_nothing_found_is_said(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.type("xyzzy")
-            await screen.until_talk("0 conversations by title or beginning")
+            await screen.until_status("0 conversations by title or beginning")
             await screen.press("enter", "f2", "f4", "f6", "f8", "down", "end")
             assert screen.selected is None
 
@@ -127,12 +127,12 @@ class TestOrder:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f3")
-            await screen.until_talk("by start")
+            await screen.until_status("by start")
             await screen.press("f3")
-            await screen.until_talk("by messages")
+            await screen.until_status("by messages")
             await screen.until(lambda: screen.names[0] == "What is the weather?", "the one with the most messages")
             await screen.press("f3")
-            await screen.until_talk("by title")
+            await screen.until_status("by title")
             await screen.until_names("a letter", "refactoring auth", "京都旅行の計画 🎉", "What is the weather?")
             await screen.press("f3")
             await screen.until_names(*ALL)
@@ -188,11 +188,11 @@ class TestSelection:
     def test_a_click_selects_and_a_double_click_resumes(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
-            await screen.pilot.click("Shelf", offset=(5, 1))
+            await screen.pilot.click("SessionList", offset=(5, 1))
             assert screen.selected == TRIP
-            await screen.pilot.click("Shelf", offset=(5, 20))
+            await screen.pilot.click("SessionList", offset=(5, 20))
             assert screen.selected == TRIP
-            await screen.pilot.double_click("Shelf", offset=(5, 2))
+            await screen.pilot.double_click("SessionList", offset=(5, 2))
 
         assert drive(shelf, scenario).return_value == LETTER
 
@@ -238,11 +238,11 @@ class TestScope:
     def test_only_of_a_source(self, shelf: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names("京都旅行の計画 🎉")
-            await screen.until_talk("from telegram")
+            await screen.until_status("from telegram")
             await screen.type("landlord")
-            await screen.until_talk("0 conversations")
+            await screen.until_status("0 conversations")
 
-        drive(shelf, scenario, wanted=Wanted(source="telegram"))
+        drive(shelf, scenario, wanted=BrowseFilter(source="telegram"))
 
     def test_only_archived(self, shelf: Hermes) -> None:
         with SessionDB(shelf.database) as db:
@@ -250,9 +250,9 @@ class TestScope:
 
         async def scenario(screen: Screen) -> None:
             await screen.until_names("What is the weather?")
-            await screen.until_talk("1 archived conversation")
+            await screen.until_status("1 archived conversation")
 
-        drive(shelf, scenario, wanted=Wanted(archived_only=True))
+        drive(shelf, scenario, wanted=BrowseFilter(archived_only=True))
 
     def test_what_agents_made_is_left_out_of_both_lists(self, shelf: Hermes) -> None:
         shelf.store(("helper", "subagent", None, "sub umbrella"))
@@ -262,7 +262,7 @@ class TestScope:
             await screen.type("umbrella")
             await screen.until(lambda: screen.said_in == ["What is the weather?"], "what was said")
 
-        drive(shelf, scenario, wanted=Wanted(hidden_sources=("tool", "subagent")))
+        drive(shelf, scenario, wanted=BrowseFilter(hidden_sources=("tool", "subagent")))
 
 
 class TestSize:
@@ -300,4 +300,4 @@ class TestSize:
     ],
 )
 def test_the_last_word_may_not_be_complete(typed: str, query: str) -> None:
-    assert query_of(typed) == query
+    assert prefix_query(typed) == query

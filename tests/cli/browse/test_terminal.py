@@ -20,7 +20,7 @@ SIZES = [(80, 24), (120, 40)]
 BROKEN = """
 import sys
 from hermes.cli.app import run
-from hermes.cli.browse.catalogue import Catalogue
+from hermes.cli.browse.queries import Catalogue
 
 def count(*args):
     raise RuntimeError("a mistake")

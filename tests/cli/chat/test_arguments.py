@@ -5,12 +5,12 @@ from __future__ import annotations
 import click
 import pytest
 
-from hermes.cli.chat.arguments import arrange
+from hermes.cli.chat.arguments import order_arguments
 from tests.cli.conftest import Hermes
 
 
 def arranged(line: str, *sessions: str) -> list[str]:
-    return arrange(line.split(), lambda name: name in sessions)
+    return order_arguments(line.split(), lambda name: name in sessions)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_session_of_that_name_is_meant_rather_than_the_chat() -> None:
 
 
 def test_a_name_between_quotes_is_one_word() -> None:
-    assert arrange(["-c", "my project chat"], lambda _: False) == ["chat", "--continue=my project chat"]
+    assert order_arguments(["-c", "my project chat"], lambda _: False) == ["chat", "--continue=my project chat"]
 
 
 @pytest.mark.parametrize("line", ["-Q sessions list", "-m x doctor", "-q hi sessions"])

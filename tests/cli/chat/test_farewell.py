@@ -6,8 +6,8 @@ import shlex
 
 import pytest
 
-from hermes.cli.chat.arguments import arrange
-from hermes.cli.chat.farewell import duration, ways_back
+from hermes.cli.chat.arguments import order_arguments
+from hermes.cli.chat.exit_summary import format_duration, resume_commands
 
 TITLES = [
     "my project",
@@ -24,29 +24,29 @@ TITLES = [
 
 @pytest.mark.parametrize("title", TITLES)
 def test_a_title_survives_the_shell_and_the_command_line(title: str) -> None:
-    _, by_title = ways_back("20261101_101010_aaaaaaaa", title)
+    _, by_title = resume_commands("20261101_101010_aaaaaaaa", title)
     command, *args = shlex.split(by_title)
     assert command == "hermes"
-    assert arrange(args, lambda name: name == title) == ["chat", f"--continue={title}"]
+    assert order_arguments(args, lambda name: name == title) == ["chat", f"--continue={title}"]
 
 
 @pytest.mark.parametrize("session_id", ["20261101_101010_aaaaaaaa", "-odd", "a b"])
 def test_an_id_does_too(session_id: str) -> None:
-    (by_id,) = ways_back(session_id, None)
+    (by_id,) = resume_commands(session_id, None)
     _, *args = shlex.split(by_id)
-    assert arrange(args, lambda _: False) == ["chat", f"--resume={session_id}"]
+    assert order_arguments(args, lambda _: False) == ["chat", f"--resume={session_id}"]
 
 
 def test_a_plain_title_stands_between_double_quotes() -> None:
-    assert ways_back("a1", "my project") == ["hermes -r a1", 'hermes -c "my project"']
+    assert resume_commands("a1", "my project") == ["hermes -r a1", 'hermes -c "my project"']
 
 
 def test_a_title_that_cannot_be_typed_is_left_out() -> None:
-    assert ways_back("a1", "a\x1bb") == ["hermes -r a1"]
+    assert resume_commands("a1", "a\x1bb") == ["hermes -r a1"]
 
 
 @pytest.mark.parametrize(
     ("seconds", "said"), [(0.9, "0s"), (59.9, "59s"), (60, "1m 0s"), (3723, "1h 2m 3s"), (3600, "1h 0m 0s"), (-5, "0s")]
 )
 def test_a_duration_is_short(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+    assert format_duration(seconds) == said

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.agent.projection import project
+from hermes.agent.history.projection import project
 from hermes_state import SessionDB
 from tests.cli.chat.stored import messages, sessions
 from tests.cli.chat.terminal import CTRL_D, Terminal

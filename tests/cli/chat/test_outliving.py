@@ -86,7 +86,7 @@ def test_are_named_in_the_log_when_the_terminal_is_gone(started: Hermes) -> None
         terminal.enter(START).until("started as p1").until_prompt()
         terminal.process.close(force=False)  # which hangs up
         wait_until(lambda: log.exists() and "pid " in log.read_text(), "the log")
-    check(started, log.read_text().replace("WARNING hermes.cli.chat.sitting: ", ""))
+    check(started, log.read_text().replace("WARNING hermes.cli.chat.chat_loop: ", ""))
 
 
 def test_are_ended_where_that_is_set(started: Hermes) -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.chat.prompt import HISTORY
-from hermes.cli.chat.signals import Presses
+from hermes.cli.chat.terminal.prompt import HISTORY
+from hermes.cli.chat.terminal.signals import CtrlCPresses
 from tests.cli.chat.conftest import Remember
 from tests.cli.chat.stored import said, sessions
 from tests.cli.chat.terminal import ALT_ENTER, BACKSPACE, CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal, without_ids
@@ -31,7 +31,7 @@ def test_a_first_chat(hermes: Hermes) -> None:
         "Hermes, with the offline model, because no other is configured. /help shows the",
         "commands.",
         "> /title first words",
-        "Title: first words (stored once something is said)",
+        "Title: first words (stored with the first message)",
         "> !say Hello, you.",
         "◆ Hello, you.",
         "",
@@ -190,7 +190,7 @@ class TestLeaving:
     [(0.1, 0, True), (2.0, 0, True), (2.1, 0, False), (0.1, 1, False), (0.1, -1, False)],
 )
 def test_two_presses_are_in_a_row_if_quick_and_with_nothing_between(after_s: float, keys: int, expected: bool) -> None:
-    presses = Presses()
+    presses = CtrlCPresses()
     assert not presses.is_second(100.0, 5)
     assert presses.is_second(100.0 + after_s, 5 + keys) is expected
     assert not presses.is_second(200.0, 5)

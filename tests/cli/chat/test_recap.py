@@ -14,13 +14,13 @@ from hermes.cli.chat.recap import (
     COMPRESSED,
     MAX_WIDTH,
     Entry,
-    panel_of,
-    recap_of,
-    shortened,
-    tool_note,
-    without_reasoning,
+    build_recap,
+    draw_panel,
+    format_tool_note,
+    shorten,
+    strip_reasoning,
 )
-from hermes.cli.wrapping import wrapped
+from hermes.cli.display.wrapping import wrap_text
 from hermes.config import DisplayConfig
 
 LIMITS = DisplayConfig()
@@ -36,7 +36,7 @@ def hermes(text: Any, *tools: str, **fields: Any) -> dict[str, Any]:
 
 
 def said(*history: dict[str, Any], limits: DisplayConfig = LIMITS) -> list[str]:
-    return [entry.text for entry in recap_of(history, limits).entries]
+    return [entry.text for entry in build_recap(history, limits).entries]
 
 
 class TestWhatIsSaid:
@@ -75,7 +75,7 @@ class TestWhatIsSaid:
 
     def test_no_character_is_cut_in_two(self) -> None:
         family = "👨‍👩‍👧"
-        assert shortened(family * 4, 3) == family * 3 + "..."
+        assert shorten(family * 4, 3) == family * 3 + "..."
 
     def test_tool_calls_stand_behind_the_text(self) -> None:
         answer = hermes("Let me look.", "terminal", "web_search", "terminal")
@@ -104,7 +104,7 @@ class TestWhatIsSaid:
         ],
     )
     def test_a_note_counts_calls_and_names_at_most_four_tools(self, calls: Any, note: str) -> None:
-        assert tool_note(calls) == note
+        assert format_tool_note(calls) == note
 
     @pytest.mark.parametrize(
         "text",
@@ -118,10 +118,10 @@ class TestWhatIsSaid:
         ],
     )
     def test_reasoning_is_hidden(self, text: str) -> None:
-        assert without_reasoning(text) == "yes"
+        assert strip_reasoning(text) == "yes"
 
     def test_text_about_other_tags_stays(self) -> None:
-        assert without_reasoning("a < b, <b>bold</b>, <thinker>") == "a < b, <b>bold</b>, <thinker>"
+        assert strip_reasoning("a < b, <b>bold</b>, <thinker>") == "a < b, <b>bold</b>, <thinker>"
 
     @pytest.mark.parametrize("content", ["", None, [], {}, "  \n ", [{"type": "other"}]])
     def test_empty_content_of_any_kind_is_left_out(self, content: Any) -> None:
@@ -139,30 +139,30 @@ class TestHowMuch:
     def test_the_last_ten_exchanges_are_shown_and_the_messages_before_them_counted(self) -> None:
         result = {"role": "tool", "content": "ok"}
         history = [row for n in range(12) for row in (user(f"q{n}"), hermes(None, "x"), result, hermes(f"a{n}"))]
-        recap = recap_of(history, LIMITS)
+        recap = build_recap(history, LIMITS)
         assert recap.earlier == 8
         assert recap.entries[0] == Entry("user", "q2")
         assert sum(entry.role == "user" for entry in recap.entries) == 10
 
     def test_ten_exchanges_are_all(self) -> None:
         history = [row for n in range(10) for row in (user(f"q{n}"), hermes(f"a{n}"))]
-        assert recap_of(history, LIMITS).earlier == 0
+        assert build_recap(history, LIMITS).earlier == 0
 
     def test_words_without_an_answer_belong_to_those_that_follow(self) -> None:
         history = [user("one"), user("two"), hermes("three"), user("four"), hermes("five")]
-        assert recap_of(history, DisplayConfig(resume_exchanges=1)).earlier == 3
-        assert recap_of(history, DisplayConfig(resume_exchanges=2)).earlier == 0
+        assert build_recap(history, DisplayConfig(resume_exchanges=1)).earlier == 3
+        assert build_recap(history, DisplayConfig(resume_exchanges=2)).earlier == 0
 
     def test_nothing_to_show_is_no_panel(self) -> None:
-        assert panel_of(recap_of([], LIMITS), 80) == []
-        assert panel_of(recap_of([user("")], LIMITS), 80) == []
+        assert draw_panel(build_recap([], LIMITS), 80) == []
+        assert draw_panel(build_recap([user("")], LIMITS), 80) == []
 
 
 class TestHowItLooks:
     def test_is_a_panel_with_marks(self) -> None:
         history = [row for n in range(11) for row in (user(f"question {n}"), hermes(f"answer {n}"))]
-        recap = recap_of(history, DisplayConfig(resume_exchanges=1))
-        assert panel_of(recap, 40) == [
+        recap = build_recap(history, DisplayConfig(resume_exchanges=1))
+        assert draw_panel(recap, 40) == [
             "╭─ Previous Conversation ──────────────╮",
             "│ ... 20 earlier messages ...          │",
             "│                                      │",
@@ -172,7 +172,7 @@ class TestHowItLooks:
         ]
 
     def test_lines_that_follow_stand_below_the_text(self) -> None:
-        lines = panel_of(recap_of([user("word " * 20), hermes("字" * 40)], LIMITS), 60)
+        lines = draw_panel(build_recap([user("word " * 20), hermes("字" * 40)], LIMITS), 60)
         assert lines[2].startswith("│        word")
         assert lines[4].startswith("│           字")
 
@@ -182,12 +182,12 @@ class TestHowItLooks:
     )
     def test_every_line_is_as_wide_as_the_panel(self, messages: list[tuple[str, str]], width: int) -> None:
         history = [{"role": role, "content": text} for role, text in messages]
-        lines = panel_of(recap_of(history, LIMITS), width)
+        lines = draw_panel(build_recap(history, LIMITS), width)
         assert {wcswidth(line) for line in lines} <= {min(width, MAX_WIDTH)}
 
     @given(st.text(), st.integers(min_value=2, max_value=60))
     def test_wrapping_loses_nothing_but_blanks(self, text: str, width: int) -> None:
-        lines = wrapped(text, width)
+        lines = wrap_text(text, width)
         assert all(wcswidth(line) <= width for line in lines)
-        unbroken = "".join("".join(wrapped(text, 10**6)).split())
+        unbroken = "".join("".join(wrap_text(text, 10**6)).split())
         assert "".join("".join(lines).split()) == unbroken

@@ -9,8 +9,8 @@ import stat
 import pytest
 
 from hermes.cli.chat.slash.registry import COMMANDS, find_command
-from hermes.cli.chat.slash.sessions import unwrapped
-from hermes.cli.chat.slash.turns import compress_wish, history_lines
+from hermes.cli.chat.slash.sessions import strip_brackets
+from hermes.cli.chat.slash.turns import history_lines, parse_compress_argument
 from hermes.errors import InvalidValue
 from hermes.state.rows import Row
 from hermes_state import SessionDB
@@ -33,7 +33,7 @@ def talk(hermes: Hermes, *lines: str, args: tuple[str, ...] = ()) -> str:
 class TestTitle:
     def test_before_the_first_message_is_stored_with_it(self, hermes: Hermes) -> None:
         told = talk(hermes, "/title  my  \x07 project ", "/title", "!say hi", "/title")
-        assert "Title: my project (stored once something is said)" in told
+        assert "Title: my project (stored with the first message)" in told
         assert "Title: my project\n" in told
         assert [each["title"] for each in sessions(hermes)] == ["my project"]
 
@@ -51,7 +51,7 @@ class TestTitle:
         assert told.count("Title: good") >= 2
 
     def test_none_is_said(self, hermes: Hermes) -> None:
-        assert "No title; /title TEXT gives it one." in talk(hermes, "/title")
+        assert "No title. Set one with /title TEXT." in talk(hermes, "/title")
 
 
 class TestNew:
@@ -128,7 +128,7 @@ class TestResume:
         [("<a b>", "a b"), ("[a]", "a"), ('"a"', "a"), ("'a'", "a"), ("<a", "<a"), ('a"', 'a"'), ('"', '"')],
     )
     def test_one_pair_of_brackets_or_quotes_is_taken_off(self, typed: str, name: str) -> None:
-        assert unwrapped(typed) == name
+        assert strip_brackets(typed) == name
 
     def test_sessions_lists_and_resumes_too(self, hermes: Hermes, remember: Remember) -> None:
         remember(ID, ("user", "hello"), title="first")
@@ -220,7 +220,7 @@ class TestTurns:
         ],
     )
     def test_what_compress_understands(self, argument: str, wish: tuple[str | None, int | None]) -> None:
-        assert compress_wish(argument) == wish
+        assert parse_compress_argument(argument) == wish
 
     @pytest.mark.parametrize(
         "argument", ["here x", "here 0", "here -1", "here 2 3", "-k nonsense", "--keep=101", "--keep"]

@@ -38,7 +38,9 @@ class TestCtrlC:
     def test_keeps_what_was_said_and_the_chat(self, hermes: Hermes, server: ModelServer) -> None:
         server.then(talking("half", "an", "answer"))
         with Terminal(hermes) as terminal:
-            terminal.enter("tell me").until("half an answer").type(CTRL_C).until("Interrupted; what was said is kept.")
+            terminal.enter("tell me").until("half an answer").type(CTRL_C).until(
+                "Interrupted. The messages so far are saved."
+            )
             terminal.enter("go on").until("◆ You said: go on").until_prompt().type(CTRL_D)
             assert terminal.until_over() == 0
         assert stored(hermes)[:3] == [

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tests.support.plainsql import flaws, rows
 from tests.torture.command import run, start, time_of
-from tests.torture.fault import Fault, Place
+from tests.torture.fault import Fault, Trial
 from tests.torture.journal import SHARED
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship
+from tests.torture.supervisor import Supervisor
 from tests.torture.words import word_of
 
 WRITERS = 2
@@ -18,29 +18,29 @@ KILLS, KILLS_QUICKLY = 10, 3
 BACKUP = ("sessions", "backup", "--keep", "100", "--json")
 
 
-def kill_backup(place: Place) -> Outcome:
+def kill_backup(trial: Trial) -> Outcome:
     """Kill backups at any moment while processes write; none that is not whole counts, and the next one is whole."""
-    kills = KILLS_QUICKLY if place.is_quick else KILLS
-    with Ship(place.store, place.random) as ship:
+    kills = KILLS_QUICKLY if trial.is_quick else KILLS
+    with Supervisor(trial.store, trial.random) as supervisor:
         for _ in range(WRITERS):
-            ship.hire(threads=1)
-        takes_s = time_of(place.directory, *BACKUP)
+            supervisor.start_writer(threads=1)
+        takes_s = time_of(trial.directory, *BACKUP)
         for _ in range(kills):
-            with start(place.directory, *BACKUP) as victim:
-                ship.listen(place.random.uniform(0, takes_s))
+            with start(trial.directory, *BACKUP) as victim:
+                supervisor.listen(trial.random.uniform(0, takes_s))
                 victim.kill()
-        known = set(ship.journal.shared)
-        last = run(place.directory, *BACKUP)
-        ship.kill_everybody()
-        outcome = ship.judge(kills)
+        known = set(supervisor.journal.shared)
+        last = run(trial.directory, *BACKUP)
+        supervisor.kill_all_writers()
+        outcome = supervisor.judge(kills)
     assert last.returncode == 0, last.stderr
-    outcome.complaints += _flaws_of_backups(place.directory, Path(json.loads(last.stdout)["item"]["path"]), known)
+    outcome.complaints += _flaws_of_backups(trial.directory, Path(json.loads(last.stdout)["item"]["path"]), known)
     outcome.recovered = kills if outcome.is_unhurt else 0
     return outcome
 
 
 def _flaws_of_backups(home: Path, last: Path, known: set[str]) -> list[str]:
-    """What is wrong with the backups that count: each is to be whole, the last is to have all that was known before."""
+    """Errors of finished backups: each must be whole, and the last must have every message acknowledged before it."""
     backups = (home / "backups").glob("*.db")
     found = [f"{backup.name} counts, but is damaged: {flaw}" for backup in backups for flaw in flaws(backup)[:1]]
     there = {word_of(text) for (text,) in rows(last, "SELECT content FROM messages WHERE session_id = ?", SHARED)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from random import Random
 
-from tests.torture.fault import Fault, Place
+from tests.torture.fault import Fault, Trial
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship
+from tests.torture.supervisor import Supervisor
 
 WRITERS = 3
 WRITING_S = 1.0
@@ -28,14 +28,14 @@ class JumpingClock:
         return time.time() + self._shift
 
 
-def jump(place: Place) -> Outcome:
+def jump(trial: Trial) -> Outcome:
     """Let every process have a clock of its own that jumps by seconds, hours and years."""
-    with Ship(place.store, place.random, clock=JumpingClock(place.random)) as ship:
+    with Supervisor(trial.store, trial.random, clock=JumpingClock(trial.random)) as supervisor:
         for _ in range(WRITERS):
-            ship.hire()
-        ship.listen(WRITING_S)
-        ship.kill_everybody()
-        return ship.judge(WRITERS)
+            supervisor.start_writer()
+        supervisor.listen(WRITING_S)
+        supervisor.kill_all_writers()
+        return supervisor.judge(WRITERS)
 
 
 FAULTS = (Fault("clock-jumps", "clocks jump by seconds, hours and years while processes write", jump, 5),)

@@ -14,7 +14,7 @@ from hermes_state import HermesError, SessionDB
 from tests.support.pagemap import page_map, page_size
 from tests.support.plainsql import flaws, rows
 from tests.torture.command import kill_within, run, time_of
-from tests.torture.fault import Fault, Place
+from tests.torture.fault import Fault, Trial
 from tests.torture.flips import flip_bits, index_pages
 from tests.torture.judge import SAMPLE, look_up
 from tests.torture.outcome import Outcome
@@ -28,61 +28,61 @@ Rows = dict[int, str]
 """What messages say, by their ids."""
 
 
-def filled(place: Place) -> Path:
+def fill_store(trial: Trial) -> Path:
     """A closed store with messages of all sizes."""
-    path = place.directory / "whole" / "state.db"
+    path = trial.directory / "whole" / "state.db"
     path.parent.mkdir()
     with SessionDB(path) as db:
         for number in range(SESSIONS):
             session, stream = f"session {number}", letters(number, 4)
             db.create_session(session, "cli")
-            paddings = [" lorem ipsum" * place.random.choice((0, 2, 10, 10, 500)) for _ in range(EACH)]
+            paddings = [" lorem ipsum" * trial.random.choice((0, 2, 10, 10, 500)) for _ in range(EACH)]
             texts = [f"{nth_word(stream, index)} {COMMON}{padding}" for index, padding in enumerate(paddings)]
             db.append_messages(session, [{"role": "user", "content": text} for text in texts])
     return path
 
 
-def flip_index(place: Place) -> Outcome:
+def flip_index(trial: Trial) -> Outcome:
     """Flip bits in a page of an index, of a table or of words: nothing may be lost by that."""
 
     def damage(path: Path) -> set[int]:
-        flip_bits(path, place.random.choice(index_pages(path)), place.random)
+        flip_bits(path, trial.random.choice(index_pages(path)), trial.random)
         return set()
 
-    return _damage_and_repair(place, filled(place), damage)
+    return _damage_and_repair(trial, fill_store(trial), damage)
 
 
-def flip_data(place: Place) -> Outcome:
+def flip_data(trial: Trial) -> Outcome:
     """Flip bits in a page that holds messages or sessions, or in the first: only what lies on it may be lost."""
 
-    return _damage_and_repair(place, filled(place), lambda path: _flip_data(path, place.random))
+    return _damage_and_repair(trial, fill_store(trial), lambda path: _flip_data(path, trial.random))
 
 
-def cut_off(place: Place) -> Outcome:
+def cut_off(trial: Trial) -> Outcome:
     """Cut a file off anywhere: only what lay behind the cut may be lost."""
 
     def damage(path: Path) -> set[int]:
         size, messages = page_size(path), page_map(path, "messages")
-        length = place.random.randrange(path.stat().st_size // 10, path.stat().st_size)
+        length = trial.random.randrange(path.stat().st_size // 10, path.stat().st_size)
         os.truncate(path, length)
         return {row for page, held in messages.keys.items() if page * size > length for row in held}
 
-    return _damage_and_repair(place, filled(place), damage)
+    return _damage_and_repair(trial, fill_store(trial), damage)
 
 
-def kill_repair(place: Place) -> Outcome:
+def kill_repair(trial: Trial) -> Outcome:
     """Kill a repair at any moment: the damaged file is still there or the repaired one is, and the next one ends it."""
-    whole = filled(place)
-    timed = _copied(whole, "timed")
-    flip_bits(timed / "state.db", 1, place.random)
+    whole = fill_store(trial)
+    timed = _copy(whole, "timed")
+    flip_bits(timed / "state.db", 1, trial.random)
     takes_s = time_of(timed, *REPAIR)
 
     def damage(path: Path) -> set[int]:
-        lost = _flip_data(path, place.random)
-        kill_within(path.parent, takes_s, place.random, *REPAIR)
+        lost = _flip_data(path, trial.random)
+        kill_within(path.parent, takes_s, trial.random, *REPAIR)
         return lost
 
-    return _damage_and_repair(place, whole, damage)
+    return _damage_and_repair(trial, whole, damage)
 
 
 def _flip_data(path: Path, random: Random) -> set[int]:
@@ -92,24 +92,24 @@ def _flip_data(path: Path, random: Random) -> set[int]:
     return messages.keys.get(page, set())
 
 
-def _damage_and_repair(place: Place, whole: Path, damage: Callable[[Path], set[int]]) -> Outcome:
+def _damage_and_repair(trial: Trial, whole: Path, damage: Callable[[Path], set[int]]) -> Outcome:
     """Damage copies of a store, each in its own way, and repair them; `damage` tells which messages may be lost."""
     outcome = Outcome()
-    for number in range(DAMAGES_QUICKLY if place.is_quick else DAMAGES):
-        home = _copied(whole, f"damaged-{number}")
+    for number in range(DAMAGES_QUICKLY if trial.is_quick else DAMAGES):
+        home = _copy(whole, f"damaged-{number}")
         lost = damage(home / "state.db")
-        outcome.add(_repaired(place, home, _texts(whole), lost))
+        outcome.add(_repair(trial, home, _texts(whole), lost))
     return outcome
 
 
-def _copied(whole: Path, name: str) -> Path:
+def _copy(whole: Path, name: str) -> Path:
     home = whole.parent.with_name(name)
     home.mkdir()
     shutil.copy(whole, home)
     return home
 
 
-def _repaired(place: Place, home: Path, before: Rows, may_be_lost: set[int]) -> Outcome:
+def _repair(trial: Trial, home: Path, before: Rows, may_be_lost: set[int]) -> Outcome:
     """What a repaired store has of the messages that were not on a damaged page, and whether it finds them."""
     path = home / "state.db"
     outcome = Outcome(times=1, acknowledged=len(before) - len(may_be_lost))
@@ -120,20 +120,20 @@ def _repaired(place: Place, home: Path, before: Rows, may_be_lost: set[int]) -> 
         after = _texts(path)
         sure = before.keys() - may_be_lost
         outcome.lost = sum(after.get(number) != before[number] for number in sure)
-        _use(place, path, after, may_be_lost, outcome)
+        _use(trial, path, after, may_be_lost, outcome)
     except (HermesError, apsw.Error) as exc:
         outcome.complaints.append(f"{home.name}: {exc}; repair said: {done.stdout.strip()}")
     outcome.recovered = int(outcome.is_unhurt)
     return outcome
 
 
-def _use(place: Place, path: Path, texts: Rows, damaged: set[int], outcome: Outcome) -> None:
+def _use(trial: Trial, path: Path, texts: Rows, damaged: set[int], outcome: Outcome) -> None:
     """Search a repaired store and write to it; what a damaged page says now need not be what its index has."""
     sure = sorted(texts.keys() - damaged)
     with SessionDB(path) as db:
         for query in (COMMON, PART):
             look_up(db, query, {number for number in sure if COMMON in texts[number]}, outcome, besides=damaged)
-        for number in place.random.sample(sure, min(SAMPLE, len(sure))):
+        for number in trial.random.sample(sure, min(SAMPLE, len(sure))):
             look_up(db, word_of(texts[number]), {number}, outcome, besides=damaged)
         db.ensure_session("afterwards", "cli")
         db.append_message("afterwards", "user", "said afterwards")

@@ -9,11 +9,11 @@ from random import Random
 import apsw
 
 from hermes_state import StoreFull, StoreUnavailable
-from tests.torture.disk import Access, Disk, Mishap
-from tests.torture.fault import Fault, Place
+from tests.torture.disk import Access, Disk, DiskFault
+from tests.torture.fault import Fault, Trial
 from tests.torture.mounts import small_disk
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship
+from tests.torture.supervisor import Supervisor
 
 SIZE = 64 << 20
 FILLS = 4
@@ -24,24 +24,24 @@ ODDS = 0.1
 CODES = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC)
 
 
-def fill_disk(place: Place) -> Outcome:
+def fill_disk(trial: Trial) -> Outcome:
     """Fill the file system while processes write to it, and free it again while they go on."""
-    with small_disk(place.directory, SIZE) as refused:
+    with small_disk(trial.directory, SIZE) as refused:
         if refused:
             return Outcome(not_run=refused)
-        with Ship(place.store, place.random) as ship:
+        with Supervisor(trial.store, trial.random) as supervisor:
             for _ in range(WRITERS):
-                ship.hire()
+                supervisor.start_writer()
             for _ in range(FILLS):
-                ship.listen(place.random.uniform(0.05, LONGEST_S))
-                _fill(place.directory / "ballast")
-                known = len(ship.journal.failures)
-                ship.listen_until(lambda known=known: len(ship.journal.failures) > known)  # type: ignore[misc]
-                ship.listen(place.random.uniform(0, LONGEST_S))
-                (place.directory / "ballast").unlink()
-                _await_progress(ship)
-            ship.kill_everybody()
-            return _judged(ship, FILLS, StoreFull.code)
+                supervisor.listen(trial.random.uniform(0.05, LONGEST_S))
+                _fill(trial.directory / "ballast")
+                known = len(supervisor.journal.failures)
+                supervisor.listen_until(lambda known=known: len(supervisor.journal.failures) > known)  # type: ignore[misc]
+                supervisor.listen(trial.random.uniform(0, LONGEST_S))
+                (trial.directory / "ballast").unlink()
+                _await_progress(supervisor)
+            supervisor.kill_all_writers()
+            return _judge(supervisor, FILLS, StoreFull.code)
 
 
 def _fill(ballast: Path) -> None:
@@ -55,26 +55,26 @@ def _fill(ballast: Path) -> None:
                 continue
 
 
-def fail_now_and_then(place: Place) -> Outcome:
+def fail_now_and_then(trial: Trial) -> Outcome:
     """Refuse one write, sync or truncation in ten for a while, as a full or failing disk does, then no more."""
-    with Ship(place.store, place.random) as ship:
+    with Supervisor(trial.store, trial.random) as supervisor:
         is_failing = mmap(-1, 1)
         for _ in range(WRITERS):
-            mishap = _refusal(is_failing, Random(place.random.getrandbits(32)))
-            ship.hire(prepare=lambda mishap=mishap: Disk(mishap))  # type: ignore[misc]
+            disk_fault = _refusal(is_failing, Random(trial.random.getrandbits(32)))
+            supervisor.start_writer(prepare=lambda disk_fault=disk_fault: Disk(disk_fault))  # type: ignore[misc]
         for _ in range(FAILURES):
-            ship.listen(place.random.uniform(0, LONGEST_S))
+            supervisor.listen(trial.random.uniform(0, LONGEST_S))
             is_failing[0] = 1
-            known = len(ship.journal.failures)
-            ship.listen_until(lambda known=known: len(ship.journal.failures) > known)  # type: ignore[misc]
-            ship.listen(place.random.uniform(0, LONGEST_S))
+            known = len(supervisor.journal.failures)
+            supervisor.listen_until(lambda known=known: len(supervisor.journal.failures) > known)  # type: ignore[misc]
+            supervisor.listen(trial.random.uniform(0, LONGEST_S))
             is_failing[0] = 0
-            _await_progress(ship)
-        ship.kill_everybody()
-        return _judged(ship, FAILURES, StoreFull.code, StoreUnavailable.code)
+            _await_progress(supervisor)
+        supervisor.kill_all_writers()
+        return _judge(supervisor, FAILURES, StoreFull.code, StoreUnavailable.code)
 
 
-def _refusal(is_failing: mmap, random: Random) -> Mishap:
+def _refusal(is_failing: mmap, random: Random) -> DiskFault:
     def refuse(_: Access) -> None:
         if is_failing[0] and random.random() < ODDS:
             raise apsw.exception_for(random.choice(CODES))
@@ -82,14 +82,14 @@ def _refusal(is_failing: mmap, random: Random) -> Mishap:
     return refuse
 
 
-def _await_progress(ship: Ship) -> None:
-    known = len(ship.journal.shared)
-    ship.listen_until(lambda: len(ship.journal.shared) > known)
+def _await_progress(supervisor: Supervisor) -> None:
+    known = len(supervisor.journal.shared)
+    supervisor.listen_until(lambda: len(supervisor.journal.shared) > known)
 
 
-def _judged(ship: Ship, times: int, *codes: str) -> Outcome:
-    others = [each for each in ship.journal.failures if not each.startswith(codes)]
-    outcome = ship.judge(times, may_fail=True)
+def _judge(supervisor: Supervisor, times: int, *codes: str) -> Outcome:
+    others = [each for each in supervisor.journal.failures if not each.startswith(codes)]
+    outcome = supervisor.judge(times, may_fail=True)
     outcome.complaints += others[:5]
     outcome.recovered = times if outcome.is_unhurt else 0
     return outcome

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from tests.torture.fault import Fault, Place
+from tests.torture.fault import Fault, Trial
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship, keep_house_often
+from tests.torture.supervisor import Supervisor, checkpoint_and_index_often
 
-CREW = 3
+WRITERS = 3
 KILLS = 10
 LONGEST_S = 0.25
 
 
-def kill_writers(place: Place) -> Outcome:
-    """Kill one of several writers after the other, each while the others go on, and all of them in the end."""
-    with Ship(place.store, place.random) as ship:
-        ship.pin_the_log()
-        for _ in range(CREW):
-            ship.hire()
-        for _ in range(KILLS - CREW):
-            ship.listen(place.random.uniform(0, LONGEST_S))
-            victim = place.random.choice(ship.hands)
-            ship.kill(victim)
-            prepare = place.random.choice((lambda: None, keep_house_often))
-            ship.hire(threads=place.random.randint(1, 3), after=victim, prepare=prepare)
-        ship.listen(place.random.uniform(0, LONGEST_S))
-        ship.kill_everybody()
-        return ship.judge(KILLS)
+def kill_writers(trial: Trial) -> Outcome:
+    """Kill the writers one after the other while the others continue, and all of them at the end."""
+    with Supervisor(trial.store, trial.random) as supervisor:
+        supervisor.start_long_reader()
+        for _ in range(WRITERS):
+            supervisor.start_writer()
+        for _ in range(KILLS - WRITERS):
+            supervisor.listen(trial.random.uniform(0, LONGEST_S))
+            victim = trial.random.choice(supervisor.writers)
+            supervisor.kill(victim)
+            prepare = trial.random.choice((lambda: None, checkpoint_and_index_often))
+            supervisor.start_writer(threads=trial.random.randint(1, 3), after=victim, prepare=prepare)
+        supervisor.listen(trial.random.uniform(0, LONGEST_S))
+        supervisor.kill_all_writers()
+        return supervisor.judge(KILLS)
 
 
 FAULTS = (Fault("kill-writers", "one of three writing processes killed, at any moment", kill_writers, 50),)

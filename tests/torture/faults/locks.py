@@ -1,4 +1,4 @@
-"""Many writers at once, and somebody who holds up all of them."""
+"""Many writers at once, and one process that blocks all of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.state.drafts import draft
 from hermes.state.engine import Transaction
-from hermes.state.messages import add_messages
+from hermes.state.messages.appending import add_messages
+from hermes.state.messages.drafts import draft_message
 from hermes.state.owner import EVERYBODY
 from hermes.state.sqlite.engine import SqliteEngine
-from hermes.state.sqlite.lock import WriterLock
+from hermes.state.sqlite.files.writer_lock import WriterLock
 from tests.support.plainsql import plain
-from tests.torture.fault import Fault, Place
-from tests.torture.forked import Forked, Voice, next_word
+from tests.torture.fault import Fault, Trial
+from tests.torture.forked import Forked, Pipe, next_line
 from tests.torture.journal import SHARED
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship
+from tests.torture.supervisor import Supervisor
 from tests.torture.words import COMMON
 
 WRITERS = 16
@@ -29,81 +29,81 @@ MANY = 250
 HELD = "held"
 
 
-def hold_lock(path: Path, voice: Voice) -> None:
-    """Be a process of ours that takes long over a write."""
+def hold_lock(path: Path, pipe: Pipe) -> None:
+    """Hold the writer lock as a slow process of ours does."""
     lock = WriterLock(path)
     lock.acquire()
-    voice.say(HELD)
-    voice.hear(2 * HELD_S)
+    pipe.say(HELD)
+    pipe.receive(2 * HELD_S)
     lock.close()
 
 
-def hold_transaction(path: Path, voice: Voice) -> None:
-    """Be a program that knows nothing of our lock and takes long over a write."""
+def hold_transaction(path: Path, pipe: Pipe) -> None:
+    """Hold a transaction as a slow program does that does not use our lock."""
     with plain(path) as connection, connection:
         connection.execute(
             "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, 1)",
             (SHARED, f"foreign {COMMON}"),
         ).fetchall()
-        voice.say(HELD)
-        voice.hear(2 * HELD_S)
+        pipe.say(HELD)
+        pipe.receive(2 * HELD_S)
 
 
-def freeze_in_transaction(path: Path, voice: Voice) -> None:
-    """Be a process of ours that is stopped in the middle of a write."""
+def freeze_in_transaction(path: Path, pipe: Pipe) -> None:
+    """Stop this process in the middle of a write."""
     engine = SqliteEngine(path)
 
     def work(tx: Transaction) -> None:
-        add_messages(tx, SHARED, [draft({"role": "user", "content": f"frozen {COMMON}"}, 1.0)], EVERYBODY)
-        voice.say(HELD)
+        add_messages(tx, SHARED, [draft_message({"role": "user", "content": f"frozen {COMMON}"}, 1.0)], EVERYBODY)
+        pipe.say(HELD)
         os.kill(os.getpid(), signal.SIGSTOP)
 
     engine.write(work)
     engine.close()
 
 
-def _hold_up(place: Place, hold: Callable[[Path, Voice], None], word: str | None) -> Outcome:
-    """Let sixteen writers wait for one holder; whatever it wrote in the end is there too."""
-    with Ship(place.store, place.random) as ship:
-        ship.line_up(WRITERS, EACH)
-        with Forked(lambda voice: hold(place.store, voice)) as holder:
-            assert next_word(holder) == HELD
-            ship.let_go()
-            ship.listen(HELD_QUICKLY_S if place.is_quick else HELD_S)
-            assert not ship.journal.shared, "somebody wrote while the store was held"
-            holder.tell()
+def _hold(trial: Trial, hold: Callable[[Path, Pipe], None], word: str | None) -> Outcome:
+    """Let sixteen writers wait for one process; its own message must be stored too."""
+    with Supervisor(trial.store, trial.random) as supervisor:
+        supervisor.start_waiting_writers(WRITERS, EACH)
+        with Forked(lambda pipe: hold(trial.store, pipe)) as holder:
+            assert next_line(holder) == HELD
+            supervisor.release_writers()
+            supervisor.listen(HELD_QUICKLY_S if trial.is_quick else HELD_S)
+            assert not supervisor.journal.shared, "a message was stored while the store was locked"
+            holder.wake()
             holder.signal(signal.SIGCONT)
-            ship.finish()
+            supervisor.finish()
             assert holder.end() == 0
-        stored = len(ship.journal.shared) // EACH
-        ship.journal.shared |= {word} if word else set()
-        outcome = ship.judge(1)
+        stored = len(supervisor.journal.shared) // EACH
+        supervisor.journal.shared |= {word} if word else set()
+        outcome = supervisor.judge(1)
     outcome.notes.append(f"{stored} of {WRITERS} writers stored what they wanted to")
     return outcome
 
 
-def hold_our_lock(place: Place) -> Outcome:
+def hold_our_lock(trial: Trial) -> Outcome:
     """A process of ours holds the writer lock."""
-    return _hold_up(place, hold_lock, None)
+    return _hold(trial, hold_lock, None)
 
 
-def hold_foreign_transaction(place: Place) -> Outcome:
+def hold_foreign_transaction(trial: Trial) -> Outcome:
     """Another program holds SQLite's lock."""
-    return _hold_up(place, hold_transaction, "foreign")
+    return _hold(trial, hold_transaction, "foreign")
 
 
-def freeze_a_writer(place: Place) -> Outcome:
+def freeze_a_writer(trial: Trial) -> Outcome:
     """A process of ours is frozen in the middle of a transaction, and thawed later."""
-    return _hold_up(place, freeze_in_transaction, "frozen")
+    return _hold(trial, freeze_in_transaction, "frozen")
 
 
-def write_together(place: Place) -> Outcome:
+def write_together(trial: Trial) -> Outcome:
     """Eight processes append as fast as they can; what counts is the slowest call."""
-    with Ship(place.store, place.random) as ship:
-        ship.line_up(PROCESSES, 50 if place.is_quick else MANY)
-        ship.let_go()
-        ship.finish()
-        return ship.judge(PROCESSES)
+    with Supervisor(trial.store, trial.random) as supervisor:
+        supervisor.start_waiting_writers(PROCESSES, 50 if trial.is_quick else MANY)
+        supervisor.release_writers()
+        supervisor.finish()
+        return supervisor.judge(PROCESSES)
 
 
 FAULTS = (

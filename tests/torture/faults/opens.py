@@ -8,13 +8,13 @@ import threading
 from pathlib import Path
 
 from hermes_state import SessionDB
-from tests.torture.crew import PATIENCE_S
-from tests.torture.fault import Fault, Place
-from tests.torture.forked import Forked, Voice, words_of
+from tests.torture.fault import Fault, Trial
+from tests.torture.forked import Forked, Pipe, all_lines
 from tests.torture.journal import SHARED, Journal
 from tests.torture.judge import judge
 from tests.torture.outcome import Outcome
 from tests.torture.words import COMMON, nth_word
+from tests.torture.writers import PATIENCE_S
 
 OPENS, OPENS_QUICKLY = 10_000, 500
 FIRST = 0.2
@@ -32,14 +32,14 @@ def memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def open_often(place: Place) -> Outcome:
+def open_often(trial: Trial) -> Outcome:
     """Open and close a store for reading, for writing and for searching; descriptors, threads and memory stay."""
-    times = OPENS_QUICKLY if place.is_quick else OPENS
-    with Forked(lambda voice: _open_often(place.store, times, voice)) as opener:
-        held, threads, grown, stored = map(int, words_of(opener, LIMIT_S))
+    times = OPENS_QUICKLY if trial.is_quick else OPENS
+    with Forked(lambda pipe: _open_often(trial.store, times, pipe)) as opener:
+        held, threads, grown, stored = map(int, all_lines(opener, LIMIT_S))
     journal = Journal()
     journal.shared = {nth_word(STREAM, number) for number in range(stored)}
-    outcome = judge(place.store, journal, place.random)
+    outcome = judge(trial.store, journal, trial.random)
     outcome.complaints += [f"{held} descriptors more than before"] * (held > 0)
     outcome.complaints += [f"{threads} threads more than before"] * (threads > 0)
     outcome.complaints += [f"{grown} bytes of memory more than before"] * (grown > GROWTH)
@@ -49,7 +49,7 @@ def open_often(place: Place) -> Outcome:
     return outcome
 
 
-def _open_often(path: Path, times: int, voice: Voice) -> None:
+def _open_often(path: Path, times: int, pipe: Pipe) -> None:
     with SessionDB(path) as db:
         db.create_session(SHARED, "cli")
     stored = held = threads = size = 0
@@ -65,7 +65,7 @@ def _open_often(path: Path, times: int, voice: Voice) -> None:
             else:
                 assert db.message_count(SHARED) == stored
     for each in (len(os.listdir("/dev/fd")) - held, threading.active_count() - threads, memory() - size, stored):
-        voice.say(str(each))
+        pipe.say(str(each))
 
 
 FAULTS = (Fault("opens", "opened and closed 10 000 times by one process", open_often, 1),)

@@ -1,4 +1,4 @@
-"""Old files whose upgrade is cut short, or kept waiting by a program that knows nothing of it."""
+"""Upgrades of old files that are killed, or that wait for a program that does not use our lock."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import shutil
 import signal
 from pathlib import Path
 
-from hermes.state.sqlite import schema
+from hermes.state.sqlite.schema import inspection
 from hermes_state import SessionDB, StoreBusy, StoreError
 from tests.support.plainsql import flaws, plain
-from tests.torture.crew import PATIENCE_S
 from tests.torture.disk import Countdown, Disk, die
-from tests.torture.fault import Fault, Place
-from tests.torture.forked import Forked, Voice, next_word
+from tests.torture.fault import Fault, Trial
+from tests.torture.forked import Forked, Pipe, next_line
 from tests.torture.journal import SHARED, Message, Step, begun, done, ready
 from tests.torture.outcome import Outcome
-from tests.torture.ship import Ship
+from tests.torture.supervisor import Supervisor
 from tests.torture.words import COMMON, nth_word
+from tests.torture.writers import PATIENCE_S
 from tests.upgrade import kill_upgrades, oldfiles
 from tests.upgrade.build_files import build
 from tests.upgrade.checks import assert_sound, backups
@@ -32,21 +32,21 @@ IMPATIENT_S = 1
 STREAM = "oldp"
 
 
-def kill_upgrade(place: Place) -> Outcome:
-    """Kill upgrades before a statement, in the middle of one, and over a page, each at a random one of all."""
-    old = place.directory / "old.db"
-    expected = build(place.random.randint(1, 11), old, sessions=place.random.choice((10, 10, 120)))
+def kill_upgrade(trial: Trial) -> Outcome:
+    """Kill upgrades before a random statement, in the middle of one, and while a page is written."""
+    old = trial.directory / "old.db"
+    expected = build(trial.random.randint(1, 11), old, sessions=trial.random.choice((10, 10, 120)))
     outcome = Outcome()
     for unit in UNITS:
-        total = _total(_copied(old, f"{unit}-whole"), unit)
-        for number in range(KILLS_QUICKLY if place.is_quick else KILLS):
-            path = _copied(old, f"{unit}-{number}")
-            was_killed = _kill(path, unit, place.random.randint(1, total))
-            outcome.add(_judged(path, expected, times=int(was_killed)))
+        total = _total(_copy(old, f"{unit}-whole"), unit)
+        for number in range(KILLS_QUICKLY if trial.is_quick else KILLS):
+            path = _copy(old, f"{unit}-{number}")
+            was_killed = _kill(path, unit, trial.random.randint(1, total))
+            outcome.add(_judge(path, expected, times=int(was_killed)))
     return outcome
 
 
-def _copied(old: Path, name: str) -> Path:
+def _copy(old: Path, name: str) -> Path:
     path = old.parent / name / "state.db"
     path.parent.mkdir()
     shutil.copy(old, path)
@@ -54,19 +54,19 @@ def _copied(old: Path, name: str) -> Path:
 
 
 def _total(path: Path, unit: str) -> int:
-    """How much an upgrade has of a unit."""
+    """How many statements, steps or accesses an upgrade takes."""
 
-    def count(voice: Voice) -> None:
+    def count(pipe: Pipe) -> None:
         countdown = _countdown(unit, ENDLESS)
         _upgrade(path, unit, countdown)
-        voice.say(str(ENDLESS - countdown.left))
+        pipe.say(str(ENDLESS - countdown.left))
 
     with Forked(count) as whole:
-        return int(next_word(whole))
+        return int(next_line(whole))
 
 
 def _kill(path: Path, unit: str, left: int) -> bool:
-    """Have an upgrade die; False if it got to its end before, since threads do not always need as many steps."""
+    """Kill an upgrade; False if it ended before, since the number of steps varies with the threads."""
     with Forked(lambda _: _upgrade(path, unit, _countdown(unit, left))) as victim:
         code = victim.end()
     assert code in (0, -signal.SIGKILL), f"an upgrade ended with {code}"
@@ -86,8 +86,8 @@ def _upgrade(path: Path, unit: str, countdown: Countdown | kill_upgrades.Countdo
         del disk
 
 
-def _judged(path: Path, expected: Expected, times: int) -> Outcome:
-    """After a kill the file is the old one or the new one; opened again, it is the new one and nothing is missing."""
+def _judge(path: Path, expected: Expected, times: int) -> Outcome:
+    """Check that the file is the old or the new one, and that nothing is missing once it is opened again."""
     messages = expected.all_messages()
     outcome = Outcome(times=times, acknowledged=len(messages))
     try:
@@ -108,87 +108,89 @@ def _judged(path: Path, expected: Expected, times: int) -> Outcome:
 
 
 def missing_from(path: Path, expected: Expected) -> int:
-    """How many messages of an old file are not, value by value, in what became of it."""
+    """How many messages of an old file are missing or changed in the upgraded one."""
     there = set(map(repr, oldfiles.read_plainly(path).all_messages()))
     return sum(repr(message) not in there for message in expected.all_messages())
 
 
-def freeze_old_program(place: Place) -> Outcome:
-    """Upgrade a file while a program of its time is frozen, in a transaction or between two."""
+def freeze_old_program(trial: Trial) -> Outcome:
+    """Upgrade a file while an old program is frozen, in a transaction or between two."""
     outcome = Outcome()
     for strike in (thaw_in_time, thaw_too_late, kill_frozen, freeze_between):
-        path = place.directory / strike.__name__ / "state.db"
+        path = trial.directory / strike.__name__ / "state.db"
         path.parent.mkdir()
         expected = build(11, path, sessions=10)
-        with Ship(path, place.random, is_new=False) as ship:
-            strike(ship, place)
-            found = ship.judge(1)
+        with Supervisor(path, trial.random, is_new=False) as supervisor:
+            strike(supervisor, trial)
+            found = supervisor.judge(1)
         found.acknowledged += len(expected.all_messages())
         found.lost += missing_from(path, expected)
         outcome.add(found)
     return outcome
 
 
-def thaw_in_time(ship: Ship, place: Place) -> None:
-    """Whoever opens the file waits for the frozen transaction, and has it in the upgraded file."""
-    program = _frozen(ship, is_inside=True)
-    with Forked(lambda voice: _open(ship.path, schema.OPEN_TIMEOUT_S, voice)) as opener:
-        ship.listen(place.random.uniform(0.1, 1.5))
+def thaw_in_time(supervisor: Supervisor, trial: Trial) -> None:
+    """Opening the file waits for the frozen transaction, which is then in the upgraded file."""
+    program = _start_frozen(supervisor, is_inside=True)
+    with Forked(lambda pipe: _open(supervisor.path, inspection.OPEN_TIMEOUT_S, pipe)) as opener:
+        supervisor.listen(trial.random.uniform(0.1, 1.5))
         program.signal(signal.SIGCONT)
-        assert next_word(opener) == "open"
-    ship.finish()
-    assert ship.journal.shared, "the frozen program stored nothing"
+        assert next_line(opener) == "open"
+    supervisor.finish()
+    assert supervisor.journal.shared, "the frozen program stored nothing"
 
 
-def thaw_too_late(ship: Ship, place: Place) -> None:
-    """Whoever opens the file is told that it is busy, within the limit, and nothing has changed."""
-    program = _frozen(ship, is_inside=True)
-    before = oldfiles.read_plainly(ship.path)
-    with Forked(lambda voice: _open(ship.path, IMPATIENT_S, voice)) as opener:
-        assert next_word(opener) == StoreBusy.code
-    assert oldfiles.read_plainly(ship.path) == before
-    assert not backups(ship.path), "a copy was left of a file that was not upgraded"
+def thaw_too_late(supervisor: Supervisor, trial: Trial) -> None:
+    """Opening the file raises StoreBusy within the limit, and nothing has changed."""
+    program = _start_frozen(supervisor, is_inside=True)
+    before = oldfiles.read_plainly(supervisor.path)
+    with Forked(lambda pipe: _open(supervisor.path, IMPATIENT_S, pipe)) as opener:
+        assert next_line(opener) == StoreBusy.code
+    assert oldfiles.read_plainly(supervisor.path) == before
+    assert not backups(supervisor.path), "a copy was left of a file that was not upgraded"
     program.signal(signal.SIGCONT)
-    ship.finish()
-    assert ship.journal.shared, "the frozen program stored nothing"
-    with Forked(lambda voice: _open(ship.path, IMPATIENT_S, voice)) as opener:
-        assert next_word(opener) == "open"
+    supervisor.finish()
+    assert supervisor.journal.shared, "the frozen program stored nothing"
+    with Forked(lambda pipe: _open(supervisor.path, IMPATIENT_S, pipe)) as opener:
+        assert next_line(opener) == "open"
 
 
-def kill_frozen(ship: Ship, place: Place) -> None:
-    """Whoever opens the file goes on as soon as the frozen program is dead; what it had not committed is not there."""
-    program = _frozen(ship, is_inside=True)
-    with Forked(lambda voice: _open(ship.path, schema.OPEN_TIMEOUT_S, voice)) as opener:
-        ship.listen(place.random.uniform(0.1, 1.5))
-        ship.kill(program)
-        assert next_word(opener) == "open"
-    assert not ship.journal.shared
+def kill_frozen(supervisor: Supervisor, trial: Trial) -> None:
+    """Opening the file continues once the frozen program is dead, without its uncommitted message."""
+    program = _start_frozen(supervisor, is_inside=True)
+    with Forked(lambda pipe: _open(supervisor.path, inspection.OPEN_TIMEOUT_S, pipe)) as opener:
+        supervisor.listen(trial.random.uniform(0.1, 1.5))
+        supervisor.kill(program)
+        assert next_line(opener) == "open"
+    assert not supervisor.journal.shared
 
 
-def freeze_between(ship: Ship, place: Place) -> None:
-    """A program that had the file open goes on writing to the upgraded one, as if nothing had happened."""
-    program = _frozen(ship, is_inside=False)
-    with Forked(lambda voice: _open(ship.path, schema.OPEN_TIMEOUT_S, voice)) as opener:
-        assert next_word(opener) == "open"
+def freeze_between(supervisor: Supervisor, trial: Trial) -> None:
+    """A program that had the file open keeps writing to the upgraded one."""
+    program = _start_frozen(supervisor, is_inside=False)
+    with Forked(lambda pipe: _open(supervisor.path, inspection.OPEN_TIMEOUT_S, pipe)) as opener:
+        assert next_line(opener) == "open"
     program.signal(signal.SIGCONT)
-    ship.finish()
-    assert len(ship.journal.shared) == 1 + LATER
+    supervisor.finish()
+    assert len(supervisor.journal.shared) == 1 + LATER
 
 
-def _frozen(ship: Ship, *, is_inside: bool) -> Forked:
-    program = ship.take_aboard(Forked(lambda voice: _be_old(ship.path, voice, is_inside=is_inside)))
-    ship.listen_until(lambda: ship.journal.ready == 1)
+def _start_frozen(supervisor: Supervisor, *, is_inside: bool) -> Forked:
+    program = supervisor.add_process(
+        Forked(lambda pipe: _write_as_old_program(supervisor.path, pipe, is_inside=is_inside))
+    )
+    supervisor.listen_until(lambda: supervisor.journal.ready == 1)
     program.wait_until_stopped()
     return program
 
 
-def _be_old(path: Path, voice: Voice, *, is_inside: bool) -> None:
+def _write_as_old_program(path: Path, pipe: Pipe, *, is_inside: bool) -> None:
     """Write as a program of schema 11 does, and freeze in the first transaction or after it."""
     with plain(path) as connection:
 
         def store(number: int, *, freezes: bool) -> None:
             word = nth_word(STREAM, number)
-            voice.say(begun(STREAM, Step("append", SHARED, (Message(word),))))
+            pipe.say(begun(STREAM, Step("append", SHARED, (Message(word),))))
             connection.execute("BEGIN IMMEDIATE").fetchall()
             connection.execute(
                 "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, ?)",
@@ -197,10 +199,10 @@ def _be_old(path: Path, voice: Voice, *, is_inside: bool) -> None:
             if freezes:
                 freeze()
             connection.execute("COMMIT").fetchall()
-            voice.say(done(STREAM))
+            pipe.say(done(STREAM))
 
         def freeze() -> None:
-            voice.say(ready(STREAM))
+            pipe.say(ready(STREAM))
             os.kill(os.getpid(), signal.SIGSTOP)
 
         connection.execute("INSERT INTO sessions (id, source, started_at) VALUES (?, 'cli', 1)", (SHARED,)).fetchall()
@@ -211,15 +213,15 @@ def _be_old(path: Path, voice: Voice, *, is_inside: bool) -> None:
             store(number, freezes=False)
 
 
-def _open(path: Path, limit_s: float, voice: Voice) -> None:
-    """Open a file, which upgrades it, and say what came of it."""
-    schema.OPEN_TIMEOUT_S = limit_s
+def _open(path: Path, limit_s: float, pipe: Pipe) -> None:
+    """Open a file, which upgrades it, and report the result."""
+    inspection.OPEN_TIMEOUT_S = limit_s
     try:
         SessionDB(path).close()
     except StoreError as exc:
-        voice.say(exc.code)
+        pipe.say(exc.code)
     else:
-        voice.say("open")
+        pipe.say("open")
 
 
 FAULTS = (

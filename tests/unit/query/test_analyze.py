@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes.query.analyze import GAP, flat, fold, is_unspaced, single, stream, words
+from hermes.query.analyze import GAP, character_word, fold, fold_to_line, is_unspaced, stream, words
 
 PLACES = [
     (0x20, 0x7E),
@@ -144,8 +144,8 @@ class TestFolding:
     @quick
     @given(texts)
     def test_flat_text_has_single_blanks_only(self, text: str) -> None:
-        assert flat(text) == " ".join(flat(text).split(" "))
-        assert flat(flat(text)) == flat(text)
+        assert fold_to_line(text) == " ".join(fold_to_line(text).split(" "))
+        assert fold_to_line(fold_to_line(text)) == fold_to_line(text)
 
 
 class TestWords:
@@ -201,7 +201,7 @@ class TestWords:
     def test_scripts_without_spaces_become_pairs_and_single_characters(
         self, text: str, expected: str, singles: str
     ) -> None:
-        assert (split(text)[0], split(text)[2]) == (expected.split(), [single(each) for each in singles])
+        assert (split(text)[0], split(text)[2]) == (expected.split(), [character_word(each) for each in singles])
 
     @pytest.mark.parametrize("character", "世𠀀ァーあガ々〇안ᄀไลา་မកㄅ")
     def test_script_is_written_without_spaces(self, character: str) -> None:

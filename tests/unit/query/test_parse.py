@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from hermes.query.parse import MAX_LEAVES, MAX_WORDS, Query, parse
-from hermes.query.tree import Node, Part, Words, leaves, replaced, wanted
+from hermes.query.tree import Node, Part, Words, all_leaves, replace_leaves, wanted_leaves
 from tests.support.trees import shown
 
 NASTY = (
@@ -190,7 +190,7 @@ def test_the_same_repair_is_said_once() -> None:
 
 def test_a_query_of_five_thousand_words_looks_for_the_first_ones() -> None:
     tree = tree_of(" ".join(f"w{number}" for number in range(5_000)))
-    assert len(list(leaves(tree))) == MAX_LEAVES
+    assert len(list(all_leaves(tree))) == MAX_LEAVES
 
 
 def test_a_phrase_of_five_thousand_words_looks_for_the_first_ones() -> None:
@@ -205,14 +205,14 @@ def test_deep_parentheses_around_a_word_are_the_word() -> None:
 
 def test_the_words_that_a_message_must_lack_are_not_wanted() -> None:
     tree = tree_of("a -b (c OR NOT d) -(e f)")
-    assert [leaf.text for leaf in wanted(tree)] == ["a", "c"]
-    assert [leaf.text for leaf in leaves(tree)] == list("abcdef")
+    assert [leaf.text for leaf in wanted_leaves(tree)] == ["a", "c"]
+    assert [leaf.text for leaf in all_leaves(tree)] == list("abcdef")
 
 
 def test_only_wanted_words_are_replaced() -> None:
     tree = tree_of("a OR (b -a)")
-    (first, *_) = leaves(tree)
-    assert shown(replaced(tree, {first: Part("a")})) == "(*a* | (b & !a))"
+    (first, *_) = all_leaves(tree)
+    assert shown(replace_leaves(tree, {first: Part("a")})) == "(*a* | (b & !a))"
 
 
 def random_query(random: Random) -> str:

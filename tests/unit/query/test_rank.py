@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from hermes.query.parse import parse
-from hermes.query.rank import Candidate, ranked
-from hermes.query.tree import has_choice, wanted
+from hermes.query.rank import Candidate, rank
+from hermes.query.tree import has_alternatives, wanted_leaves
 
 FILLER = "the quick brown fox jumps over the lazy dog and then walks home "
 
@@ -17,12 +17,12 @@ def order(query: str, *said: str | tuple[str, str]) -> list[int]:
     """The positions of the messages, best first; the first one given is the newest."""
     tree = parse(query).tree
     assert tree is not None
-    sought = list(wanted(tree))
+    sought = list(wanted_leaves(tree))
     candidates = [
         Candidate(number, *(each if isinstance(each, tuple) else ("assistant", each)))
         for number, each in enumerate(said)
     ]
-    return ranked(candidates, sought, is_choice=has_choice(tree))
+    return rank(candidates, sought, is_choice=has_alternatives(tree))
 
 
 def test_nothing_is_ranked_as_nothing() -> None:

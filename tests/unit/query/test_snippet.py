@@ -12,7 +12,7 @@ from hermes.query.analyze import fold
 from hermes.query.match import Document, matches
 from hermes.query.parse import parse
 from hermes.query.snippet import CLOSE, CUT, OPEN, WIDTH, snippet
-from hermes.query.tree import wanted
+from hermes.query.tree import wanted_leaves
 
 LOREM = "lorem ipsum dolor sit amet consectetur "
 WORDS = (
@@ -24,7 +24,7 @@ WORDS = (
 def show(text: str, query: str, width: int = WIDTH) -> str:
     tree = parse(query).tree
     assert tree is not None
-    return snippet(text, list(wanted(tree)), width)
+    return snippet(text, list(wanted_leaves(tree)), width)
 
 
 def marked(shown: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.state.server.attempts import CONNECTIONS, LONG_S, LONGEST_RECONNECT_S, LOOKS, Attempts
 from hermes.state.server.faults import Verdict
+from hermes.state.server.retries import CONNECTIONS, LONG_S, LONGEST_RECONNECT_S, LOOKS, Attempts
 
 
 def attempts() -> Attempts:
@@ -22,24 +22,24 @@ def test_nothing_is_tried_after_the_deadline() -> None:
 
 def test_who_was_in_the_way_is_given_more_and_more_time() -> None:
     trying = attempts()
-    pauses = [trying.pause(Verdict.SOON, now=0.0) or 0.0 for _ in range(12)]
+    pauses = [trying.pause(Verdict.RETRY_SOON, now=0.0) or 0.0 for _ in range(12)]
     assert pauses == sorted(pauses)
     assert pauses[0] > 0
     assert pauses[-1] == LONG_S
 
 
 def test_pauses_are_spread_at_random() -> None:
-    assert Attempts(deadline=10.0, chance=lambda: 0.0).pause(Verdict.SOON, now=0.0) == 0.0
+    assert Attempts(deadline=10.0, chance=lambda: 0.0).pause(Verdict.RETRY_SOON, now=0.0) == 0.0
 
 
 def test_another_look_is_taken_at_once_but_not_forever() -> None:
     trying = attempts()
-    assert [trying.pause(Verdict.LOOK_AGAIN, now=0.0) for _ in range(LOOKS)] == [0.0] * (LOOKS - 1) + [None]
+    assert [trying.pause(Verdict.RETRY_NOW, now=0.0) for _ in range(LOOKS)] == [0.0] * (LOOKS - 1) + [None]
 
 
 def test_dead_connections_are_passed_over_at_once_and_a_dead_server_is_waited_for() -> None:
     trying = attempts()
-    pauses = [trying.pause(Verdict.ELSEWHERE, now=0.0) for _ in range(CONNECTIONS + 8)]
+    pauses = [trying.pause(Verdict.RECONNECT, now=0.0) for _ in range(CONNECTIONS + 8)]
     assert pauses[:CONNECTIONS] == [0.0] * CONNECTIONS
     assert (pauses[CONNECTIONS] or 0.0) > 0
     assert pauses[-1] == LONGEST_RECONNECT_S

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hermes.errors import Conflict, HermesError, StoreBusy, StoreError, StoreUnavailable
-from hermes.state.server.codes import Codes
-from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unsettled, Verdict
+from hermes.state.server.codes import ErrorCodes
+from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, ServerError, StatementTimeout, Verdict
 
-CODES = Codes(
+CODES = ErrorCodes(
     "the server",
-    verdicts={"23505": Verdict.LOOK_AGAIN, "08": Verdict.ELSEWHERE},
+    verdicts={"23505": Verdict.RETRY_NOW, "08": Verdict.RECONNECT},
     kinds={"23": Conflict, "08": StoreUnavailable, "08001": StoreBusy},
     hints={"08": "of the class", "08001": "of the code"},
     class_length=2,
@@ -21,12 +21,12 @@ class TestVerdict:
     @pytest.mark.parametrize(
         ("fault", "expected"),
         [
-            (Lost("away"), Verdict.ELSEWHERE),
-            (Overdue("late"), Verdict.NEVER),
-            (Unsettled(None, "who knows"), Verdict.NEVER),
-            (Refused("23505", "twice"), Verdict.LOOK_AGAIN),
-            (Refused("23502", "null"), Verdict.NEVER),
-            (Refused("08006", "down"), Verdict.ELSEWHERE),
+            (ConnectionLost("away"), Verdict.RECONNECT),
+            (StatementTimeout("late"), Verdict.NEVER),
+            (CommitUnknown(None, "who knows"), Verdict.NEVER),
+            (ServerError("23505", "twice"), Verdict.RETRY_NOW),
+            (ServerError("23502", "null"), Verdict.NEVER),
+            (ServerError("08006", "down"), Verdict.RECONNECT),
         ],
     )
     def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, expected: Verdict) -> None:
@@ -37,12 +37,12 @@ class TestTranslation:
     @pytest.mark.parametrize(
         ("fault", "kind", "hint"),
         [
-            (Lost("away"), StoreUnavailable, "check that the server is up, and try again"),
-            (Overdue("late"), StoreBusy, StoreBusy("").hint),
-            (Refused("08001", "busy"), StoreBusy, "of the code"),
-            (Refused("08006", "down"), StoreUnavailable, "of the class"),
-            (Refused("23505", "twice"), Conflict, Conflict("").hint),
-            (Refused("99999", "strange"), StoreError, StoreError("").hint),
+            (ConnectionLost("away"), StoreUnavailable, "check that the server is up, and try again"),
+            (StatementTimeout("late"), StoreBusy, StoreBusy("").hint),
+            (ServerError("08001", "busy"), StoreBusy, "of the code"),
+            (ServerError("08006", "down"), StoreUnavailable, "of the class"),
+            (ServerError("23505", "twice"), Conflict, Conflict("").hint),
+            (ServerError("99999", "strange"), StoreError, StoreError("").hint),
         ],
     )
     def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, kind: type[HermesError], hint: str) -> None:
@@ -51,11 +51,11 @@ class TestTranslation:
         assert str(fault) in told.message
 
     def test_of_a_code_that_means_nothing_shows_it(self) -> None:
-        assert CODES.translate(Refused("99999", "strange"), "here").message == (
+        assert CODES.translate(ServerError("99999", "strange"), "here").message == (
             "the server failed in here: strange (99999)"
         )
 
     def test_without_classes_looks_at_the_whole_code(self) -> None:
-        plain = Codes("the server", {}, {"28": Conflict}, {})
-        assert type(plain.translate(Refused("28", "m"), "here")) is Conflict
-        assert type(plain.translate(Refused("2800", "m"), "here")) is StoreError
+        plain = ErrorCodes("the server", {}, {"28": Conflict}, {})
+        assert type(plain.translate(ServerError("28", "m"), "here")) is Conflict
+        assert type(plain.translate(ServerError("2800", "m"), "here")) is StoreError

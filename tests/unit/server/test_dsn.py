@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hermes.errors import ConfigError
-from hermes.state.mysql.address import Address as MySQLAddress
-from hermes.state.postgres.address import Address as PostgresAddress
+from hermes.state.mysql.connection.address import Address as MySQLAddress
+from hermes.state.postgres.connection.address import Address as PostgresAddress
 
 HEAD, TAIL = "hunter2", "s3cret"
 

@@ -5,44 +5,44 @@ from __future__ import annotations
 import pytest
 
 from hermes.errors import StoreError, StoreTooNew
-from hermes.state.server.ledger import FORMAT, Ledger, Standing
+from hermes.state.server.ledger import FORMAT, Ledger, SchemaState
 
 KNOWN = {"0001_store": "aa", "0002_more": "bb"}
 
 
 @pytest.mark.parametrize(
-    ("applied", "standing", "pending"),
+    ("applied", "state", "pending"),
     [
-        (None, Standing.FRESH, ["0001_store", "0002_more"]),
-        ({"0001_store": "aa"}, Standing.BEHIND, ["0002_more"]),
-        ({"0001_store": "aa", "0002_more": "bb"}, Standing.CURRENT, []),
-        ({"0001_store": "aa", "0002_more": "bb", "0003_later": "cc"}, Standing.NEWER, []),
-        ({"0001_store": "xx", "0002_more": "bb"}, Standing.CHANGED, []),
+        (None, SchemaState.FRESH, ["0001_store", "0002_more"]),
+        ({"0001_store": "aa"}, SchemaState.BEHIND, ["0002_more"]),
+        ({"0001_store": "aa", "0002_more": "bb"}, SchemaState.CURRENT, []),
+        ({"0001_store": "aa", "0002_more": "bb", "0003_later": "cc"}, SchemaState.NEWER, []),
+        ({"0001_store": "xx", "0002_more": "bb"}, SchemaState.CHANGED, []),
     ],
 )
-def test_standing(applied: dict[str, str] | None, standing: Standing, pending: list[str]) -> None:
+def test_standing(applied: dict[str, str] | None, state: SchemaState, pending: list[str]) -> None:
     ledger = Ledger(applied)
-    assert (ledger.standing(KNOWN), ledger.pending(KNOWN)) == (standing, pending)
+    assert (ledger.state(KNOWN), ledger.pending(KNOWN)) == (state, pending)
 
 
 def test_an_addition_that_is_not_known_does_no_harm_by_itself() -> None:
-    Ledger({**KNOWN, "0003_later": "cc"}, FORMAT, FORMAT).refuse_unsuitable(KNOWN, "here", read_only=False)
+    Ledger({**KNOWN, "0003_later": "cc"}, FORMAT, FORMAT).require_usable(KNOWN, "here", read_only=False)
 
 
 def test_a_newer_format_is_not_written() -> None:
     ledger = Ledger(KNOWN, min_reader=FORMAT, min_writer=FORMAT + 1)
     with pytest.raises(StoreTooNew, match="here") as caught:
-        ledger.refuse_unsuitable(KNOWN, "here", read_only=False)
+        ledger.require_usable(KNOWN, "here", read_only=False)
     assert "read_only=True" in caught.value.hint
-    ledger.refuse_unsuitable(KNOWN, "here", read_only=True)
+    ledger.require_usable(KNOWN, "here", read_only=True)
 
 
 def test_a_format_that_cannot_be_read_is_not_opened_at_all() -> None:
     with pytest.raises(StoreTooNew) as caught:
-        Ledger(KNOWN, FORMAT + 1, FORMAT + 1).refuse_unsuitable(KNOWN, "here", read_only=True)
+        Ledger(KNOWN, FORMAT + 1, FORMAT + 1).require_usable(KNOWN, "here", read_only=True)
     assert "read_only" not in caught.value.hint
 
 
 def test_tables_of_another_edition_are_left_alone() -> None:
     with pytest.raises(StoreError, match="different edition"):
-        Ledger({"0001_store": "xx"}).refuse_unsuitable(KNOWN, "here", read_only=True)
+        Ledger({"0001_store": "xx"}).require_usable(KNOWN, "here", read_only=True)

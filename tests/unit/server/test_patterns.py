@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.query.tree import Leaf, Part, Words
-from hermes.state.server.patterns import Pattern, pattern_of, pieces_of
+from hermes.state.server.search.word_patterns import Pattern, pattern_of, pieces_of
 
 LONGEST = 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.state.server.statements import parse
+from hermes.state.server.sql_parameters import parse
 
 
 def test_names_come_in_the_order_of_their_places() -> None:

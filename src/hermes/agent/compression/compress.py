@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from hermes.agent.auxiliary import ask
 from hermes.agent.compression.division import Division, count_kept, divide, exchanges_of, tokens_of_rows
 from hermes.agent.compression.extract import extract
-from hermes.agent.compression.renewal import Renewal
-from hermes.agent.compression.summary import can_summarize, summary_message, summary_question
+from hermes.agent.compression.lock_renewal import LockRenewal
+from hermes.agent.compression.summary import can_summarize, summary_message, summary_prompt
+from hermes.agent.history.token_estimate import room_for
 from hermes.agent.listener import Listener
-from hermes.agent.model import Model, Stop
-from hermes.agent.tokens import room_for
+from hermes.agent.models.auxiliary import ask_once
+from hermes.agent.models.model import Cancellation, Model
 from hermes.errors import Conflict, ModelError
 from hermes.ids import new_session_id
 from hermes.state.rows import AnyRow
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
 
 LOCK_TTL_S = 60.0
 KEPT_BY_HAND = 2
@@ -36,7 +36,7 @@ STOPPED = "the compression was stopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CompressionRequest:
     """Why a conversation is to be compressed, and how."""
 
     why: Literal["asked", "grown", "full"] = "asked"
@@ -48,7 +48,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class CompressionResult:
     """What became of a compression."""
 
     session_id: str
@@ -89,18 +89,23 @@ class Compression:
         self._lock_ttl_s = lock_ttl_s
 
     def run(
-        self, session_id: str, wish: Wish, prompt: Callable[[str], str], listener: Listener, stop: Stop
-    ) -> Compressed:
+        self,
+        session_id: str,
+        wish: CompressionRequest,
+        prompt: Callable[[str], str],
+        listener: Listener,
+        cancellation: Cancellation,
+    ) -> CompressionResult:
         """Compress a session; `prompt` answers the system prompt of the child by its id."""
         store = self._store
         rows = store.get_messages(session_id)
         try:
             division = self._divide(rows, wish)
-            call = Stop()
-            with Renewal(store, session_id, self._lock_ttl_s, lost=call.wish) as renewal:
+            call = Cancellation()
+            with LockRenewal(store, session_id, self._lock_ttl_s, lost=call.cancel) as renewal:
                 if not renewal.is_held:
                     raise _Unchanged(BUSY)
-                forget = stop.when_wished(call.wish)
+                forget = cancellation.on_cancel(call.cancel)
                 try:
                     summary = self._summarize(session_id, division.middle, wish, listener, call)
                 finally:
@@ -122,8 +127,8 @@ class Compression:
                     holder=renewal.holder,
                 )
         except (_Unchanged, Conflict) as unchanged:
-            return Compressed(session_id, reason=str(unchanged))
-        return Compressed(
+            return CompressionResult(session_id, reason=str(unchanged))
+        return CompressionResult(
             child_id,
             messages_before=len(rows),
             messages_after=made["message_count"],
@@ -132,7 +137,7 @@ class Compression:
             title=made["title"],
         )
 
-    def _divide(self, rows: Sequence[AnyRow], wish: Wish) -> Division:
+    def _divide(self, rows: Sequence[AnyRow], wish: CompressionRequest) -> Division:
         """What stays and what does not."""
         settings = self._agent.config.compression
         exchanges = exchanges_of(rows)
@@ -153,15 +158,20 @@ class Compression:
         return division
 
     def _summarize(
-        self, session_id: str, rows: Sequence[AnyRow], wish: Wish, listener: Listener, stop: Stop
+        self,
+        session_id: str,
+        rows: Sequence[AnyRow],
+        wish: CompressionRequest,
+        listener: Listener,
+        cancellation: Cancellation,
     ) -> str | None:
         """A summary by a model, or else an extract; None when it was stopped."""
         model = self._agent.auxiliary or self._model
         if not can_summarize(model):
             return extract(rows, wish.focus)
-        asked = summary_question(rows, wish.focus, model.context_tokens)
+        asked = summary_prompt(rows, wish.focus, model.context_tokens)
         try:
-            reply = ask(model, asked, self._agent.config.auxiliary.summary_timeout_s, stop)
+            reply = ask_once(model, asked, self._agent.config.auxiliary.summary_timeout_s, cancellation)
         except ModelError as error:
             if wish.why == "grown":  # there will be another occasion
                 raise _Unchanged(f"{model.name} gave no summary: {error.message}") from error

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from hermes.agent.projection import project
-from hermes.agent.tokens import tokens_of_conversation
+from hermes.agent.history.projection import project
+from hermes.agent.history.token_estimate import tokens_of_conversation
 from hermes.state.rows import AnyRow
 
 Exchange = list[AnyRow]
@@ -56,7 +56,7 @@ def divide(exchanges: Sequence[Exchange], *, head_messages: int, head_tokens: in
         if exchange[0]["role"] == "system" or len(longer) > head_messages or tokens_of_rows(longer) > head_tokens:
             break
         head, count = longer, count + 1
-    return Division(head, _joined(exchanges[count:rest]), _joined(exchanges[rest:]))
+    return Division(head, _join(exchanges[count:rest]), _join(exchanges[rest:]))
 
 
 def count_kept(exchanges: Sequence[Exchange], *, tokens: int, messages: int) -> int:
@@ -71,7 +71,7 @@ def count_kept(exchanges: Sequence[Exchange], *, tokens: int, messages: int) -> 
     return kept
 
 
-def _joined(exchanges: Sequence[Exchange]) -> list[AnyRow]:
+def _join(exchanges: Sequence[Exchange]) -> list[AnyRow]:
     return list(chain.from_iterable(exchanges))
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from hermes.agent.text import valid_text
+from hermes.agent.history.text_limits import valid_text
 from hermes.state.rows import AnyRow, flatten_text, one_line
 
 MAX_CHARACTERS = 8_000

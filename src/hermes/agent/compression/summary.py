@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hermes.agent.auxiliary import ask, question
-from hermes.agent.model import Message, Model, Stop
+from hermes.agent.history.text_limits import limit_text, valid_text
+from hermes.agent.models.auxiliary import ask_once, single_prompt
 from hermes.agent.models.choice import OFFLINE
-from hermes.agent.text import bounded, valid_text
+from hermes.agent.models.model import Cancellation, Message, Model
+from hermes.state.messages.transcript import format_transcript, shorten
 from hermes.state.rows import AnyRow, Row
-from hermes.state.transcript import shorten, transcript
 
 if TYPE_CHECKING:
     from hermes.agent.accounting import Accounts
-    from hermes.state.summaries import Summarizer
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
+    from hermes.state.recall.summaries import Summarizer
 
 MARK = "[Summary of the earlier part of this conversation"
 """How the message begins that has a summary in it."""
@@ -44,12 +44,12 @@ def can_summarize(model: Model) -> bool:
     return model.provider != OFFLINE
 
 
-def summary_question(rows: Sequence[AnyRow], focus: str | None, context_tokens: int | None) -> list[Message]:
+def summary_prompt(rows: Sequence[AnyRow], focus: str | None, context_tokens: int | None) -> list[Message]:
     """What a model is asked for a summary of some messages; of too many, the beginning and the end."""
     size = (context_tokens or _DEFAULT_CONTEXT_TOKENS) * _CHARACTERS_PER_TOKEN // 2
-    told = shorten(valid_text(transcript(rows)), size)
+    told = shorten(valid_text(format_transcript(rows)), size)
     wanted = f"Pay most attention to this: {focus}\n\n" if focus else ""
-    return question(CONDENSE, f"{wanted}The conversation:\n\n{told}")
+    return single_prompt(CONDENSE, f"{wanted}The conversation:\n\n{told}")
 
 
 def summary_message(summary: str, session_id: str) -> str:
@@ -57,7 +57,7 @@ def summary_message(summary: str, session_id: str) -> str:
     return (
         f"{MARK}, which is kept in session {session_id}. It is for reference only: what it tells of has been said and"
         " done already. Do not answer it; go on from the messages that follow.]\n\n"
-        + bounded(summary.strip(), MAX_CHARACTERS, more=f"read session {session_id} with session_search")
+        + limit_text(summary.strip(), MAX_CHARACTERS, more=f"read session {session_id} with session_search")
     )
 
 
@@ -67,8 +67,8 @@ def recall_summarizer(
     """What `session_search` summarizes found sessions with, booked to the session that searches."""
 
     def summarize(text: str, topic: str, metadata: Row) -> str:
-        asked = question(RECALL, f"Topic: {topic}\nWhen: {metadata.get('when')}\n\nThe conversation:\n\n{text}")
-        reply = ask(model, asked, limit_s, Stop())
+        asked = single_prompt(RECALL, f"Topic: {topic}\nWhen: {metadata.get('when')}\n\nThe conversation:\n\n{text}")
+        reply = ask_once(model, asked, limit_s, Cancellation())
         assert reply is not None  # nobody wishes this to stop
         accounts.book(store, session_id, model, reply, asked)
         return reply.text

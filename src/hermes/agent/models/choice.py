@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from hermes.agent.models.addresses import carries_secret, is_in_clear
+from hermes.agent.models.http.addresses import carries_secret, is_in_clear
 from hermes.config import EndpointConfig, ModelConfig
 from hermes.envfile import expand
 from hermes.errors import ConfigError, NoModel
@@ -57,7 +57,7 @@ _MIN_SECRET = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """A model, where it is, and how it came to be this one."""
 
     provider: str
@@ -139,21 +139,21 @@ class Choice:
         return f"{name} at {host}{kind}, {f'key from {self.key_source}' if self.key_source else 'no key'}"
 
 
-def choose(settings: ModelConfig, variables: Mapping[str, str], name: str | None = None) -> Choice:
+def choose_model(settings: ModelConfig, variables: Mapping[str, str], name: str | None = None) -> ModelChoice:
     """The model for conversations; `name` stands in for `model.default`."""
     if name == OFFLINE:
-        return Choice(OFFLINE, OFFLINE, reason="as it was asked for")
+        return ModelChoice(OFFLINE, OFFLINE, reason="as it was asked for")
     if name and name != settings.default:
-        return _choose(replace(settings, default=name), variables, "model")
-    return replace(_choose(settings, variables, "model"), context_tokens=settings.context_tokens)
+        return _choose_and_check(replace(settings, default=name), variables, "model")
+    return replace(_choose_and_check(settings, variables, "model"), context_tokens=settings.context_tokens)
 
 
-def choose_auxiliary(settings: ModelConfig, variables: Mapping[str, str], main: Choice) -> Choice:
+def choose_auxiliary_model(settings: ModelConfig, variables: Mapping[str, str], main: ModelChoice) -> ModelChoice:
     """The model for titles and summaries: its own, or another one at the endpoint of the main model."""
     own = settings.auxiliary
     _refuse_references("model.auxiliary", own)
     if own.provider or own.base_url or own.api_key or own.default == OFFLINE:
-        return _choose(own, variables, "model.auxiliary")
+        return _choose_and_check(own, variables, "model.auxiliary")
     if main.is_offline:
         return main
     provider = PROVIDERS.get(main.provider)
@@ -163,46 +163,46 @@ def choose_auxiliary(settings: ModelConfig, variables: Mapping[str, str], main: 
     return main if name == main.name else replace(main, name=name, context_tokens=None)
 
 
-def _choose(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+def _choose_and_check(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
     choice = replace(_decide(settings, variables, section), allow_http=settings.allow_http)
     choice.check_secrecy()
     return choice
 
 
-def _decide(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+def _decide(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
     _refuse_references(section, settings)
     base_url = _checked_url(settings.base_url, section)
     provider = settings.provider or _provider_of(base_url, settings.api_key)
     if provider == OFFLINE or (provider is None and settings.default == OFFLINE):
-        return Choice(OFFLINE, OFFLINE, section=section, reason="as it is configured")
+        return ModelChoice(OFFLINE, OFFLINE, section=section, reason="as it is configured")
     if provider is None:
         return _from_environment(settings, variables, section)
     if provider == ANY_LOCAL:
-        return Choice(provider, settings.default or "", base_url, section=section)
-    return _at(provider, replace(settings, base_url=base_url), variables, section)
+        return ModelChoice(provider, settings.default or "", base_url, section=section)
+    return _choice_at(provider, replace(settings, base_url=base_url), variables, section)
 
 
-def _from_environment(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+def _from_environment(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
     """The first provider for which there is a key; none means that nobody is to be asked."""
     for provider, known in PROVIDERS.items():
-        if known.key_variable and _key(variables.get(known.key_variable)):
-            return _at(provider, settings, variables, section)
+        if known.key_variable and _strip_key(variables.get(known.key_variable)):
+            return _choice_at(provider, settings, variables, section)
     if settings.default:
         raise NoModel(f"the model is to be {settings.default}, but nothing says where it is")
-    return Choice(OFFLINE, OFFLINE, section=section, reason="because no other is configured")
+    return ModelChoice(OFFLINE, OFFLINE, section=section, reason="because no other is configured")
 
 
-def _at(provider: str, settings: EndpointConfig, variables: Mapping[str, str], section: str) -> Choice:
+def _choice_at(provider: str, settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
     """A model of a provider, with the key that is meant for it."""
     known = PROVIDERS.get(provider)
     base_url = settings.base_url or (known.base_url if known else "")
     if not base_url:
         raise ConfigError(f"{section}.provider is {provider}, but {section}.base_url is not set", hint="set it")
     host = urlsplit(base_url).hostname
-    api_key, key_source = _key(settings.api_key), f"{section}.api_key"
+    api_key, key_source = _strip_key(settings.api_key), f"{section}.api_key"
     # The key of a provider is for its own address and for no other.
     if not api_key and known and known.key_variable and _origin(base_url) == _origin(known.base_url):
-        api_key, key_source = _key(variables.get(known.key_variable)), known.key_variable
+        api_key, key_source = _strip_key(variables.get(known.key_variable)), known.key_variable
         if not api_key:
             raise NoModel(
                 f"there is no key for {host}", hint=f"set {known.key_variable}, or {section}.api_key in config.yaml"
@@ -211,10 +211,10 @@ def _at(provider: str, settings: EndpointConfig, variables: Mapping[str, str], s
     if not name and not (known and known.is_local):
         raise ConfigError(f"{section}.default does not say which model at {host} is meant", hint="set it")
     if not api_key:
-        return Choice(provider, name, base_url, section=section)
+        return ModelChoice(provider, name, base_url, section=section)
     if not api_key.isascii() or not api_key.isprintable():
         raise ConfigError(f"the key from {key_source} has characters that no key has", hint=f"set {key_source} anew")
-    return Choice(provider, name, base_url, api_key, key_source, section)
+    return ModelChoice(provider, name, base_url, api_key, key_source, section)
 
 
 def _provider_of(base_url: str, api_key: str | None) -> str | None:
@@ -256,7 +256,7 @@ def _checked_url(base_url: str | None, section: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def _key(given: str | None) -> str:
+def _strip_key(given: str | None) -> str:
     """A key without what was copied along with it; empty for none."""
     return (given or "").strip()
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from hermes.agent.model import Model
-from hermes.agent.models.choice import ANY_LOCAL, Choice
+from hermes.agent.models.choice import ANY_LOCAL, ModelChoice
+from hermes.agent.models.model import Model
 from hermes.config import ModelConfig
 
 
-def open_model(choice: Choice, settings: ModelConfig) -> Model:
+def open_model(choice: ModelChoice, settings: ModelConfig) -> Model:
     """The model of a choice; only a choice that leaves something open asks the local servers what there is."""
     if choice.is_offline:
-        from hermes.agent.models.offline import OfflineModel
+        from hermes.agent.models.offline.model import OfflineModel
 
         return OfflineModel()
     # Loading what talks over the network takes longer than all the rest of a short command.
-    from hermes.agent.models.endpoint import Endpoint
-    from hermes.agent.models.local import find_local
-    from hermes.agent.models.retry import RetryPolicy
+    from hermes.agent.models.http.endpoint import Endpoint
+    from hermes.agent.models.http.retry import RetryPolicy
+    from hermes.agent.models.local_servers import find_local_model
 
     if not choice.name or choice.provider == ANY_LOCAL:
-        choice = find_local(choice)
+        choice = find_local_model(choice)
     return Endpoint(choice, timeouts=settings.timeouts, policy=RetryPolicy(attempts=settings.attempts))

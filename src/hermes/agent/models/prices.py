@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from hermes.agent.model import Usage
 from hermes.agent.models.choice import FREE
+from hermes.agent.models.model import Usage
 from hermes.config import PricesConfig
 
 FILE = Path(__file__).with_name("prices.json")
@@ -25,7 +25,7 @@ _DATE = re.compile(r"(-latest|[-@]\d{8}|-\d{4}-\d{2}-\d{2})$")
 _PLACES = 9
 
 
-class Booking(TypedDict):
+class CostFields(TypedDict):
     """A cost as arguments of `update_token_counts`."""
 
     estimated_cost_usd: float | None
@@ -48,7 +48,7 @@ class Cost:
     """The version of `prices.json`, where that is the source."""
 
     @property
-    def booking(self) -> Booking:
+    def booking(self) -> CostFields:
         """What is written down of it."""
         is_actual = self.status == "actual"
         return {
@@ -61,7 +61,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _PriceList:
     """What the file says."""
 
     version: str
@@ -69,26 +69,26 @@ class _Listed:
     context_tokens: Mapping[str, int]
 
 
-def estimate(usage: Usage, model: str, provider: str, own: Mapping[str, PricesConfig] | None = None) -> Cost:
+def estimate_cost(usage: Usage, model: str, provider: str, own: Mapping[str, PricesConfig] | None = None) -> Cost:
     """What a call cost; `own` prices, by model, go before those of the file."""
     for name, prices in (own or {}).items():
         if _canonical(name) == _canonical(model):
-            return _priced(usage, prices, "config", None)
+            return _cost_at(usage, prices, "config", None)
     if usage.cost_usd is not None and provider == "openrouter":  # elsewhere the number may be in any currency
         return Cost(round(usage.cost_usd, _PLACES), "actual", "endpoint")
     if provider in FREE or model.endswith(":free"):
         return Cost(0.0, "included")
-    listed = _listed()
+    listed = _price_list()
     found = listed.prices.get(_canonical(model))
-    return Cost(None, "unknown") if found is None else _priced(usage, found, FILE.name, listed.version)
+    return Cost(None, "unknown") if found is None else _cost_at(usage, found, FILE.name, listed.version)
 
 
 def known_context_tokens(model: str) -> int | None:
     """How much a model can read at once, if that is known."""
-    return _listed().context_tokens.get(_canonical(model))
+    return _price_list().context_tokens.get(_canonical(model))
 
 
-def _priced(usage: Usage, prices: PricesConfig, source: str, version: str | None) -> Cost:
+def _cost_at(usage: Usage, prices: PricesConfig, source: str, version: str | None) -> Cost:
     """What the tokens cost; a kind of token that was used and has no price makes the whole unknown."""
     amount = 0.0
     for tokens, price in (
@@ -104,13 +104,15 @@ def _priced(usage: Usage, prices: PricesConfig, source: str, version: str | None
 
 
 @cache
-def _listed() -> _Listed:
+def _price_list() -> _PriceList:
     import json
 
     said = json.loads(FILE.read_text("utf-8"))
     models = {_canonical(name): dict(values) for name, values in said["models"].items()}
     context_tokens = {name: values.pop("context") for name, values in models.items()}
-    return _Listed(said["version"], {name: PricesConfig(**values) for name, values in models.items()}, context_tokens)
+    return _PriceList(
+        said["version"], {name: PricesConfig(**values) for name, values in models.items()}, context_tokens
+    )
 
 
 def _canonical(model: str) -> str:

@@ -30,7 +30,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApprovalRequest:
     """What an agent wants to do, as it is shown to the person who decides."""
 
     tool: str
@@ -65,7 +65,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ConversationOrigin:
     """The conversation in which something is asked for."""
 
     session_id: str
@@ -74,10 +74,10 @@ class Origin:
     """Whose conversation it is."""
 
 
-Approve = Callable[[Request], Decision]
+Approve = Callable[[ApprovalRequest], Decision]
 """Asks the person at the terminal; supplied by whatever the conversation is shown on."""
 
-AskOperator = Callable[[Request, Origin], Decision]
+AskOperator = Callable[[ApprovalRequest, ConversationOrigin], Decision]
 """Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms."""
 
 
@@ -98,7 +98,7 @@ class Approvals:
         self._mode = mode
         self._chat_modes: dict[str, ChatMode] = {}
         for source, mode_there in sorted((chat_modes or {}).items(), key=lambda each: each[1] == "deny"):
-            self._chat_modes[_same_name(source)] = mode_there  # of two spellings, `deny` counts
+            self._chat_modes[_fold_name(source)] = mode_there  # of two spellings, `deny` counts
         self._permits = permits
         self._operator = operator
         self._of_sessions: dict[str, set[Permit]] = {}
@@ -106,10 +106,10 @@ class Approvals:
         for source, chat_mode in self._chat_modes.items():
             _check_chat_mode(source, chat_mode)
 
-    def refusal(self, request: Request, origin: Origin, approve: Approve | None) -> str | None:
+    def refusal(self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None) -> str | None:
         """Why something may not be done, in words for the model, or None when it may."""
         is_terminal = is_terminal_source(origin.source)
-        mode: Mode = self._mode if is_terminal else self._chat_modes.get(_same_name(origin.source), "ask")
+        mode: Mode = self._mode if is_terminal else self._chat_modes.get(_fold_name(origin.source), "ask")
         if mode == "allow":
             return None
         if mode == "deny":
@@ -128,14 +128,14 @@ class Approvals:
         return self._heed(decision, request, origin)
 
     def _decision(
-        self, request: Request, origin: Origin, approve: Approve | None, *, is_terminal: bool
+        self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None, *, is_terminal: bool
     ) -> Decision | None:
         """What the one who decides here says, or None if that one cannot be asked."""
         if is_terminal:
             return None if approve is None else approve(request)
         return None if self._operator is None else self._operator(request, origin)
 
-    def _heed(self, decision: Decision, request: Request, origin: Origin) -> str | None:
+    def _heed(self, decision: Decision, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
         match decision:
             case Decision.ONCE:
                 return None
@@ -162,7 +162,7 @@ class Approvals:
         with self._lock:
             self._of_sessions.pop(session_id, None)
 
-    def _is_permitted(self, request: Request, origin: Origin) -> bool:
+    def _is_permitted(self, request: ApprovalRequest, origin: ConversationOrigin) -> bool:
         with self._lock:
             given = list(self._of_sessions.get(origin.session_id, ()))
         if _has_file(origin):
@@ -181,12 +181,12 @@ class Approvals:
             self._of_sessions.setdefault(session_id, set()).add(permit)
 
 
-def _same_name(source: str) -> str:
+def _fold_name(source: str) -> str:
     """A platform's name as it is compared: `Telegram: deny` denies telegram."""
     return source.strip().casefold()
 
 
-def _has_file(origin: Origin) -> bool:
+def _has_file(origin: ConversationOrigin) -> bool:
     """Whether lasting permissions are kept for a conversation: those of the terminal are for nobody else."""
     return origin.owner != TERMINAL or is_terminal_source(origin.source)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hermes.agent.safety.visible import has_disguise
+from hermes.agent.safety.visible_text import has_disguise
 
 Risk = Literal["normal", "high"]
 

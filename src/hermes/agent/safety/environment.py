@@ -19,7 +19,7 @@ _LOCALE = "LC_"
 _SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|AUTH|DSN)S?(?:$|_)", re.IGNORECASE)
 
 
-def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
+def command_environment(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
     """The variables that a command gets: the harmless ones that it needs, and those that the person passes by name."""
     kept = {name: value for name, value in environ.items() if name in passed or _is_harmless(name)}
     if "PATH" in kept:
@@ -28,13 +28,13 @@ def scrubbed(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[s
     return kept
 
 
-def reading_environment(environ: Mapping[str, str], untrusted: Collection[Path]) -> dict[str, str] | None:
+def read_only_environment(environ: Mapping[str, str], untrusted: Collection[Path]) -> dict[str, str] | None:
     """The variables of a command that runs unasked, or None if no directory of programs can be trusted.
 
     Programs come from directories of the system only, none of which lies in an `untrusted` one: what a project or a
     person's own directory calls `ls` is another program.
     """
-    kept = scrubbed(environ)
+    kept = command_environment(environ)
     trusted = [each for each in kept.get("PATH", "").split(os.pathsep) if each and _is_of_system(each, untrusted)]
     return {**kept, "PATH": os.pathsep.join(trusted)} if trusted else None
 

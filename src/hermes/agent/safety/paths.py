@@ -9,7 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes.agent.safety.protected import DIRECTORIES, HOME_PLACES, SYSTEM_PLACES, has_secret_name
+from hermes.agent.safety.protected_names import (
+    DIRECTORIES,
+    HOME_PLACES,
+    SHARED_MEMORY,
+    SYSTEM_PLACES,
+    has_secret_name,
+)
 from hermes.errors import InvalidValue
 
 _TOP_LEVEL_PARTS = 2
@@ -26,7 +32,7 @@ _MAX_CHARACTERS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolvedPath:
     """A path as it was named, and where it leads through all links."""
 
     named: Path
@@ -35,7 +41,7 @@ class Place:
     """The links on the way: one that lies in `/proc` leads elsewhere for every process."""
 
 
-def place_of(text: str, cwd: Path, user_home: Path) -> Place:
+def resolve_path(text: str, cwd: Path, user_home: Path) -> ResolvedPath:
     """The place that a path means in `cwd`."""
     if not text or "\0" in text or len(text) > _MAX_CHARACTERS:
         raise InvalidValue(f"{text[:80]!r} is not a path")
@@ -44,8 +50,8 @@ def place_of(text: str, cwd: Path, user_home: Path) -> Place:
     elif text.startswith("/"):
         text = f"/{text.lstrip('/')}"
     links: list[Path] = []
-    real = _followed(Path(os.path.realpath(cwd)), text, links)
-    return Place(Path(os.path.normpath(cwd / text)), real, tuple(links))
+    real = _follow_links(Path(os.path.realpath(cwd)), text, links)
+    return ResolvedPath(Path(os.path.normpath(cwd / text)), real, tuple(links))
 
 
 def is_special(path: Path) -> bool:
@@ -59,7 +65,7 @@ def is_special(path: Path) -> bool:
 
 def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
     """Whether a directory holds more than one project: a home of anybody, one above it, or a top-level one."""
-    if len(root.parts) <= _TOP_LEVEL_PARTS or _HOME_OF_ANYBODY.fullmatch(str(root)):
+    if len(root.parts) <= _TOP_LEVEL_PARTS or root == Path(SHARED_MEMORY) or _HOME_OF_ANYBODY.fullmatch(str(root)):
         return True
     return any(home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each))))
 
@@ -75,7 +81,7 @@ class ProtectedPlaces:
         self._of_hermes = _both_ways([hermes_home])
         self._of_system = _both_ways(map(Path, SYSTEM_PLACES))
 
-    def reason(self, place: Place) -> str | None:
+    def reason(self, place: ResolvedPath) -> str | None:
         """Why a place is not read, in words that follow "because", or None if it may be."""
         for path in (place.named, place.real, *place.links):
             reason = self._reason(path)
@@ -84,8 +90,8 @@ class ProtectedPlaces:
         return None
 
     def _reason(self, path: Path) -> str | None:
-        folded = _folded(path)
-        if _is_in(folded, self._of_system):
+        folded = _fold_case(path)
+        if _is_in(folded, self._of_system) and not folded.startswith(f"{SHARED_MEMORY}/"):
             return "it belongs to the system"
         if _is_in(folded, self._of_hermes) or self._is_database(path):
             return "Hermes keeps its own files there"
@@ -106,7 +112,7 @@ class ProtectedPlaces:
         return False
 
 
-def _followed(start: Path, text: str, links: list[Path]) -> Path:
+def _follow_links(start: Path, text: str, links: list[Path]) -> Path:
     """Where a path leads from a real directory, through all links, which are noted."""
     real, names = start, list(reversed(Path(text).parts))
     while names:
@@ -138,16 +144,16 @@ def _behind_links(homes: list[Path]) -> frozenset[str]:
         except OSError:
             continue  # there is no such home, or nothing in it can be read either
     real = (Path(os.path.realpath(each)) for each in found)
-    return frozenset(_folded(each) for each in real if not is_too_wide(each, homes))
+    return frozenset(_fold_case(each) for each in real if not is_too_wide(each, homes))
 
 
 def _both_ways(paths: Iterable[Path]) -> frozenset[str]:
     """Places as they are named and where they lead."""
     listed = list(paths)
-    return frozenset(map(_folded, [*listed, *(Path(os.path.realpath(each)) for each in listed)]))
+    return frozenset(map(_fold_case, [*listed, *(Path(os.path.realpath(each)) for each in listed)]))
 
 
-def _folded(path: Path) -> str:
+def _fold_case(path: Path) -> str:
     """A path as file systems that ignore case compare it."""
     return str(path).casefold()
 

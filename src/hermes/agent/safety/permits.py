@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hermes.agent.lockfile import locked
-from hermes.agent.owners import owner_file_stem
-from hermes.agent.safety.visible import visible_path
+from hermes.agent.memory.lock_file import hold_lock
+from hermes.agent.memory.owner_files import owner_file_stem
+from hermes.agent.safety.visible_text import make_path_visible
 from hermes.errors import ConfigError
 from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.log import warn
@@ -36,7 +36,7 @@ class Permit:
     """Whether it holds with other harmless options as well, or only for the very same."""
 
     def __str__(self) -> str:
-        where = f" in {visible_path(self.directory)}" if self.directory else ""
+        where = f" in {make_path_visible(self.directory)}" if self.directory else ""
         if not self.with_options:
             return f"exactly this{where}"
         from hermes.agent.safety.commands import harmless_options
@@ -53,7 +53,7 @@ class Permits:
     def of(self, owner: Owner) -> list[Permit]:
         """Return what an owner has allowed: nothing if the file cannot be understood, and a log record says so."""
         try:
-            return _parsed(self._read(owner))
+            return _parse_permits(self._read(owner))
         except ConfigError as error:
             warn(__name__, "%s; nothing that it may allow is allowed", error)
             return []
@@ -75,9 +75,9 @@ class Permits:
         """Allow something for good; raises `ConfigError` if that cannot be kept."""
         ensure_private_dir(self._directory)
         path = self._path(owner)
-        with locked(path.with_suffix(".lock")):
+        with hold_lock(path.with_suffix(".lock")):
             kept = self._read(owner)
-            permits = _parsed(kept)
+            permits = _parse_permits(kept)
             if permit in permits:
                 return
             if _is_old(kept):
@@ -91,7 +91,7 @@ class Permits:
         try:
             data = json.loads(path.read_bytes())
             if not _is_old(data):
-                _parsed(data)
+                _parse_permits(data)
         except FileNotFoundError:
             return {"version": VERSION, "allowed": []}
         except OSError as error:
@@ -108,7 +108,7 @@ def _is_old(data: Any) -> bool:
     return bool(data["version"] == _OLD_VERSION)
 
 
-def _parsed(data: Any) -> list[Permit]:
+def _parse_permits(data: Any) -> list[Permit]:
     """The permissions of a file of this version; one of an earlier version gives none."""
     if _is_old(data):
         return []
@@ -116,9 +116,9 @@ def _parsed(data: Any) -> list[Permit]:
         raise ValueError
     return [
         Permit(
-            _text(each["tool"]),
-            _text(each["text"]),
-            _text(each["directory"]) if "directory" in each else "",
+            _require_text(each["tool"]),
+            _require_text(each["text"]),
+            _require_text(each["directory"]) if "directory" in each else "",
             with_options={_EXACT: False, _OPTIONS: True}[each["covers"]],
         )
         for each in data["allowed"]
@@ -138,7 +138,7 @@ def _free_name(path: Path) -> Path:
     return next(each for each in names if not each.exists())
 
 
-def _text(value: Any) -> str:
+def _require_text(value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError
     return value

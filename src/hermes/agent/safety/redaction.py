@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from hermes.agent.history.text_limits import limit_text
 from hermes.agent.safety.environment import is_secret_name
-from hermes.agent.text import bounded
 
 HIDDEN = "***"
 MAX_CHARACTERS = 16_000
@@ -33,7 +33,7 @@ def redact(text: str, environ: Mapping[str, str]) -> str:
     """
     for value in _secrets(environ):
         text = text.replace(value, HIDDEN)
-    text = bounded(text, MAX_CHARACTERS, more="look at less at once")
+    text = limit_text(text, MAX_CHARACTERS, more="look at less at once")
     text = _PASSWORD_IN_URL.sub(rf"\1:{HIDDEN}@", text)
     text = _HEADER.sub(rf"\1 {HIDDEN}", text)
     text = _ASSIGNED.sub(rf"\1{HIDDEN}", text)

@@ -54,17 +54,17 @@ def usage(name: str, parameters: Schema) -> str:
 def _object(text: str) -> dict[str, Any]:
     """The object that `text` stands for: none at all is an empty one, and one inside of a string or a fence counts."""
     text = text.strip()
-    value = _decoded(_unfenced(text)) if text else {}
+    value = _parse_json(_strip_fence(text)) if text else {}
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = _decoded(value)
+        value = _parse_json(value)
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise InvalidValue(f"the arguments must be a JSON object, not {_shown(value)}")
+        raise InvalidValue(f"the arguments must be a JSON object, not {_quote(value)}")
     return value
 
 
-def _unfenced(text: str) -> str:
+def _strip_fence(text: str) -> str:
     """What is inside of a fence, where the whole of a text is in one."""
     first, is_broken, rest = text.partition("\n")
     if is_broken and rest.endswith(_FENCE) and first.rstrip() in (_FENCE, f"{_FENCE}json"):
@@ -72,7 +72,7 @@ def _unfenced(text: str) -> str:
     return text
 
 
-def _decoded(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         # Not strict: line breaks as they are, inside of strings, leave no doubt about what is meant.
         return json.loads(text, strict=False, parse_constant=_refuse_constant)
@@ -95,7 +95,7 @@ def _unknown(given: Mapping[str, Any], properties: Schema) -> Iterator[str]:
             from difflib import get_close_matches
 
             near = get_close_matches(name, properties, n=1)
-            yield f"there is no parameter {_shown(name)}" + (f", did you mean {near[0]}?" if near else "")
+            yield f"there is no parameter {_quote(name)}" + (f", did you mean {near[0]}?" if near else "")
 
 
 def _fit(value: Any, schema: Schema) -> Any:
@@ -107,9 +107,9 @@ def _fit(value: Any, schema: Schema) -> Any:
         (kind,) = (each for each in kind if each != "null")
     found = _FITS[kind](value, schema)
     if found is None:
-        raise InvalidValue(f" must be {_noun(schema)}, not {_shown(value)}")
+        raise InvalidValue(f" must be {_noun(schema)}, not {_quote(value)}")
     if "enum" in schema:
-        return _chosen(found, schema["enum"])
+        return _match_choice(found, schema["enum"])
     return found
 
 
@@ -149,7 +149,7 @@ def _boolean(value: Any, _: Schema) -> bool | None:
 def _list(value: Any, schema: Schema) -> list[Any] | None:
     if isinstance(value, str):
         # A list that was encoded twice, or a single text where a list of texts is expected.
-        inner = _inside(value, "[")
+        inner = _parse_inner(value, "[")
         value = inner if inner is not None else [value] if schema["items"].get("type") == "string" else None
     if not isinstance(value, list):
         return None
@@ -158,19 +158,19 @@ def _list(value: Any, schema: Schema) -> list[Any] | None:
 
 def _mapping(value: Any, schema: Schema) -> dict[str, Any] | None:
     if isinstance(value, str):
-        value = _inside(value, "{")
+        value = _parse_inner(value, "{")
     if not isinstance(value, dict):
         return None
     inner = schema.get("additionalProperties")
     return value if inner is None else {name: _fit_part(f".{name}", each, inner) for name, each in value.items()}
 
 
-def _inside(text: str, opening: str) -> Any:
+def _parse_inner(text: str, opening: str) -> Any:
     """The value that a text holds as JSON, or None."""
     if not text.lstrip().startswith(opening):
         return None
     try:
-        return _decoded(text)
+        return _parse_json(text)
     except InvalidValue:
         return None
 
@@ -182,14 +182,14 @@ def _fit_part(place: str, value: Any, schema: Schema) -> Any:
         raise InvalidValue(f"{place}{wrong.message}") from None
 
 
-def _chosen(value: Any, choices: list[Any]) -> Any:
+def _match_choice(value: Any, choices: list[Any]) -> Any:
     if value in choices:
         return value
     if isinstance(value, str):
         near = [each for each in choices if each.lower() == value.strip().lower()]
         if len(near) == 1:
             return near[0]
-    raise InvalidValue(f" must be one of {', '.join(map(str, choices))}, not {_shown(value)}")
+    raise InvalidValue(f" must be one of {', '.join(map(str, choices))}, not {_quote(value)}")
 
 
 def _noun(schema: Schema) -> str:
@@ -199,7 +199,7 @@ def _noun(schema: Schema) -> str:
     return f"array of {_noun(schema['items'])}" if kind == "array" else str(kind)
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 

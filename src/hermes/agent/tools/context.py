@@ -9,20 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.agent.model import Stop
-from hermes.agent.safety.approval import Approvals, Approve, Origin, Request
-from hermes.agent.safety.paths import Place, ProtectedPlaces, is_too_wide, place_of
+from hermes.agent.models.model import Cancellation
+from hermes.agent.safety.approval import ApprovalRequest, Approvals, Approve, ConversationOrigin
+from hermes.agent.safety.paths import ProtectedPlaces, ResolvedPath, is_too_wide, resolve_path
 from hermes.clock import Clock, system_clock
 
 if TYPE_CHECKING:
-    from hermes.agent.memory import MemoryProvider
-    from hermes.agent.tools.processes import Processes
+    from hermes.agent.memory.notes import MemoryProvider
+    from hermes.agent.tools.shell.background_processes import BackgroundProcesses
     from hermes.state.owner import Owner
-    from hermes.state.summaries import Summarizer
-    from hermes.state.view import OwnerView
+    from hermes.state.owner_view import OwnerView
+    from hermes.state.recall.summaries import Summarizer
 
 
-class Workplace:
+class WorkingDirectory:
     """Where a session works: commands run in `cwd`, and what lies outside of `root` is asked for."""
 
     def __init__(self, directory: Path) -> None:
@@ -41,44 +41,44 @@ class ToolContext:
     toolsets: Collection[str]
     """Those that are on: a tool of any other is not run, whatever a model writes."""
     home: Path
-    workplace: Workplace
+    working_directory: WorkingDirectory
     store: OwnerView
     """The sessions that may be looked into: the owner's, or at the terminal everybody's."""
     database: Path | None
     """The file of the store, which is not read as a file; None where it is on a server."""
     memory: MemoryProvider
-    processes: Processes
+    processes: BackgroundProcesses
     approvals: Approvals
     approve: Approve | None
     """Asks the person at the terminal; None where there is nobody to ask. On a chat platform the operator is asked."""
-    stop: Stop
+    cancellation: Cancellation
     clock: Clock = system_clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The variables that count here; commands get the harmless ones among them and those of `env_passthrough`."""
     env_passthrough: Collection[str] = ()
     summarize: Summarizer | None = None
 
-    def place_of(self, path: str, cwd: Path | None = None) -> Place:
+    def resolve_path(self, path: str, cwd: Path | None = None) -> ResolvedPath:
         """The place that a path means in `cwd`, or where the session works now."""
-        return place_of(path, cwd or self.workplace.cwd, self._user_home)
+        return resolve_path(path, cwd or self.working_directory.cwd, self._user_home)
 
     @cached_property
     def protected(self) -> ProtectedPlaces:
         """The places that are not read."""
         return ProtectedPlaces(self.user_homes, self.home, self.database)
 
-    def is_free(self, place: Place) -> bool:
+    def is_free(self, place: ResolvedPath) -> bool:
         """Whether a place may be read unasked: it is in the session's directory, unless that holds everything."""
-        root = self.workplace.root
+        root = self.working_directory.root
         return (
             place.real.is_relative_to(root)
             and not is_too_wide(root, self.user_homes)
             and self.protected.reason(place) is None
         )
 
-    def refusal(self, request: Request) -> str | None:
+    def refusal(self, request: ApprovalRequest) -> str | None:
         """Why something may not be done, in words for the model, or None when it may; this may ask the person."""
-        origin = Origin(self.session_id, self.source, self.owner)
+        origin = ConversationOrigin(self.session_id, self.source, self.owner)
         return self.approvals.refusal(request, origin, self.approve)
 
     @cached_property

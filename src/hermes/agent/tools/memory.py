@@ -26,18 +26,18 @@ def memory(
         case "read":
             return context.memory.read(context.owner) or "[there are no notes yet]"
         case "add":
-            context.memory.add(context.owner, _given(text, "text", action))
+            context.memory.add(context.owner, _require(text, "text", action))
         case "replace":
-            context.memory.replace(context.owner, _given(match, "match", action), _given(text, "text", action))
+            context.memory.replace(context.owner, _require(match, "match", action), _require(text, "text", action))
         case "remove":
-            context.memory.remove(context.owner, _given(match, "match", action))
+            context.memory.remove(context.owner, _require(match, "match", action))
         case never:
             assert_never(never)
     used = len(context.memory.read(context.owner))
     return f"[done; the notes have {used} of {context.memory.max_characters} characters]"
 
 
-def _given(value: str | None, name: str, action: str) -> str:
+def _require(value: str | None, name: str, action: str) -> str:
     if value is None:
         raise InvalidValue(f"{action} needs {name}")
     return value

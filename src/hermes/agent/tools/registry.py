@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import get_type_hints
 
-from hermes.agent.model import ToolCall, ToolSchema
-from hermes.agent.text import bounded, valid_text
+from hermes.agent.history.text_limits import limit_text, valid_text
+from hermes.agent.models.model import ToolCall, ToolSchema
 from hermes.agent.tools.arguments import parse_arguments, usage
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.results import ToolResult, failure
@@ -82,35 +82,35 @@ class Registry:
 
     def schemas(self, toolsets: Collection[str]) -> list[ToolSchema]:
         """The tools of these toolsets as a model is told of them, always in the same order."""
-        return [each.schema for each in self._of(toolsets)]
+        return [each.schema for each in self._tools_of(toolsets)]
 
     def guidance(self, toolsets: Collection[str]) -> str:
         """When to use the tools of these toolsets, for the system prompt."""
-        return "\n".join(each.guidance for each in self._of(toolsets) if each.guidance)
+        return "\n".join(each.guidance for each in self._tools_of(toolsets) if each.guidance)
 
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         """Run a call, whatever it is, and answer something that can be given to the model."""
         found = self._tools.get(call.name)
         if found is None or found.toolset not in context.toolsets:
-            return _presentable(self._unknown(call.name, context.toolsets))
-        if context.stop.is_wished:
+            return _fit_for_model(self._unknown(call.name, context.toolsets))
+        if context.cancellation.is_cancelled:
             return failure("not run: the person has stopped this turn")
         try:
             arguments = parse_arguments(call.arguments, found.parameters)
         except InvalidValue as wrong:
-            return _presentable(failure(wrong.message, usage=usage(found.name, found.parameters)))
+            return _fit_for_model(failure(wrong.message, usage=usage(found.name, found.parameters)))
         try:
-            return _presentable(_result(found.function(context, **arguments)), found.more)
+            return _fit_for_model(_as_result(found.function(context, **arguments)), found.more)
         except Exception as error:  # noqa: BLE001 - whatever a tool does, the conversation goes on
-            return _presentable(failure(_described(error, found.name, context.environ)))
+            return _fit_for_model(failure(_describe_error(error, found.name, context.environ)))
 
-    def _of(self, toolsets: Collection[str]) -> list[Tool]:
+    def _tools_of(self, toolsets: Collection[str]) -> list[Tool]:
         return [each for each in self._tools.values() if each.toolset in toolsets]
 
     def _unknown(self, name: str, toolsets: Collection[str]) -> ToolResult:
         from difflib import get_close_matches
 
-        names = [each.name for each in self._of(toolsets)]
+        names = [each.name for each in self._tools_of(toolsets)]
         near = get_close_matches(name, names, n=3, cutoff=0.5)
         told = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
         return failure(f"there is no tool {name!r}; {told}")
@@ -120,7 +120,7 @@ def _takes_context(function: Callable[..., object]) -> bool:
     return ToolContext in get_type_hints(function).values()
 
 
-def _result(answer: str | ToolResult) -> ToolResult:
+def _as_result(answer: str | ToolResult) -> ToolResult:
     if isinstance(answer, ToolResult):
         return answer
     if not isinstance(answer, str):
@@ -128,11 +128,11 @@ def _result(answer: str | ToolResult) -> ToolResult:
     return ToolResult(answer)
 
 
-def _presentable(result: ToolResult, more: str = MORE) -> ToolResult:
-    return ToolResult(bounded(valid_text(result.text), more=more), result.is_error)
+def _fit_for_model(result: ToolResult, more: str = MORE) -> ToolResult:
+    return ToolResult(limit_text(valid_text(result.text), more=more), result.is_error)
 
 
-def _described(error: Exception, name: str, environ: Mapping[str, str]) -> str:
+def _describe_error(error: Exception, name: str, environ: Mapping[str, str]) -> str:
     """An error in words for a model, without secrets; one that nobody expected leaves a log record too."""
     from hermes.agent.safety.redaction import redact
 

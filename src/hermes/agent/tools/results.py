@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from hermes.agent.text import bounded
+from hermes.agent.history.text_limits import limit_text
 
 _MAX_ERROR_CHARACTERS = 4_000
 
@@ -20,5 +20,5 @@ class ToolResult:
 
 def failure(message: str, **details: str) -> ToolResult:
     """A result that says what went wrong."""
-    message = bounded(message, _MAX_ERROR_CHARACTERS, more="look at less at once")
+    message = limit_text(message, _MAX_ERROR_CHARACTERS, more="look at less at once")
     return ToolResult(json.dumps({"error": message, **details}, ensure_ascii=False), is_error=True)

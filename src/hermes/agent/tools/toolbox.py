@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.agent.tools.files import read_file
 from hermes.agent.tools.memory import memory
-from hermes.agent.tools.recall import session_search
+from hermes.agent.tools.read_file import read_file
 from hermes.agent.tools.registry import Registry
-from hermes.agent.tools.terminal import process, terminal
+from hermes.agent.tools.session_search import session_search
+from hermes.agent.tools.shell.terminal import process, terminal
 
 TOOLBOX = Registry([memory, process, read_file, session_search, terminal])

@@ -7,12 +7,12 @@ import sys
 
 import click
 
-from hermes.cli.listing import HIDDEN_SOURCES, list_
-from hermes.cli.store import database_file, nothing_yet, open_for_reading, read_config
-from hermes.cli.terminal import talk, write
+from hermes.cli.display.terminal import write_stderr, write_stdout
+from hermes.cli.sessions.list_ import HIDDEN_SOURCES, list_
+from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.config import Config
-from hermes.state.browsing import Wanted
 from hermes.state.provider import SessionDBProvider
+from hermes.state.sessions.browsing import BrowseFilter
 
 
 @click.command(
@@ -33,37 +33,37 @@ def browse(context: click.Context, source: str | None, archived_only: bool) -> N
     """Find a conversation on a full screen, tidy up, and go on with one."""
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         context.invoke(list_, source=source, archived_only=archived_only)
-        talk("There is nobody to ask here; `hermes -r ID` goes on with one of them.")
+        write_stderr("There is nobody to ask here; `hermes -r ID` goes on with one of them.")
         return
     config = read_config(as_json=False)
-    wanted = Wanted(source=source, hidden_sources=() if source else HIDDEN_SOURCES, archived_only=archived_only)
+    wanted = BrowseFilter(source=source, hidden_sources=() if source else HIDDEN_SOURCES, archived_only=archived_only)
     with open_for_reading(config) as store:
         if store is None:
-            talk(nothing_yet(database_file(config)))
+            write_stderr(no_sessions_message(database_file(config)))
             return
-        session_id = _chosen(config, store, wanted)
+        session_id = _choose_session(config, store, wanted)
     if session_id is not None:
-        from hermes.cli.chat.command import chat
+        from hermes.cli.chat.command import chat_command
 
-        context.invoke(chat, resumed=session_id)
+        context.invoke(chat_command, resumed=session_id)
 
 
-def _chosen(config: Config, store: SessionDBProvider, wanted: Wanted) -> str | None:
+def _choose_session(config: Config, store: SessionDBProvider, wanted: BrowseFilter) -> str | None:
     """The session to go on with, if one was chosen."""
-    from hermes.cli.browse.catalogue import Catalogue
+    from hermes.cli.browse.queries import SessionQueries
 
-    catalogue = Catalogue(config, store)
+    queries = SessionQueries(config, store)
     if not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
-        from hermes.cli.browse.numbered import choose
+        from hermes.cli.browse.numbered_list import choose_by_number
 
-        return choose(catalogue, wanted)
+        return choose_by_number(queries, wanted)
     # Loading what draws a screen takes longer than all the rest.
     from hermes.cli.browse.screen import Browser
 
-    browser = Browser(catalogue, wanted)
+    browser = Browser(queries, wanted)
     session_id = browser.run()
-    for line in browser.done:
-        write(line)
+    for line in browser.changes:
+        write_stdout(line)
     if browser.return_code:
         raise click.exceptions.Exit(browser.return_code)
     return session_id

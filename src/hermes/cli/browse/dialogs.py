@@ -10,10 +10,10 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
-from hermes.cli.browse.catalogue import Doomed
-from hermes.cli.browse.look import name_of
+from hermes.cli.browse.line_layout import conversation_name
+from hermes.cli.browse.queries import DeletionPreview
 from hermes.phrases import counted
-from hermes.state.browsing import Conversation
+from hermes.state.sessions.browsing import ListedConversation
 
 KEYS = {
     "letters": "narrow the list by titles, beginnings, ids, sources,",
@@ -33,7 +33,7 @@ KEYS = {
 }
 
 
-class Question(ModalScreen[bool]):
+class DeleteDialog(ModalScreen[bool]):
     """Whether a conversation is to be deleted for good."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,19 +42,19 @@ class Question(ModalScreen[bool]):
         Binding("left,right", "app.focus_next", show=False),
     ]
 
-    def __init__(self, conversation: Conversation, doomed: Doomed) -> None:
+    def __init__(self, conversation: ListedConversation, deletion: DeletionPreview) -> None:
         super().__init__()
         self._conversation = conversation
-        self._doomed = doomed
+        self._deletion = deletion
 
     def compose(self) -> ComposeResult:
         """A sentence with the count, and two buttons, of which the harmless one is the first."""
-        sessions = counted(len(self._doomed.session_ids), "session")
+        sessions = counted(len(self._deletion.session_ids), "session")
         pinned = " It is pinned." if self._conversation.is_pinned else ""
         with Vertical():
-            yield Static(f"Delete “{name_of(self._conversation)}”?", markup=False, classes="title")
+            yield Static(f"Delete “{conversation_name(self._conversation)}”?", markup=False, classes="title")
             yield Static(
-                f"{sessions} with {counted(self._doomed.messages, 'message')}.{pinned}"
+                f"{sessions} with {counted(self._deletion.messages, 'message')}.{pinned}"
                 " It cannot be brought back but from a backup.",
                 markup=False,
             )
@@ -71,7 +71,7 @@ class Question(ModalScreen[bool]):
         self.dismiss(is_sure)
 
 
-class Help(ModalScreen[None]):
+class HelpDialog(ModalScreen[None]):
     """All keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,f1,question_mark", "dismiss", "Close")]

@@ -17,19 +17,19 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
-from hermes.cli.browse.catalogue import PAGE, Catalogue, Doomed, Hit
-from hermes.cli.browse.dialogs import Help, Question
-from hermes.cli.browse.follower import Follower
-from hermes.cli.browse.look import name_of
-from hermes.cli.browse.pane import Pane
-from hermes.cli.browse.shelf import Shelf
+from hermes.cli.browse.dialogs import DeleteDialog, HelpDialog
+from hermes.cli.browse.latest_only import LatestOnly
+from hermes.cli.browse.line_layout import conversation_name
+from hermes.cli.browse.preview_pane import PreviewPane
+from hermes.cli.browse.queries import PAGE, DeletionPreview, Hit, SessionQueries
+from hermes.cli.browse.session_list import SessionList
 from hermes.cli.chat.recap import Recap
-from hermes.cli.failures import INTERRUPTED
-from hermes.cli.receipt import lines_of
-from hermes.cli.terminal import printable
+from hermes.cli.display.receipt import format_receipt
+from hermes.cli.display.terminal import printable
+from hermes.cli.errors import INTERRUPTED
 from hermes.errors import HermesError
 from hermes.phrases import counted
-from hermes.state.browsing import Conversation, Order, Wanted
+from hermes.state.sessions.browsing import BrowseFilter, ListedConversation, Order
 
 LEAST_WIDTH, LEAST_HEIGHT = 80, 24
 LEAST_FOR_PANE = 100
@@ -63,27 +63,27 @@ class Browser(App[str]):
         Binding("pagedown", "page(1)", show=False),
     ]
 
-    def __init__(self, catalogue: Catalogue, wanted: Wanted) -> None:
+    def __init__(self, queries: SessionQueries, wanted: BrowseFilter) -> None:
         # Without colours of its own there are none at all; otherwise greys would be left.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
-        self.done: list[str] = []
+        self.changes: list[str] = []
         """What was changed, as it is told afterwards."""
-        self._catalogue = catalogue
+        self._queries = queries
         self._wanted = wanted
         self._total: int | None = None
         self._is_complete = False
         """Whether every conversation that fits has been loaded."""
         self._is_loading = False
-        self._found: tuple[Wanted, list[Hit]] | None = None
+        self._found: tuple[BrowseFilter, list[Hit]] | None = None
         """What was said, as far as it was looked for."""
-        self._shelf, self._pane = Shelf(), Pane()
+        self._list, self._preview = SessionList(), PreviewPane()
         self._small, self._header = Static(id="small"), Static(id="header", markup=False)
         self._status = Static(id="talk", markup=False)
         self._filter = Input(placeholder=PLACEHOLDER, id="filter", compact=True, select_on_focus=False)
         self._title = Input(id="title", compact=True, select_on_focus=False)
-        self._pages = Follower(catalogue.page, self._show_page, self._complain, delay_s=LIST_DELAY_S)
-        self._searches = Follower(catalogue.said, self._show_hits, self._complain, delay_s=SEARCH_DELAY_S)
-        self._recaps = Follower(catalogue.recap, self._show_recap, self._complain, delay_s=RECAP_DELAY_S)
+        self._pages = LatestOnly(queries.page, self._show_page, self._show_error, delay_s=LIST_DELAY_S)
+        self._searches = LatestOnly(queries.search_messages, self._show_hits, self._show_error, delay_s=SEARCH_DELAY_S)
+        self._recaps = LatestOnly(queries.recap, self._show_recap, self._show_error, delay_s=RECAP_DELAY_S)
 
     def compose(self) -> ComposeResult:
         """The filter, the list with the pane beside it, a line of talk, and the keys."""
@@ -92,8 +92,8 @@ class Browser(App[str]):
             yield self._filter
             yield self._header
             with Horizontal():
-                yield self._shelf
-                yield self._pane
+                yield self._list
+                yield self._preview
             with Horizontal(id="renaming"):
                 yield Static("Title: ")
                 yield self._title
@@ -104,11 +104,11 @@ class Browser(App[str]):
         """Begin to read, and to hear those who want the program to end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end, 128 + number)
-        for follower in (self._pages, self._searches, self._recaps):
-            self.run_worker(follower.follow())
-        self._pages.wish(self._wanted)
-        self._begin(self._count())
+            loop.add_signal_handler(number, self._exit_with, 128 + number)
+        for worker in (self._pages, self._searches, self._recaps):
+            self.run_worker(worker.run())
+        self._pages.request(self._wanted)
+        self._run_guarded(self._count())
 
     def on_resize(self, event: events.Resize) -> None:
         """Choose what fits."""
@@ -129,50 +129,50 @@ class Browser(App[str]):
         self._want(replace(self._wanted, words=event.value.strip()))
 
     @on(Input.Submitted, "#filter")
-    @on(Shelf.Chosen)
+    @on(SessionList.Chosen)
     def resume(self) -> None:
         """Leave for the selected conversation."""
-        if self._shelf.selected is not None:
-            self.exit(self._shelf.selected.id)
+        if self._list.selected is not None:
+            self.exit(self._list.selected.id)
 
-    @on(Shelf.Moved)
-    def look(self) -> None:
+    @on(SessionList.Moved)
+    def show_selected(self) -> None:
         """Show what is selected."""
-        selected = self._shelf.selected
-        self._pane.show(selected)
+        selected = self._list.selected
+        self._preview.show(selected)
         if selected is None or self.has_class("narrow"):
-            self._recaps.forget()
+            self._recaps.cancel()
         else:
-            self._recaps.wish(selected)
+            self._recaps.request(selected)
 
-    @on(Shelf.NearEnd)
+    @on(SessionList.NearEnd)
     def load_more(self) -> None:
         """Read the next page, before somebody sees that it is missing."""
-        if self._shelf.conversations and not self._is_complete and not self._is_loading:
+        if self._list.conversations and not self._is_complete and not self._is_loading:
             self._is_loading = True
-            self._begin(self._load_more(self._wanted, self._shelf.conversations[-1]))
+            self._run_guarded(self._load_more(self._wanted, self._list.conversations[-1]))
 
     @on(Input.Submitted, "#title")
     def finish_renaming(self, event: Input.Submitted) -> None:
         """Give the conversation the typed title; one that cannot be given is told of, and typed again."""
-        selected = self._shelf.selected
+        selected = self._list.selected
         if selected is not None:
-            self._begin(self._rename(selected, event.value))
+            self._run_guarded(self._rename(selected, event.value))
 
     def action_move(self, lines: int) -> None:
         """Select another line."""
-        self._shelf.move(lines)
+        self._list.move(lines)
 
     def action_page(self, pages: int) -> None:
         """Select a line a screenful away."""
-        self._shelf.move(pages * max(1, self._shelf.size.height - 1))
+        self._list.move(pages * max(1, self._list.size.height - 1))
 
     def action_switch(self) -> None:
         """Go from the filter to the list, or back; in a question, from button to button."""
         if isinstance(self.screen, ModalScreen):
             self.screen.focus_next()
         elif not self._is_renaming:
-            self._go_to(self._shelf if self._filter.has_focus else self._filter)
+            self._go_to(self._list if self._filter.has_focus else self._filter)
 
     def action_filter(self) -> None:
         """Go to the filter."""
@@ -189,11 +189,11 @@ class Browser(App[str]):
 
     def action_interrupt(self) -> None:
         """Leave as Ctrl-C leaves everything."""
-        self._end(INTERRUPTED)
+        self._exit_with(INTERRUPTED)
 
     def action_help(self) -> None:
         """Show the keys."""
-        self.push_screen(Help())
+        self.push_screen(HelpDialog())
 
     def action_sort(self) -> None:
         """Take the next order."""
@@ -202,7 +202,7 @@ class Browser(App[str]):
 
     def action_rename(self) -> None:
         """Ask for a title, below the list."""
-        if (selected := self._shelf.selected) is not None:
+        if (selected := self._list.selected) is not None:
             self.add_class("renaming")
             self._title.value = selected.title or ""
             self._title.cursor_position = len(self._title.value)
@@ -234,134 +234,134 @@ class Browser(App[str]):
         # At once: the next key may have been pressed already.
         self.screen.set_focus(widget)
 
-    def _want(self, wanted: Wanted) -> None:
+    def _want(self, wanted: BrowseFilter) -> None:
         if wanted == self._wanted:
             return
         self._wanted = wanted
-        self._pages.wish(wanted)
+        self._pages.request(wanted)
         if wanted.words:
-            self._searches.wish(wanted)
+            self._searches.request(wanted)
         else:
-            self._searches.forget()
+            self._searches.cancel()
 
-    def _show_page(self, wanted: Wanted, page: list[Conversation]) -> None:
+    def _show_page(self, wanted: BrowseFilter, page: list[ListedConversation]) -> None:
         self._is_complete = len(page) < PAGE
-        self._shelf.show(page, wanted.order)
+        self._list.show(page, wanted.order)
         if self._found is not None and self._found[0] == wanted:
-            self._shelf.show_hits(self._found[1])
+            self._list.show_hits(self._found[1])
         self._show_header()
         self._show_status()
 
-    def _show_hits(self, wanted: Wanted, hits: list[Hit]) -> None:
+    def _show_hits(self, wanted: BrowseFilter, hits: list[Hit]) -> None:
         self._found = (wanted, hits)
         if wanted == self._wanted:
-            self._shelf.show_hits(hits)
+            self._list.show_hits(hits)
             self._show_status()
 
-    def _show_recap(self, conversation: Conversation, recap: Recap) -> None:
-        if conversation == self._shelf.selected:
-            self._pane.show(conversation, recap)
+    def _show_recap(self, conversation: ListedConversation, recap: Recap) -> None:
+        if conversation == self._list.selected:
+            self._preview.show(conversation, recap)
 
     def _show_header(self) -> None:
-        self._header.update(self._shelf.header())
+        self._header.update(self._list.header())
 
     def _show_status(self) -> None:
-        shown = len(self._shelf.conversations)
+        shown = len(self._list.conversations)
         noun = "archived conversation" if self._wanted.archived_only else "conversation"
         if self._wanted.words:
             parts = [f"{counted(shown, noun)}{'' if self._is_complete else ' or more'} by title or beginning"]
-            if self._shelf.hits:
-                parts.append(f"{len(self._shelf.hits)} more by what was said")
+            if self._list.hits:
+                parts.append(f"{len(self._list.hits)} more by what was said")
         else:
             parts = [counted(shown if self._total is None else self._total, noun)]
         if self._wanted.source is not None:
             parts.append(f"from {printable(self._wanted.source)}")
-        self._talk(", ".join([*parts, f"by {ORDERS[self._wanted.order]}"]))
+        self._show_message(", ".join([*parts, f"by {ORDERS[self._wanted.order]}"]))
 
-    def _talk(self, text: str, *, is_error: bool = False) -> None:
+    def _show_message(self, text: str, *, is_error: bool = False) -> None:
         self._status.set_class(is_error, "error")
         self._status.update(text)
 
-    def _complain(self, error: HermesError) -> None:
-        self._talk(printable(f"{error.message}; {error.hint}" if error.hint else error.message), is_error=True)
+    def _show_error(self, error: HermesError) -> None:
+        self._show_message(printable(f"{error.message}; {error.hint}" if error.hint else error.message), is_error=True)
 
-    def _end(self, exit_code: int) -> None:
+    def _exit_with(self, exit_code: int) -> None:
         self.exit(return_code=exit_code)
 
     def _stop_renaming(self) -> None:
         self.remove_class("renaming")
         self._show_status()
-        self._go_to(self._shelf)
+        self._go_to(self._list)
 
-    def _begin(self, work: Awaitable[None]) -> None:
+    def _run_guarded(self, work: Awaitable[None]) -> None:
         """Do something that takes long; what it cannot do is told."""
 
         async def guarded() -> None:
             try:
                 await work
             except HermesError as error:
-                self._complain(error)
+                self._show_error(error)
 
         self.run_worker(guarded())
 
-    def _with_selected(self, work: Callable[[Conversation], Awaitable[None]]) -> None:
-        if (selected := self._shelf.selected) is not None:
-            self._begin(work(selected))
+    def _with_selected(self, work: Callable[[ListedConversation], Awaitable[None]]) -> None:
+        if (selected := self._list.selected) is not None:
+            self._run_guarded(work(selected))
 
     async def _count(self) -> None:
-        self._total = await asyncio.to_thread(self._catalogue.count, self._wanted)
+        self._total = await asyncio.to_thread(self._queries.count, self._wanted)
         self._show_status()
 
-    async def _load_more(self, wanted: Wanted, after: Conversation) -> None:
+    async def _load_more(self, wanted: BrowseFilter, after: ListedConversation) -> None:
         try:
-            page = await asyncio.to_thread(self._catalogue.page, wanted, after)
+            page = await asyncio.to_thread(self._queries.page, wanted, after)
         finally:
             self._is_loading = False
-        if wanted == self._wanted and self._shelf.conversations[-1:] == [after]:
+        if wanted == self._wanted and self._list.conversations[-1:] == [after]:
             self._is_complete = len(page) < PAGE
-            self._shelf.add(page)
+            self._list.add(page)
             self._show_status()
 
-    async def _rename(self, conversation: Conversation, title: str) -> None:
-        renamed = await asyncio.to_thread(self._catalogue.rename, conversation, title)
-        self._shelf.replace(renamed)
+    async def _rename(self, conversation: ListedConversation, title: str) -> None:
+        renamed = await asyncio.to_thread(self._queries.rename, conversation, title)
+        self._list.replace_conversation(renamed)
         self._stop_renaming()
         told = f"{renamed.id}  {renamed.title}" if renamed.title else f"{renamed.id} has no title any more."
-        self._note(printable(told))
+        self._record_change(printable(told))
 
-    async def _archive(self, conversation: Conversation) -> None:
-        changed = await asyncio.to_thread(self._catalogue.archive, conversation)
+    async def _archive(self, conversation: ListedConversation) -> None:
+        changed = await asyncio.to_thread(self._queries.archive, conversation)
         if changed.is_archived == self._wanted.archived_only:
-            self._shelf.replace(changed)
+            self._list.replace_conversation(changed)
         else:
-            self._take_out(changed)
-        self._note(printable(f"{changed.id} is {'' if changed.is_archived else 'no longer '}archived."))
+            self._remove(changed)
+        self._record_change(printable(f"{changed.id} is {'' if changed.is_archived else 'no longer '}archived."))
 
-    async def _pin(self, conversation: Conversation) -> None:
-        changed = await asyncio.to_thread(self._catalogue.pin, conversation)
-        self._shelf.replace(changed)
-        self._note(printable(f"{changed.id} is {'' if changed.is_pinned else 'no longer '}pinned."))
+    async def _pin(self, conversation: ListedConversation) -> None:
+        changed = await asyncio.to_thread(self._queries.pin, conversation)
+        self._list.replace_conversation(changed)
+        self._record_change(printable(f"{changed.id} is {'' if changed.is_pinned else 'no longer '}pinned."))
 
-    async def _delete(self, conversation: Conversation) -> None:
-        doomed = await asyncio.to_thread(self._catalogue.doomed, conversation)
-        if await self.push_screen_wait(Question(conversation, doomed)):
-            await self._delete_for_good(conversation, doomed)
+    async def _delete(self, conversation: ListedConversation) -> None:
+        deletion = await asyncio.to_thread(self._queries.preview_deletion, conversation)
+        if await self.push_screen_wait(DeleteDialog(conversation, deletion)):
+            await self._delete_for_good(conversation, deletion)
         else:
-            self._talk("Nothing was deleted.")
+            self._show_message("Nothing was deleted.")
 
-    async def _delete_for_good(self, conversation: Conversation, doomed: Doomed) -> None:
-        self._talk(f"Deleting “{name_of(conversation)}” ...")
-        receipt = await asyncio.to_thread(self._catalogue.delete, doomed)
-        self._take_out(conversation)
-        told, *rest = lines_of(receipt)
-        self._note(printable(f"{conversation.id}: {told}"))
-        self.done += rest
+    async def _delete_for_good(self, conversation: ListedConversation, deletion: DeletionPreview) -> None:
+        self._show_message(f"Deleting “{conversation_name(conversation)}” ...")
+        receipt = await asyncio.to_thread(self._queries.delete, deletion)
+        self._remove(conversation)
+        told, *rest = format_receipt(receipt)
+        self._record_change(printable(f"{conversation.id}: {told}"))
+        self.changes += rest
 
-    def _take_out(self, conversation: Conversation) -> None:
-        self._shelf.take_out(conversation)
+    def _remove(self, conversation: ListedConversation) -> None:
+        self._list.remove_conversation(conversation)
         if self._total is not None:
             self._total -= 1
 
-    def _note(self, told: str) -> None:
-        self._talk(told)
-        self.done.append(told)
+    def _record_change(self, told: str) -> None:
+        self._show_message(told)
+        self.changes.append(told)

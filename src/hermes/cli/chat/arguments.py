@@ -20,7 +20,7 @@ _NAMING = {"-c": "--continue", "--continue": "--continue", "-r": "--resume", "--
 _TAKES_VALUE = re.compile(r"--query|--model|-Q*[qm]")
 
 
-def arrange(args: Sequence[str], is_session: Callable[[str], bool]) -> list[str]:
+def order_arguments(args: Sequence[str], is_session: Callable[[str], bool]) -> list[str]:
     """The arguments with the command first; `is_session` tells whether a session has a name."""
     options: list[str] = []
     is_chat = False
@@ -33,7 +33,7 @@ def arrange(args: Sequence[str], is_session: Callable[[str], bool]) -> list[str]
             if not is_chat and words[-1:] == [CHAT] and _is_command(word, words, is_session):
                 words.pop()
                 is_chat = True
-            options.append(_named(_NAMING[word], words))
+            options.append(_join_name(_NAMING[word], words))
         elif word.startswith("-"):
             if not options and not is_chat and word in _OF_HERMES:
                 return list(args)
@@ -59,6 +59,6 @@ def _is_command(option: str, words: Sequence[str], is_session: Callable[[str], b
     return not is_session(" ".join(words))
 
 
-def _named(option: str, words: Sequence[str]) -> str:
+def _join_name(option: str, words: Sequence[str]) -> str:
     """An option with its name in one piece; without one, only `--continue` has a meaning."""
     return option if not words and option == "--continue" else f"{option}={' '.join(words)}"

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hermes.cli.store import database_file, nothing_yet, open_for_change, read_config
+from hermes.cli.store import database_file, no_sessions_message, open_for_change, read_config
 from hermes.errors import StoreClosed, StoreReadOnly, UnknownSession
 
 if TYPE_CHECKING:
-    from hermes.cli.chat.signals import Signals
-    from hermes.cli.chat.sitting import Reader, Sitting
+    from hermes.cli.chat.chat_loop import Chat, Reader
+    from hermes.cli.chat.terminal.signals import Signals
     from hermes.config import Config
     from hermes.state.provider import SessionDBProvider
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class ChatInput:
     """What a command line has to say, and how stdin adds to it."""
 
     query: str | None
@@ -34,6 +34,7 @@ LATEST = "\0"
 
 
 @click.command(
+    "chat",
     epilog="""\b
 A name of several words needs no quotes: hermes -c my project
 Text on stdin that is no terminal is one message, behind that of -q.
@@ -61,7 +62,7 @@ Examples:
 @click.option("--stdin", "must_wait", is_flag=True, help="With -q: wait for stdin, however long it stays silent.")
 @click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Write nothing but answers to stdout.")
 @click.option("--model", "-m", "model_name", metavar="NAME", help="Have this model answer.")
-def chat(
+def chat_command(
     continued: str | None,
     resumed: str | None,
     query: str | None,
@@ -71,7 +72,7 @@ def chat(
     model_name: str | None,
 ) -> None:
     """Talk to the agent, in a new session or in one that was left."""
-    name = _named(continued, resumed)
+    name = _session_name(continued, resumed)
     if query is not None and not query.strip():
         raise click.UsageError("-q needs something to say")
     if model_name is not None and not model_name.strip():
@@ -82,16 +83,16 @@ def chat(
         raise click.UsageError("--lines takes its turns from stdin, so it goes without -q")
     if query is None and must_wait:
         raise click.UsageError("--stdin is for -q, which does not wait for a silent stdin otherwise")
-    words = Words(query, has_lines=has_lines, must_wait=must_wait)
+    given = ChatInput(query, has_lines=has_lines, must_wait=must_wait)
     config = read_config(as_json=False)
-    with _store(config, is_needed=name is not None) as store:
-        session_id = None if name is None else _found(store, name)
-        exit_code = _talk(config, store, session_id, words, is_quiet=is_quiet, model_name=model_name)
+    with _open_store(config, is_needed=name is not None) as store:
+        session_id = None if name is None else _find_session(store, name)
+        exit_code = _run_chat(config, store, session_id, given, is_quiet=is_quiet, model_name=model_name)
     if exit_code:
         raise click.exceptions.Exit(exit_code)
 
 
-def _named(continued: str | None, resumed: str | None) -> str | None:
+def _session_name(continued: str | None, resumed: str | None) -> str | None:
     """The session to go on with, if one was named."""
     if continued is not None and resumed is not None:
         raise click.UsageError("-c and -r both name a session; say one of them")
@@ -102,7 +103,7 @@ def _named(continued: str | None, resumed: str | None) -> str | None:
 
 
 @contextmanager
-def _store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
+def _open_store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
     """The store, made now if there is none and nothing in it is asked for."""
     if not is_needed:
         from hermes.state.provider import open_session_db
@@ -112,44 +113,44 @@ def _store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
         return
     with open_for_change(config) as found:
         if found is None:
-            raise UnknownSession(nothing_yet(database_file(config)), hint="")
+            raise UnknownSession(no_sessions_message(database_file(config)), hint="")
         yield found
 
 
-def _found(store: SessionDBProvider, name: str) -> str:
+def _find_session(store: SessionDBProvider, name: str) -> str:
     from hermes.cli.chat.resume import latest_session
-    from hermes.state.naming import Purpose, find_session
+    from hermes.state.sessions.lookup import Purpose, find_session
 
     return latest_session(store) if name == LATEST else find_session(store, name, Purpose.RESUME)
 
 
-def _talk(
+def _run_chat(
     config: Config,
     store: SessionDBProvider,
     session_id: str | None,
-    words: Words,
+    given: ChatInput,
     *,
     is_quiet: bool,
     model_name: str | None,
 ) -> int:
     from hermes.agent.agent import Agent
     from hermes.agent.tools.toolbox import TOOLBOX
-    from hermes.cli.chat.approval import Asker
+    from hermes.cli.chat.chat_loop import Chat
     from hermes.cli.chat.models import Models
-    from hermes.cli.chat.screen import Screen
-    from hermes.cli.chat.signals import Signals
-    from hermes.cli.chat.sitting import Sitting
+    from hermes.cli.chat.terminal.approval import ApprovalPrompt
+    from hermes.cli.chat.terminal.screen import Screen
+    from hermes.cli.chat.terminal.signals import Signals
     from hermes.config import load_variables
     from hermes.home import get_hermes_home
     from hermes.log import make_ready
     from hermes.state.owner import EVERYBODY
 
     make_ready()
-    is_interactive = words.query is None and sys.stdin.isatty() and sys.stdout.isatty()
+    is_interactive = given.query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
-    asker = Asker(screen, signals) if has_person else None
+    asker = ApprovalPrompt(screen, signals) if has_person else None
     agent = Agent(
         store.for_owner(EVERYBODY),
         models.open(),
@@ -160,59 +161,59 @@ def _talk(
         auxiliary=models.open_auxiliary(),
         operator=None if asker is None else asker.ask_operator,
     )
-    sitting = Sitting(agent, models, screen, signals, asker)
-    with signals.heard():
+    chat = Chat(agent, models, screen, signals, asker)
+    with signals.handle():
         try:
             try:
                 if is_interactive and session_id is None:
-                    screen.say_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
+                    screen.print_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
                 if session_id is not None:
-                    sitting.resume(session_id, has_recap=is_interactive)
-                _keep_order(config, store, sitting)
+                    chat.resume(session_id, has_recap=is_interactive)
+                _prune_in_background(config, store, chat)
                 if is_interactive:
-                    sitting.run(_prompt(sitting, signals))
+                    chat.run_prompt(_make_prompt(chat, signals))
                 else:
-                    _say_all(sitting, signals, words)
+                    _send_input(chat, signals, given)
             finally:
-                sitting.end()
+                chat.end_session()
             if not is_quiet:
-                sitting.say_farewell()
-            elif sitting.conversation.is_stored:
-                screen.say(f"session_id: {sitting.conversation.session_id}")
+                chat.show_exit_summary()
+            elif chat.conversation.is_stored:
+                screen.print_text(f"session_id: {chat.conversation.session_id}")
         finally:
-            sitting.release_processes()
+            chat.release_processes()
     if signals.leaving is not None:
         return 128 + signals.leaving
-    return 0 if is_interactive else sitting.exit_code
+    return 0 if is_interactive else chat.exit_code
 
 
-def _say_all(sitting: Sitting, signals: Signals, words: Words) -> None:
+def _send_input(chat: Chat, signals: Signals, given: ChatInput) -> None:
     """Say what a program has to say: a question, the text on stdin, both, or line after line."""
-    from hermes.cli.chat.lines import Lines
-    from hermes.cli.chat.piped import PATIENCE_S
+    from hermes.cli.chat.terminal.piped_text import PATIENCE_S
+    from hermes.cli.chat.terminal.stdin_lines import StdinLines
 
-    if words.query is not None and sys.stdin.isatty():
-        sitting.say(words.query)
-    elif words.has_lines or sys.stdin.isatty():
-        sitting.work_off(Lines(signals))
+    if given.query is not None and sys.stdin.isatty():
+        chat.send(given.query)
+    elif given.has_lines or sys.stdin.isatty():
+        chat.run_lines(StdinLines(signals))
     else:
-        is_patient = words.query is None or words.must_wait
-        sitting.say_piped(words.query, patience_s=None if is_patient else PATIENCE_S)
+        is_patient = given.query is None or given.must_wait
+        chat.send_piped(given.query, patience_s=None if is_patient else PATIENCE_S)
 
 
-def _prompt(sitting: Sitting, signals: Signals) -> Reader:
+def _make_prompt(chat: Chat, signals: Signals) -> Reader:
     # Loading what draws a prompt takes longer than all the rest, and only people need it.
-    from hermes.cli.chat.prompt import Prompt
-    from hermes.cli.chat.suggestions import suggestions_for
+    from hermes.cli.chat.terminal.prompt import Prompt
+    from hermes.cli.chat.terminal.suggestions import make_suggestions
 
-    return Prompt(sitting.agent.home, suggestions_for(sitting), signals)
+    return Prompt(chat.agent.home, make_suggestions(chat), signals)
 
 
-def _keep_order(config: Config, store: SessionDBProvider, sitting: Sitting) -> None:
+def _prune_in_background(config: Config, store: SessionDBProvider, chat: Chat) -> None:
     """Have old sessions pruned, if that is wished for, beside the conversation."""
     if not config.sessions.auto_prune:
         return
-    from hermes.agent.background import Background
+    from hermes.agent.background import BackgroundTasks
     from hermes.cli.store import sessions_dir
 
     settings = config.sessions
@@ -228,4 +229,4 @@ def _keep_order(config: Config, store: SessionDBProvider, sitting: Sitting) -> N
                 secure=settings.secure_delete,
             )
 
-    Background().submit(prune)
+    BackgroundTasks().submit(prune)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hermes.agent.model import Model
-from hermes.agent.models.choice import OFFLINE, Choice, choose, choose_auxiliary
+from hermes.agent.models.choice import OFFLINE, ModelChoice, choose_auxiliary_model, choose_model
+from hermes.agent.models.model import Model
 from hermes.agent.models.opening import open_model
-from hermes.cli.terminal import printable
+from hermes.cli.display.terminal import printable
 from hermes.config import Config
 from hermes.errors import HermesError
-from hermes.state.imported import is_foreign
 from hermes.state.rows import AnyRow
+from hermes.state.sessions.imported import is_foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Models:
     name: str | None = None
     """The model that was named on the command line, if one was."""
 
-    def choice(self, name: str | None = None) -> Choice:
+    def choice(self, name: str | None = None) -> ModelChoice:
         """Which model is meant by a name, or by the configuration if there is none."""
-        return choose(self.config.model, self.variables, name or self.name)
+        return choose_model(self.config.model, self.variables, name or self.name)
 
     def open(self, name: str | None = None) -> Model:
         """The model, ready to be asked."""
@@ -35,10 +35,10 @@ class Models:
     def open_auxiliary(self) -> Model | None:
         """The model for titles and summaries; None if that is the same."""
         main = self.choice()
-        choice = choose_auxiliary(self.config.model, self.variables, main)
+        choice = choose_auxiliary_model(self.config.model, self.variables, main)
         return None if choice == main else open_model(choice, self.config.model)
 
-    def restored(self, row: AnyRow, current: Model) -> tuple[Model, str]:
+    def restore(self, row: AnyRow, current: Model) -> tuple[Model, str]:
         """The model for a session that was answered by another than the current one, and a line that says which it is.
 
         A model is restored where its provider is still the one in use; a session of the offline model goes on with a

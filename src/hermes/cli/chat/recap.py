@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.agent.compression.summary import MARK
-from hermes.cli.chat.style import GOLD, GREEN, coloured, dim
-from hermes.cli.terminal import clip, graphemes, pad, width_of
-from hermes.cli.wrapping import wrapped
+from hermes.cli.chat.terminal.style import GOLD, GREEN, coloured, dim
+from hermes.cli.display.terminal import clip, display_width, graphemes, pad
+from hermes.cli.display.wrapping import wrap_text
 from hermes.config import DisplayConfig
 from hermes.phrases import counted
-from hermes.state.partial import PARTIAL
+from hermes.state.messages.partial import PARTIAL
 from hermes.state.rows import AnyRow, count_tool_calls, tool_names
 
 TITLE = "Previous Conversation"
@@ -55,45 +55,45 @@ class Recap:
     earlier: int = 0
 
 
-def recap_of(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
+def build_recap(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
     """The last exchanges of a conversation in the form of `get_messages_as_conversation`."""
     start = _start_of_last(history, limits.resume_exchanges)
-    entries = entries_of(history[start:], limits)
+    entries = build_entries(history[start:], limits)
     if any(map(_is_summary, history[:start])):
         entries.insert(0, Entry("system", COMPRESSED))
     return Recap(entries, start)
 
 
-def entries_of(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
+def build_entries(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
     """What people and models said, each in short; tool calls that follow each other without a word are one entry."""
     entries: list[Entry] = []
     calls: list[object] = []
 
     def close_calls() -> None:
         if calls and not limits.resume_skip_tool_only:
-            entries.append(Entry("assistant", tool_note(calls)))
+            entries.append(Entry("assistant", format_tool_note(calls)))
         calls.clear()
 
     for row in rows:
         if row["role"] == "user":
             close_calls()
-            if text := text_of(row["content"]).strip():
-                entries.append(Entry("user", shortened(text, limits.resume_max_user_chars)))
+            if text := message_text(row["content"]).strip():
+                entries.append(Entry("user", shorten(text, limits.resume_max_user_chars)))
         elif _is_summary(row):
             close_calls()
             entries.append(Entry("system", COMPRESSED))
         elif row["role"] == "assistant":
-            text = _answer(row, limits)
+            text = _format_answer(row, limits)
             if not text:
                 calls += row.get("tool_calls") or ()
                 continue
             close_calls()
-            entries.append(Entry("assistant", f"{text} {tool_note(row.get('tool_calls'))}".strip()))
+            entries.append(Entry("assistant", f"{text} {format_tool_note(row.get('tool_calls'))}".strip()))
     close_calls()
     return entries
 
 
-def panel_of(recap: Recap, width: int) -> list[str]:
+def draw_panel(recap: Recap, width: int) -> list[str]:
     """The lines of the recap in a frame, dim, of at most `width` columns; none if there is nothing to show."""
     if not recap.entries:
         return []
@@ -101,18 +101,18 @@ def panel_of(recap: Recap, width: int) -> list[str]:
     body: list[tuple[str, str]] = []
     if recap.earlier:
         note = f"{DOTS} {counted(recap.earlier, 'earlier message')} {DOTS}"
-        body += [("", line) for line in wrapped(note, inner)]
+        body += [("", line) for line in wrap_text(note, inner)]
         body.append(("", ""))
     for entry in recap.entries:
         body += _entry_lines(entry, inner)
     head = clip(f"─ {TITLE} ", inner + 2)
-    lines = [dim(f"╭{head}{'─' * (inner + 2 - width_of(head))}╮")]
+    lines = [dim(f"╭{head}{'─' * (inner + 2 - display_width(head))}╮")]
     side = dim("│")
     lines += [f"{side} {mark}{dim(pad(text, inner - bool(mark)))} {side}" for mark, text in body]
     return [*lines, dim(f"╰{'─' * (inner + 2)}╯")]
 
 
-def without_reasoning(text: str) -> str:
+def strip_reasoning(text: str) -> str:
     """An answer without what a model thought, and without tool calls that it wrote as text."""
     tags = list(_TAG.finditer(text)) if "<" in text else []
     last_close = {_kind(tag): number for number, tag in enumerate(tags) if tag["closes"]}
@@ -140,7 +140,7 @@ def _kind(tag: re.Match[str]) -> str:
     return tag["name"].lower()
 
 
-def tool_note(tool_calls: object) -> str:
+def format_tool_note(tool_calls: object) -> str:
     """`[3 tool calls: terminal, web_search]`; nothing if there were none."""
     count = count_tool_calls(tool_calls or None)
     if not count:
@@ -150,15 +150,15 @@ def tool_note(tool_calls: object) -> str:
     return f"[{counted(count, 'tool call')}: {', '.join([*names[:MAX_NAMES], *more])}]"
 
 
-def text_of(content: object) -> str:
+def message_text(content: object) -> str:
     """What a person would see of a message; a picture is `[image]`."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = content if isinstance(content, list) else [content]
-    return " ".join(text for part in parts if (text := _part(part)))
+    return " ".join(text for part in parts if (text := _part_text(part)))
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """At most `limit` characters, as people count them, and dots for the rest."""
     if len(text) <= limit:
         return text
@@ -167,7 +167,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def _is_summary(row: AnyRow) -> bool:
-    return bool(row["role"] == "system") and text_of(row["content"]).startswith(MARK)
+    return bool(row["role"] == "system") and message_text(row["content"]).startswith(MARK)
 
 
 def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:
@@ -183,13 +183,13 @@ def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:
     return starts[-exchanges] if len(starts) > exchanges else 0
 
 
-def _answer(row: AnyRow, limits: DisplayConfig) -> str:
+def _format_answer(row: AnyRow, limits: DisplayConfig) -> str:
     """The text of an answer: first its lines are counted, then its characters."""
-    text = without_reasoning(text_of(row["content"]))
+    text = strip_reasoning(message_text(row["content"]))
     lines = text.splitlines()
     if len(lines) > limits.resume_max_assistant_lines:
         text = "\n".join(lines[: limits.resume_max_assistant_lines]).rstrip() + f" {DOTS}"
-    text = shortened(text, limits.resume_max_assistant_chars)
+    text = shorten(text, limits.resume_max_assistant_chars)
     return f"{text} [interrupted]".strip() if row.get("finish_reason") in _UNFINISHED else text
 
 
@@ -198,16 +198,16 @@ def _entry_lines(entry: Entry, width: int) -> list[tuple[str, str]]:
     mark, label, colour = LABELS[entry.role]
     if width < LEAST_FOR_MARGIN:
         margin = 2
-        lines = wrapped(f"{label} {entry.text}", width - margin)
+        lines = wrap_text(f"{label} {entry.text}", width - margin)
     else:
         margin = len(label) + 3
-        lines = wrapped(entry.text, width - margin)
+        lines = wrap_text(entry.text, width - margin)
         lines[0] = f"{label} {lines[0]}"
     others = [("", f"{' ' * margin}{line}") for line in lines[1:]]
     return [(coloured(mark, colour, is_dim=True), f" {lines[0]}"), *others]
 
 
-def _part(part: object) -> str:
+def _part_text(part: object) -> str:
     if isinstance(part, str):
         return part
     if not isinstance(part, dict):

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes.cli.chat.style import bold
-from hermes.cli.terminal import printable, terminal_width
+from hermes.cli.chat.terminal.style import bold
+from hermes.cli.display.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
 from hermes.phrases import counted
-from hermes.state.imported import is_foreign
-from hermes.state.naming import Purpose, find_session
+from hermes.state.sessions.imported import is_foreign
+from hermes.state.sessions.lookup import Purpose, find_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hermes.agent.conversation import Conversation
     from hermes.cli.chat.models import Models
-    from hermes.cli.chat.screen import Screen
+    from hermes.cli.chat.terminal.screen import Screen
     from hermes.config import DisplayConfig
     from hermes.state.provider import SessionDBProvider
     from hermes.state.rows import AnyRow
@@ -58,7 +58,7 @@ def latest_session(store: SessionDBProvider) -> str:
     )
 
 
-def arrive(
+def restore_context(
     conversation: Conversation, asked_id: str, models: Models, screen: Screen, ask: Callable[[str], bool] | None
 ) -> None:
     """Make a resumed conversation what it was, as far as that is possible, and say so.
@@ -70,30 +70,30 @@ def arrive(
         raise UnknownSession(f"session {conversation.session_id!r} has just been deleted")
     history = conversation.history
     if asked_id != conversation.session_id:
-        screen.say_dim(f"{asked_id} was compressed; it goes on in {conversation.session_id}")
-    screen.show([status_line(row, history)])
+        screen.print_dim(f"{asked_id} was compressed; it goes on in {conversation.session_id}")
+    screen.print_lines([status_line(row, history)])
     if is_foreign(row):
-        screen.say_dim(enter_imported_directory(row["cwd"], ask))
+        screen.print_dim(enter_imported_directory(row["cwd"], ask))
         conversation.cwd = current_directory()
     else:
-        screen.say_dim(enter_directory(row["cwd"]))
-    conversation.model, line = models.restored(row, conversation.model)
-    screen.say_dim(line)
+        screen.print_dim(enter_directory(row["cwd"]))
+    conversation.model, line = models.restore(row, conversation.model)
+    screen.print_dim(line)
 
 
 def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen) -> None:
     """Show what was said, or what may be done about what was not."""
     if display.resume_display == "full":
-        from hermes.cli.chat.recap import panel_of, recap_of
+        from hermes.cli.chat.recap import build_recap, draw_panel
 
-        screen.show(panel_of(recap_of(history, display), terminal_width()))
+        screen.print_lines(draw_panel(build_recap(history, display), terminal_width()))
     if history and history[-1]["role"] == "user":
-        screen.say_dim("The last message was not answered; /retry has it answered.")
+        screen.print_dim("The last message was not answered; /retry has it answered.")
 
 
 def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
     """The session that is gone on with: its id, its title, and how much was said."""
-    title = f" {printable(repr_title(row['title']))}" if row["title"] else ""
+    title = f" {printable(quote_title(row['title']))}" if row["title"] else ""
     origin = f", imported from {printable(row['imported_from'])}" if row["imported_from"] else ""
     if not history:
         return f"↻ {bold(printable(row['id']))}{title} is there, but nothing was said in it yet{origin}"
@@ -102,7 +102,7 @@ def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
     return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts}){origin}"
 
 
-def repr_title(title: str) -> str:
+def quote_title(title: str) -> str:
     """A title between quotes."""
     return f'"{title}"'
 

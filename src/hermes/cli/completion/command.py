@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import click
 
-from hermes.cli.terminal import write
+from hermes.cli.display.terminal import write_stdout
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -21,4 +21,4 @@ Put one of these lines into the file that your shell reads at its start:
 @click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
     """Write a script for bash, zsh or fish that completes commands, options, sessions and sources."""
-    write(files(__package__).joinpath(f"hermes.{shell}").read_text(encoding="utf-8").rstrip())
+    write_stdout(files(__package__).joinpath(f"hermes.{shell}").read_text(encoding="utf-8").rstrip())

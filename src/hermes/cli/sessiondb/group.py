@@ -7,10 +7,10 @@ import click
 from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
 
 COMMANDS = {
-    "init": Lazy("hermes.cli.sessiondb.tables:init", "Make the tables of the configured database."),
-    "upgrade": Lazy("hermes.cli.sessiondb.tables:upgrade", "Bring the tables of the database to the present."),
+    "init": Lazy("hermes.cli.sessiondb.init_upgrade:init", "Make the tables of the configured database."),
+    "upgrade": Lazy("hermes.cli.sessiondb.init_upgrade:upgrade", "Bring the tables of the database to the present."),
     "status": Lazy("hermes.cli.sessiondb.status:status", "Show which database it is, and how it is."),
-    "sql": Lazy("hermes.cli.sessiondb.script:sql", "Print the statements that make the tables; connects to nothing."),
+    "sql": Lazy("hermes.cli.sessiondb.sql:sql", "Print the statements that make the tables; connects to nothing."),
     "migrate": Lazy("hermes.cli.sessiondb.migrate:migrate", "Carry all sessions from one database to another."),
 }
 

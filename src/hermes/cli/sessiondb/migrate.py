@@ -12,22 +12,22 @@ from typing import Any
 
 import click
 
-from hermes.cli.failures import FAILED
+from hermes.cli.display.terminal import printable, write_json, write_stderr, write_stdout
+from hermes.cli.errors import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.sessiondb.argument import read_argument
-from hermes.cli.sessiondb.pace import Pace
+from hermes.cli.sessiondb.speed import SpeedReporter
 from hermes.cli.store import read_config
-from hermes.cli.terminal import printable, talk, write, write_json
 from hermes.config import Config, load_variables
 from hermes.errors import InvalidValue, NotFound, StoreUnavailable
 from hermes.phrases import counted
-from hermes.state.backlog import index_backlog
 from hermes.state.engine import Report
 from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.search.index_backlog import index_backlog
+from hermes.state.transfer.counts import StoreCounts, count
 from hermes.state.transfer.migration import Migration
-from hermes.state.transfer.place import identity_of, local, named, shown
-from hermes.state.transfer.standing import Standing, count
+from hermes.state.transfer.store_address import config_for, config_for_file, display_address, identity_of
 from hermes.state.transfer.verification import Difference, verify
 
 SCHEMA = "hermes.migrated/1"
@@ -36,7 +36,7 @@ SHOWN = 20
 
 
 @dataclass
-class Outcome:
+class MigrationReport:
     """What came of a migration."""
 
     origin: str
@@ -82,35 +82,37 @@ def migrate(
     messages; one that is not empty gets what it lacks. It may be interrupted at any moment, and goes on with --resume.
     """
     config = read_config(as_json=as_json)
-    origin = local(config) if origin_name is None else _named(config, origin_name)
-    target = _target(config, target_name)
-    with _opened_origin(origin) as store:
+    origin = config_for_file(config) if origin_name is None else _read_address(config, origin_name)
+    target = _choose_target(config, target_name)
+    with _open_origin(origin) as store:
         if dry_run:
-            _tell_plan(count(store), _standing(target), as_json=as_json)
+            _report_plan(count(store), _count_target(target), as_json=as_json)
             return
         with open_session_db(target) as receiver:
-            outcome = Outcome(shown(store), shown(receiver), again=_command(origin_name, target_name))
+            outcome = MigrationReport(
+                display_address(store), display_address(receiver), again=_resume_command(origin_name, target_name)
+            )
             if identity_of(store) == identity_of(receiver):
                 raise InvalidValue("a database cannot be carried to itself", hint="name another one with --to")
-            _run(store, receiver, outcome, resume=resume, is_verified=is_verified)
-    _tell(outcome, as_json=as_json)
+            _run_migration(store, receiver, outcome, resume=resume, is_verified=is_verified)
+    _report_migration(outcome, as_json=as_json)
     if outcome.mismatches:
         click.get_current_context().exit(FAILED)
 
 
-def _target(config: Config, name: str | None) -> Config:
+def _choose_target(config: Config, name: str | None) -> Config:
     if name is not None:
-        return _named(config, name)
+        return _read_address(config, name)
     if config.sessiondb.provider == "sqlite":
         raise click.UsageError("there is nothing to migrate to: name it with --to, or set sessiondb.provider and .dsn")
     return config
 
 
-def _named(config: Config, text: str) -> Config:
-    return named(read_argument(text, load_variables()), config)
+def _read_address(config: Config, text: str) -> Config:
+    return config_for(read_argument(text, load_variables()), config)
 
 
-def _command(origin_name: str | None, target_name: str | None) -> str:
+def _resume_command(origin_name: str | None, target_name: str | None) -> str:
     """The command that goes on with a migration; an address is left out, for there may be a password in it."""
     parts = ["hermes sessiondb migrate"]
     for option, name in (("--from", origin_name), ("--to", target_name)):
@@ -120,7 +122,7 @@ def _command(origin_name: str | None, target_name: str | None) -> str:
 
 
 @contextmanager
-def _opened_origin(config: Config) -> Iterator[SessionDBProvider]:
+def _open_origin(config: Config) -> Iterator[SessionDBProvider]:
     path = config.sessiondb.path
     if config.sessiondb.provider == "sqlite" and path is not None and not os.path.exists(path):
         raise NotFound(f"there is no file {path}", hint="name the database with --from")
@@ -128,40 +130,40 @@ def _opened_origin(config: Config) -> Iterator[SessionDBProvider]:
         yield store
 
 
-def _run(
-    store: SessionDBProvider, receiver: SessionDBProvider, outcome: Outcome, *, resume: bool, is_verified: bool
+def _run_migration(
+    store: SessionDBProvider, receiver: SessionDBProvider, outcome: MigrationReport, *, resume: bool, is_verified: bool
 ) -> None:
     began = time.monotonic()
     with _progress() as report:
         migration = Migration(store, receiver, report)
         migration.begin(resume=resume)
         try:
-            outcome.changing = migration.carry()
+            outcome.changing = migration.copy_all()
             if not outcome.changing:
                 migration.finish()
         except KeyboardInterrupt:
-            carried = migration.journal
-            talk(
+            carried = migration.progress
+            write_stderr(
                 f"Stopped: {counted(carried.sessions, 'session')} and {counted(carried.messages, 'message')} are"
                 f" carried. This goes on with the rest: {outcome.again}"
             )
             raise
-    outcome.sessions, outcome.messages = migration.journal.sessions, migration.journal.messages
-    outcome.keeps_ids = migration.journal.mode == "copy"
+    outcome.sessions, outcome.messages = migration.progress.sessions, migration.progress.messages
+    outcome.keeps_ids = migration.progress.mode == "copy"
     outcome.seconds = time.monotonic() - began
     if is_verified:
         with _progress() as report:
             outcome.differences = list(verify(migration.origin, migration.destination, report))
-    _index(receiver, outcome)
+    _index_target(receiver, outcome)
 
 
-def _index(receiver: SessionDBProvider, outcome: Outcome) -> None:
+def _index_target(receiver: SessionDBProvider, outcome: MigrationReport) -> None:
     began = time.monotonic()
     try:
         with _progress() as report:
             index_backlog(receiver, report)
     except KeyboardInterrupt:
-        talk("All is carried. What is not in the search index yet is found all the same, though not as fast.")
+        write_stderr("All is carried. What is not in the search index yet is found all the same, though not as fast.")
         raise
     outcome.index_seconds = time.monotonic() - began
     outcome.waiting_for_index = count(receiver).waiting
@@ -171,60 +173,60 @@ def _index(receiver: SessionDBProvider, outcome: Outcome) -> None:
 @contextmanager
 def _progress() -> Iterator[Report | None]:
     with progress() as report:
-        yield None if report is None else Pace(report)
+        yield None if report is None else SpeedReporter(report)
 
 
-def _standing(target: Config) -> Standing | None:
+def _count_target(target: Config) -> StoreCounts | None:
     """What is in the target, None if there is nothing yet, or if it cannot be looked at."""
     try:
         with open_session_db(target, read_only=True) as receiver:
             return count(receiver)
     except StoreUnavailable as exc:
-        talk(f"Note: {exc.message}")
+        write_stderr(f"Note: {exc.message}")
         return None
 
 
-def _tell_plan(there: Standing, here: Standing | None, *, as_json: bool) -> None:
+def _report_plan(there: StoreCounts, here: StoreCounts | None, *, as_json: bool) -> None:
     if as_json:
         item: dict[str, Any] = {"dry_run": True, "sessions": there.sessions, "messages": there.messages}
         item["target"] = None if here is None else {"sessions": here.sessions, "messages": here.messages}
         write_json({"schema": SCHEMA, "item": item})
         return
-    write(f"Would migrate {there.sessions:,} sessions, {there.messages:,} messages.")
+    write_stdout(f"Would migrate {there.sessions:,} sessions, {there.messages:,} messages.")
     if here is not None and here.sessions:
-        talk(f"The target has {here.sessions:,} sessions, {here.messages:,} messages; it gets what it lacks.")
+        write_stderr(f"The target has {here.sessions:,} sessions, {here.messages:,} messages; it gets what it lacks.")
 
 
-def _tell(outcome: Outcome, *, as_json: bool) -> None:
+def _report_migration(outcome: MigrationReport, *, as_json: bool) -> None:
     if as_json:
         item = asdict(outcome)
         places = {"from": item.pop("origin"), "to": item.pop("target")}
         del item["again"]
         write_json({"schema": SCHEMA, "item": {"dry_run": False, **places, **item}})
         return
-    write(
+    write_stdout(
         f"Migrated {outcome.sessions:,} sessions, {outcome.messages:,} messages, {outcome.fts_entries:,} FTS entries"
         f" in {outcome.seconds:.1f}s"
     )
-    _talk_about(outcome)
+    _report_details(outcome)
 
 
-def _talk_about(outcome: Outcome) -> None:
+def _report_details(outcome: MigrationReport) -> None:
     if outcome.fts_entries or outcome.waiting_for_index:
         waiting = f"; {outcome.waiting_for_index:,} messages wait for it" if outcome.waiting_for_index else ""
-        talk(f"The search index took {outcome.index_seconds:.1f}s{waiting}.")
+        write_stderr(f"The search index took {outcome.index_seconds:.1f}s{waiting}.")
     if outcome.differences is not None and not outcome.mismatches:
-        talk("Verified: every session has the same hash on both sides.")
+        write_stderr("Verified: every session has the same hash on both sides.")
     for each in (outcome.differences or [])[:SHOWN]:
-        talk(printable(f"{'Note' if each.is_ahead else 'Mismatch'}: {each.session_id} {each.what}"))
+        write_stderr(printable(f"{'Note' if each.is_ahead else 'Mismatch'}: {each.session_id} {each.what}"))
     if outcome.mismatches:
         sessions = counted(len(outcome.mismatches), "session")
-        talk(
+        write_stderr(
             f"{sessions} of the target {'differs' if len(outcome.mismatches) == 1 else 'differ'} from {outcome.origin}."
         )
     if outcome.changing:
         names = ", ".join(outcome.changing[:SHOWN]) + (", ..." if len(outcome.changing) > SHOWN else "")
-        talk(
+        write_stderr(
             f"{counted(len(outcome.changing), 'session')} changed all the while: {names}."
             f" Repeat it when nobody writes there any more: {outcome.again}"
         )

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 
-from hermes.cli.failures import FAILED
+from hermes.cli.display.terminal import printable, write_json, write_stdout
+from hermes.cli.errors import FAILED
 from hermes.cli.options import AS_JSON
-from hermes.cli.sessiondb.ledger import applied, lacking
+from hermes.cli.sessiondb.schema_versions import applied_migrations, missing_migrations
 from hermes.cli.store import read_config
-from hermes.cli.terminal import printable, write, write_json
 from hermes.config import Config
 from hermes.errors import HermesError
 from hermes.state.provider import SessionDBProvider, open_session_db
-from hermes.state.transfer.place import shown
-from hermes.state.transfer.standing import count
+from hermes.state.transfer.counts import count
+from hermes.state.transfer.store_address import display_address
 
 SCHEMA = "hermes.sessiondb/1"
 
@@ -29,20 +29,20 @@ def status(context: click.Context, as_json: bool) -> None:
     It only reads. It ends with 1 if the database does not answer, or is not there yet.
     """
     config = read_config(as_json=as_json)
-    item = look(config)
+    item = read_status(config)
     if as_json:
         write_json({"schema": SCHEMA, "item": item})
     else:
-        write("\n".join(lines_of(item)))
+        write_stdout("\n".join(format_status(item)))
     if not item["ok"]:
         context.exit(FAILED)
 
 
-def look(config: Config) -> dict[str, Any]:
+def read_status(config: Config) -> dict[str, Any]:
     """What there is to know about the configured store."""
     try:
         with open_session_db(config, read_only=True) as store:
-            return _item(config, store)
+            return _status_item(config, store)
     except HermesError as exc:
         return {
             "provider": config.sessiondb.provider,
@@ -51,7 +51,7 @@ def look(config: Config) -> dict[str, Any]:
         }
 
 
-def lines_of(item: dict[str, Any]) -> list[str]:
+def format_status(item: dict[str, Any]) -> list[str]:
     """The state of a store for a person."""
     if not item["ok"]:
         error = item["error"]
@@ -73,21 +73,21 @@ def lines_of(item: dict[str, Any]) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _item(config: Config, store: SessionDBProvider) -> dict[str, Any]:
+def _status_item(config: Config, store: SessionDBProvider) -> dict[str, Any]:
     health = store.health()
     if not health["ok"]:
         return {"provider": health["provider"], "ok": False, "error": health["error"]}
-    names = applied(store)
+    names = applied_migrations(store)
     counted = count(store)
     return {
         "provider": health["provider"],
         "ok": True,
         "latency_ms": health["latency_ms"],
         "server": health.get("server"),
-        "database": shown(store),
+        "database": display_address(store),
         "schema_version": health["schema_version"],
         "applied": names,
-        "pending": lacking(names, config.sessiondb.provider),
+        "pending": missing_migrations(names, config.sessiondb.provider),
         "sessions": counted.sessions,
         "messages": counted.messages,
         "waiting_for_index": counted.waiting,

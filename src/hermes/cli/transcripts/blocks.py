@@ -7,13 +7,13 @@ import time
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from hermes.cli.terminal import printable
+from hermes.cli.display.terminal import printable
 from hermes.state.rows import Row
 
 UNTITLED = "Untitled"
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     """What a block is."""
 
     TEXT = "text"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 class Block(NamedTuple):
     """A part of a message."""
 
-    kind: Kind
+    kind: BlockKind
     text: str
     tool: str = ""
     """The tool that is called, or that has answered."""
@@ -33,51 +33,55 @@ class Block(NamedTuple):
     @property
     def summary(self) -> str:
         """What stands for it while it is folded."""
-        return "thinking" if self.kind is Kind.THOUGHT else f"{'→' if self.kind is Kind.CALL else '←'} {self.tool}"
+        return (
+            "thinking"
+            if self.kind is BlockKind.THOUGHT
+            else f"{'→' if self.kind is BlockKind.CALL else '←'} {self.tool}"
+        )
 
 
-def blocks_of(message: Row) -> list[Block]:
+def message_blocks(message: Row) -> list[Block]:
     """What was thought, said, called and answered in a message, in this order."""
     thought = message["reasoning"] or message["reasoning_content"]
-    blocks = [Block(Kind.THOUGHT, _clean(thought))] if thought else []
-    text = _said(message["content"])
+    blocks = [Block(BlockKind.THOUGHT, _clean(thought))] if thought else []
+    text = _content_text(message["content"])
     if message["role"] == "tool":
-        blocks.append(Block(Kind.RESULT, _clean(text), _name(message["tool_name"])))
+        blocks.append(Block(BlockKind.RESULT, _clean(text), _tool_name(message["tool_name"])))
     elif text:
-        blocks.append(Block(Kind.TEXT, _clean(text)))
+        blocks.append(Block(BlockKind.TEXT, _clean(text)))
     calls = message["tool_calls"]
-    return blocks + [_call(call) for call in (calls if isinstance(calls, list) else [calls] if calls else [])]
+    return blocks + [_call_block(call) for call in (calls if isinstance(calls, list) else [calls] if calls else [])]
 
 
-def title_of(session: Row) -> str:
+def session_title(session: Row) -> str:
     """What a session is called."""
     return printable(str(session["title"] or session["preview"] or UNTITLED))
 
 
-def facts_of(session: Row) -> list[tuple[str, str]]:
+def session_facts(session: Row) -> list[tuple[str, str]]:
     """What a session is, each fact with its name."""
     facts = [("Session", f"{session['id']} ({session['source']})")]
     if session["model"]:
         facts.append(("Model", session["model"]))
     if session["imported_from"]:
         facts.append(("Imported from", session["imported_from"]))
-    facts.append(("Started", when(session["started_at"])))
-    facts.append(("Last active", when(session["last_active"])))
+    facts.append(("Started", format_time(session["started_at"])))
+    facts.append(("Last active", format_time(session["last_active"])))
     if session["ended_at"]:
-        facts.append(("Ended", f"{when(session['ended_at'])} ({session['end_reason']})"))
+        facts.append(("Ended", f"{format_time(session['ended_at'])} ({session['end_reason']})"))
     if session["parent_session_id"]:
         facts.append(((session["child_kind"] or "child").capitalize() + " of", session["parent_session_id"]))
     facts.append(("Messages", str(session["message_count"])))
     return [(name, printable(str(value))) for name, value in facts]
 
 
-def speaker_of(message: Row) -> str:
+def speaker_name(message: Row) -> str:
     """Whose turn a message belongs to; what tools answer belongs to the one that called them."""
     role = "assistant" if message["role"] == "tool" else str(message["role"])
     return printable(role) + ("" if message["active"] else " (undone)")
 
 
-def when(moment: Any) -> str:
+def format_time(moment: Any) -> str:
     """A moment in local time."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
@@ -85,7 +89,7 @@ def when(moment: Any) -> str:
         return "?"
 
 
-def _said(content: Any) -> str:
+def _content_text(content: Any) -> str:
     """What can be read of a content; of what is no text, what it is."""
     if content is None or isinstance(content, str):
         return content or ""
@@ -103,13 +107,13 @@ def _part(part: Any) -> str:
     return json.dumps(part, ensure_ascii=False)
 
 
-def _call(call: Any) -> Block:
+def _call_block(call: Any) -> Block:
     function = call.get("function", call) if isinstance(call, dict) else {"arguments": call}
     source = function if isinstance(function, dict) else {"arguments": function}
-    return Block(Kind.CALL, _clean(_arguments(source.get("arguments", ""))), _name(source.get("name")))
+    return Block(BlockKind.CALL, _clean(_format_arguments(source.get("arguments", ""))), _tool_name(source.get("name")))
 
 
-def _arguments(given: Any) -> str:
+def _format_arguments(given: Any) -> str:
     """Arguments on lines of their own, if they are JSON."""
     try:
         value = json.loads(given) if isinstance(given, str) else given
@@ -118,7 +122,7 @@ def _arguments(given: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, dict | list) else str(given)
 
 
-def _name(tool: Any) -> str:
+def _tool_name(tool: Any) -> str:
     return printable(str(tool)) if tool else "tool"
 
 

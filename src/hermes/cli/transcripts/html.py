@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterator
 from html import escape
 from urllib.parse import quote
 
-from hermes.cli.terminal import printable
-from hermes.cli.transcripts.blocks import Block, Kind, blocks_of, facts_of, speaker_of, title_of, when
+from hermes.cli.display.terminal import printable
+from hermes.cli.transcripts.blocks import (
+    Block,
+    BlockKind,
+    format_time,
+    message_blocks,
+    session_facts,
+    session_title,
+    speaker_name,
+)
 from hermes.phrases import counted
-from hermes.state.outgoing import Outgoing
+from hermes.state.import_export.session_reader import SessionExport
 from hermes.state.rows import Row
 
 STYLE = """
@@ -59,30 +67,34 @@ class Html:
     def begin(self) -> Iterator[bytes]:
         """The head of the page and the table of contents."""
         title = counted(self._count, "session")
-        yield _encoded(HEAD.format(title=title, style=STYLE) + f"<h1>{title}</h1>\n<nav><ol>\n")
+        yield _encode(HEAD.format(title=title, style=STYLE) + f"<h1>{title}</h1>\n<nav><ol>\n")
         for row in self._headings():
-            about = f"{row['source']}, {when(row['last_active'])}, {counted(row['message_count'] or 0, 'message')}"
-            link = f'<a href="#{_anchor(row)}" dir="auto">{escape(title_of(row))}</a>'
-            yield _encoded(f"<li>{link} <small>{escape(printable(about))}</small></li>\n")
+            about = (
+                f"{row['source']}, {format_time(row['last_active'])}, {counted(row['message_count'] or 0, 'message')}"
+            )
+            link = f'<a href="#{_anchor(row)}" dir="auto">{escape(session_title(row))}</a>'
+            yield _encode(f"<li>{link} <small>{escape(printable(about))}</small></li>\n")
         yield b"</ol></nav>\n<main>\n"
 
-    def session(self, session: Outgoing) -> Iterator[bytes]:
+    def session(self, session: SessionExport) -> Iterator[bytes]:
         """A session: its title, what it is, and what was said."""
-        facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts_of(session.row))
-        yield _encoded(
-            f'<section id="{_anchor(session.row)}">\n<h2 dir="auto">{escape(title_of(session.row))}</h2>\n'
+        facts = "".join(
+            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in session_facts(session.row)
+        )
+        yield _encode(
+            f'<section id="{_anchor(session.row)}">\n<h2 dir="auto">{escape(session_title(session.row))}</h2>\n'
             f"<dl>{facts}</dl>\n"
         )
         speaker = ""
         for page in session.pages:
             for message in page:
                 heading = ""
-                if speaker_of(message) != speaker:
-                    speaker = speaker_of(message)
-                    heading = f"<h3>{escape(speaker)} <small>{when(message['timestamp'])}</small></h3>\n"
+                if speaker_name(message) != speaker:
+                    speaker = speaker_name(message)
+                    heading = f"<h3>{escape(speaker)} <small>{format_time(message['timestamp'])}</small></h3>\n"
                 kind = escape(speaker.split(" ")[0]) + ("" if message["active"] else " undone")
-                blocks = "".join(map(_shown, blocks_of(message)))
-                yield _encoded(f'<div class="{kind}">\n{heading}{blocks}</div>\n')
+                blocks = "".join(map(_block_html, message_blocks(message)))
+                yield _encode(f'<div class="{kind}">\n{heading}{blocks}</div>\n')
         yield b"</section>\n"
 
     def end(self) -> Iterator[bytes]:
@@ -90,12 +102,12 @@ class Html:
         yield b"</main>\n</body>\n</html>\n"
 
 
-def _shown(block: Block) -> str:
-    if block.kind is Kind.TEXT:
+def _block_html(block: Block) -> str:
+    if block.kind is BlockKind.TEXT:
         return f'<div class="text" dir="auto">{escape(block.text)}</div>\n'
     inside = (
         f'<div class="text" dir="auto">{escape(block.text)}</div>'
-        if block.kind is Kind.THOUGHT
+        if block.kind is BlockKind.THOUGHT
         else f"<pre>{escape(block.text)}</pre>"
     )
     return f"<details><summary>{escape(block.summary)}</summary>{inside}</details>\n"
@@ -105,5 +117,5 @@ def _anchor(session: Row) -> str:
     return f"s-{quote(session['id'], safe='')}"
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode()

@@ -6,8 +6,16 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from hermes.cli.transcripts.blocks import Block, Kind, blocks_of, facts_of, speaker_of, title_of, when
-from hermes.state.outgoing import Outgoing
+from hermes.cli.transcripts.blocks import (
+    Block,
+    BlockKind,
+    format_time,
+    message_blocks,
+    session_facts,
+    session_title,
+    speaker_name,
+)
+from hermes.state.import_export.session_reader import SessionExport
 
 _BACKTICKS = re.compile("`+")
 _SPECIAL = re.compile(r"([\\`*\[\]<>#|~]|(?<!\w)_|_(?!\w))")
@@ -20,21 +28,21 @@ class Markdown:
         """Nothing comes first."""
         return iter(())
 
-    def session(self, session: Outgoing) -> Iterator[bytes]:
+    def session(self, session: SessionExport) -> Iterator[bytes]:
         """A session: its title, what it is, and what was said."""
-        lines = [f"# {_plain(title_of(session.row))}", ""]
-        lines += [f"- {name}: {_plain(value)}" for name, value in facts_of(session.row)]
-        yield _encoded(lines)
+        lines = [f"# {_escape_markdown(session_title(session.row))}", ""]
+        lines += [f"- {name}: {_escape_markdown(value)}" for name, value in session_facts(session.row)]
+        yield _encode_lines(lines)
         speaker = ""
         for page in session.pages:
             for message in page:
                 lines = []
-                if speaker_of(message) != speaker:
-                    speaker = speaker_of(message)
-                    lines += ["", f"## {_plain(speaker)} · {when(message['timestamp'])}"]
-                for block in blocks_of(message):
-                    lines += ["", *_lines(block)]
-                yield _encoded(lines)
+                if speaker_name(message) != speaker:
+                    speaker = speaker_name(message)
+                    lines += ["", f"## {_escape_markdown(speaker)} · {format_time(message['timestamp'])}"]
+                for block in message_blocks(message):
+                    lines += ["", *_block_lines(block)]
+                yield _encode_lines(lines)
         yield b"\n"
 
     def end(self) -> Iterator[bytes]:
@@ -42,22 +50,22 @@ class Markdown:
         return iter(())
 
 
-def _lines(block: Block) -> Iterator[str]:
-    if block.kind is Kind.TEXT:
-        yield from _quoted(block.text)
+def _block_lines(block: Block) -> Iterator[str]:
+    if block.kind is BlockKind.TEXT:
+        yield from _quote_lines(block.text)
         return
     yield f"<details><summary>{escape(block.summary)}</summary>"
     yield ""
-    yield from _quoted(block.text) if block.kind is Kind.THOUGHT else _fenced(block.text)
+    yield from _quote_lines(block.text) if block.kind is BlockKind.THOUGHT else _fence_lines(block.text)
     yield ""
     yield "</details>"
 
 
-def _quoted(text: str) -> Iterator[str]:
+def _quote_lines(text: str) -> Iterator[str]:
     return (f"> {line}".rstrip() for line in text.split("\n"))
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _fence_lines(text: str) -> Iterator[str]:
     """A block of code whose fence is longer than any in it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
@@ -66,9 +74,9 @@ def _fenced(text: str) -> Iterator[str]:
     yield fence
 
 
-def _plain(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", text)
 
 
-def _encoded(lines: list[str]) -> bytes:
+def _encode_lines(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from hermes.errors import HermesError
-from hermes.state.mysql import faults, schema
-from hermes.state.mysql.pool import Pool
-from hermes.state.mysql.server import Server
-from hermes.state.mysql.session import MySQLSession
+from hermes.state.mysql import errors, schema
+from hermes.state.mysql.connection.pool import Pool
+from hermes.state.mysql.connection.server_info import Server
+from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.server.faults import Fault, Verdict
 
 
@@ -20,12 +20,12 @@ class MySQLBackend:
         self._is_own = is_own
         self._timeout_s = timeout_s
         try:
-            wire = pool.take(timeout_s)
+            connection = pool.acquire(timeout_s)
             try:
                 self.server: Server = pool.server
-                self.status = schema.ensure(wire, self.server.collation, pool.where, read_only=read_only)
+                self.status = schema.ensure(connection, self.server.collation, pool.where, read_only=read_only)
             finally:
-                pool.give_back(wire)
+                pool.release(connection)
         except Fault as fault:
             raise self.translate(fault) from fault
 
@@ -34,21 +34,21 @@ class MySQLBackend:
         """The database, as it may be shown."""
         return self.pool.where
 
-    def take(self, deadline: float, /) -> MySQLSession:
+    def acquire(self, deadline: float, /) -> MySQLTransaction:
         """A connection for the calling thread."""
-        return MySQLSession(self.pool.take(deadline - time.monotonic()), self.server)
+        return MySQLTransaction(self.pool.acquire(deadline - time.monotonic()), self.server)
 
-    def give_back(self, session: MySQLSession, /) -> None:
+    def release(self, tx: MySQLTransaction, /) -> None:
         """Take a connection back; one that is not sound is replaced."""
-        self.pool.give_back(session.wire)
+        self.pool.release(tx.connection)
 
     def verdict(self, fault: Fault, /) -> Verdict:
         """Whether work that failed like this may be done again."""
-        return faults.verdict(fault)
+        return errors.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
         """What a failure means for the caller."""
-        return faults.translate(fault, self.where)
+        return errors.translate(fault, self.where)
 
     def is_committed(self, token: str, /) -> bool | None:
         """No server of this kind can tell what became of a transaction."""
@@ -57,11 +57,11 @@ class MySQLBackend:
     def run_alone(self, command: str) -> None:
         """Execute a command outside of any transaction, for as long as it takes."""
         try:
-            wire = self.pool.connect()
+            connection = self.pool.connect()
             try:
-                wire.run(command)
+                connection.run(command)
             finally:
-                wire.close()
+                connection.close()
         except Fault as fault:
             raise self.translate(fault) from fault
 

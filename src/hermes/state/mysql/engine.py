@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Capability, Index, Keeper
+from hermes.state.engine import Capability, Index, Maintenance
 from hermes.state.mysql.backend import MySQLBackend
-from hermes.state.mysql.filling import Done, Filler
-from hermes.state.mysql.session import MySQLSession
-from hermes.state.server.indexed import IndexedEngine
+from hermes.state.mysql.connection.transaction import MySQLTransaction
+from hermes.state.mysql.search.indexing import Batch, Indexer
+from hermes.state.server.search.background_index import IndexedEngine
 
 if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
 
 
-class MySQLEngine(IndexedEngine[MySQLSession, Done]):
+class MySQLEngine(IndexedEngine[MySQLTransaction, Batch]):
     """One database, as one store uses it."""
 
     name = "mysql"
@@ -23,7 +23,7 @@ class MySQLEngine(IndexedEngine[MySQLSession, Done]):
     def __init__(self, backend: MySQLBackend, settings: SessionDBConfig, *, read_only: bool) -> None:
         super().__init__(
             backend,
-            Filler(),
+            Indexer(),
             backend.where,
             backend.status.ledger.born,
             read_only=read_only,
@@ -39,16 +39,16 @@ class MySQLEngine(IndexedEngine[MySQLSession, Done]):
     @cached_property
     def index(self) -> Index:
         """How messages are found in it."""
-        from hermes.state.mysql.index import MySQLIndex
+        from hermes.state.mysql.search.index import MySQLIndex
 
         return MySQLIndex()
 
     @cached_property
-    def keeper(self) -> Keeper:
+    def maintenance(self) -> Maintenance:
         """Who keeps it in order."""
-        from hermes.state.mysql.keeper import MySQLKeeper
+        from hermes.state.mysql.maintenance import MySQLMaintenance
 
-        return MySQLKeeper(self.catch_up, self._database.run_alone)
+        return MySQLMaintenance(self.read, self.catch_up, self._database.run_alone)
 
     def describe(self) -> dict[str, Any]:
         """What there is to know about the server, the connections to it and the index."""

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.state.server.provider import Kind, ServerProvider
+from hermes.state.server.provider import ServerKind, ServerProvider
 
 if TYPE_CHECKING:
+    from hermes.state.mysql.connection.pool import Pool
     from hermes.state.mysql.engine import MySQLEngine
-    from hermes.state.mysql.pool import Pool
 
 
 class MySQLSessionDBProvider(ServerProvider["Pool"]):
     """A session store on MySQL or MariaDB."""
 
-    kind = Kind("mysql", "MySQL", driver="pymysql", extra="mysql", pool="Pool of hermes.state.mysql.pool")
+    kind = ServerKind(
+        "mysql", "MySQL", driver="pymysql", extra="mysql", pool="Pool of hermes.state.mysql.connection.pool"
+    )
 
     def _pool_type(self) -> type[Pool]:
-        from hermes.state.mysql.pool import Pool
+        from hermes.state.mysql.connection.pool import Pool
 
         return Pool
 
     def _connect(self, dsn: str, pool: Pool | None) -> MySQLEngine:
         from hermes.state.mysql.backend import MySQLBackend
+        from hermes.state.mysql.connection.pool import Pool
         from hermes.state.mysql.engine import MySQLEngine
-        from hermes.state.mysql.pool import Pool
 
         backend = MySQLBackend(
             pool or Pool(dsn, self._settings),

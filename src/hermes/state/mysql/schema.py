@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 
 from hermes.errors import ConfigError, StoreBusy, StoreUnavailable
-from hermes.state.mysql import faults
-from hermes.state.mysql.clusterlock import cluster_lock
-from hermes.state.mysql.wire import Wire, text_of
-from hermes.state.server.attempts import Attempts
-from hermes.state.server.faults import Refused
-from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
+from hermes.state.mysql import errors
+from hermes.state.mysql.connection.cluster_lock import cluster_lock
+from hermes.state.mysql.connection.statements import DriverConnection, render
+from hermes.state.server.faults import ServerError
+from hermes.state.server.ledger import FORMAT, Ledger, SchemaState, SchemaStatus
+from hermes.state.server.retries import Attempts
 
 SCHEMA_VERSION = 11
 ADDITIONS = {"0001_store": "schema.sql", "0002_owners": "0002_owners.sql"}
@@ -48,86 +48,90 @@ def statements(name: str, collation: str) -> Iterator[str]:
             yield said
 
 
-def inspect(wire: Wire) -> Status:
+def inspect(connection: DriverConnection) -> SchemaStatus:
     """Look at a store without changing anything."""
-    there = wire.run(
+    there = connection.run(
         """SELECT table_name FROM information_schema.tables
            WHERE table_schema = DATABASE() AND table_name IN ('hermes_ledger', 'state_meta', 'schema_version')"""
     ).rows
     if not any(row[0] == "hermes_ledger" for row in there):
-        return Status(Ledger(None), LEDGER)
+        return SchemaStatus(Ledger(None), LEDGER)
     if len(there) < 3:
         # Somebody is making it, or has died of it.
-        return Status(Ledger({}), LEDGER)
-    noted = wire.run(
+        return SchemaStatus(Ledger({}), LEDGER)
+    marks = connection.run(
         """SELECT 'ledger', name, checksum FROM hermes_ledger
            UNION ALL SELECT 'note', "key", value FROM state_meta WHERE "key" IN ('min_reader', 'min_writer')
            UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS CHAR) FROM schema_version
            UNION ALL SELECT 'note', 'born', CAST(MIN(applied_at) AS CHAR) FROM hermes_ledger"""
     ).rows
-    return Status(Ledger.of(noted), LEDGER)
+    return SchemaStatus(Ledger.of(marks), LEDGER)
 
 
-def ensure(wire: Wire, collation: str, where: str, *, read_only: bool) -> Status:
+def ensure(connection: DriverConnection, collation: str, where: str, *, read_only: bool) -> SchemaStatus:
     """Make or complete the tables, unless they are as they should be or must not be touched."""
-    status = inspect(wire)
-    status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
+    status = inspect(connection)
+    status.ledger.require_usable(LEDGER, where, read_only=read_only)
     if read_only and not status.ledger.applied:
         raise StoreUnavailable(f"there is no session store in {where} yet", hint="make it with: hermes sessiondb init")
-    if read_only or status.standing not in (Standing.FRESH, Standing.BEHIND):
+    if read_only or status.state not in (SchemaState.FRESH, SchemaState.BEHIND):
         return status
-    if wire.run("SELECT DATABASE()").rows[0][0] in SYSTEM:
+    if connection.run("SELECT DATABASE()").rows[0][0] in SYSTEM:
         raise ConfigError(f"{where} is the server's own database", hint="make one for Hermes: CREATE DATABASE hermes")
-    return bring_up(wire, collation, where)
+    return apply_pending(connection, collation, where)
 
 
-def bring_up(wire: Wire, collation: str, where: str) -> Status:
+def apply_pending(connection: DriverConnection, collation: str, where: str) -> SchemaStatus:
     """Make what is missing; where another process is in the way, try again."""
     attempts = Attempts(time.monotonic() + LOCK_TIMEOUT_S)
     while True:
         try:
-            return _bring_up_once(wire, collation, where)
-        except Refused as fault:
-            pause = attempts.pause(faults.verdict(fault), time.monotonic())
+            return _apply_pending_once(connection, collation, where)
+        except ServerError as fault:
+            pause = attempts.pause(errors.verdict(fault), time.monotonic())
             if pause is None:
                 raise
-            if wire.is_in_transaction:
-                wire.run("ROLLBACK")
+            if connection.is_in_transaction:
+                connection.run("ROLLBACK")
         time.sleep(pause)
 
 
-def _bring_up_once(wire: Wire, collation: str, where: str) -> Status:
+def _apply_pending_once(connection: DriverConnection, collation: str, where: str) -> SchemaStatus:
     """Make what is missing, one process at a time."""
-    with _alone_in_cluster(wire, collation, where) if wire.is_in_cluster else _alone(wire, where) as stay_alone:
+    with (
+        _alone_in_cluster(connection, collation, where)
+        if connection.is_in_cluster
+        else _alone(connection, where) as stay_alone
+    ):
         # The process that had the lock before may have done it already.
-        status = inspect(wire)
-        for name in status.pending if status.standing is not Standing.NEWER else ():
+        status = inspect(connection)
+        for name in status.pending if status.state is not SchemaState.NEWER else ():
             for statement in statements(name, collation):
-                wire.run(statement)
+                connection.run(statement)
                 stay_alone()
-            _record(wire, name)
-        return inspect(wire)
+            _record(connection, name)
+        return inspect(connection)
 
 
 @contextmanager
-def _alone_in_cluster(wire: Wire, collation: str, where: str) -> Iterator[Callable[[], None]]:
+def _alone_in_cluster(connection: DriverConnection, collation: str, where: str) -> Iterator[Callable[[], None]]:
     """Keep processes on all nodes from making tables meanwhile; yields what shows them that this one still does."""
     # The table that the lock is in; to make it twice does no harm.
-    wire.run(next(each for each in statements("0001_store", collation) if "EXISTS state_meta" in each))
-    with cluster_lock(wire, where, LOCK_TIMEOUT_S) as lock:
+    connection.run(next(each for each in statements("0001_store", collation) if "EXISTS state_meta" in each))
+    with cluster_lock(connection, where, LOCK_TIMEOUT_S) as lock:
         yield lock.renew
 
 
 @contextmanager
-def _alone(wire: Wire, where: str) -> Iterator[Callable[[], None]]:
+def _alone(connection: DriverConnection, where: str) -> Iterator[Callable[[], None]]:
     """Keep others from making tables meanwhile."""
-    if wire.run(f"SELECT GET_LOCK({_LOCK}, {LOCK_TIMEOUT_S})").rows[0][0] != 1:
+    if connection.run(f"SELECT GET_LOCK({_LOCK}, {LOCK_TIMEOUT_S})").rows[0][0] != 1:
         raise StoreBusy(f"another process has been making the tables in {where} for {LOCK_TIMEOUT_S} s")
     try:
         yield lambda: None
     finally:
-        if wire.is_sound:
-            wire.run(f"SELECT RELEASE_LOCK({_LOCK})")
+        if connection.is_sound:
+            connection.run(f"SELECT RELEASE_LOCK({_LOCK})")
 
 
 def notes() -> list[str]:
@@ -140,10 +144,10 @@ def notes() -> list[str]:
     ]
 
 
-def _record(wire: Wire, name: str) -> None:
+def _record(connection: DriverConnection, name: str) -> None:
     """Note in the store what it has now."""
-    added = text_of(
+    added = render(
         "INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :at)",
         {"name": name, "checksum": LEDGER[name], "at": time.time()},
     )
-    wire.ask(["START TRANSACTION", *notes(), added, "COMMIT"])
+    connection.execute_all(["START TRANSACTION", *notes(), added, "COMMIT"])

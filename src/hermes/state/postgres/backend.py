@@ -12,14 +12,21 @@ import psycopg
 from psycopg import sql
 
 from hermes.errors import HermesError, StoreBusy
-from hermes.state.postgres import faults, login, schema, server, timeline
-from hermes.state.postgres.address import Address
-from hermes.state.postgres.pool import Lender, Pool
-from hermes.state.postgres.session import PostgresSession
-from hermes.state.postgres.spare import Spare
-from hermes.state.postgres.wire import STARTED, Connection, Request, Wire, text_of
-from hermes.state.server.attempts import Attempts
-from hermes.state.server.faults import Fault, Lost, Refused, Unserved, Verdict
+from hermes.state.postgres import errors, schema
+from hermes.state.postgres.connection import login, server_info, timeline
+from hermes.state.postgres.connection.address import Address
+from hermes.state.postgres.connection.pipeline import (
+    STARTED,
+    BoundStatement,
+    Connection,
+    DriverConnection,
+    statement_text,
+)
+from hermes.state.postgres.connection.pool import Pool, PostgresPool
+from hermes.state.postgres.connection.spare_connection import SpareConnection
+from hermes.state.postgres.connection.transaction import PostgresTransaction
+from hermes.state.server.faults import ConnectionLost, Fault, PoolerBusy, ServerError, Verdict
+from hermes.state.server.retries import Attempts
 
 if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
@@ -36,84 +43,84 @@ class PostgresBackend:
     def __init__(
         self, address: Address | None, pool: Pool | None, settings: SessionDBConfig, *, read_only: bool
     ) -> None:
-        self.lender = Lender(address, pool, settings)
+        self.pool = PostgresPool(address, pool, settings)
         self._schema = settings.schema
-        self._wires: WeakKeyDictionary[Connection, Wire] = WeakKeyDictionary()
+        self._drivers: WeakKeyDictionary[Connection, DriverConnection] = WeakKeyDictionary()
         # Somebody else's connections go back to their pool at once.
-        self._spare = Spare() if pool is None else None
-        with self._translated(), self.lender.first() as connection:
-            self.server = server.learn(connection, settings, self.where)
+        self._spare = SpareConnection() if pool is None else None
+        with self._errors_translated(), self.pool.first() as connection:
+            self.server = server_info.read_server_info(connection, settings, self.where)
             self.status = schema.ensure(connection, settings.schema, self.where, read_only=read_only)
             if settings.postgresql.stemming is not None and not read_only:
-                schema.add_stems(connection, settings.schema)
+                schema.add_stem_index(connection, settings.schema)
         self._may_prepare = not self.server.is_behind_pooler
 
     @property
     def where(self) -> str:
         """The database, as it may be shown."""
-        return self.lender.where
+        return self.pool.where
 
-    def take(self, deadline: float, /) -> PostgresSession:
+    def acquire(self, deadline: float, /) -> PostgresTransaction:
         """A connection for the calling thread."""
         if self._spare is None:
-            return self._borrow(deadline)
-        session = self._spare.take()
-        if session is not None:
-            if not self.lender.is_replaced(session.wire.connection):
-                return session
-            self._discard(session)
-            return self._borrow(deadline)
+            return self._acquire_from_pool(deadline)
+        tx = self._spare.acquire()
+        if tx is not None:
+            if not self.pool.is_replaced(tx.driver.connection):
+                return tx
+            self._discard(tx)
+            return self._acquire_from_pool(deadline)
         try:
-            return self._borrow(deadline)
+            return self._acquire_from_pool(deadline)
         finally:
             self._spare.stop_waiting()
 
-    def _borrow(self, deadline: float) -> PostgresSession:
-        connection = self.lender.take(deadline - time.monotonic())
-        if self.lender.is_replaced(connection):
-            self.lender.discard(connection)
-            raise Lost(timeline.REPLACED)
-        wire = self._wires.get(connection)
-        if wire is None:
-            wire = self._wires[connection] = Wire(connection)
-        wire.may_prepare = self._may_prepare
+    def _acquire_from_pool(self, deadline: float) -> PostgresTransaction:
+        connection = self.pool.acquire(deadline - time.monotonic())
+        if self.pool.is_replaced(connection):
+            self.pool.discard(connection)
+            raise ConnectionLost(timeline.REPLACED)
+        driver = self._drivers.get(connection)
+        if driver is None:
+            driver = self._drivers[connection] = DriverConnection(connection)
+        driver.may_prepare = self._may_prepare
         try:
-            wire.enter()
+            driver.enter_pipeline()
         except psycopg.Error as exc:
-            self.lender.discard(connection)
-            raise Lost(str(exc).strip()) from None
-        return PostgresSession(wire, self.server.opening, is_behind_pooler=self.server.is_behind_pooler)
+            self.pool.discard(connection)
+            raise ConnectionLost(str(exc).strip()) from None
+        return PostgresTransaction(driver, self.server.opening, is_behind_pooler=self.server.is_behind_pooler)
 
-    def give_back(self, session: PostgresSession, /) -> None:
+    def release(self, tx: PostgresTransaction, /) -> None:
         """Take a connection back; one that is not sound is replaced."""
-        if not session.wire.is_sound or session.wire.is_in_transaction:
-            self._discard(session)
-        elif self._spare is None or not self._spare.keep(session):
-            session.wire.leave()
-            self.lender.give_back(session.wire.connection)
+        if not tx.driver.is_sound or tx.driver.is_in_transaction:
+            self._discard(tx)
+        elif self._spare is None or not self._spare.keep(tx):
+            tx.driver.leave_pipeline()
+            self.pool.release(tx.driver.connection)
 
-    def _discard(self, session: PostgresSession) -> None:
+    def _discard(self, tx: PostgresTransaction) -> None:
         """Replace a connection that broke, and the spare one, which then probably did too."""
-        spare = None if self._spare is None else self._spare.give_up()
-        for each in (session, spare):
+        spare = None if self._spare is None else self._spare.pop()
+        for each in (tx, spare):
             if each is not None:
-                self.lender.discard(each.wire.connection)
+                self.pool.discard(each.driver.connection)
 
     def verdict(self, fault: Fault, /) -> Verdict:
         """Whether work that failed like this may be done again."""
-        if isinstance(fault, Refused) and fault.code in faults.UNPREPARED:
+        if isinstance(fault, ServerError) and fault.code in errors.UNPREPARED:
             self._may_prepare = False
-            for wire in list(self._wires.values()):
-                wire.may_prepare = False
-        return faults.verdict(fault)
+            for driver in list(self._drivers.values()):
+                driver.may_prepare = False
+        return errors.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
         """What a failure means for the caller."""
-        if isinstance(fault, Unserved):
+        if isinstance(fault, PoolerBusy):
             return StoreBusy(
                 f"no server connection was free in time behind the pooler at {self.where}", hint=login.SERVE_MORE
             )
-        return faults.translate(fault, self.where)
+        return errors.translate(fault, self.where)
 
     def is_committed(self, token: str, /) -> bool | None:
         """Whether a transaction was committed; None if the server cannot tell for sure."""
@@ -121,7 +128,7 @@ class PostgresBackend:
         attempts = Attempts(time.monotonic() + SETTLE_S)
         while time.monotonic() < attempts.deadline:
             try:
-                outcome, is_same_run = self._ask_outcome(number, started)
+                outcome, is_same_run = self._read_outcome(number, started)
             except Fault as fault:
                 pause = attempts.pause(self.verdict(fault), time.monotonic())
                 if pause is None:
@@ -143,39 +150,39 @@ class PostgresBackend:
     def run_alone(self, command: str, table: str) -> None:
         """Execute a command on a table outside of any transaction, for as long as it takes."""
         named = table if self._schema is None else f"{sql.Identifier(self._schema).as_string()}.{table}"
-        session = self.take(time.monotonic() + SETTLE_S)
+        tx = self.acquire(time.monotonic() + SETTLE_S)
         try:
-            session.wire.ask([Request(text_of(f"{command} {named}"))])
+            tx.driver.execute([BoundStatement(statement_text(f"{command} {named}"))])
         except Fault as fault:
             raise self.translate(fault) from fault
         finally:
-            self.give_back(session)
+            self.release(tx)
 
     def close(self) -> None:
         """Close every connection of our own."""
-        spare = None if self._spare is None else self._spare.give_up()
+        spare = None if self._spare is None else self._spare.pop()
         if spare is not None:
-            spare.wire.leave()
-            self.lender.give_back(spare.wire.connection)
-        self.lender.close()
+            spare.driver.leave_pipeline()
+            self.pool.release(spare.driver.connection)
+        self.pool.close()
 
-    def _ask_outcome(self, number: str, started: str) -> tuple[str | None, int]:
-        session = self.take(time.monotonic() + SETTLE_S)
+    def _read_outcome(self, number: str, started: str) -> tuple[str | None, int]:
+        tx = self.acquire(time.monotonic() + SETTLE_S)
         try:
-            session.begin(read_only=True, timeout_s=SETTLE_S)
-            row = session.row(_OUTCOME, number=number, started=started)
+            tx.begin(read_only=True, timeout_s=SETTLE_S)
+            row = tx.row(_OUTCOME, number=number, started=started)
             assert row is not None
             return row[0], row[1]
         finally:
-            session.roll_back()
-            self.give_back(session)
+            tx.roll_back()
+            self.release(tx)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _errors_translated(self) -> Iterator[None]:
         """Raise psycopg's errors as ours."""
         try:
             yield
         except psycopg.Error as exc:
-            reason = exc.diag.message_primary or self.lender.mask(str(exc)).strip()
-            fault: Fault = Lost(reason) if exc.sqlstate is None else Refused(exc.sqlstate, reason)
+            reason = exc.diag.message_primary or self.pool.mask(str(exc)).strip()
+            fault: Fault = ConnectionLost(reason) if exc.sqlstate is None else ServerError(exc.sqlstate, reason)
             raise self.translate(fault) from None

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Capability, Index, Keeper
+from hermes.state.engine import Capability, Index, Maintenance
 from hermes.state.postgres.backend import PostgresBackend
-from hermes.state.postgres.filling import Done, Filler
-from hermes.state.postgres.session import PostgresSession
-from hermes.state.server.indexed import IndexedEngine
+from hermes.state.postgres.connection.transaction import PostgresTransaction
+from hermes.state.postgres.search.indexing import Batch, Indexer
+from hermes.state.server.search.background_index import IndexedEngine
 
 if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
 
 
-class PostgresEngine(IndexedEngine[PostgresSession, Done]):
+class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
     """One database, as one store uses it."""
 
     name = "postgresql"
@@ -23,7 +23,7 @@ class PostgresEngine(IndexedEngine[PostgresSession, Done]):
     def __init__(self, backend: PostgresBackend, settings: SessionDBConfig, *, read_only: bool) -> None:
         super().__init__(
             backend,
-            Filler(),
+            Indexer(),
             backend.where,
             backend.status.ledger.born,
             read_only=read_only,
@@ -40,16 +40,16 @@ class PostgresEngine(IndexedEngine[PostgresSession, Done]):
     @cached_property
     def index(self) -> Index:
         """How messages are found in it."""
-        from hermes.state.postgres.index import PostgresIndex
+        from hermes.state.postgres.search.index import PostgresIndex
 
         return PostgresIndex()
 
     @cached_property
-    def keeper(self) -> Keeper:
+    def maintenance(self) -> Maintenance:
         """Who keeps it in order."""
-        from hermes.state.postgres.keeper import PostgresKeeper
+        from hermes.state.postgres.maintenance import PostgresMaintenance
 
-        return PostgresKeeper(self.catch_up, self._database.run_alone)
+        return PostgresMaintenance(self.read, self.catch_up, self._database.run_alone)
 
     def describe(self) -> dict[str, Any]:
         """What there is to know about the server, the connections to it and the index."""
@@ -57,6 +57,6 @@ class PostgresEngine(IndexedEngine[PostgresSession, Done]):
             "database": self._database.where,
             "server": self._database.server.name,
             "is_behind_pooler": self._database.server.is_behind_pooler,
-            "pool": self._database.lender.stats(),
+            "pool": self._database.pool.stats(),
             "waiting_for_index": self.waiting_for_index(),
         }

@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 
 from hermes.errors import StoreUnavailable
 from hermes.log import inform
-from hermes.state.server.ledger import FORMAT, Ledger, Standing, Status
+from hermes.state.server.ledger import FORMAT, Ledger, SchemaState, SchemaStatus
 
 Connection = psycopg.Connection[Any]
 
@@ -40,7 +40,7 @@ _UNAVAILABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresStatus(Status):
+class PostgresSchemaStatus(SchemaStatus):
     """What there is of a store on PostgreSQL."""
 
     has_trigrams: bool
@@ -52,38 +52,38 @@ def script(name: str) -> str:
     return Path(__file__).with_name(ADDITIONS[name]).read_text(encoding="utf-8")
 
 
-def inspect(connection: Connection, schema: str | None) -> PostgresStatus:
+def inspect(connection: Connection, schema: str | None) -> PostgresSchemaStatus:
     """Look at a store without changing anything."""
     within = "" if schema is None else f"{sql.Identifier(schema).as_string(connection)}."
-    ((is_there, has_trigrams),) = _rows(
+    ((is_kept, has_trigrams),) = _rows(
         connection,
         "SELECT to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL",
         [f"{within}hermes_ledger", f"{within}{TRIGRAMS}"],
     )
-    if not is_there:
-        return PostgresStatus(Ledger(None), LEDGER, has_trigrams=False)
-    noted = _rows(
+    if not is_kept:
+        return PostgresSchemaStatus(Ledger(None), LEDGER, has_trigrams=False)
+    marks = _rows(
         connection,
         f"""SELECT 'ledger', name, checksum FROM {within}hermes_ledger
             UNION ALL SELECT 'note', key, value FROM {within}state_meta WHERE key IN ('min_reader', 'min_writer')
             UNION ALL SELECT 'note', 'version', CAST(MAX(version) AS text) FROM {within}schema_version
             UNION ALL SELECT 'note', 'born', CAST(MIN(applied_at) AS text) FROM {within}hermes_ledger""",
     )
-    return PostgresStatus(Ledger.of(noted), LEDGER, has_trigrams=bool(has_trigrams))
+    return PostgresSchemaStatus(Ledger.of(marks), LEDGER, has_trigrams=bool(has_trigrams))
 
 
-def ensure(connection: Connection, schema: str | None, where: str, *, read_only: bool) -> PostgresStatus:
+def ensure(connection: Connection, schema: str | None, where: str, *, read_only: bool) -> PostgresSchemaStatus:
     """Make or complete the tables, unless they are as they should be or must not be touched."""
     status = inspect(connection, schema)
-    status.ledger.refuse_unsuitable(LEDGER, where, read_only=read_only)
-    if read_only and status.standing is Standing.FRESH:
+    status.ledger.require_usable(LEDGER, where, read_only=read_only)
+    if read_only and status.state is SchemaState.FRESH:
         raise StoreUnavailable(f"there is no session store in {where} yet", hint="make it with: hermes sessiondb init")
-    if read_only or status.standing not in (Standing.FRESH, Standing.BEHIND):
+    if read_only or status.state not in (SchemaState.FRESH, SchemaState.BEHIND):
         return status
-    return bring_up(connection, schema)
+    return apply_pending(connection, schema)
 
 
-def bring_up(connection: Connection, schema: str | None) -> PostgresStatus:
+def apply_pending(connection: Connection, schema: str | None) -> PostgresSchemaStatus:
     """Make what is missing in one transaction, one process at a time; a crash in the middle changes nothing."""
     with connection.transaction():
         _lock(connection)
@@ -94,14 +94,14 @@ def bring_up(connection: Connection, schema: str | None) -> PostgresStatus:
             connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)))
         # Whoever had the lock before may have done it already.
         status = inspect(connection, schema)
-        for name in status.pending if status.standing is not Standing.NEWER else ():
+        for name in status.pending if status.state is not SchemaState.NEWER else ():
             connection.execute(script(name).encode())
             _record(connection, name)
-        _add_trigrams(connection)
+        _add_trigram_index(connection)
         return inspect(connection, schema)
 
 
-def add_stems(connection: Connection, schema: str | None) -> None:
+def add_stem_index(connection: Connection, schema: str | None) -> None:
     """Index words by their English stems, one process at a time; who may not make an index looks at all words."""
     within = sql.SQL("") if schema is None else sql.SQL("{}.").format(sql.Identifier(schema))
     named = sql.SQL("{}{}").format(within, sql.Identifier(STEMS)).as_string(connection)
@@ -137,7 +137,7 @@ def _record(connection: Connection, name: str) -> None:
         )
 
 
-def _add_trigrams(connection: Connection) -> None:
+def _add_trigram_index(connection: Connection) -> None:
     """Index the parts of words, where the extension for that can be had."""
     try:
         with connection.transaction():

@@ -10,13 +10,24 @@ from functools import partial
 
 from hermes.errors import HermesError
 from hermes.phrases import counted, sized, some
-from hermes.state import looks
-from hermes.state.checkup import Check, Finding, Outcome, Status, error, finding, not_checked, note, ok, warning
 from hermes.state.engine import Capability, Reading
+from hermes.state.maintenance import shared_checks
+from hermes.state.maintenance.disk_usage import measure_disk_usage
+from hermes.state.maintenance.findings import (
+    Check,
+    CheckResult,
+    Finding,
+    Status,
+    error,
+    not_checked,
+    note,
+    ok,
+    run_check,
+    warning,
+)
 from hermes.state.operations import read
 from hermes.state.provider import SessionDBProvider
-from hermes.state.room import room_of
-from hermes.state.server.indexed import MANY
+from hermes.state.server.search.background_index import MANY
 
 SOME_SESSIONS, SOME_IDS = 500, 10_000
 """How many of the newest a brief look is at."""
@@ -52,30 +63,30 @@ def examine(
         store = open_store()
     except HermesError as exc:
         why = error(exc.message, exc.hint or LOOK_THERE, checked=False)
-        return [finding(Check("server", "server", lambda: why), _explain)]
+        return [run_check(Check("server", "server", lambda: why), _explain)]
     with store:
         checks = [
             Check("server", "server", partial(server, store)),
             Check("schema", "server", lambda: schema(store, pending(store))),
             Check("parts-of-words", "server", partial(parts, store)),
             Check("size", "size", partial(size, store)),
-            Check("pending-links", "content", partial(read, store, looks.pending_links)),
+            Check("pending-links", "content", partial(read, store, shared_checks.check_pending_links)),
             Check("counters", "content", partial(read, store, partial(counters, is_deep=is_deep))),
             Check("index", "search", partial(index, store)),
             Check("index-parity", "search", partial(read, store, partial(_parity, store, is_deep=is_deep))),
-            Check("leases", "use", partial(read, store, lambda tx: looks.leases(tx, now))),
-            Check("spool", "beside", lambda: looks.spooled(store._engine.spool, "the database")),
+            Check("leases", "use", partial(read, store, lambda tx: shared_checks.check_compression_locks(tx, now))),
+            Check("spool", "beside", lambda: shared_checks.check_spool(store._engine.spool, "the database")),
         ]
-        return [finding(each, _explain) for each in checks]
+        return [run_check(each, _explain) for each in checks]
 
 
-def answer(open_store: Callable[[], SessionDBProvider]) -> Outcome:
+def answer(open_store: Callable[[], SessionDBProvider]) -> CheckResult:
     """Whether a store can be opened and answers."""
     with open_store() as store:
         return server(store)
 
 
-def server(store: SessionDBProvider) -> Outcome:
+def server(store: SessionDBProvider) -> CheckResult:
     """Which server it is, whether it answers, and how fast."""
     health = store.health()
     if not health["ok"]:
@@ -85,7 +96,7 @@ def server(store: SessionDBProvider) -> Outcome:
     return ok(f"{name}{pooled}, answers in {health['latency_ms']:.1f} ms", **health)
 
 
-def schema(store: SessionDBProvider, pending: list[str]) -> Outcome:
+def schema(store: SessionDBProvider, pending: list[str]) -> CheckResult:
     """Whether the tables are those of this version."""
     seen = {"version": store.schema_version(), "pending": pending}
     if pending:
@@ -93,7 +104,7 @@ def schema(store: SessionDBProvider, pending: list[str]) -> Outcome:
     return ok(f"schema {seen['version']}, ours", **seen)
 
 
-def parts(store: SessionDBProvider) -> Outcome:
+def parts(store: SessionDBProvider) -> CheckResult:
     """Whether parts of words are found by an index."""
     if Capability.PARTS in store.capabilities:
         return ok("parts of words are found by an index", indexed=True)
@@ -106,16 +117,16 @@ def parts(store: SessionDBProvider) -> Outcome:
     )
 
 
-def size(store: SessionDBProvider) -> Outcome:
+def size(store: SessionDBProvider) -> CheckResult:
     """How much room the tables take, and for what."""
-    room = room_of(store, ROOM_S)
+    room = measure_disk_usage(store, ROOM_S)
     if room is None:
         return not_checked("the server does not tell")
     divided = {"messages": room.text, "search": room.search, "indexes": room.indexes, "other": room.other}
     return ok(sized(room.total), bytes=room.total, parts=divided)
 
 
-def counters(tx: Reading, *, is_deep: bool) -> Outcome:
+def counters(tx: Reading, *, is_deep: bool) -> CheckResult:
     """Whether the number of messages that is noted of a session is that of its messages."""
     total = int(tx.value("SELECT count(*) FROM sessions"))
     limit = total if is_deep else min(total, SOME_SESSIONS)
@@ -130,7 +141,7 @@ def counters(tx: Reading, *, is_deep: bool) -> Outcome:
     return ok(f"the counts of {counted(total, 'session')} are right", **seen)
 
 
-def index(store: SessionDBProvider) -> Outcome:
+def index(store: SessionDBProvider) -> CheckResult:
     """How many messages wait to be indexed."""
     waiting = int(store.health()["waiting_for_index"])
     if waiting > MANY:
@@ -144,7 +155,7 @@ def index(store: SessionDBProvider) -> Outcome:
     return ok("up to date", waiting=0)
 
 
-def _parity(store: SessionDBProvider, tx: Reading, *, is_deep: bool) -> Outcome:
+def _parity(store: SessionDBProvider, tx: Reading, *, is_deep: bool) -> CheckResult:
     """Whether every message up to the mark is in the index."""
     mark = store._engine.index.coverage(tx, 0).upto
     low = 0 if is_deep else max(0, mark - SOME_IDS)
@@ -161,7 +172,7 @@ def _parity(store: SessionDBProvider, tx: Reading, *, is_deep: bool) -> Outcome:
     return ok("agrees with the messages", **seen)
 
 
-def _explain(exc: Exception) -> Outcome:
+def _explain(exc: Exception) -> CheckResult:
     """Why a check could not be made."""
     if isinstance(exc, HermesError):
         return not_checked(exc.message, Status.ERROR, exc.hint or "")

@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from hermes import errors
-from hermes.state.server.faults import Fault, Lost, Overdue, Refused, Unreached, Verdict
+from hermes.state.server.faults import ConnectFailed, ConnectionLost, Fault, ServerError, StatementTimeout, Verdict
 
 _SENTENCES: dict[type[errors.HermesError], str] = {
     errors.StoreBusy: "others were in the way in {where} for too long",
@@ -21,7 +21,7 @@ _TURNED_AWAY = "{where} refused the connection"
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
+class ErrorCodes:
     """The codes of one kind of server."""
 
     server: str
@@ -36,19 +36,19 @@ class Codes:
 
     def verdict(self, fault: Fault) -> Verdict:
         """Whether work that failed like this may be done again."""
-        if isinstance(fault, Lost):
-            return Verdict.ELSEWHERE
-        if not isinstance(fault, Refused):
+        if isinstance(fault, ConnectionLost):
+            return Verdict.RECONNECT
+        if not isinstance(fault, ServerError):
             return Verdict.NEVER
         return self.verdicts.get(fault.code) or self.verdicts.get(self._class_of(fault)) or Verdict.NEVER
 
     def translate(self, fault: Fault, where: str) -> errors.HermesError:
         """The error of our tree that says what a failure means for the caller."""
-        if isinstance(fault, Overdue):
+        if isinstance(fault, StatementTimeout):
             return errors.StoreBusy(f"{where} did not answer in time: {fault}")
-        if isinstance(fault, Unreached):
+        if isinstance(fault, ConnectFailed):
             return errors.StoreUnavailable(f"{where} cannot be reached: {fault}", hint=fault.hint)
-        if not isinstance(fault, Refused):
+        if not isinstance(fault, ServerError):
             return errors.StoreUnavailable(
                 f"the connection to {where} broke: {fault}", hint="check that the server is up, and try again"
             )
@@ -59,8 +59,8 @@ class Codes:
         sentence = _TURNED_AWAY if self._is_any(fault, self.turned_away) else _SENTENCES[kind]
         return kind(f"{sentence.format(where=where)}: {fault}", hint=hint)
 
-    def _is_any(self, fault: Refused, codes: Container[str]) -> bool:
+    def _is_any(self, fault: ServerError, codes: Container[str]) -> bool:
         return fault.code in codes or self._class_of(fault) in codes
 
-    def _class_of(self, fault: Refused) -> str:
+    def _class_of(self, fault: ServerError) -> str:
         return fault.code[: self.class_length]

@@ -10,22 +10,22 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavailable
 from hermes.state.engine import Reading, Transaction
-from hermes.state.server.attempts import Attempts
-from hermes.state.server.faults import Fault, Lost, Unsettled, Verdict
-from hermes.state.server.session import Session
+from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, Verdict
+from hermes.state.server.retries import Attempts
+from hermes.state.server.transaction import ServerTransaction
 
 T = TypeVar("T")
-S = TypeVar("S", bound=Session)
+S = TypeVar("S", bound=ServerTransaction)
 
 
 class Backend(Protocol[S]):
     """What is particular to one kind of server."""
 
-    def take(self, deadline: float, /) -> S:
+    def acquire(self, deadline: float, /) -> S:
         """A connection for the calling thread."""
         ...
 
-    def give_back(self, session: S, /) -> None:
+    def release(self, tx: S, /) -> None:
         """Take a connection back; one that is not sound is replaced."""
         ...
 
@@ -60,9 +60,9 @@ class ServerEngine(Generic[S]):
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
         self._require_open()
-        session = self._session_of_this_thread()
-        if session is not None:
-            return work(session)
+        tx = self._transaction_of_this_thread()
+        if tx is not None:
+            return work(tx)
         return self._attempt(lambda attempts: self._read_once(work, attempts), self._read_timeout_s)
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
@@ -70,9 +70,9 @@ class ServerEngine(Generic[S]):
         self._require_open()
         if self.read_only:
             raise StoreReadOnly("this store was opened for reading only", hint="open it without read_only")
-        session = self._session_of_this_thread()
-        if session is not None and self._active.is_writing:
-            return work(session)
+        tx = self._transaction_of_this_thread()
+        if tx is not None and self._active.is_writing:
+            return work(tx)
         result, newest_message = self._attempt(lambda deadline: self._write_once(work, deadline), self._write_timeout_s)
         if newest_message:
             self._after_messages(newest_message)
@@ -91,10 +91,10 @@ class ServerEngine(Generic[S]):
         if self._is_closed:
             raise StoreClosed
 
-    def _session_of_this_thread(self) -> S | None:
-        session = cast("S | None", getattr(self._active, "session", None))
+    def _transaction_of_this_thread(self) -> S | None:
+        tx = cast("S | None", getattr(self._active, "tx", None))
         # A process that was forked in the middle of a transaction must leave it to its parent.
-        return session if session is None or self._active.process == os.getpid() else None
+        return tx if tx is None or self._active.process == os.getpid() else None
 
     def _attempt(self, once: Callable[[Attempts], T], timeout_s: float) -> T:
         attempts = Attempts(time.monotonic() + timeout_s)
@@ -109,46 +109,46 @@ class ServerEngine(Generic[S]):
             time.sleep(pause)
 
     def _read_once(self, work: Callable[[Reading], T], attempts: Attempts) -> T:
-        session = self.backend.take(attempts.deadline)
+        tx = self.backend.acquire(attempts.deadline)
         try:
-            session.begin(read_only=True, timeout_s=None)
-            return self._inside(session, work, is_writing=False)
+            tx.begin(read_only=True, timeout_s=None)
+            return self._inside(tx, work, is_writing=False)
         finally:
-            session.roll_back()
-            self.backend.give_back(session)
+            tx.roll_back()
+            self.backend.release(tx)
 
     def _write_once(self, work: Callable[[Transaction], T], attempts: Attempts) -> tuple[T, int]:
-        session = self.backend.take(attempts.deadline)
+        tx = self.backend.acquire(attempts.deadline)
         try:
-            session.begin(read_only=False, timeout_s=self._write_timeout_s, is_repeat=attempts.may_repeat)
-            result = self._inside(session, work, is_writing=True)
-            unsettled = self._commit(session)
+            tx.begin(read_only=False, timeout_s=self._write_timeout_s, is_repeat=attempts.may_repeat)
+            result = self._inside(tx, work, is_writing=True)
+            unsettled = self._commit(tx)
         finally:
-            session.roll_back()
-            self.backend.give_back(session)
-        if unsettled is not None and not self._is_committed(unsettled, adds_messages=session.newest_message > 0):
-            attempts.may_repeat = attempts.may_repeat or session.newest_message > 0
-            raise Lost(str(unsettled)) from unsettled
-        return result, session.newest_message
+            tx.roll_back()
+            self.backend.release(tx)
+        if unsettled is not None and not self._is_committed(unsettled, adds_messages=tx.newest_message > 0):
+            attempts.may_repeat = attempts.may_repeat or tx.newest_message > 0
+            raise ConnectionLost(str(unsettled)) from unsettled
+        return result, tx.newest_message
 
-    def _commit(self, session: S) -> Unsettled | None:
+    def _commit(self, tx: S) -> CommitUnknown | None:
         """Commit; answers what is to be settled once the broken connection is given back."""
         try:
-            session.commit()
-        except Unsettled as fault:
+            tx.commit()
+        except CommitUnknown as fault:
             return fault
         return None
 
-    def _inside(self, session: S, work: Callable[[S], T], *, is_writing: bool) -> T:
-        """Run `work` so that reads and writes within it find this session."""
-        outer = getattr(self._active, "session", None), getattr(self._active, "is_writing", False)
-        self._active.session, self._active.is_writing, self._active.process = session, is_writing, os.getpid()
+    def _inside(self, tx: S, work: Callable[[S], T], *, is_writing: bool) -> T:
+        """Run `work` so that reads and writes within it find this transaction."""
+        outer = getattr(self._active, "tx", None), getattr(self._active, "is_writing", False)
+        self._active.tx, self._active.is_writing, self._active.process = tx, is_writing, os.getpid()
         try:
-            return work(session)
+            return work(tx)
         finally:
-            self._active.session, self._active.is_writing = outer
+            self._active.tx, self._active.is_writing = outer
 
-    def _is_committed(self, fault: Unsettled, *, adds_messages: bool) -> bool:
+    def _is_committed(self, fault: CommitUnknown, *, adds_messages: bool) -> bool:
         """Whether a transaction was committed whose commit was not answered; if not, it may be tried again.
 
         Where the server cannot tell, messages are looked for by their uids when they are stored again.

@@ -9,7 +9,7 @@ class Fault(Exception):
     """A server, or the way to it, did not do what it was asked."""
 
 
-class Refused(Fault):
+class ServerError(Fault):
     """The server answered with an error."""
 
     def __init__(self, code: str, message: str) -> None:
@@ -18,11 +18,11 @@ class Refused(Fault):
         super().__init__(message)
 
 
-class Lost(Fault):
+class ConnectionLost(Fault):
     """The connection broke; what was not committed is undone by the server."""
 
 
-class Unreached(Lost):
+class ConnectFailed(ConnectionLost):
     """No connection could be opened."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -31,11 +31,11 @@ class Unreached(Lost):
         super().__init__(message)
 
 
-class Unserved(Lost):
+class PoolerBusy(ConnectionLost):
     """A pooler between us and the server had no connection to it that was free."""
 
 
-class Unsettled(Fault):
+class CommitUnknown(Fault):
     """The connection broke after a commit was sent, so that it is not known whether it was done."""
 
     def __init__(self, token: str | None, message: str) -> None:
@@ -44,7 +44,7 @@ class Unsettled(Fault):
         super().__init__(message)
 
 
-class Overdue(Fault):
+class StatementTimeout(Fault):
     """A statement waited for so long that it was called off."""
 
 
@@ -52,9 +52,9 @@ class Verdict(Enum):
     """Whether work that failed may be done again."""
 
     NEVER = auto()
-    SOON = auto()
+    RETRY_SOON = auto()
     """Somebody else was in the way, and will not be for long."""
-    LOOK_AGAIN = auto()
+    RETRY_NOW = auto()
     """Somebody else changed what the work had looked at; another look tells whether it can be done at all."""
-    ELSEWHERE = auto()
+    RECONNECT = auto()
     """Over another connection."""

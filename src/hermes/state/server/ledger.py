@@ -13,7 +13,7 @@ FORMAT = 1
 """What this code can read and write; a store's `min_reader` and `min_writer` are compared with it."""
 
 
-class Standing(StrEnum):
+class SchemaState(StrEnum):
     """How a store compares with this code."""
 
     FRESH = "fresh"
@@ -44,27 +44,27 @@ class Ledger:
     def of(cls, rows: Iterable[tuple[str, str, str]]) -> Ledger:
         """What is in rows such as `ledger, <name>, <checksum>` and `note, <what>, <number>`."""
         applied: dict[str, str] = {}
-        noted: dict[str, str] = {}
+        marks: dict[str, str] = {}
         for kind, name, value in rows:
-            (applied if kind == "ledger" else noted)[name] = value
-        reader, writer, version = (int(noted.get(name) or 0) for name in ("min_reader", "min_writer", "version"))
-        return cls(applied, reader, writer, version, noted.get("born") or "")
+            (applied if kind == "ledger" else marks)[name] = value
+        reader, writer, version = (int(marks.get(name) or 0) for name in ("min_reader", "min_writer", "version"))
+        return cls(applied, reader, writer, version, marks.get("born") or "")
 
-    def standing(self, known: Mapping[str, str]) -> Standing:
+    def state(self, known: Mapping[str, str]) -> SchemaState:
         """How the store compares with code that knows these additions."""
         if self.applied is None:
-            return Standing.FRESH
+            return SchemaState.FRESH
         if not self.applied.keys() <= known.keys():
-            return Standing.NEWER
+            return SchemaState.NEWER
         if any(known[name] != checksum for name, checksum in self.applied.items()):
-            return Standing.CHANGED
-        return Standing.CURRENT if self.applied.keys() == known.keys() else Standing.BEHIND
+            return SchemaState.CHANGED
+        return SchemaState.CURRENT if self.applied.keys() == known.keys() else SchemaState.BEHIND
 
     def pending(self, known: Mapping[str, str]) -> list[str]:
         """The additions that are missing, in the order in which they are made."""
         return [name for name in known if name not in (self.applied or {})]
 
-    def refuse_unsuitable(self, known: Mapping[str, str], where: str, *, read_only: bool) -> None:
+    def require_usable(self, known: Mapping[str, str], where: str, *, read_only: bool) -> None:
         """Raise if this code would do the store harm, or could not understand it."""
         if max(self.min_reader, 0 if read_only else self.min_writer) > FORMAT:
             readable = self.min_reader <= FORMAT
@@ -72,7 +72,7 @@ class Ledger:
                 f"{where} was written by a newer version of Hermes",
                 hint=f"update Hermes{', or open it with read_only=True' * readable}; nothing was changed",
             )
-        if self.standing(known) is Standing.CHANGED:
+        if self.state(known) is SchemaState.CHANGED:
             raise StoreError(
                 f"the tables in {where} were made by a different edition of Hermes",
                 hint="use that one, or a schema of its own (sessiondb.schema); nothing was changed",
@@ -80,16 +80,16 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class SchemaStatus:
     """What there is of a store, for code that knows some additions."""
 
     ledger: Ledger
     known: Mapping[str, str]
 
     @property
-    def standing(self) -> Standing:
+    def state(self) -> SchemaState:
         """How the store compares with the code."""
-        return self.ledger.standing(self.known)
+        return self.ledger.state(self.known)
 
     @property
     def version(self) -> int:

@@ -16,7 +16,7 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServerKind:
     """A kind of server, as people are told about it."""
 
     name: str
@@ -36,7 +36,7 @@ class ServerProvider(SessionDBProvider, ABC, Generic[P]):
     Without a DSN and a pool it is opened by `initialize`. A pool that is passed in stays the caller's to close.
     """
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[ServerKind]
 
     def __init__(
         self,

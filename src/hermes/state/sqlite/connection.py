@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,11 +15,13 @@ import apsw
 
 from hermes.state.binding import bind
 from hermes.state.dialect import CommonDialect
-from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.engine import Columns, Dialect, OutOfTime, Values
 from hermes.state.operations import insert_into
-from hermes.state.sqlite.journal import choose_journal
+from hermes.state.sqlite.journal_mode import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
+STEPS_BETWEEN_CHECKS = 1_000
+"""How many steps SQLite takes before it looks at the clock."""
 
 _READING_ACTIONS = frozenset(
     (
@@ -36,9 +39,9 @@ class SqliteDialect(CommonDialect):
     """SQLite's phrases."""
 
     for_update = ""
-    given_uid = "AND uid NOT GLOB '~*'"
-    can_follow = True
-    number_beyond = ""
+    given_uid_condition = "AND uid NOT GLOB '~*'"
+    has_indexed_correlation = True
+    raise_next_id = ""
 
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
@@ -89,9 +92,9 @@ class View:
 
     def _read_broken(self, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
         """Read what has text that cannot be decoded, which hardly any file has."""
-        from hermes.state.sqlite import brokentext
+        from hermes.state.sqlite import invalid_utf8
 
-        return brokentext.read(self.connection, sql, bind(values))
+        return invalid_utf8.read(self.connection, sql, bind(values))
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute one statement and answer how many rows it changed."""
@@ -102,7 +105,7 @@ class View:
         """Execute one statement whose outcome nobody needs to know."""
         self._execute(sql, bind(values)).fetchall()
 
-    def hold(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+    def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query; a file has one writer, and numbers rows as they are inserted."""
         return self.row(sql, **values), ()
 
@@ -114,7 +117,7 @@ class View:
             ids.append(self.connection.last_insert_rowid())
         return ids
 
-    def added_message(self, message_id: int) -> None:
+    def note_added_message(self, message_id: int) -> None:
         """Hear of a new message, so that the search index can follow."""
         self.newest_message = message_id
 
@@ -226,7 +229,7 @@ def has_moved(connection: apsw.Connection) -> bool:
     return bool(answer[0])
 
 
-def close_leaving(connection: apsw.Connection) -> None:
+def close_keeping_files(connection: apsw.Connection) -> None:
     """Close a connection without touching the files beside its database.
 
     The last one to close a file removes its log by name, and the name may stand for the log of another file by now.
@@ -238,3 +241,16 @@ def close_leaving(connection: apsw.Connection) -> None:
 def _set_caches(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA cache_size = -16384").fetchall()
     connection.execute("PRAGMA temp_store = memory").fetchall()
+
+
+@contextmanager
+def time_limit(connection: apsw.Connection, limit_s: float) -> Iterator[None]:
+    """Raise `OutOfTime` when the statements inside have taken this long."""
+    deadline = time.monotonic() + limit_s
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_CHECKS)
+    try:
+        yield
+    except apsw.InterruptError:
+        raise OutOfTime from None
+    finally:
+        connection.set_progress_handler(None)

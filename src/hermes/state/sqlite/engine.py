@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from hermes.errors import StoreClosed
-from hermes.state.engine import Capability, Index, Keeper, Reading, Transaction
-from hermes.state.spool import Spool
-from hermes.state.sqlite import shared
+from hermes.state.engine import Capability, Index, Maintenance, Reading, Transaction
+from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.store import shared
 
 T = TypeVar("T")
 
@@ -29,11 +29,11 @@ class SqliteEngine:
     def __init__(self, path: Path, *, read_only: bool = False, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
         self.path = path
         self._write_timeout_s = write_timeout_s
-        self._store: shared.SharedStore | None = shared.acquire(path, read_only=read_only)
+        self._shared_file: shared.SharedFile | None = shared.acquire(path, read_only=read_only)
         # A handle that is dropped without a word gives the file back too.
-        self._give_back = weakref.finalize(self, shared.release, self._store)
-        self._give_back.atexit = False
-        self.read_only = self._store.read_only
+        self._release = weakref.finalize(self, shared.release, self._shared_file)
+        self._release.atexit = False
+        self.read_only = self._shared_file.read_only
 
     @cached_property
     def spool(self) -> Spool:
@@ -44,29 +44,29 @@ class SqliteEngine:
     def index(self) -> Index:
         """How messages are found in it."""
         # Most commands never search.
-        from hermes.state.sqlite.index import SqliteIndex
+        from hermes.state.sqlite.search.index import SqliteIndex
 
         return SqliteIndex()
 
     @cached_property
-    def keeper(self) -> Keeper:
+    def maintenance(self) -> Maintenance:
         """Who keeps it in order."""
         # Hardly any command does.
-        from hermes.state.sqlite.upkeep.keeper import SqliteKeeper
+        from hermes.state.sqlite.maintenance import SqliteMaintenance
 
-        return SqliteKeeper(self.path, self.write)
+        return SqliteMaintenance(self.path, self.read, self.write)
 
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
-        return self._opened().read(cast(Callable[[View], T], work))
+        return self._shared().read(cast(Callable[[View], T], work))
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         """Run `work` in a transaction; what it did is durable when this returns."""
-        return self._opened().write(cast(Callable[[View], T], work), self._write_timeout_s)
+        return self._shared().write(cast(Callable[[View], T], work), self._write_timeout_s)
 
     def heal_index(self, epoch: int, /) -> None:
         """Have a damaged index rebuilt in the background, unless the file is only read."""
-        self._opened().opened().heal_index(epoch)
+        self._shared().file().heal_index(epoch)
 
     def describe(self) -> dict[str, Any]:
         """Which file it is."""
@@ -74,11 +74,11 @@ class SqliteEngine:
 
     def close(self) -> None:
         """Let go of the file; a second call does nothing."""
-        self._store = None
-        self._give_back()
+        self._shared_file = None
+        self._release()
 
-    def _opened(self) -> shared.SharedStore:
-        opened = self._store
-        if opened is None:
+    def _shared(self) -> shared.SharedFile:
+        shared_file = self._shared_file
+        if shared_file is None:
             raise StoreClosed
-        return opened
+        return shared_file

@@ -11,8 +11,8 @@ from hermes.errors import InvalidValue
 from hermes.state.provider import SessionDBProvider, default_path
 from hermes.state.sqlite.amounts import checked_timeout
 from hermes.state.sqlite.engine import WRITE_TIMEOUT_S, SqliteEngine
-from hermes.state.sqlite.store import CHECKPOINT_EVERY_N_WRITES
-from hermes.state.sqlite.writer import WRITE_MAX_RETRIES, WRITE_RETRY_MAX_S, WRITE_RETRY_MIN_S
+from hermes.state.sqlite.store.open_file import CHECKPOINT_EVERY_N_WRITES
+from hermes.state.sqlite.store.writer import WRITE_MAX_RETRIES, WRITE_RETRY_MAX_S, WRITE_RETRY_MIN_S
 
 _last_init_error: str | None = None
 

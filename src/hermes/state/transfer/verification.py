@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from hermes.state.engine import Report
-from hermes.state.transfer.cargo import Cargo, parents_first
-from hermes.state.transfer.reading import Origin, pages_of
+from hermes.state.transfer.origin import StoreReader, pages_of
+from hermes.state.transfer.session_bundle import SessionBundle, parents_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class Difference:
     """Whether the target has all of it and more, as it does when it has been used since."""
 
 
-def verify(origin: Origin, target: Origin, report: Report | None = None) -> Iterator[Difference]:
+def verify(origin: StoreReader, target: StoreReader, report: Report | None = None) -> Iterator[Difference]:
     """The sessions of the origin that are not the same in the target."""
     ids = parents_first(origin.families())
     done = 0
     for page in pages_of(ids):
-        cargos = origin.cargo(page)
-        here = {each.id: each for each in target.cargo(page)}
-        titled = [here[each.id].titled_like(each) for each in cargos if each.id in here]
-        hashes, wanted = target.digests(titled), origin.digests(cargos)
-        for each in cargos:
+        bundles = origin.bundles(page)
+        here = {each.id: each for each in target.bundles(page)}
+        titled = [here[each.id].with_title_of(each) for each in bundles if each.id in here]
+        hashes, wanted = target.digests(titled), origin.digests(bundles)
+        for each in bundles:
             if hashes.get(each.id) != wanted[each.id]:
                 yield _difference(origin, target, each, here.get(each.id))
         done += len(page)
@@ -39,28 +39,30 @@ def verify(origin: Origin, target: Origin, report: Report | None = None) -> Iter
             report("comparing", done, len(ids))
 
 
-def _difference(origin: Origin, target: Origin, wanted: Cargo, here: Cargo | None) -> Difference:
+def _difference(
+    origin: StoreReader, target: StoreReader, wanted: SessionBundle, here: SessionBundle | None
+) -> Difference:
     if here is None:
         return Difference(wanted.id, "is not there", is_ahead=False)
-    theirs, ours = _said(origin, wanted.id), _said(target, wanted.id)
+    theirs, ours = _message_hashes(origin, wanted.id), _message_hashes(target, wanted.id)
     more = len(ours.keys() - theirs.keys())
     parts = [
         ("lacks {}", len(theirs.keys() - ours.keys())),
-        ("says otherwise in {}", sum(ours[uid] != said for uid, said in theirs.items() if uid in ours)),
+        ("says otherwise in {}", sum(ours[uid] != digest for uid, digest in theirs.items() if uid in ours)),
         ("has {} more", more),
     ]
-    told = [text.format(f"{count:,} message{'s' * (count > 1)}") for text, count in parts if count]
-    is_ahead = more > 0 and len(told) == 1
-    return Difference(wanted.id, ", ".join(told) or f"differs in {_columns(wanted, here)}", is_ahead)
+    found = [text.format(f"{count:,} message{'s' * (count > 1)}") for text, count in parts if count]
+    is_ahead = more > 0 and len(found) == 1
+    return Difference(wanted.id, ", ".join(found) or f"differs in {_columns(wanted, here)}", is_ahead)
 
 
-def _columns(wanted: Cargo, here: Cargo) -> str:
+def _columns(wanted: SessionBundle, here: SessionBundle) -> str:
     names = [name for name, value in wanted.row.items() if here.row[name] != value]
     names += [
         name
         for name, is_same in (
             ("usage", list(wanted.usage) == list(here.usage)),
-            ("rewinds", wanted.trail == here.trail),
+            ("rewinds", wanted.rewinds_by_uid == here.rewinds_by_uid),
             ("tools", list(wanted.tools) == list(here.tools)),
         )
         if not is_same
@@ -68,10 +70,10 @@ def _columns(wanted: Cargo, here: Cargo) -> str:
     return ", ".join(names) or "the order of its messages"
 
 
-def _said(store: Origin, session_id: str) -> dict[str, bytes]:
+def _message_hashes(store: StoreReader, session_id: str) -> dict[str, bytes]:
     """A hash of each message of a session."""
     return {
-        each.uid: sha256(repr(each.said).encode(errors="surrogatepass")).digest()
+        each.uid: sha256(repr(each.without_id).encode(errors="surrogatepass")).digest()
         for page in store.messages_of(session_id)
         for each in page
     }

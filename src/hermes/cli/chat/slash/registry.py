@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from hermes.cli.chat.sitting import Sitting
-from hermes.cli.chat.slash import facts, sessions, turns
+from hermes.cli.chat.chat_loop import Chat
+from hermes.cli.chat.slash import session_info, sessions, turns
 from hermes.errors import InvalidValue
 
 CANDIDATES = 3
@@ -19,7 +19,7 @@ class Command:
 
     name: str
     summary: str
-    run: Callable[[Sitting, str], None]
+    run: Callable[[Chat, str], None]
     argument: str = ""
     aliases: tuple[str, ...] = ()
     takes_session: bool = False
@@ -35,11 +35,11 @@ class Command:
         return " ".join(each for each in ("/" + ", /".join(self.names), self.argument) if each)
 
 
-def show_help(sitting: Sitting, _: str) -> None:
+def show_help(chat: Chat, _: str) -> None:
     """Say what can be said."""
     width = max(len(each.usage) for each in COMMANDS)
-    sitting.screen.say("\n".join(f"  {each.usage:<{width}}  {each.summary}" for each in COMMANDS))
-    sitting.screen.say(
+    chat.screen.print_text("\n".join(f"  {each.usage:<{width}}  {each.summary}" for each in COMMANDS))
+    chat.screen.print_text(
         "\nAlt-Enter, or \\ at the end of a line, begins a new line; Tab completes. Ctrl-C stops an answer."
     )
 
@@ -55,12 +55,12 @@ COMMANDS = (
     Command("retry", "Have what you said last answered once more.", turns.retry),
     Command("undo", "Take back the last turn, or the last N.", turns.undo, "[N]"),
     Command("compress", "Put a summary in the place of older messages.", turns.compress, "[FOCUS] [--keep N]"),
-    Command("model", "Show the model, or use another one.", facts.model, "[NAME]"),
-    Command("status", "Show what this session is.", facts.status),
-    Command("usage", "Show what this session has cost.", facts.usage),
+    Command("model", "Show the model, or use another one.", session_info.model, "[NAME]"),
+    Command("status", "Show what this session is.", session_info.status),
+    Command("usage", "Show what this session has cost.", session_info.usage),
     Command("save", "Write this conversation to a file.", sessions.save),
     Command("help", "Show these commands.", show_help, aliases=("?",)),
-    Command("quit", "Leave; the session can be resumed.", facts.leave, aliases=("exit",)),
+    Command("quit", "Leave; the session can be resumed.", session_info.leave, aliases=("exit",)),
 )
 
 _BY_NAME = {name: command for command in COMMANDS for name in command.names}

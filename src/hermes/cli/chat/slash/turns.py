@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from hermes.agent.compression.compress import MAX_KEPT
-from hermes.cli.chat.recap import shortened, text_of, without_reasoning
-from hermes.cli.chat.sitting import Sitting
+from hermes.cli.chat.chat_loop import Chat
+from hermes.cli.chat.recap import message_text, shorten, strip_reasoning
 from hermes.errors import InvalidValue, NotFound
 from hermes.phrases import counted
 from hermes.state.rows import AnyRow, count_tool_calls, one_line
@@ -21,13 +21,13 @@ _KEEP = re.compile(r"(?:^|\s)(?:--keep|-k)(?:\s*=\s*|\s+|$)(\S*)")
 _HERE = re.compile(r"(?:up to )?here(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
-def history(sitting: Sitting, _: str) -> None:
+def history(chat: Chat, _: str) -> None:
     """Show what was said in the session."""
-    messages = sitting.conversation.history if sitting.conversation.is_stored else []
+    messages = chat.conversation.history if chat.conversation.is_stored else []
     if not messages:
-        sitting.screen.say("Nothing was said yet. /resume shows other sessions.")
+        chat.screen.print_text("Nothing was said yet. /resume shows other sessions.")
         return
-    sitting.screen.say("\n".join(history_lines(messages)))
+    chat.screen.print_text("\n".join(history_lines(messages)))
 
 
 def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
@@ -39,65 +39,68 @@ def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
             continue
         for message in group:
             if role == "system":
-                yield f"     [summary of earlier messages] {shortened(one_line(message['content'], 800), MAX_SHOWN)}"
+                yield f"     [summary of earlier messages] {shorten(one_line(message['content'], 800), MAX_SHOWN)}"
                 continue
             number += 1
-            yield f"{number:>3}. {'You' if role == 'user' else 'Hermes'}: {_shown(message)}"
+            yield f"{number:>3}. {'You' if role == 'user' else 'Hermes'}: {_format_message(message)}"
 
 
-def retry(sitting: Sitting, _: str) -> None:
+def retry(chat: Chat, _: str) -> None:
     """Have what was said last answered once more."""
-    said = [each for each in sitting.conversation.history if each["role"] == "user"] if _is_stored(sitting) else []
+    said = [each for each in chat.conversation.history if each["role"] == "user"] if _is_stored(chat) else []
     if not said:
         raise NotFound("nothing was said that could be answered again", hint="say something")
-    sitting.screen.say_dim(f"Again: {one_line(said[-1]['content'], PREVIEW)}")
-    sitting.turn(lambda listener, stop: sitting.conversation.retry(listener, stop))
+    chat.screen.print_dim(f"Again: {one_line(said[-1]['content'], PREVIEW)}")
+    with chat.cancellable() as cancellation:
+        outcome = chat.conversation.retry(chat.screen, cancellation)
+    chat.show_outcome(outcome)
 
 
-def undo(sitting: Sitting, argument: str) -> None:
+def undo(chat: Chat, argument: str) -> None:
     """Take turns back; what was said first of them can be said in another way."""
     if argument and not (argument.isascii() and argument.isdecimal() and int(argument) > 0):
         raise InvalidValue(f"/undo does not understand {argument!r}", hint="say how many turns, as in /undo 2")
-    undone = sitting.conversation.undo(int(argument or 1)) if _is_stored(sitting) else None
+    undone = chat.conversation.undo(int(argument or 1)) if _is_stored(chat) else None
     if undone is None or not undone.turns:
         raise NotFound("there is nothing to take back")
-    left = len(sitting.conversation.history)
-    sitting.screen.say(
+    left = len(chat.conversation.history)
+    chat.screen.print_text(
         f"Took back {counted(undone.turns, 'turn')} ({counted(undone.messages, 'message')}), from:"
         f" {one_line(undone.text, PREVIEW)}\n{counted(left, 'message')} left."
     )
-    sitting.draft = undone.text
+    chat.draft = undone.text
 
 
-def compress(sitting: Sitting, argument: str) -> None:
+def compress(chat: Chat, argument: str) -> None:
     """Make the conversation shorter."""
-    focus, keep = compress_wish(argument)
-    conversation = sitting.conversation
-    if not _is_stored(sitting):
-        sitting.screen.say("Nothing was said yet, so there is nothing to compress.")
+    focus, keep = parse_compress_argument(argument)
+    conversation = chat.conversation
+    if not _is_stored(chat):
+        chat.screen.print_text("Nothing was said yet, so there is nothing to compress.")
         return
-    done = sitting.stoppable(lambda listener, stop: conversation.compress(focus, keep, listener, stop))
+    with chat.cancellable() as cancellation:
+        done = conversation.compress(focus, keep, chat.screen, cancellation)
     if not done.is_changed:
-        sitting.screen.say(f"Nothing has changed: {done.reason}.")
+        chat.screen.print_text(f"Nothing has changed: {done.reason}.")
         return
     title = f' "{done.title}"' if done.title else ""
-    sitting.screen.say(
+    chat.screen.print_text(
         f"Compressed: {done.messages_before} → {done.messages_after} messages,"
         f" about {done.tokens_before:,} → {done.tokens_after:,} tokens.\n"
         f"The conversation goes on in session {done.session_id}{title}."
     )
 
 
-def compress_wish(argument: str) -> tuple[str | None, int | None]:
+def parse_compress_argument(argument: str) -> tuple[str | None, int | None]:
     """What a summary should tell most about, and how many exchanges stay word for word; None for no wish."""
     if here := _HERE.fullmatch(argument):
-        return None, _number(here[1])
+        return None, _parse_kept(here[1])
     keep = _KEEP.search(argument)
     rest = _KEEP.sub("", argument).strip()
-    return rest or None, _number(keep[1]) if keep else None
+    return rest or None, _parse_kept(keep[1]) if keep else None
 
 
-def _number(text: str | None) -> int:
+def _parse_kept(text: str | None) -> int:
     """How many exchanges are kept; raises `InvalidValue` for what is no such number."""
     if text is None:
         return KEPT
@@ -109,15 +112,15 @@ def _number(text: str | None) -> int:
     return int(text)
 
 
-def _is_stored(sitting: Sitting) -> bool:
-    return sitting.conversation.is_stored
+def _is_stored(chat: Chat) -> bool:
+    return chat.conversation.is_stored
 
 
-def _shown(message: AnyRow) -> str:
-    text = text_of(message["content"])
+def _format_message(message: AnyRow) -> str:
+    text = message_text(message["content"])
     if message["role"] == "assistant":
-        text = without_reasoning(text)
+        text = strip_reasoning(text)
     if text:
-        return shortened(text, MAX_SHOWN).replace("\n", "\n     ")
+        return shorten(text, MAX_SHOWN).replace("\n", "\n     ")
     calls = count_tool_calls(message.get("tool_calls") or None)
     return f"(asked for {counted(calls, 'tool call')})" if calls else "(no text)"

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from math import isclose
 
 from hermes.phrases import counted
-from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.engine import OutOfTime, Values
-from hermes.state.rows import decode_content, decode_text, preview_of
-from hermes.state.sqlite.brokentext import decoded
-from hermes.state.sqlite.checks.file import put_right
-from hermes.state.sqlite.checks.subject import LOOK_DEEPER, SEE_TO_IT, Subject
+from hermes.state.maintenance.findings import CheckResult, note, ok, warning
+from hermes.state.rows import decode_content, decode_text, make_preview
+from hermes.state.sqlite.checks.file import fix_hint
+from hermes.state.sqlite.checks.subject import DEEP_HINT, DONE_ON_OPEN, Subject
 from hermes.state.sqlite.connection import View
-from hermes.state.usage import COSTS, COUNTERS
+from hermes.state.sqlite.invalid_utf8 import decode_value
+from hermes.state.usage.counters import COSTS, COUNTERS
 
 COUNTING_S = 0.1
 
@@ -39,7 +39,7 @@ _BOOKED = f"""
     WHERE {_SETTLED} GROUP BY s.rowid ORDER BY s.rowid DESC"""
 
 
-def changed_elsewhere(_: Subject, view: View) -> Outcome:
+def changed_elsewhere(_: Subject, view: View) -> CheckResult:
     """How many sessions another program has changed, which are to be counted anew."""
     waiting = int(
         view.value(
@@ -50,25 +50,25 @@ def changed_elsewhere(_: Subject, view: View) -> Outcome:
     if waiting:
         return note(
             f"another program has changed {counted(waiting, 'session')}, to be counted anew",
-            SEE_TO_IT,
+            DONE_ON_OPEN,
             sessions=waiting,
         )
     return ok("no other program has changed a session", sessions=0)
 
 
-def messages(subject: Subject, view: View) -> Outcome:
+def messages(subject: Subject, view: View) -> CheckResult:
     """Whether the number of messages, the last activity and the preview are those of the messages."""
-    return _compared(subject, view, _COUNTED, _message_drift, "the counts and previews", put_right(subject, view))
+    return _compare(subject, view, _COUNTED, _message_drift, "the counts and previews", fix_hint(subject, view))
 
 
-def usage(subject: Subject, view: View) -> Outcome:
+def usage(subject: Subject, view: View) -> CheckResult:
     """Whether tokens and costs are the sums of what was booked."""
-    return _compared(subject, view, _BOOKED, _usage_drift, "the tokens and costs", subject.count_anew)
+    return _compare(subject, view, _BOOKED, _usage_drift, "the tokens and costs", subject.recount_command)
 
 
-def _compared(
+def _compare(
     subject: Subject, view: View, sql: str, drift: Callable[[Values], Iterator[str]], what: str, remedy: str
-) -> Outcome:
+) -> CheckResult:
     """Go through the sessions, the newest first, for as long as there is time."""
     total = int(view.value("SELECT count(*) FROM sessions"))
     checked, drifted = 0, 0
@@ -89,7 +89,7 @@ def _compared(
         names = ", ".join(f"{name} ({count})" for name, count in wrong.most_common())
         return warning(f"{what} of {counted(drifted, 'session')} are not right: {names}", remedy, **seen)
     if not is_complete:
-        return note(f"{what} are right for the {checked} newest of {counted(total, 'session')}", LOOK_DEEPER, **seen)
+        return note(f"{what} are right for the {checked} newest of {counted(total, 'session')}", DEEP_HINT, **seen)
     return ok(f"{what} of {counted(total, 'session')} are right", **seen)
 
 
@@ -99,12 +99,12 @@ def _message_drift(row: Values) -> Iterator[str]:
         yield "message_count"
     if noted_active != active:
         yield "last_active"
-    if _preview(noted_preview, decode_text) != _preview(first, lambda content: preview_of(decode_content(content))):
+    if _preview(noted_preview, decode_text) != _preview(first, lambda content: make_preview(decode_content(content))):
         yield "preview"
 
 
 def _preview(stored: bytes | None, read: Callable[[str], object]) -> object:
-    return None if stored is None else read(decoded("text", stored))
+    return None if stored is None else read(decode_value("text", stored))
 
 
 def _usage_drift(row: Values) -> Iterator[str]:

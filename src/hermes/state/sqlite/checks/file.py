@@ -7,13 +7,13 @@ import shlex
 import stat
 from pathlib import Path
 
-from hermes.state.checkup import Outcome, error, note, ok, warning
-from hermes.state.sqlite import schema
-from hermes.state.sqlite.checks.subject import REPAIR, SEE_TO_IT, Subject
+from hermes.state.maintenance.findings import CheckResult, error, note, ok, warning
+from hermes.state.sqlite.checks.subject import DONE_ON_OPEN, REPAIR_HINT, Subject
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.files import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of
-from hermes.state.sqlite.place import place_of
-from hermes.state.sqlite.schema import FORMAT, LEDGER, Inspection, Standing
+from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of
+from hermes.state.sqlite.filesystem import file_system_of
+from hermes.state.sqlite.schema import inspection as schema
+from hermes.state.sqlite.schema.inspection import FORMAT, LEDGER, Inspection, SchemaState
 
 FILES = ("", LOG, SHARED_MEMORY, JOURNAL, ".lock", ".gate", ".spool")
 OTHERS = 0o077
@@ -22,7 +22,7 @@ _HEADER_MODE, _WAL = 18, 2
 """Where a file says how it is to be read, and what it says if it has a WAL."""
 
 
-def presence(subject: Subject) -> Outcome:
+def presence(subject: Subject) -> CheckResult:
     """Whether there is a file, and something in it."""
     path, file = subject.path, subject.file
     link = os.readlink(path) if os.path.islink(path) else None
@@ -59,7 +59,7 @@ def presence(subject: Subject) -> Outcome:
     if status.st_size == 0 and bytes_of(beside(file, LOG)):
         return error(
             f"{named} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
-            f"open it with nothing, or SQLite removes the log; copy both to a safe place first. Then: {REPAIR}",
+            f"open it with nothing, or SQLite removes the log; copy both to a safe place first. Then: {REPAIR_HINT}",
             **seen,
         )
     if status.st_size == 0:
@@ -72,79 +72,81 @@ def has_content(subject: Subject) -> bool:
     return os.path.isfile(subject.file) and bytes_of(subject.file) > 0
 
 
-def belonging(subject: Subject, view: View) -> Outcome:
+def origin(subject: Subject, view: View) -> CheckResult:
     """Whose tables it has, and of which version."""
     inspection = schema.inspect_view(view, subject.path)
     ledger = [name for (name,) in view.rows("SELECT name FROM hermes_ledger ORDER BY name")] if _is_ours(view) else []
     seen = {
-        "standing": str(inspection.standing),
+        "standing": str(inspection.state),
         "schema_version": inspection.version,
         "ledger": ledger,
         "min_reader": inspection.min_reader,
         "min_writer": inspection.min_writer,
         "format": FORMAT,
     }
-    outcome = _belonging(inspection, subject.path, [name for name in ledger if name not in LEDGER])
-    return Outcome(outcome.status, outcome.summary, outcome.remedy, seen)
+    outcome = _judge_origin(inspection, subject.path, [name for name in ledger if name not in LEDGER])
+    return CheckResult(outcome.status, outcome.summary, outcome.remedy, seen)
 
 
-def _belonging(inspection: Inspection, path: Path, unknown: list[str]) -> Outcome:
+def _judge_origin(inspection: Inspection, path: Path, unknown: list[str]) -> CheckResult:
     version = f"schema {inspection.version}"
     if inspection.min_reader > FORMAT:
         return error("a newer version of Hermes made it, and this one cannot read it", "update Hermes")
     if inspection.min_writer > FORMAT:
         return error("a newer version of Hermes made it, and this one can only read it", "update Hermes")
     foreign = inspection.foreign
-    if foreign.tricks or (foreign.rules and inspection.standing is not Standing.UPSTREAM):
-        rules = "; ".join(dict.fromkeys((*foreign.rules, *foreign.tricks)))
-        return error(f"others have changed its tables, and it is not opened: {rules}", REPAIR)
+    if foreign.unsafe or (foreign.rules and inspection.state is not SchemaState.UPSTREAM):
+        rules = "; ".join(dict.fromkeys((*foreign.rules, *foreign.unsafe)))
+        return error(f"others have changed its tables, and it is not opened: {rules}", REPAIR_HINT)
     if inspection.is_newer and foreign.triggers:
-        return error(f"it has triggers of a newer version of Hermes, or of others: {foreign.named()}", "update Hermes")
-    if foreign.removable and inspection.standing is Standing.OURS:
-        return warning(f"it has something that is not Hermes's and is never used: {foreign.named()}", SEE_TO_IT)
-    match inspection.standing:
-        case Standing.FRESH:
+        return error(
+            f"it has triggers of a newer version of Hermes, or of others: {foreign.describe()}", "update Hermes"
+        )
+    if foreign.removable and inspection.state is SchemaState.OURS:
+        return warning(f"it has something that is not Hermes's and is never used: {foreign.describe()}", DONE_ON_OPEN)
+    match inspection.state:
+        case SchemaState.FRESH:
             return ok("it has no tables yet")
-        case Standing.CURRENT if unknown:
+        case SchemaState.CURRENT if unknown:
             return note(
                 f"{version}, with additions of a newer version: {', '.join(unknown)}", "update Hermes when you can"
             )
-        case Standing.CURRENT:
+        case SchemaState.CURRENT:
             return ok(f"{version}, ours")
-        case Standing.OURS:
-            return note(f"{version}, ours, and something is to be brought up to date", SEE_TO_IT)
-        case Standing.OLD:
-            return note(f"{version}, older than this program; it is brought up after a copy is made", SEE_TO_IT)
-        case Standing.UPSTREAM:
+        case SchemaState.OURS:
+            return note(f"{version}, ours, and something is to be brought up to date", DONE_ON_OPEN)
+        case SchemaState.OLD:
+            return note(f"{version}, older than this program; it is brought up after a copy is made", DONE_ON_OPEN)
+        case SchemaState.UPSTREAM:
             return warning(
                 f"{version} of another program: it is only read, and nothing can be stored",
-                schema.bring_over(path),
+                schema.import_hint(path),
             )
 
 
 def is_ours(subject: Subject, view: View) -> bool:
     """Whether its tables are those that the other checks know."""
     inspection = schema.inspect_view(view, subject.path)
-    return inspection.standing in (Standing.CURRENT, Standing.OURS) and inspection.min_reader <= FORMAT
+    return inspection.state in (SchemaState.CURRENT, SchemaState.OURS) and inspection.min_reader <= FORMAT
 
 
-def put_right(subject: Subject, view: View) -> str:
+def fix_hint(subject: Subject, view: View) -> str:
     """What puts right what contradicts the messages; a repair looks for that in files that are up to date."""
-    standing = schema.inspect_view(view, subject.path).standing
-    if standing is Standing.UPSTREAM:
-        return f"repair it with its own program; {schema.bring_over(subject.path)}"
-    first = "" if standing is Standing.CURRENT else "`hermes sessions optimize --no-vacuum`, then "
+    state = schema.inspect_view(view, subject.path).state
+    if state is SchemaState.UPSTREAM:
+        return f"repair it with its own program; {schema.import_hint(subject.path)}"
+    first = "" if state is SchemaState.CURRENT else "`hermes sessions optimize --no-vacuum`, then "
     return f"{first}`hermes sessions repair` puts it right, and keeps the file as it is now"
 
 
-def save(subject: Subject, view: View) -> str:
+def salvage_hint(subject: Subject, view: View) -> str:
     """What saves the rows of a damaged file."""
-    if schema.inspect_view(view, subject.path).standing is Standing.UPSTREAM:
-        return put_right(subject, view)
-    return f"keep it and all that lies beside it; {REPAIR}"
+    if schema.inspect_view(view, subject.path).state is SchemaState.UPSTREAM:
+        return fix_hint(subject, view)
+    return f"keep it and all that lies beside it; {REPAIR_HINT}"
 
 
-def permissions(subject: Subject) -> Outcome:
+def permissions(subject: Subject) -> CheckResult:
     """Whether only its owner may read it, and whether that is you."""
     if os.name != "posix":
         return note("this system keeps no modes of files")
@@ -166,9 +168,9 @@ def permissions(subject: Subject) -> Outcome:
     return ok("only you may read it" if status else "there is nothing to read yet", modes=modes)
 
 
-def place(subject: Subject) -> Outcome:
+def file_system(subject: Subject) -> CheckResult:
     """Which file system it is on."""
-    found = place_of(subject.file)
+    found = file_system_of(subject.file)
     seen = {"kind": found.kind, "mount_point": found.point, "shared": found.is_shared}
     if not found.kind:
         return note("the system does not say which file system it is on", **seen)
@@ -181,10 +183,10 @@ def place(subject: Subject) -> Outcome:
     return ok(f"on {found.kind} ({found.point})", **seen)
 
 
-def journal(subject: Subject, view: View) -> Outcome:
+def journal(subject: Subject, view: View) -> CheckResult:
     """Whether its journal is the one that fits its file system."""
-    has_log = keeps_log(view)
-    is_shared = place_of(subject.file).is_shared
+    has_log = uses_log(view)
+    is_shared = file_system_of(subject.file).is_shared
     seen = {"mode": "wal" if has_log else "rollback", "fits": has_log != is_shared}
     if has_log and bytes_of(beside(subject.file, LOG)) and view.value("PRAGMA journal_mode") != "wal":
         return warning(
@@ -201,11 +203,11 @@ def journal(subject: Subject, view: View) -> Outcome:
     if is_shared:
         return ok("without a write-ahead log, as its file system wants it", **seen)
     if not has_log:
-        return note("without a write-ahead log, so readers and writers wait for each other", SEE_TO_IT, **seen)
+        return note("without a write-ahead log, so readers and writers wait for each other", DONE_ON_OPEN, **seen)
     return ok("with a write-ahead log", **seen)
 
 
-def keeps_log(view: View) -> bool:
+def uses_log(view: View) -> bool:
     """Whether a file says of itself that it has a write-ahead log."""
     _, said = view.connection.read("main", 0, _HEADER_MODE, 1)
     return said[0] == _WAL

@@ -5,14 +5,14 @@ from __future__ import annotations
 import apsw
 
 from hermes.phrases import counted
-from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
+from hermes.state.maintenance.findings import CheckResult, error, note, ok, warning
 from hermes.state.rows import MAX_INTEGER
-from hermes.state.sqlite import fulltext
-from hermes.state.sqlite.checks.file import put_right
-from hermes.state.sqlite.checks.subject import LOOK_DEEPER, SEE_TO_IT, Subject
+from hermes.state.sqlite.checks.file import fix_hint
+from hermes.state.sqlite.checks.subject import DEEP_HINT, DONE_ON_OPEN, Subject
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.store import BACKLOG
+from hermes.state.sqlite.search import index_state
+from hermes.state.sqlite.store.open_file import BACKLOG
 
 COMPARING_S = 0.1
 SPANS, SPAN = 16, 512
@@ -20,9 +20,9 @@ SPANS, SPAN = 16, 512
 LOWEST, HIGHEST = -MAX_INTEGER - 1, MAX_INTEGER
 
 
-def progress(_: Subject, view: View) -> Outcome:
+def progress(_: Subject, view: View) -> CheckResult:
     """How many messages wait to be indexed."""
-    mark = fulltext.indexed_upto(view)
+    mark = index_state.indexed_upto(view)
     waiting = int(view.value("SELECT count(*) FROM messages WHERE id > :mark", mark=mark))
     changed = int(view.value("SELECT count(*) FROM stale_index WHERE message_id <= :mark", mark=mark))
     seen = {
@@ -31,7 +31,7 @@ def progress(_: Subject, view: View) -> Outcome:
         "waiting": waiting,
         "changed": changed,
         "without_uid": int(view.value("SELECT count(*) FROM messages WHERE uid IS NULL")),
-        "epoch": fulltext.epoch(view),
+        "epoch": index_state.epoch(view),
     }
     if waiting + changed > BACKLOG:
         return note(
@@ -44,9 +44,9 @@ def progress(_: Subject, view: View) -> Outcome:
     return ok("up to date", **seen)
 
 
-def parity(subject: Subject, view: View) -> Outcome:
+def parity(subject: Subject, view: View) -> CheckResult:
     """Whether every message is in both indexes, and nothing else is."""
-    mark = fulltext.indexed_upto(view)
+    mark = index_state.indexed_upto(view)
     last = max(mark, _newest(view))
     is_all = subject.watch.is_deep or last <= SPANS * SPAN
     spans = [(LOWEST, HIGHEST)] if is_all else _spans(last)
@@ -55,26 +55,26 @@ def parity(subject: Subject, view: View) -> Outcome:
     try:
         with subject.watch.limit(view, COMPARING_S):
             lacking = sum(_lacking(view, low, min(high, mark)) for low, high in spans)
-            surplus = sum(_surplus(view, table, low, high, mark) for table in fulltext.TABLES for low, high in spans)
+            surplus = sum(_surplus(view, table, low, high, mark) for table in index_state.TABLES for low, high in spans)
     except OutOfTime:
         return note(
-            f"{COMPARING_S:g} s were not enough to compare it with the messages", LOOK_DEEPER, ids=last, ids_checked=0
+            f"{COMPARING_S:g} s were not enough to compare it with the messages", DEEP_HINT, ids=last, ids_checked=0
         )
     except apsw.SQLError as exc:
         return warning(
-            f"the search index is not complete ({exc}); searches read the messages themselves", SEE_TO_IT, **seen
+            f"the search index is not complete ({exc}); searches read the messages themselves", DONE_ON_OPEN, **seen
         )
     seen |= {"lacking": lacking, "surplus": surplus}
     if lacking:
         return error(
             f"{counted(lacking, 'message')} missing from the search index, and so not found",
-            put_right(subject, view),
+            fix_hint(subject, view),
             **seen,
         )
     if surplus:
-        return warning(f"{surplus} entries of the search index stand for no message", put_right(subject, view), **seen)
+        return warning(f"{surplus} entries of the search index stand for no message", fix_hint(subject, view), **seen)
     if not is_all:
-        return note(f"a sample of {checked} of {last} ids has an entry for each message", LOOK_DEEPER, **seen)
+        return note(f"a sample of {checked} of {last} ids has an entry for each message", DEEP_HINT, **seen)
     return ok("has an entry for each message; `hermes sessions verify` reads what the entries say", **seen)
 
 
@@ -92,7 +92,9 @@ def _spans(last: int) -> list[tuple[int, int]]:
 
 def _lacking(view: View, low: int, high: int) -> int:
     """How many messages are not in one of the indexes in which they should be."""
-    absent = " OR ".join(f"NOT EXISTS (SELECT 1 FROM {table}_docsize d WHERE d.id = m.id)" for table in fulltext.TABLES)
+    absent = " OR ".join(
+        f"NOT EXISTS (SELECT 1 FROM {table}_docsize d WHERE d.id = m.id)" for table in index_state.TABLES
+    )
     return int(
         view.value(
             f"""SELECT count(*) FROM messages m

@@ -5,20 +5,20 @@ from __future__ import annotations
 import apsw
 
 from hermes.phrases import counted
-from hermes.state.checkup import Outcome, error, note, ok, warning
 from hermes.state.engine import OutOfTime
-from hermes.state.sqlite import fulltext
+from hermes.state.maintenance.findings import CheckResult, error, note, ok, warning
 from hermes.state.sqlite.checks import file
-from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
+from hermes.state.sqlite.checks.subject import DEEP_HINT, Subject
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.files import LOG, beside, bytes_of
+from hermes.state.sqlite.files.names import LOG, beside, bytes_of
+from hermes.state.sqlite.search import index_state
 
 READING_S = 0.25
 FIRST = ("sqlite_schema", "sessions", "messages")
 """Where damage is worst; this is looked at before anything else."""
 
 
-def integrity(subject: Subject, view: View) -> Outcome:
+def integrity(subject: Subject, view: View) -> CheckResult:
     """Whether SQLite finds anything wrong: in all of the file, or table by table for as long as there is time."""
     is_deep, is_ours = subject.watch.is_deep, file.is_ours(subject, view)
     tables = _tables(view, with_index=is_ours)
@@ -38,7 +38,7 @@ def integrity(subject: Subject, view: View) -> Outcome:
         if not flaws:
             return note(
                 f"nothing wrong in {done} of {counted(len(tables), 'table')}, all that {READING_S:g} s were enough for",
-                LOOK_DEEPER,
+                DEEP_HINT,
                 tables=len(tables),
                 tables_checked=done,
                 flaws=flaws,
@@ -56,15 +56,15 @@ def _is_cut_off(subject: Subject, view: View) -> bool:
     return bytes_of(subject.file) < expected and not bytes_of(beside(subject.file, LOG))
 
 
-def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> Outcome:
+def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> CheckResult:
     what, first = ", ".join(flaws), next(iter(flaws.values()))
-    if all(table.startswith(fulltext.TABLES) for table in flaws):
+    if all(table.startswith(index_state.TABLES) for table in flaws):
         return warning(
             f"the search index is damaged ({first}); every message is there, but not every one may be found",
-            file.put_right(subject, view),
+            file.fix_hint(subject, view),
             flaws=flaws,
         )
-    return error(f"the file is damaged: {what} ({first})", file.save(subject, view), flaws=flaws)
+    return error(f"the file is damaged: {what} ({first})", file.salvage_hint(subject, view), flaws=flaws)
 
 
 def _tables(view: View, *, with_index: bool) -> list[str]:
@@ -73,8 +73,11 @@ def _tables(view: View, *, with_index: bool) -> list[str]:
     Those of other programs hold the text too, and SQLite calls them damaged if there is a NUL in it.
     """
     found = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    found -= {*FIRST, *(() if with_index else fulltext.TABLES)}
-    return [*FIRST, *sorted(found, key=lambda name: (name.startswith(fulltext.TABLES), name in fulltext.TABLES, name))]
+    found -= {*FIRST, *(() if with_index else index_state.TABLES)}
+    return [
+        *FIRST,
+        *sorted(found, key=lambda name: (name.startswith(index_state.TABLES), name in index_state.TABLES, name)),
+    ]
 
 
 def _flaw_of_table(view: View, pragma: str, table: str) -> str | None:
@@ -83,7 +86,7 @@ def _flaw_of_table(view: View, pragma: str, table: str) -> str | None:
         return _first_flaw(view, f'{pragma}("{quoted}")')
     except apsw.SQLError as exc:
         # An index that cannot even be opened is damaged; a table of a kind that only another program knows is not.
-        return str(exc) if table in fulltext.TABLES else None
+        return str(exc) if table in index_state.TABLES else None
 
 
 def _first_flaw(view: View, pragma: str) -> str | None:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.phrases import counted, sized, some
-from hermes.state import looks
-from hermes.state.checkup import Outcome, note, ok
-from hermes.state.spool import Spool
+from hermes.state.maintenance import shared_checks
+from hermes.state.maintenance.findings import CheckResult, note, ok
+from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.checks.subject import Subject
-from hermes.state.sqlite.files import beside, bytes_of
+from hermes.state.sqlite.files.names import beside, bytes_of
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LeftoverFiles:
     """Files that stay beside a database, and when they may go."""
 
     begins: str
@@ -23,24 +23,24 @@ class Kind:
     removable: str
 
 
-KINDS = {
-    "unfinished copies": Kind(".", ".partial", "unless a backup, a restore or an upgrade is running"),
-    "logs of replaced files": Kind(
+LEFTOVERS = {
+    "unfinished copies": LeftoverFiles(".", ".partial", "unless a backup, a restore or an upgrade is running"),
+    "logs of replaced files": LeftoverFiles(
         ".left-", "-wal", "when nothing is missing that was said last before the replacement"
     ),
-    "damaged files": Kind(".damaged-", "", "when nothing is missing after the repair"),
-    "repaired files": Kind(".repaired-", "", "unless a repair is running"),
-    "replaced files": Kind(".replaced-", "", "when nothing is missing after the restore"),
-    "copies from before an upgrade": Kind(".pre-", "", "when nothing is missing after the upgrade"),
+    "damaged files": LeftoverFiles(".damaged-", "", "when nothing is missing after the repair"),
+    "repaired files": LeftoverFiles(".repaired-", "", "unless a repair is running"),
+    "replaced files": LeftoverFiles(".replaced-", "", "when nothing is missing after the restore"),
+    "copies from before an upgrade": LeftoverFiles(".pre-", "", "when nothing is missing after the upgrade"),
 }
 
 
-def spool(subject: Subject) -> Outcome:
+def spool(subject: Subject) -> CheckResult:
     """How many messages wait to be stored."""
-    return looks.spooled(Spool(beside(subject.file, ".spool")), "the file")
+    return shared_checks.check_spool(Spool(beside(subject.file, ".spool")), "the file")
 
 
-def leftovers(subject: Subject) -> Outcome:
+def leftovers(subject: Subject) -> CheckResult:
     """What lies beside the file and may be removed."""
     found: dict[str, list[Path]] = {}
     for file in _files_in(subject.file.parent):
@@ -53,13 +53,13 @@ def leftovers(subject: Subject) -> Outcome:
     names = [file.name for files in found.values() for file in files]
     return note(
         f"{sized(size)} in files that were kept or left: {some(names)}",
-        "; ".join(f"{kind} may be removed by hand {KINDS[kind].removable}" for kind in found),
+        "; ".join(f"{kind} may be removed by hand {LEFTOVERS[kind].removable}" for kind in found),
         bytes=size,
         files={kind: [str(file) for file in files] for kind, files in found.items()},
     )
 
 
-def backups(subject: Subject) -> Outcome:
+def backups(subject: Subject) -> CheckResult:
     """How many backups there are, and how old the newest is."""
     files = [file for file in _files_in(subject.backups) if file.suffix == ".db"]
     seen = {"directory": str(subject.backups), "files": len(files), "bytes": sum(map(bytes_of, files))}
@@ -91,7 +91,7 @@ def _kind_of(name: str, database: str) -> str | None:
     if not name.startswith(database):
         return None
     rest = name.removeprefix(database)
-    for kind, each in KINDS.items():
+    for kind, each in LEFTOVERS.items():
         if rest.startswith(each.begins) and rest.endswith(each.ends):
             return kind
     return None

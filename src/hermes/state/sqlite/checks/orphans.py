@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 
 from hermes.phrases import counted, some
-from hermes.state import looks
-from hermes.state.checkup import Outcome, note, ok, warning
 from hermes.state.engine import OutOfTime
-from hermes.state.looks import LISTED
-from hermes.state.sqlite.checks.file import put_right
-from hermes.state.sqlite.checks.subject import LOOK_DEEPER, Subject
+from hermes.state.maintenance import shared_checks
+from hermes.state.maintenance.findings import CheckResult, note, ok, warning
+from hermes.state.maintenance.shared_checks import LISTED
+from hermes.state.sqlite.checks.file import fix_hint
+from hermes.state.sqlite.checks.subject import DEEP_HINT, Subject
 from hermes.state.sqlite.connection import View
 
 LOOKING_S = 0.1
@@ -33,7 +33,7 @@ _DELEGATES_ALONE = """
 """The plus keeps it from looking through all that have no parent, which are most."""
 
 
-def messages(subject: Subject, view: View) -> Outcome:
+def messages(subject: Subject, view: View) -> CheckResult:
     """Whether every message belongs to a session."""
     missing: list[str] = []
     checked, is_complete = 0, True
@@ -47,23 +47,23 @@ def messages(subject: Subject, view: View) -> Outcome:
         is_complete = False
     seen = {"sessions_checked": checked, "missing_sessions": missing[:LISTED]}
     if missing:
-        return warning(f"messages of sessions that do not exist: {some(missing)}", put_right(subject, view), **seen)
+        return warning(f"messages of sessions that do not exist: {some(missing)}", fix_hint(subject, view), **seen)
     if not is_complete:
-        return note(f"no orphan among the messages of {counted(checked, 'session')}", LOOK_DEEPER, **seen)
+        return note(f"no orphan among the messages of {counted(checked, 'session')}", DEEP_HINT, **seen)
     return ok("every message belongs to a session", **seen)
 
 
-def sessions(subject: Subject, view: View) -> Outcome:
+def sessions(subject: Subject, view: View) -> CheckResult:
     """Whether every session that came from another still has that one."""
     try:
         with subject.watch.limit(view, LOOKING_S):
             cut_off = sorted(name for (name,) in view.rows(_PARENT_MISSING))
             delegates = sorted(name for (name,) in view.rows(_DELEGATES_ALONE))
     except OutOfTime:
-        return note(f"{LOOKING_S:g} s were not enough to look for the parent of each session", LOOK_DEEPER)
+        return note(f"{LOOKING_S:g} s were not enough to look for the parent of each session", DEEP_HINT)
     seen = {"cut_off": cut_off[:LISTED], "delegates": delegates[:LISTED]}
     if cut_off:
-        return warning(f"sessions whose parent does not exist: {some(cut_off)}", put_right(subject, view), **seen)
+        return warning(f"sessions whose parent does not exist: {some(cut_off)}", fix_hint(subject, view), **seen)
     if delegates:
         return note(
             f"sessions of agents, of which the one they worked for is gone; no list shows them: {some(delegates)}",
@@ -73,6 +73,6 @@ def sessions(subject: Subject, view: View) -> Outcome:
     return ok("every session has its parent", **seen)
 
 
-def pending(_: Subject, view: View) -> Outcome:
+def pending(_: Subject, view: View) -> CheckResult:
     """How many imported sessions wait for their parent."""
-    return looks.pending_links(view)
+    return shared_checks.check_pending_links(view)

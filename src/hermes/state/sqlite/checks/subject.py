@@ -14,14 +14,14 @@ import apsw
 
 from hermes.state.engine import OutOfTime, Report
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.upkeep.snapshot import LogWatch
+from hermes.state.sqlite.files.long_read import LogWatch
 
 STEPS_BETWEEN_LOOKS, STEPS_OF_A_DEEP_LOOK = 200, 10_000
 """How often SQLite looks at the clock: reading a page of an index takes such a step."""
 
-REPAIR = "`hermes sessions repair --check` tells what can be saved, `hermes sessions repair` saves it"
-LOOK_DEEPER = "`hermes doctor --deep` looks at all of it"
-SEE_TO_IT = (
+REPAIR_HINT = "`hermes sessions repair --check` tells what can be saved, `hermes sessions repair` saves it"
+DEEP_HINT = "`hermes doctor --deep` looks at all of it"
+DONE_ON_OPEN = (
     "nothing to do by hand: the next program that opens it for writing does it, such as `hermes sessions optimize`"
 )
 
@@ -38,7 +38,7 @@ class Watch:
     def begin(self, name: str, done: int, total: int) -> None:
         """Note which check is being made, of how many."""
         self._now_at = (name, done, total)
-        self._tell()
+        self._report_progress()
 
     @contextmanager
     def limit(self, view: View, budget_s: float) -> Iterator[None]:
@@ -46,9 +46,9 @@ class Watch:
         deadline = time.monotonic() + budget_s
 
         def is_over() -> bool:
-            self._tell()
+            self._report_progress()
             if self._log is not None:
-                self._log.look()
+                self._log.check()
             return not self.is_deep and time.monotonic() > deadline
 
         view.connection.set_progress_handler(is_over, STEPS_OF_A_DEEP_LOOK if self.is_deep else STEPS_BETWEEN_LOOKS)
@@ -59,7 +59,7 @@ class Watch:
         finally:
             view.connection.set_progress_handler(None)
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         if self._report is not None:
             self._report(*self._now_at)
 
@@ -77,12 +77,12 @@ class Subject:
     watch: Watch
 
     @property
-    def undo(self) -> str:
+    def rollback_command(self) -> str:
         """What has SQLite undo a write that was not finished: a look by somebody who may write."""
         return self._sql("SELECT count(*) FROM sqlite_schema")
 
     @property
-    def count_anew(self) -> str:
+    def recount_command(self) -> str:
         """What has every session counted at the next open."""
         return (
             self._sql("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")

@@ -1,0 +1,64 @@
+"""The right to compress a session, kept for as long as it takes."""
+
+from __future__ import annotations
+
+import os
+import socket
+from threading import Event, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from hermes.errors import StoreError
+from hermes.log import warn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.state.owner_view import OwnerView
+
+
+MAX_RENEWALS = 100
+"""Whatever becomes of the one who compresses, the lock does not last for ever."""
+
+
+class LockRenewal:
+    """A session's compression lock for the length of a block: a thread renews it, and tells when it is lost."""
+
+    def __init__(self, store: OwnerView, session_id: str, ttl_s: float, lost: Callable[[], None]) -> None:
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(6).hex()}"
+        self.is_held = False
+        """Whether nobody else has it."""
+        self._store = store
+        self._session_id = session_id
+        self._ttl_s = ttl_s
+        self._lost = lost
+        self._over = Event()
+
+    def __enter__(self) -> Self:
+        self.is_held = self._store.try_acquire_compression_lock(self._session_id, self.holder, self._ttl_s)
+        if self.is_held:
+            Thread(target=self._renew, name="hermes-compression-lock", daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        try:
+            self._store.release_compression_lock(self._session_id, self.holder)
+        except StoreError as failure:
+            warn(__name__, "the compression lock of session %s ends by itself: %s", self._session_id, failure)
+
+    def _renew(self) -> None:
+        for _ in range(MAX_RENEWALS):
+            if self._over.wait(self._ttl_s / 3):
+                return
+            try:
+                self.is_held = self._store.renew_compression_lock(self._session_id, self.holder, self._ttl_s)
+            except StoreError as failure:
+                # There are two more attempts before the lock ends, and the transaction itself looks once more.
+                warn(__name__, "the compression lock of session %s is not renewed: %s", self._session_id, failure)
+                continue
+            if not self.is_held:
+                self._lost()
+                return

@@ -1,0 +1,229 @@
+"""The model that is always there: it needs no network and no key, cannot reason, and finds what was said before."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hermes.agent.history.token_estimate import tokens_of, tokens_of_conversation
+from hermes.agent.models.choice import OFFLINE
+from hermes.agent.models.model import (
+    Cancellation,
+    Event,
+    Message,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
+from hermes.agent.models.offline.script import Script, read_script
+from hermes.agent.models.offline.topic import is_about_the_past, topic_of
+from hermes.query.analyze import words
+from hermes.query.snippet import CLOSE, OPEN
+from hermes.state.messages.transcript import shorten
+from hermes.state.rows import flatten_text, one_line
+
+SEARCH = "session_search"
+
+INTRODUCTION = (
+    "I am the offline model of Hermes: no language model is in use, so I cannot reason, but I can find what was said in"
+    " past sessions. To talk to a real model, set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or name a"
+    " server under `model` in config.yaml."
+)
+ABILITIES = (
+    "Ask me about something from an earlier session, and I look for its words; ask for recent sessions, and I list"
+    " them. Everything you say is kept, and a real model can go on from here."
+)
+NO_SEARCH = "I cannot look into past sessions here, and that is all I could do."
+
+_MAX_WORDS = 12
+_WIDTH = 160
+_MAX_RETOLD = 2_000
+_MAX_QUOTED = 3
+
+_PIECE = re.compile(r"\s*\S+\s*|\s+")
+
+
+class ToolAnswer(NamedTuple):
+    """What a tool answered."""
+
+    name: str
+    answer: str
+
+
+class OfflineModel:
+    """Answers from past sessions, or as it is told; the same every time."""
+
+    name = OFFLINE
+    provider = OFFLINE
+    base_url: str | None = None
+    context_tokens: int | None = None
+
+    def stream(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], cancellation: Cancellation
+    ) -> Iterator[Event]:
+        """Answer in small pieces, as a model far away would."""
+        script = write_script(messages, tools)
+        if script.reasoning and not cancellation.is_cancelled:
+            yield ReasoningDelta(script.reasoning)
+        for piece in _PIECE.findall(script.text):
+            if cancellation.is_cancelled:
+                return
+            yield TextDelta(piece)
+            if script.pause_s:
+                cancellation.wait(script.pause_s)
+        if cancellation.is_cancelled:
+            return
+        if script.failure is not None:
+            raise script.failure
+        yield _reply(script, messages)
+
+
+def write_script(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Script:
+    """What to answer to a conversation."""
+    turn = _last_turn(messages)
+    asked = flatten_text(turn[0].get("content")) if turn else ""
+    results = _results(turn)
+    told = read_script(asked)
+    if told is not None:
+        return Script(text=_report_results(results)) if results else told
+    script = (
+        _answer_after_search(asked, results, _earlier_user_texts(messages, turn))
+        if results
+        else _answer_first(asked, tools)
+    )
+    is_new = not any(each.get("role") == "assistant" and flatten_text(each.get("content")) for each in messages)
+    if script.text and is_new:
+        script.text = f"{INTRODUCTION}\n\n{script.text}"
+    return script
+
+
+def _answer_first(asked: str, tools: Sequence[ToolSchema]) -> Script:
+    """Look for what was named, or show what there is."""
+    if not any(tool.get("function", tool).get("name") == SEARCH for tool in tools):
+        return Script(text=NO_SEARCH)
+    topic = topic_of(asked)[:_MAX_WORDS]
+    if topic:
+        return _search({"query": " ".join(topic)})
+    return _search({}) if is_about_the_past(asked) else Script(text=ABILITIES)
+
+
+def _answer_after_search(asked: str, results: Sequence[ToolAnswer], said: Sequence[str]) -> Script:
+    """Tell what was found; a search that found nothing is repeated once, more loosely."""
+    found = _parse_json(results[-1].answer)
+    if found is None or not found.get("success"):
+        reason = found.get("error") if found else None
+        return Script(text=f"I could not look into past sessions: {reason or shorten(results[-1].answer, _WIDTH)}")
+    topic = " ".join(topic_of(asked)[:_MAX_WORDS])
+    sessions = [each for each in found.get("results") or () if isinstance(each, dict)]
+    if not sessions and topic and len(results) == 1:
+        return _search({"query": _loosen(topic)})
+    if not sessions:
+        return Script(text=_nothing_about(topic, said))
+    if not topic:
+        head = "These sessions were active last:"
+    elif len(results) == 1:
+        head = f"This is what past sessions say about {topic}:"
+    else:
+        head = f"No past session has all of {topic}; these come close:"
+    return Script(text="\n\n".join([head, *map(_format_session, sessions)]))
+
+
+def _nothing_about(topic: str, said: Sequence[str]) -> str:
+    """No past session has it: then what was said in this one, or that it is kept from now on."""
+    if not topic:
+        return "There are no past sessions."
+    wanted = set(words(topic))
+    here = sorted(said, key=lambda text: len(wanted & set(words(text))), reverse=True)[:_MAX_QUOTED]
+    quoted = [f"- {one_line(text, _WIDTH)}" for text in here if wanted & set(words(text))]
+    if quoted:
+        return "\n".join([f"No past session says anything about {topic}, but here you said:", "", *quoted])
+    return f"I found nothing about {topic} in past sessions. What you say here is kept, and can be found from now on."
+
+
+def _report_results(results: Sequence[ToolAnswer]) -> str:
+    """What tools answered that were called because somebody said so."""
+    return "\n".join(f"{each.name} answered: {shorten(each.answer, _MAX_RETOLD)}" for each in results)
+
+
+def _loosen(topic: str) -> str:
+    """Any of the words, and any word that begins like one of them."""
+    stems = dict.fromkeys(
+        f"{each.removesuffix('s')}*" if each.isascii() and len(each) > 3 else each for each in words(topic)
+    )
+    return " OR ".join(list(stems)[:_MAX_WORDS])
+
+
+def _search(arguments: Mapping[str, str]) -> Script:
+    return Script(calls=[(SEARCH, json.dumps(arguments, ensure_ascii=False))])
+
+
+def _format_session(session: Mapping[str, Any]) -> str:
+    title = session.get("title") or "Untitled"
+    excerpt = str(session.get("snippet") or session.get("preview") or "").replace(OPEN, "").replace(CLOSE, "")
+    lines = [
+        f"- {one_line(title, _WIDTH)} ({session.get('when')}, {session.get('source')})",
+        f"  {one_line(excerpt, _WIDTH)}" if excerpt else "",
+        f"  /resume {session.get('session_id')}",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _earlier_user_texts(messages: Sequence[Message], turn: Sequence[Message]) -> list[str]:
+    """What the person said before this turn, the latest first."""
+    earlier = messages[: len(messages) - len(turn)]
+    return [flatten_text(each.get("content")) for each in reversed(earlier) if each.get("role") == "user"]
+
+
+def _last_turn(messages: Sequence[Message]) -> Sequence[Message]:
+    """What was said since a person last spoke, their message first."""
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place].get("role") == "user":
+            return messages[place:]
+    return ()
+
+
+def _results(turn: Sequence[Message]) -> list[ToolAnswer]:
+    """What the tools answered that were called in this turn."""
+    names: dict[str, str] = {}
+    results: list[ToolAnswer] = []
+    for message in turn:
+        for call in message.get("tool_calls") or ():
+            names[call["id"]] = call["function"]["name"]
+        if message.get("role") == "tool":
+            name = names.get(message.get("tool_call_id", ""), "a tool")
+            results.append(ToolAnswer(name, flatten_text(message.get("content"))))
+    return results
+
+
+def _parse_json(text: str) -> dict[str, Any] | None:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _reply(script: Script, messages: Sequence[Message]) -> Reply:
+    written = "".join((script.reasoning, script.text, *(name + arguments for name, arguments in script.calls)))
+    usage = Usage(
+        input_tokens=tokens_of_conversation(messages),
+        output_tokens=tokens_of(written),
+        reasoning_tokens=tokens_of(script.reasoning),
+    )
+    calls = tuple(
+        ToolCall(f"offline_{len(messages)}_{number}", name, arguments)
+        for number, (name, arguments) in enumerate(script.calls, start=1)
+    )
+    return Reply(
+        text=script.text,
+        tool_calls=calls,
+        reasoning=script.reasoning or None,
+        finish_reason="tool_calls" if calls else "stop",
+        usage=usage,
+        model=OFFLINE,
+    )

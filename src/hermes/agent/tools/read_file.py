@@ -1,0 +1,132 @@
+"""Files that an agent reads."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+from hermes.agent.history.text_limits import MAX_CHARACTERS
+from hermes.agent.models.model import Cancellation
+from hermes.agent.safety.approval import ApprovalRequest
+from hermes.agent.safety.paths import ResolvedPath
+from hermes.agent.safety.visible_text import make_path_visible
+from hermes.agent.tools.context import ToolContext
+from hermes.agent.tools.registry import tool
+from hermes.agent.tools.results import ToolResult, failure
+from hermes.errors import InvalidValue, NotFound
+
+LINES = 2_000
+MAX_LINE_BYTES = 2_000
+MAX_ENTRIES = 500
+
+_ROOM = MAX_CHARACTERS - 1_000
+_SNIFFED_BYTES = 8_192
+
+
+@tool(toolset="files", more="read on from a later start_line")
+def read_file(
+    context: ToolContext,
+    path: Annotated[str, "A file, or a directory to list; from the working directory unless it is absolute."],
+    start_line: Annotated[int, "The first line to read; the first of a file is 1."] = 1,
+    lines: Annotated[int, "How many lines to read at most."] = LINES,
+) -> str | ToolResult:
+    """Read a text file with line numbers, or list a directory; outside of the working directory the person is asked."""
+    place = context.resolve_path(path)
+    reason = context.protected.reason(place)
+    if reason is not None:
+        return failure(f"{path} is not read, because {reason}. Nobody can allow it; do not try it another way.")
+    if not os.path.lexists(place.real):
+        raise NotFound(f"there is no file {path}", hint=f"paths start at {context.working_directory.cwd}")
+    denied = None if context.is_free(place) else _refusal(context, place)
+    if denied is not None:
+        return failure(denied)
+    if place.real.is_dir():
+        return _list_directory(place.real)
+    with _open_regular_file(place.real) as file:
+        return _number_lines(file, max(1, start_line), max(1, lines), context.cancellation)
+
+
+def _refusal(context: ToolContext, place: ResolvedPath) -> str | None:
+    shown = make_path_visible(place.real)
+    named = "" if place.named == place.real else f"\n\nwhich was named {make_path_visible(place.named)}"
+    return context.refusal(
+        ApprovalRequest(
+            "read_file", summary=f"read {shown}", detail=f"{shown}{named}", risk="normal", subject=str(place.real)
+        )
+    )
+
+
+def _open_regular_file(path: Path) -> BinaryIO:
+    """A regular file, open; a device or a pipe in its place is left alone and not waited for."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    file = os.fdopen(fd, "rb")
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        file.close()
+        raise InvalidValue(f"{path} is not a file that can be read")
+    return file
+
+
+def _number_lines(file: BinaryIO, first: int, count: int, cancellation: Cancellation) -> str:
+    """Lines from `first` on, as many as were asked for and fit."""
+    if b"\0" in file.read(_SNIFFED_BYTES):
+        raise InvalidValue(f"this is no text: a binary file of {os.fstat(file.fileno()).st_size} bytes")
+    file.seek(0)
+    shown: list[str] = []
+    room, number = _ROOM, 0
+    for number, line in enumerate(_lines(file), start=1):
+        if cancellation.is_cancelled:
+            return "\n".join([*shown, "[the person has stopped this turn]"])
+        if number < first:
+            continue
+        room -= len(line) + len(f"{number}\t\n")
+        if len(shown) == count or room < 0:
+            return "\n".join([*shown, f"[the file goes on: read on with start_line={number}]"])
+        shown.append(f"{number}\t{line}")
+    if number and not shown:
+        raise InvalidValue(f"start_line {first} is behind the end: the file has {number} lines")
+    return "\n".join(shown) or "[the file is empty]"
+
+
+def _lines(file: BinaryIO) -> Iterator[str]:
+    """The lines of a file, of very long ones the beginning; memory does not depend on what is in it."""
+    is_first = True
+    while start := file.readline(MAX_LINE_BYTES):
+        left_out, piece = 0, start
+        while not piece.endswith(b"\n") and (piece := file.readline(_SNIFFED_BYTES)):
+            left_out += len(piece.rstrip(b"\r\n"))
+        line = _decode_line(start.rstrip(b"\r\n"), is_cut=left_out > 0)
+        yield (line.removeprefix("\ufeff") if is_first else line) + (
+            f" [... {left_out} more bytes on this line]" if left_out else ""
+        )
+        is_first = False
+
+
+def _decode_line(line: bytes, *, is_cut: bool) -> str:
+    """A line as UTF-8, or as Latin-1 if it is not that."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        if is_cut and error.reason == "unexpected end of data":
+            return line[: error.start].decode()
+        return line.decode("latin-1")
+
+
+def _list_directory(directory: Path) -> str:
+    with os.scandir(directory) as found:
+        entries = sorted(found, key=lambda each: each.name)
+    lines = [_format_entry(each) for each in entries[:MAX_ENTRIES]]
+    if len(entries) > MAX_ENTRIES:
+        lines.append(f"[... {len(entries) - MAX_ENTRIES} more entries]")
+    return "\n".join([f"{directory} has {len(entries)} entries", *lines])
+
+
+def _format_entry(entry: os.DirEntry[str]) -> str:
+    try:
+        if entry.is_dir():
+            return f"{entry.name}/"
+        return f"{entry.name}  {entry.stat().st_size} bytes"
+    except OSError:
+        return f"{entry.name}  (cannot be looked at)"

@@ -1,0 +1,196 @@
+"""Commands in a shell: `terminal` runs them, `process` looks after those in the background."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, assert_never
+
+from hermes.agent.safety.approval import ApprovalRequest
+from hermes.agent.safety.paths import is_special
+from hermes.agent.safety.visible_text import fold_blanks, make_path_visible, make_visible
+from hermes.agent.tools.context import ToolContext
+from hermes.agent.tools.registry import tool
+from hermes.agent.tools.results import ToolResult, failure
+from hermes.errors import InvalidValue, NotFound
+
+if TYPE_CHECKING:
+    from hermes.agent.tools.shell.background_processes import BackgroundProcess
+    from hermes.agent.tools.shell.process import Process
+
+TIMEOUT_S = 120.0
+MAX_TIMEOUT_S = 3_600.0
+WAIT_S = 30.0
+
+_MIN_TIMEOUT_S = 0.1
+_MAX_SUMMARY = 100
+
+
+@tool(toolset="terminal", more="narrow the command, or let it write to a file and read that in parts")
+def terminal(
+    context: ToolContext,
+    command: Annotated[str, "What to run, in bash where there is one. It cannot read input."],
+    background: Annotated[bool, "Start it and answer its id at once, for servers and long work; see process."] = False,
+    timeout_s: Annotated[float, "Seconds after which it is ended, at most 3600; not in the background."] = TIMEOUT_S,
+    cwd: Annotated[str | None, "Directory for this and all later commands; a cd lasts for one command only."] = None,
+) -> str | ToolResult:
+    """Run a shell command on this computer; answers what it writes and its exit code. The person may be asked first."""
+    from hermes.agent.tools.shell.process import Process
+
+    if not command.strip() or "\0" in command:
+        raise InvalidValue("there is no command to run, or it has NUL in it")
+    directory = _directory(context, cwd)
+    environ = _unasked_environment(context, command, directory)
+    if environ is None:
+        from hermes.agent.safety.environment import command_environment
+
+        denied = _refusal(context, command, directory, in_background=background)
+        if denied is not None:
+            return failure(denied)
+        environ = command_environment(context.environ, context.env_passthrough)
+    context.working_directory.cwd = directory
+    if background:
+        started = context.processes.start(context.session_id, command, cwd=directory, environ=environ)
+        return f"[started as {started.id}, pid {started.process.pid}; the process tool tells how it goes]"
+    return _run(
+        Process(command, cwd=directory, environ=environ), context, max(_MIN_TIMEOUT_S, _limit_timeout(timeout_s))
+    )
+
+
+@tool(toolset="terminal", more="poll more often")
+def process(
+    context: ToolContext,
+    action: Annotated[
+        Literal["list", "poll", "wait", "kill"],
+        "list all; poll what one has written since you looked last; wait for its end; kill it with all it has started.",
+    ],
+    process_id: Annotated[str | None, "Which one, such as p1; not for list."] = None,
+    timeout_s: Annotated[float, "Seconds to wait at most, for wait."] = WAIT_S,
+) -> str:
+    """Look after the background processes that terminal has started in this session."""
+    if action == "list":
+        own = context.processes.of(context.session_id)
+        return (
+            "\n".join(_format_process(each, context.clock()) for each in own)
+            or "No background processes in this session."
+        )
+    if process_id is None:
+        raise InvalidValue(f"{action} needs a process_id", hint="list shows them")
+    found = context.processes.get(context.session_id, process_id).process
+    match action:
+        case "poll":
+            pass
+        case "wait":
+            found.wait(_limit_timeout(timeout_s), context.cancellation)
+        case "kill":
+            found.end()
+        case never:
+            assert_never(never)
+    return _format_output(found, _format_state(found))
+
+
+def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult:
+    """Start a command in the foreground and see it to its end: it never outlives the call."""
+    from hermes.agent.tools.shell.process import GRACE_S
+
+    try:
+        running.start()
+        has_ended = running.wait(timeout_s, context.cancellation)
+    except BaseException:
+        running.end(grace_s=0)
+        raise
+    if has_ended:
+        return ToolResult(_format_output(running, _format_state(running)))
+    is_stopped = context.cancellation.is_cancelled
+    running.end(grace_s=0 if is_stopped else GRACE_S)
+    if is_stopped:
+        return ToolResult(_format_output(running, "ended, because the person has stopped this turn"), is_error=True)
+    why = f"ended with all that it had started, because it took more than {timeout_s:g} s"
+    return ToolResult(_format_output(running, f"{why}; try background, or a higher timeout_s"), is_error=True)
+
+
+def _unasked_environment(context: ToolContext, command: str, directory: Path) -> dict[str, str] | None:
+    """The variables for a command that only reads in the session's own place, or None if it needs permission."""
+    from hermes.agent.safety.commands import is_read_only
+    from hermes.agent.safety.environment import read_only_environment
+
+    def may_read(path: str) -> bool:
+        try:
+            place = context.resolve_path(path or ".", directory)
+        except InvalidValue:
+            return False
+        # A pipe would be waited for, and what a device does when it is read is not known.
+        return context.is_free(place) and not is_special(place.real)
+
+    if not may_read(".") or not is_read_only(command, may_read):
+        return None
+    return read_only_environment(context.environ, [context.working_directory.root, *context.user_homes])
+
+
+def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
+    """Why a command may not run, or None when the person allows it."""
+    from hermes.agent.safety.commands import bare_command, risk_of
+
+    def is_protected(path: str) -> bool:
+        try:
+            return context.protected.reason(context.resolve_path(path, directory)) is not None
+        except InvalidValue:  # too long for a path
+            return False
+
+    is_at_home = directory.is_relative_to(context.working_directory.root) and not is_protected(".")
+    where = f"in {make_path_visible(directory)}"
+    first_line = fold_blanks(make_visible(command.strip().partition("\n")[0]))
+    return context.refusal(
+        ApprovalRequest(
+            tool="terminal",
+            summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
+            detail=f"{make_visible(command)}\n\n{where}{' in the background' if in_background else ''}",
+            risk=risk_of(command, is_protected) if is_at_home else "high",
+            subject=command,
+            directory=str(directory),
+            bare=bare_command(command),
+        )
+    )
+
+
+def _directory(context: ToolContext, cwd: str | None) -> Path:
+    directory = context.working_directory.cwd if cwd is None else context.resolve_path(cwd).real
+    if not directory.is_dir():
+        raise NotFound(f"there is no directory {directory}", hint="give another as cwd")
+    return directory
+
+
+def _limit_timeout(timeout_s: float) -> float:
+    return max(0.0, min(timeout_s, MAX_TIMEOUT_S))
+
+
+def _format_output(process: Process, state: str) -> str:
+    """What a process has written since it was asked last, and then how it is."""
+    text = process.output.take(is_last=not process.is_running)
+    return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}[{state}]"
+
+
+def _format_state(process: Process) -> str:
+    code = process.exit_code
+    if code is None:
+        return f"running, pid {process.pid}"
+    ending = f"exit code {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
+    return (
+        f"{ending}; what it had left running was ended too: use background for that"
+        if process.has_left_some
+        else ending
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _format_process(background: BackgroundProcess, now: float) -> str:
+    age = max(0, int(now - background.started_at))
+    return (
+        f"{background.id}  {_format_state(background.process)}, started {age} s ago: {make_visible(background.command)}"
+    )

@@ -1,0 +1,123 @@
+"""How conversations look in a list: one line each, of exactly the width there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from hermes.cli.browse.queries import Hit
+from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, graphemes, pad, printable
+from hermes.cli.display.times import ago
+from hermes.cli.sessions.list_ import UNTITLED
+from hermes.state.sessions.browsing import ListedConversation, Order
+
+PINNED, ARCHIVED = "★", "▽"
+GAP = "  "
+MESSAGES_WIDTH, WHEN_WIDTH, SOURCE_WIDTH = 5, 10, 8
+LEAST_FOR_SOURCE = 76
+"""With less room than this, where a conversation comes from is left to the pane beside it."""
+
+_HIT = re.compile(r">>>((?:(?!>>>|<<<).)+)<<<", re.DOTALL)
+_CUTS = re.compile(r"\A\.\.\.|\.\.\.\Z")
+
+
+class LineStyle(Enum):
+    """What a part of a line is."""
+
+    PLAIN = auto()
+    QUIET = auto()
+    NAME = auto()
+    FOUND = auto()
+
+
+class StyledText(NamedTuple):
+    """A part of a line in one tone."""
+
+    text: str
+    tone: LineStyle
+
+
+def format_header(width: int, order: Order) -> str:
+    """The line above the list."""
+    name, words = _widths(width)
+    moment = "Started" if order is Order.STARTED else "Active"
+    cells = [pad("Title", name), pad("Beginning", words), "Msgs".rjust(MESSAGES_WIDTH), pad(moment, WHEN_WIDTH)]
+    if width >= LEAST_FOR_SOURCE:
+        cells.append(pad("Source", SOURCE_WIDTH))
+    return f"  {GAP.join(cells)}"
+
+
+def format_line(item: ListedConversation | Hit, width: int, order: Order, now: float) -> list[StyledText]:
+    """A conversation by its title and its beginning, or by what was said in it."""
+    conversation = item.conversation if isinstance(item, Hit) else item
+    name, words = _widths(width)
+    flag = PINNED if conversation.is_pinned else ARCHIVED if conversation.is_archived else " "
+    moment = conversation.started_at if order is Order.STARTED else conversation.last_active
+    facts = [
+        str(conversation.message_count).rjust(MESSAGES_WIDTH),
+        pad(clip(ago(moment, now), WHEN_WIDTH), WHEN_WIDTH),
+    ]
+    if width >= LEAST_FOR_SOURCE:
+        facts.append(pad(clip(printable(conversation.source), SOURCE_WIDTH), SOURCE_WIDTH))
+    title = conversation.title or (conversation.preview if isinstance(item, Hit) else None) or UNTITLED
+    middle = _format_snippet(item.snippet, words) if isinstance(item, Hit) else [_fit_text(conversation.preview, words)]
+    return [
+        StyledText(f"{flag} ", LineStyle.QUIET),
+        _fit_text(title, name, LineStyle.NAME if conversation.title else LineStyle.QUIET),
+        StyledText(GAP, LineStyle.PLAIN),
+        *middle,
+        StyledText(GAP + GAP.join(facts), LineStyle.QUIET),
+    ]
+
+
+def conversation_name(conversation: ListedConversation) -> str:
+    """A conversation as it is spoken of."""
+    return printable(conversation.title or conversation.preview or conversation.id)
+
+
+def _widths(width: int) -> tuple[int, int]:
+    """The columns for titles and for beginnings."""
+    fixed = 2 + 3 * len(GAP) + MESSAGES_WIDTH + WHEN_WIDTH
+    if width >= LEAST_FOR_SOURCE:
+        fixed += len(GAP) + SOURCE_WIDTH
+    elastic = max(16, width - fixed)
+    name = elastic * 2 // 5
+    return name, elastic - name
+
+
+def _fit_text(text: str, width: int, tone: LineStyle = LineStyle.PLAIN) -> StyledText:
+    return StyledText(pad(clip(printable(text), width), width), tone)
+
+
+def _format_snippet(snippet: str, width: int) -> list[StyledText]:
+    """What was found with a little of what comes before it, on one line."""
+    runs = [printable(run) for run in _HIT.split(_CUTS.sub(ELLIPSIS, snippet))]
+    behind = sum(display_width(run) for run in runs[1:])
+    before = _clip_start(runs[0].lstrip(), max(width // 3, width - behind)) if len(runs) > 1 else runs[0]
+    parts: list[StyledText] = []
+    room = width
+    for number, run in enumerate([before, *runs[1:]]):
+        text = clip(run, room) if room > 1 else ""
+        parts.append(StyledText(text, LineStyle.FOUND if number % 2 else LineStyle.PLAIN))
+        room -= display_width(text)
+        if text != run:
+            break
+    return [*parts, StyledText(" " * room, LineStyle.PLAIN)]
+
+
+def _clip_start(text: str, width: int) -> str:
+    """The end of a text that fits."""
+    if display_width(text) <= width:
+        return text
+    kept: Sequence[str] = []
+    room = width - 1
+    for grapheme in reversed(list(graphemes(text))):
+        room -= display_width(grapheme)
+        if room < 0:
+            break
+        kept = [grapheme, *kept]
+    ending = "".join(kept)
+    # From the beginning of a word, if there is one.
+    return ELLIPSIS + (ending.partition(" ")[2] or ending)

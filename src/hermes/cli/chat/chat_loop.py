@@ -1,0 +1,242 @@
+"""A chat: somebody at a terminal, or a program at a pipe, and the conversation that they have at the moment."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol
+
+from hermes.agent.conversation import Conversation
+from hermes.cli.chat.exit_summary import exit_summary_lines, running_process_lines
+from hermes.cli.chat.resume import SOURCE, current_directory, restore_context, show_recap
+from hermes.cli.chat.terminal.keyboard import echo_off
+from hermes.cli.chat.terminal.question import ask_yes_no
+from hermes.cli.chat.terminal.signals import ChatEnded, LineDropped
+from hermes.cli.errors import INTERRUPTED, exit_code_of
+from hermes.errors import HermesError, NotFound
+from hermes.log import warn
+from hermes.state.owner import EVERYBODY
+
+if TYPE_CHECKING:
+    from hermes.agent.agent import Agent
+    from hermes.agent.models.model import Cancellation
+    from hermes.agent.safety.approval import Approve
+    from hermes.agent.turn import TurnOutcome
+    from hermes.cli.chat.models import Models
+    from hermes.cli.chat.terminal.screen import Screen
+    from hermes.cli.chat.terminal.signals import Signals
+
+TITLE_LIMIT_S = 5.0
+"""How long the end waits for a title that is still being made."""
+
+LEAVING_WORDS = ("exit", "quit", ":q")
+"""What a person types to leave anywhere else; nobody means to ask a model that."""
+
+_COMMAND = re.compile(r"/([A-Za-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
+
+
+class Reader(Protocol):
+    """Where words come from."""
+
+    def read(self, draft: str = "") -> str:
+        """The next words, which may begin with a draft; raises EOFError when there are no more."""
+        ...
+
+
+class Chat:
+    """What the commands of a chat work on."""
+
+    def __init__(
+        self, agent: Agent, models: Models, screen: Screen, signals: Signals, approve: Approve | None = None
+    ) -> None:
+        self.agent = agent
+        self.store = agent.store
+        self.models = models
+        self.screen = screen
+        self.exit_code = 0
+        """That of the first thing that went wrong, or of Ctrl-C."""
+        self.draft = ""
+        """What the next prompt begins with."""
+        self.listed: list[str] = []
+        """The sessions of the list that was shown last, by number."""
+        self.is_choosing = False
+        """Whether a number alone means one of them."""
+        self.is_over = False
+        self._was_stopped = False
+        self._approve = approve
+        self._signals = signals
+        self.conversation = self._new()
+        self._began = time.monotonic()
+
+    def start_new(self) -> None:
+        """Leave the conversation for a new one, with the same model."""
+        model = self.conversation.model
+        self.conversation.end("new_session")
+        self.conversation = self._new()
+        self.conversation.model = model
+
+    def resume(self, session_id: str, *, has_recap: bool = True) -> None:
+        """Leave the conversation, if there is one, for another that was left before."""
+        tip = self.store.get_compression_tip(session_id)
+        if self.conversation.is_stored and tip == self.conversation.session_id:
+            self.screen.print_text(f"This is session {tip} already.")
+            return
+        resumed = Conversation.resume(self.agent, session_id, asker=EVERYBODY, approve=self._approve)
+        self.conversation.end("resumed_other")
+        self.conversation = resumed
+        restore_context(resumed, session_id, self.models, self.screen, self._ask if self._approve is not None else None)
+        if has_recap:
+            show_recap(resumed.history, self.agent.config.display, self.screen)
+
+    def send(self, text: str) -> None:
+        """Run one turn with a message of the user."""
+        with self.cancellable() as cancellation:
+            outcome = self.conversation.say(text, self.screen, cancellation)
+        self.show_outcome(outcome)
+
+    @contextmanager
+    def cancellable(self) -> Iterator[Cancellation]:
+        """Run a block that Ctrl-C can cancel, with the screen showing its progress."""
+        with self._signals.cancellable() as cancellation, echo_off():
+            self.screen.begin()
+            try:
+                yield cancellation
+            finally:
+                self.screen.end()
+                self._was_stopped = cancellation.is_cancelled
+
+    def show_outcome(self, outcome: TurnOutcome) -> None:
+        """Show how a turn ended, and note its exit code."""
+        self.screen.print_answer(outcome.text)
+        if outcome.status == "interrupted":
+            self.screen.print_dim("Interrupted. The messages so far are saved.")
+            self.exit_code = INTERRUPTED
+        elif outcome.error is not None:
+            self.show_error(outcome.error)
+
+    def show_error(self, error: HermesError) -> None:
+        """Tell of an error; the chat goes on."""
+        self.screen.print_error(error)
+        self.exit_code = self.exit_code or exit_code_of(error)
+
+    def handle_line(self, line: str) -> None:
+        """Do what a person has typed: run a command, choose a session, or talk."""
+        text = line.strip()
+        is_choosing, self.is_choosing = self.is_choosing, False
+        if not text:
+            return
+        try:
+            if is_choosing and text.isdecimal():
+                self.choose_session(int(text))
+            elif found := _COMMAND.fullmatch(text):
+                from hermes.cli.chat.slash.registry import find_command
+
+                find_command(found[1]).run(self, (found[2] or "").strip())
+            else:
+                self.send(line)
+        except HermesError as error:
+            self.show_error(error)
+
+    def choose_session(self, number: int) -> None:
+        """Resume a session by its number in the list that was shown last."""
+        if not 1 <= number <= len(self.listed):
+            raise NotFound(f"there is no number {number} in the list", hint="/resume shows the list again")
+        self.resume(self.listed[number - 1])
+
+    def send_piped(self, question: str | None, *, patience_s: float | None) -> None:
+        """One turn with a question, if there is one, and all that stdin has to add to it."""
+        from hermes.cli.chat.terminal.piped_text import NoInput, join_message, read_text
+
+        text = ""
+        try:
+            text = read_text(self._signals, patience_s)
+        except NoInput:
+            self.screen.print_text(
+                f"Note: stdin is open, but nothing came for {patience_s:g} s, so the question goes alone;"
+                " --stdin waits for it, < /dev/null saves the wait."
+            )
+        except HermesError as error:
+            self.show_error(error)
+            return
+        except ChatEnded:
+            return
+        if "\ufffd" in text:
+            self.screen.print_text("Note: stdin is not all UTF-8; what is not became \ufffd.")
+        if message := join_message(question, text):
+            self.send(message)
+
+    def run_lines(self, reader: Reader) -> None:
+        """Take what a program has to say, until there is no more; Ctrl-C ends all of it."""
+        try:
+            while not self.is_over and self._signals.leaving is None:
+                try:
+                    line = reader.read()
+                except HermesError as error:
+                    self.show_error(error)
+                    return
+                self.handle_line(line)
+                if self._was_stopped:  # be it at the very end of an answer
+                    raise KeyboardInterrupt
+        except (EOFError, ChatEnded):
+            return
+        except KeyboardInterrupt:
+            self.exit_code = INTERRUPTED
+
+    def run_prompt(self, reader: Reader) -> None:
+        """Go on with a person until they leave."""
+        while not self.is_over and self._signals.leaving is None:
+            draft, self.draft = self.draft, ""
+            try:
+                line = reader.read(draft)
+            except (EOFError, ChatEnded):
+                break
+            except LineDropped:
+                self.screen.print_dim("Dropped; the Up key brings it back.")
+                continue
+            except KeyboardInterrupt:
+                with suppress(KeyboardInterrupt):  # the second in a row, too quick for the prompt to see it
+                    self.screen.print_dim("Press Ctrl-C again to leave; Ctrl-D leaves too.")
+                    continue
+                break
+            if line.strip().casefold() in LEAVING_WORDS:
+                break
+            try:
+                self.handle_line(line)
+            except KeyboardInterrupt:  # in a command that takes no time; a turn hears Ctrl-C itself
+                self.screen.print_dim("Interrupted.")
+
+    def end_session(self) -> None:
+        """Close the session."""
+        is_settled = False
+        with suppress(KeyboardInterrupt):  # who is in a hurry gets a title that takes no time
+            is_settled = self.agent.settle(TITLE_LIMIT_S)
+        try:
+            if not is_settled and self.conversation.is_stored:
+                self.conversation.name_by_words()
+            self.conversation.end("user_exit" if self._signals.leaving is None else "terminated")
+        except HermesError as error:  # what was said is stored, and an open session can be resumed as well
+            self.show_error(error)
+
+    def show_exit_summary(self) -> None:
+        """Tell which session it was, and how to come back."""
+        self.screen.print_text("\n".join(exit_summary_lines(self.conversation, time.monotonic() - self._began)))
+
+    def release_processes(self) -> None:
+        """End the background processes, if that is set, and tell of those that go on."""
+        kill = self.agent.config.terminal.kill_at_exit
+        try:
+            running = self.agent.processes.close(kill=kill)
+        except KeyboardInterrupt:  # in the middle of ending them: who is in a hurry is told what is left
+            running = self.agent.processes.close(kill=False)
+        for line in running_process_lines(running, was_asked_to_end=kill):
+            self.screen.print_text(line)
+            if self._signals.leaving is not None:
+                warn(__name__, "%s", line)  # the terminal may be gone
+
+    def _ask(self, question: str) -> bool:
+        return ask_yes_no(question, self._signals)
+
+    def _new(self) -> Conversation:
+        return Conversation.start(self.agent, SOURCE, asker=EVERYBODY, cwd=current_directory(), approve=self._approve)

@@ -1,0 +1,80 @@
+"""Slash commands about the session as it is: what it is, what it costs, who answers; and the last one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from hermes.cli.chat.chat_loop import Chat
+from hermes.cli.display.times import ago
+from hermes.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from hermes.state.rows import AnyRow
+
+LABEL_WIDTH = 16
+
+
+def model(chat: Chat, name: str) -> None:
+    """Show who answers, or have somebody else answer from now on."""
+    conversation = chat.conversation
+    if not name:
+        chat.screen.print_text(f"Model: {conversation.model.name} ({conversation.model.provider})")
+        return
+    conversation.use(chat.models.open(name))
+    chat.screen.print_text(f"Model: {conversation.model.name} ({conversation.model.provider}), from now on")
+
+
+def status(chat: Chat, _: str) -> None:
+    """Show what the session is."""
+    conversation, now = chat.conversation, time.time()
+    row: AnyRow = chat.store.get_session(conversation.session_id) or {}
+    facts = {
+        "Session": conversation.session_id if row else f"{conversation.session_id} (not stored yet)",
+        "Title": conversation.title or "none",
+        "Model": f"{conversation.model.name} ({conversation.model.provider})",
+        "Directory": conversation.cwd or "none",
+        "Home": str(chat.agent.home),
+    }
+    if row:
+        facts |= {
+            "Source": str(row["source"]),
+            "Started": ago(row["started_at"], now),
+            "Last active": ago(row["last_active"], now),
+            "Messages": str(row["message_count"]),
+            "Tokens": f"{(row['input_tokens'] or 0) + (row['output_tokens'] or 0):,}",
+        }
+    _list(chat, facts)
+
+
+def usage(chat: Chat, _: str) -> None:
+    """Show what the session has taken of tokens and money."""
+    counted = chat.conversation.usage()
+    if not counted:
+        chat.screen.print_text("Nothing was said yet, so nothing was used.")
+        return
+    names = {
+        "Model calls": "api_call_count",
+        "Input tokens": "input_tokens",
+        "Output tokens": "output_tokens",
+        "Cache read": "cache_read_tokens",
+        "Cache written": "cache_write_tokens",
+        "Reasoning": "reasoning_tokens",
+    }
+    facts = {label: f"{counted.get(name) or 0:,}" for label, name in names.items()}
+    cost = counted.get("actual_cost_usd")
+    if cost is None:
+        cost = counted.get("estimated_cost_usd")
+    facts["Cost"] = f"{'unknown' if cost is None else f'${cost:.4f}'} ({counted.get('cost_status') or 'unknown'})"
+    _list(chat, facts)
+
+
+def leave(chat: Chat, argument: str) -> None:
+    """End the chat."""
+    if argument:
+        raise InvalidValue(f"/quit does not understand {argument!r}", hint="say /quit alone")
+    chat.is_over = True
+
+
+def _list(chat: Chat, facts: dict[str, str]) -> None:
+    chat.screen.print_text("\n".join(f"{f'{label}:':<{LABEL_WIDTH}}{fact}" for label, fact in facts.items()))

@@ -1,0 +1,132 @@
+"""Asking a person, in the middle of a turn, whether a tool may do what it wants."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+
+from hermes.agent.safety.approval import ApprovalRequest, ConversationOrigin, Decision
+from hermes.agent.safety.visible_text import fold_blanks
+from hermes.cli.chat.terminal.keyboard import fresh_input
+from hermes.cli.chat.terminal.output import write_notice
+from hermes.cli.chat.terminal.screen import Screen
+from hermes.cli.chat.terminal.signals import Signals
+from hermes.cli.chat.terminal.stdin_lines import read_chunk
+from hermes.cli.chat.terminal.style import bold
+from hermes.cli.display.terminal import clip, display_width, graphemes, printable, printable_lines
+
+QUESTION = "Allow it? [y]es, for this [s]ession, [a]lways, [N]o: "
+MORE = "-- {shown} of {count} rows; Enter shows more, [n]o denies it: "
+ANSWERS = {
+    "y": Decision.ONCE,
+    "yes": Decision.ONCE,
+    "o": Decision.ONCE,
+    "once": Decision.ONCE,
+    "s": Decision.SESSION,
+    "session": Decision.SESSION,
+    "a": Decision.ALWAYS,
+    "always": Decision.ALWAYS,
+    "": Decision.DENY,
+    "n": Decision.DENY,
+    "no": Decision.DENY,
+}
+
+_INDENT = "  "
+_COLUMNS, _LINES = 80, 24
+"""Of a terminal that does not tell."""
+_MIN_COLUMNS, _MIN_ROWS = 8, 4
+_NOTE_ROWS = 3
+_QUESTION_ROWS = 2 * _NOTE_ROWS + 4
+"""Rows that are left for what stands beside the question, and for the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPrompt:
+    """Asks on the terminal; what is not a clear yes is a no."""
+
+    screen: Screen
+    signals: Signals
+
+    def __call__(self, request: ApprovalRequest) -> Decision:
+        """Show what is wanted, and read what the person decides; Ctrl-C ends the turn as well."""
+        width, height = _terminal_size()
+        rows = _split_rows(fold_blanks(request.detail), max(_MIN_COLUMNS, width - len(_INDENT) - 1))
+        self.screen.print_lines([bold(clip(printable(request.summary), width - 1))])
+        try:
+            with self.signals.interruptible():
+                with fresh_input():
+                    if not self._show_pages(rows, max(_MIN_ROWS, height - _QUESTION_ROWS)):
+                        return Decision.DENY
+                self.screen.print_lines(_question_notes(request, width))
+                with fresh_input():  # what was typed at a page is no answer to the question
+                    return _read_decision()
+        except KeyboardInterrupt:
+            self.signals.stop_turn()
+            self.screen.print_text()
+            return Decision.DENY
+
+    def _show_pages(self, rows: list[str], page: int) -> bool:
+        """Show rows, of many a page at a time; False if the person denies it before the end."""
+        for start in range(0, len(rows), page):
+            self.screen.print_lines([f"{_INDENT}{row}" for row in rows[start : start + page]])
+            if start + page < len(rows):
+                write_notice(MORE.format(shown=start + page, count=len(rows)))
+                line = read_chunk()
+                # A yes does not count before all of it was shown.
+                if not line or _decode_answer(line) in ("n", "no"):
+                    return False
+        return True
+
+    def ask_operator(self, request: ApprovalRequest, origin: ConversationOrigin) -> Decision:
+        """Ask about a conversation of a chat platform that was resumed here: the person at the terminal runs it."""
+        whose = f"This conversation is one of {origin.source}: [a] holds for its people there, without asking you."
+        return self(replace(request, note=" ".join(filter(None, [request.note, whose]))))
+
+
+def _read_decision() -> Decision:
+    while True:
+        write_notice(QUESTION)
+        decision = ANSWERS.get(_decode_answer(read_chunk()))
+        if decision is not None:
+            return decision
+
+
+def _decode_answer(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip().lower()
+
+
+def _terminal_size() -> tuple[int, int]:
+    """The columns and lines of the terminal on which the question is shown."""
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return _COLUMNS, _LINES
+    return size.columns or _COLUMNS, size.lines or _LINES
+
+
+def _split_rows(text: str, width: int) -> list[str]:
+    """The rows that a text takes on the screen."""
+    rows: list[str] = []
+    for line in printable_lines(text).split("\n"):
+        row, columns = "", 0
+        for each in graphemes(line):
+            taken = display_width(each)
+            if row and columns + taken > width:
+                rows.append(row)
+                row, columns = "", 0
+            row, columns = row + each, columns + taken
+        rows.append(row)
+    return rows
+
+
+def _question_notes(request: ApprovalRequest, width: int) -> list[str]:
+    """What stands right above the question, however long the rest is: the last line of it says what matters most."""
+    count = request.subject.count("\n") + 1
+    size = "1 line" if count == 1 else f"{count} lines"
+    size = f" ({size}, {request.risk} risk)"
+    room = width - 1
+    notes = _split_rows(f"Note: {request.note}", room)[:_NOTE_ROWS] if request.note else []
+    permit = _split_rows(printable(f"[s] and [a] would allow {request.permit}."), room)
+    permit = permit if len(permit) <= _NOTE_ROWS else [*permit[: _NOTE_ROWS - 1], clip("...", room)]
+    return [*notes, *permit, bold(f"{clip(printable(request.summary), max(_MIN_COLUMNS, room - len(size)))}{size}")]

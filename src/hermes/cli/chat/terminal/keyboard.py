@@ -1,0 +1,54 @@
+"""The keyboard while nobody is asked: what is typed is kept for the next prompt and does not mix with the answer."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+try:
+    import termios
+except ImportError:  # Windows has another kind of terminal, which echoes by line anyway
+    termios = None  # type: ignore[assignment]
+
+_LOCAL_FLAGS = 3
+
+
+@contextmanager
+def echo_off() -> Iterator[None]:
+    """Do not show what is typed meanwhile, and keep it also when Ctrl-C is pressed."""
+    with _echo(is_on=False):
+        yield
+
+
+@contextmanager
+def fresh_input() -> Iterator[None]:
+    """Show what is typed from now on, and forget what was typed before: it was no answer to this question."""
+    with _echo(is_on=True):
+        if termios is not None and sys.stdin.isatty():
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        yield
+
+
+@contextmanager
+def _echo(*, is_on: bool) -> Iterator[None]:
+    if termios is None or not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin.fileno())
+    _set_echo(is_on=is_on)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, before)
+
+
+def _set_echo(*, is_on: bool) -> None:
+    attributes = termios.tcgetattr(sys.stdin.fileno())
+    if is_on:
+        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] | termios.ECHO) & ~termios.NOFLSH
+    else:  # without NOFLSH, a terminal forgets at Ctrl-C what was typed and not yet read
+        attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] & ~termios.ECHO) | termios.NOFLSH
+    termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, attributes)

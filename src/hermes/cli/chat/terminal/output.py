@@ -1,0 +1,41 @@
+"""Pieces of text on their way to stdout and stderr, at once."""
+
+from __future__ import annotations
+
+import sys
+
+from hermes.cli.display.terminal import discard_output
+from hermes.errors import HermesError
+
+_PLAIN_GLYPHS = str.maketrans("─│╭╮╰╯●◆→↻…⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-|++++**>*~" + "." * 10)
+
+
+def write_answer(piece: str) -> None:
+    """Write a piece of an answer to stdout."""
+    try:
+        sys.stdout.write(_encodable(piece, sys.stdout.encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard_output()
+        raise HermesError(f"the output cannot be written: {error.strerror}") from error
+
+
+def write_notice(text: str) -> None:
+    """Write something to stderr, for the person; nobody may listen any more, and nothing depends on it."""
+    try:
+        sys.stderr.write(_encodable(text, sys.stderr.encoding))
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+
+
+def _encodable(text: str, encoding: str | None) -> str:
+    """`text` as a stream can take it: in a locale without Unicode with plain glyphs and numbers for the rest."""
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAIN_GLYPHS).encode(encoding, "backslashreplace").decode(encoding)
+    return text

@@ -1,0 +1,25 @@
+"""A question to the person that is answered by yes or no."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.chat.terminal.keyboard import fresh_input
+from hermes.cli.chat.terminal.output import write_notice
+from hermes.cli.chat.terminal.stdin_lines import read_chunk
+
+if TYPE_CHECKING:
+    from hermes.cli.chat.terminal.signals import Signals
+
+YES = ("y", "yes")
+
+
+def ask_yes_no(question: str, signals: Signals) -> bool:
+    """Ask on the terminal; everything but a clear yes is a no, Ctrl-C and the end of the input too."""
+    try:
+        with signals.interruptible(), fresh_input():
+            write_notice(f"{question} [y/N]: ")
+            return read_chunk().decode("utf-8", "replace").strip().lower() in YES
+    except (KeyboardInterrupt, EOFError):
+        write_notice("\n")
+        return False

@@ -1,0 +1,141 @@
+"""What the chat writes: answers to stdout, all the rest to stderr; and nothing that was written is ever cleared."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from hermes.agent.listener import Listener
+from hermes.agent.models.model import ToolCall
+from hermes.agent.tools.results import ToolResult
+from hermes.cli.chat.terminal.output import write_answer, write_notice
+from hermes.cli.chat.terminal.spinner import Spinner
+from hermes.cli.chat.terminal.style import GREEN, coloured, dim, is_terminal
+from hermes.cli.display.streamed_text import StreamedText
+from hermes.cli.display.terminal import clip, display_width, printable, terminal_width
+from hermes.errors import HermesError
+
+ANSWER = "◆ "
+MAX_ERROR = 200
+
+
+class Screen(Listener):
+    """Shows a turn as it happens."""
+
+    def __init__(self, *, is_quiet: bool = False, is_conversation: bool = False) -> None:
+        self._is_quiet = is_quiet
+        """Whether nothing but the answer is wanted, and that in one piece."""
+        self._is_conversation = is_conversation
+        """Whether what a person types stands between the answers."""
+        self._is_plain = not is_terminal(sys.stdout)
+        self._spinner = Spinner()
+        self._is_in_answer = False
+        self._is_line_open = False
+        self._flow = StreamedText(terminal_width())
+
+    def begin(self) -> None:
+        """A turn begins, and nothing is heard yet."""
+        self._wait("thinking")
+
+    def end(self) -> None:
+        """The turn is over."""
+        self._spinner.hide()
+        self._close_line()
+        if self._is_in_answer and self._is_conversation:
+            write_notice("\n")
+        self._is_in_answer = False
+
+    def print_answer(self, answer: str) -> None:
+        """Write the answer, if it was not written piece by piece."""
+        if self._is_quiet and answer:
+            write_answer(f"{self._safe(answer)}\n")
+
+    def text(self, piece: str) -> None:
+        """Write the next piece of the answer; on a terminal nothing in it acts, and lines are broken between words."""
+        piece = self._safe(piece)
+        if not self._is_in_answer:
+            piece = piece.lstrip("\n")
+        if not piece or self._is_quiet:
+            return
+        self._spinner.hide()
+        if not self._is_in_answer and self._is_conversation:
+            write_answer(coloured(ANSWER, GREEN, sys.stdout))
+        if not self._is_in_answer:
+            self._flow = StreamedText(terminal_width(), column=display_width(ANSWER) if self._is_conversation else 0)
+        self._is_in_answer = True
+        self._is_line_open = not piece.endswith("\n")
+        write_answer(piece if self._is_plain else self._flow.add(piece))
+
+    def tool_started(self, call: ToolCall) -> None:
+        """Name the tool and what it is given, on one line."""
+        if self._is_quiet:
+            return
+        self.print_dim(clip(printable(f"→ {call.name} {call.arguments}".rstrip()), max(8, terminal_width() - 1)))
+        self._wait(call.name)
+
+    def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
+        """Say so when it did not work."""
+        if result.is_error and not self._is_quiet:
+            self.print_dim(clip(f"  {printable(_reason(result.text)[:MAX_ERROR])}", max(8, terminal_width() - 1)))
+        self._wait("thinking")
+
+    def retrying(self, seconds: float, why: str) -> None:
+        """Say why nothing is heard."""
+        self.print_dim(f"{why}; asked again in {seconds:.0f} s")
+        self._wait("waiting")
+
+    def notice(self, text: str) -> None:
+        """Say what the person should know."""
+        self.print_text(f"Note: {text}")
+        self._wait("thinking")
+
+    def print_text(self, text: str = "") -> None:
+        """Write lines for the person, each of them printable."""
+        self.print_lines([printable(line) for line in text.split("\n")])
+
+    def print_dim(self, text: str) -> None:
+        """Write a line in the background, if there is one."""
+        if text:
+            self.print_lines([dim(printable(text))])
+
+    def print_lines(self, lines: list[str]) -> None:
+        """Write lines that are printable already and may be coloured."""
+        self.pause()
+        for line in lines:
+            write_notice(f"{line}\n")
+
+    def print_error(self, error: HermesError, hint: str | None = None) -> None:
+        """Tell of an error, and what to do."""
+        self.print_text(f"Error: {error.message}")
+        if hint or error.hint:
+            self.print_text(f"Hint: {hint or error.hint}")
+
+    def pause(self) -> None:
+        """Make room for something else."""
+        self._spinner.hide()
+        self._close_line()
+
+    def _safe(self, piece: str) -> str:
+        """A piece of text as it is, but what could act on a terminal is shown there by its number."""
+        if self._is_plain or piece.isprintable():
+            return piece
+        lines = piece.replace("\r\n", "\n").split("\n")
+        return "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+
+    def _wait(self, label: str) -> None:
+        if not self._is_line_open and not self._is_quiet:
+            self._spinner.show(label)
+
+    def _close_line(self) -> None:
+        if self._is_line_open:
+            write_answer("\n" if self._is_plain else self._flow.add("\n"))
+            self._is_line_open = False
+
+
+def _reason(result: str) -> str:
+    """Why a tool did not work, out of what it tells the model."""
+    try:
+        told = json.loads(result)
+    except ValueError:
+        return result
+    return str(told["error"]) if isinstance(told, dict) and "error" in told else result

@@ -1,0 +1,144 @@
+"""What somebody is about to type: found from the words before it and from the commands there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import click
+
+CHAT = "chat"
+SESSION_OPTIONS = ("--continue", "--session")
+SOURCE_OPTIONS = ("--source", "--exclude-source")
+NAMING = ("--continue", "--resume")
+"""Options whose value may have several words without quotes."""
+
+
+class CompletionKind(Enum):
+    """What completes a word."""
+
+    WORDS = auto()
+    SESSIONS = auto()
+    SOURCES = auto()
+    FILES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionContext:
+    """What completes the current word."""
+
+    kind: CompletionKind
+    typed: str
+    """What of it is there already, without what stands before it in the same word."""
+    choices: Sequence[tuple[str, str]] = ()
+    """For words: each with what it means."""
+    before: str = ""
+    """What stands in the current word before it, such as `--source=`."""
+    said: str = ""
+    """What was said of the same name in the words before, with a blank at the end."""
+
+
+def find_context(root: click.Group, words: Sequence[str], current: str) -> CompletionContext:
+    """Follow the words through the commands, to the one that is being typed."""
+    command: click.Command = root
+    context = click.Context(root, info_name="hermes")
+    option: click.Option | None = None
+    name: list[str] = []
+    place = 0
+    only_arguments = False
+    for word in words:
+        if option is not None and not (_is_naming(option) and word.startswith("-")):
+            name.append(word)
+            if not _is_naming(option):
+                option = None
+            continue
+        option = None
+        if word == "--" and not only_arguments:
+            only_arguments = True
+        elif word.startswith("-") and not only_arguments:
+            found = _option(_commands(command, root, context), word)
+            option, name = (found, []) if found is not None and _takes_value(found) and "=" not in word else (None, [])
+        elif isinstance(command, click.Group) and (below := command.get_command(context, word)) is not None:
+            command, place = below, 0
+            context = click.Context(command, parent=context, info_name=word)
+        else:
+            place += 1
+    if option is not None and not (_is_naming(option) and current.startswith("-")):
+        said = f"{' '.join(name)} " if name else ""
+        return _value(option, current, said=said)
+    if current.startswith("-") and not only_arguments:
+        return _options(_commands(command, root, context), current)
+    if isinstance(command, click.Group):
+        return CompletionContext(CompletionKind.WORDS, current, _group_commands(command, context))
+    argument = _argument(command, place)
+    return CompletionContext(CompletionKind.WORDS, current) if argument is None else _value(argument, current)
+
+
+def _commands(command: click.Command, root: click.Group, context: click.Context) -> list[click.Command]:
+    """Whose options may stand here: `hermes` alone takes those of the chat too."""
+    chat = root.get_command(context, CHAT) if command is root else None
+    return [command] if chat is None else [command, chat]
+
+
+def _option(commands: Sequence[click.Command], word: str) -> click.Option | None:
+    name = word.partition("=")[0]
+    options = [each for command in commands for each in command.params if isinstance(each, click.Option)]
+    return next((each for each in options if name in (*each.opts, *each.secondary_opts)), None)
+
+
+def _options(commands: Sequence[click.Command], current: str) -> CompletionContext:
+    """The options there are, or the value that is typed right behind one."""
+    name, sign, typed = current.partition("=")
+    if sign:
+        option = _option(commands, name)
+        return (
+            CompletionContext(CompletionKind.WORDS, current)
+            if option is None
+            else _value(option, typed, before=f"{name}=")
+        )
+    choices = [("--help", "Show this message and exit.")]
+    for command in commands:
+        for each in command.params:
+            if isinstance(each, click.Option) and not each.hidden:
+                names = [opt for opt in (*each.opts, *each.secondary_opts) if opt.startswith("--")]
+                choices += [(opt, each.help or "") for opt in names]
+    return CompletionContext(CompletionKind.WORDS, current, list(dict.fromkeys(choices)))
+
+
+def _argument(command: click.Command, place: int) -> click.Argument | None:
+    arguments = [each for each in command.params if isinstance(each, click.Argument)]
+    for argument in arguments:
+        if argument.nargs == -1 or place < argument.nargs:
+            return argument
+        place -= argument.nargs
+    return None
+
+
+def _value(parameter: click.Parameter, typed: str, *, before: str = "", said: str = "") -> CompletionContext:
+    metavar = parameter.metavar or ""
+    choices: list[tuple[str, str]] = []
+    kind = CompletionKind.WORDS
+    if isinstance(parameter.type, click.Choice):
+        choices = [(str(each), "") for each in parameter.type.choices]
+    elif "ID|TITLE" in metavar or any(opt in SESSION_OPTIONS for opt in parameter.opts):
+        kind = CompletionKind.SESSIONS
+    elif any(opt in SOURCE_OPTIONS for opt in parameter.opts):
+        kind = CompletionKind.SOURCES
+    elif isinstance(parameter.type, click.Path | click.File) or "FILE" in metavar or "OUTPUT" in metavar:
+        kind = CompletionKind.FILES
+    return CompletionContext(kind, typed, choices, before, said)
+
+
+def _group_commands(group: click.Group, context: click.Context) -> list[tuple[str, str]]:
+    """The commands of a group, without importing those that are imported when they are used."""
+    summaries = {name: each.summary for name, each in getattr(group, "lazy", {}).items()}
+    return [(name, summaries.get(name, "")) for name in group.list_commands(context)]
+
+
+def _is_naming(option: click.Option) -> bool:
+    return any(opt in NAMING for opt in option.opts)
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not option.is_flag and not option.count

@@ -1,0 +1,57 @@
+"""Tables that fit the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes.cli.display.terminal import clip, display_width, pad, printable
+
+GAP = 2
+LEAST_WIDTH = 8
+"""No column is made narrower than this, however small the terminal."""
+
+RESERVED_FOR_LAST = 32
+"""The last column is never cut; what is wider than this runs over the edge instead of taking the others' room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading and what stands below it; an elastic column gives up width where the terminal is too narrow."""
+
+    header: str
+    cells: Sequence[str]
+    is_elastic: bool = False
+
+    def widest(self) -> int:
+        """The width that cuts nothing."""
+        return max(display_width(each) for each in (self.header, *self.cells))
+
+
+def format_table(columns: Sequence[Column], width: int) -> list[str]:
+    """The lines of a table of at most `width` columns: the header, a rule, the rows."""
+    safe = [Column(each.header, [printable(cell) for cell in each.cells], each.is_elastic) for each in columns]
+    *padded, last = safe
+    widths = _fit(padded, width - min(last.widest(), RESERVED_FOR_LAST) - GAP * len(padded))
+    lines = [_format_line(cells, widths) for cells in zip(*([each.header, *each.cells] for each in safe), strict=True)]
+    rule = "─" * max(display_width(line) for line in lines)
+    return [lines[0], rule, *lines[1:]]
+
+
+def _fit(columns: Sequence[Column], room: int) -> list[int]:
+    """The widths that fill at most `room`: the widest elastic column gives way first."""
+    widths = [each.widest() for each in columns]
+    elastic = [index for index, each in enumerate(columns) if each.is_elastic]
+    while sum(widths) > room:
+        widest = max(elastic, key=lambda index: widths[index])
+        if widths[widest] <= LEAST_WIDTH:
+            break
+        widths[widest] -= 1
+    return widths
+
+
+def _format_line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    *padded, last = cells
+    return (" " * GAP).join(
+        [*(pad(clip(cell, width), width) for cell, width in zip(padded, widths, strict=True)), last]
+    )

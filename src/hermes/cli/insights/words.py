@@ -1,0 +1,129 @@
+"""How a report says what it found, on a terminal as well as on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hermes.cli.insights.figures import duration, money, number
+from hermes.phrases import counted
+from hermes.state.usage.aggregates import NotableConversation
+from hermes.state.usage.insights import Insights
+from hermes.state.usage.totals import UsageTotals
+
+MEASURES = {
+    "cost_usd": "cost",
+    "tokens": "tokens",
+    "messages": "messages",
+    "tool_calls": "tool calls",
+    "duration_s": "time",
+}
+NO_TITLE = "—"
+MOST_NAMES = 5
+
+
+class Fact(NamedTuple):
+    """What there is, how much of it, and what else can be said about it."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+def report_title(found: Insights) -> str:
+    """What the report is about."""
+    period = found.period
+    what = f"Insights: {counted(period.days, 'day')}, {period.first} to {period.last}"
+    return what if found.source is None else f"{what}, source={found.source}"
+
+
+def overview_facts(found: Insights) -> list[Fact]:
+    """Everything in a few numbers."""
+    overview, activity = found.overview, found.activity
+    within = [
+        counted(count, noun)
+        for count, noun in ((overview.continuations, "continuation"), (overview.delegates, "delegate"))
+        if count
+    ]
+    roles = {
+        "user": overview.user_messages,
+        "assistant": overview.assistant_messages,
+        "tool": overview.tool_messages,
+    }
+    facts = [
+        Fact("Conversations", number(overview.conversations), f"with {' and '.join(within)}" if within else ""),
+        Fact(
+            "Messages", number(overview.messages), ", ".join(f"{number(count)} {role}" for role, count in roles.items())
+        ),
+        Fact("Tool calls", number(overview.tool_calls)),
+        Fact("Model calls", number(overview.usage.api_calls)),
+    ]
+    if overview.conversations:
+        each = f"{overview.messages / overview.conversations:,.1f} messages"
+        if overview.duration_s:
+            each = f"{duration(overview.duration_s / overview.conversations)} and {each}"
+        facts.append(Fact("Time", duration(overview.duration_s), f"on average {each} in a conversation"))
+    streak = f", {counted(activity.longest_streak, 'day')} in a row at most" if activity.longest_streak > 1 else ""
+    facts.append(Fact("Active days", number(activity.active_days), f"of {number(found.period.days)}{streak}"))
+    return facts
+
+
+def token_counts(usage: UsageTotals) -> dict[str, int]:
+    """The kinds of tokens, which add up to all of them."""
+    return {
+        "Input": usage.input_tokens,
+        "Cache read": usage.cache_read_tokens,
+        "Cache write": usage.cache_write_tokens,
+        "Output": usage.output_tokens,
+    }
+
+
+def reasoning_note(usage: UsageTotals) -> str:
+    """How much of the output was thinking."""
+    return f"{number(usage.reasoning_tokens)} of the output were reasoning." if usage.reasoning_tokens else ""
+
+
+def cost_facts(found: Insights) -> list[Fact]:
+    """What it cost, how that is known, and what is not known."""
+    usage = found.overview.usage
+    if usage.cost_status == "none":
+        return []
+    facts = [
+        Fact("Total", money(usage.cost_usd), "of what is known" if usage.unpriced_tokens else ""),
+        Fact("Estimated", money(usage.estimated_cost_usd), "by the prices of the models"),
+        Fact("Actual", money(usage.actual_cost_usd), "as the providers said"),
+    ]
+    if usage.unpriced_tokens:
+        names = [each.model for each in found.models if each.usage.unpriced_tokens]
+        facts.append(Fact("Unknown", "?", f"for {number(usage.unpriced_tokens)} tokens of {_join_names(names)}"))
+    if usage.included_tokens:
+        names = [each.model for each in found.models if each.usage.included_tokens]
+        facts.append(Fact("Included", money(0), f"for {number(usage.included_tokens)} tokens of {_join_names(names)}"))
+    return facts
+
+
+def format_cost(usage: UsageTotals) -> str:
+    """What is known of a cost; a plus says that there is more to it."""
+    status = usage.cost_status
+    if status == "none":
+        return ""
+    if status in ("unknown", "included"):
+        return status
+    return money(usage.cost_usd) + ("+" if status == "partial" else "")
+
+
+def format_value(notable: NotableConversation) -> str:
+    """How much a conversation has of what it stands out by."""
+    if notable.measure == "cost_usd":
+        return money(notable.value)
+    return duration(notable.value) if notable.measure == "duration_s" else number(round(notable.value))
+
+
+def conversation_name(notable: NotableConversation) -> str:
+    """A conversation's title, or else how it began."""
+    return notable.title or notable.preview or ""
+
+
+def _join_names(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join([*names[:MOST_NAMES], *([f"{more} more"] if more > 0 else [])])

@@ -1,0 +1,53 @@
+"""The log of the command line: a file in the Hermes home, so that no record lands between a person's lines."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+
+from hermes.cli.display.terminal import printable
+from hermes.errors import HermesError
+from hermes.home import ensure_private_dir, get_hermes_home, private_opener
+
+DIRECTORY, NAME = "logs", "hermes.log"
+MAX_BYTES = 1024 * 1024
+MAX_RECORD = 4_000
+
+
+class LogFile(logging.Handler):
+    """Appends one line for each record; a file that has grown long becomes `hermes.log.1`."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record; one that cannot be written goes nowhere, for there is no place left to say so."""
+        try:
+            line = format_record(record)
+            path = log_path()
+            ensure_private_dir(path.parent)
+            _rotate(path)
+            with open(path, "ab", opener=private_opener) as file:
+                file.write(line.encode("utf-8", "backslashreplace"))
+        except (OSError, HermesError, TypeError, ValueError):
+            return
+
+
+def log_path() -> Path:
+    """Where the log is."""
+    return get_hermes_home() / DIRECTORY / NAME
+
+
+def format_record(record: logging.LogRecord) -> str:
+    """A record on one line that cannot act on a terminal."""
+    when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(record.created))
+    return f"{when} {os.getpid()} {record.levelname} {record.name}: {printable(record.getMessage()[:MAX_RECORD])}\n"
+
+
+def log_to_file() -> None:
+    """Send the records of this process, of all libraries, to the file and not to the screen."""
+    logging.getLogger().addHandler(LogFile())
+
+
+def _rotate(path: Path) -> None:
+    if path.exists() and path.stat().st_size > MAX_BYTES:
+        os.replace(path, path.with_name(f"{NAME}.1"))

@@ -1,1 +1,0 @@
-"""Reports about a period: for the terminal, and as a page."""

@@ -1,0 +1,115 @@
+"""`hermes sessions verify`: whether the database, or a backup of it, is whole."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hermes.cli.display.terminal import printable, write_json, write_stdout
+from hermes.cli.display.times import ago
+from hermes.cli.errors import FAILED
+from hermes.cli.options import AS_JSON
+from hermes.cli.progress import progress
+from hermes.cli.store import database_file, read_config
+from hermes.config import Config
+from hermes.errors import ConfigError, NotFound, StoreUnavailable
+from hermes.phrases import counted, megabytes
+from hermes.state.sqlite.checks.verify import Defect, Depth, Verdict
+from hermes.state.sqlite.checks.verify import verify as verify_file
+from hermes.state.sqlite.files.names import bytes_of, real_file
+
+OWN_TOOLS = {
+    "postgresql": "`pg_dump` backs it up, `pg_restore` restores it, `pg_amcheck` checks it; docs/guide/providers.md",
+    "mysql": "`mariadb-dump` or `mysqldump` backs it up, `mariadb-check` checks it; docs/guide/providers.md",
+}
+"""What does for a server what these commands do for a file."""
+
+SCHEMA = "hermes.verified/1"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessions verify
+  hermes sessions verify ~/.hermes/backups/state-20261116_021530.db --quick""",
+)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option("--quick", is_flag=True, help="Look at every page, but do not compare what is in them.")
+@AS_JSON
+def verify(file: Path | None, quick: bool, as_json: bool) -> None:
+    """Check that the database, or a backup of it, is whole.
+
+    Everything is read and nothing is changed; others can read and write meanwhile. Ends with 1 if something is wrong,
+    and says what to do.
+    """
+    config = read_config(as_json=as_json)
+    database = sqlite_file(config, must_be_there=file is None)
+    path = database if file is None else file.absolute()
+    is_backup = real_file(path) != real_file(database)
+    with progress() as report:
+        verdict = verify_file(path, Depth.QUICK if quick else Depth.FULL, is_backup=is_backup, report=report)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": verdict_json(verdict) | {"good": not verdict.defects, "quick": quick}})
+    else:
+        write_stdout("\n".join(format_verdict(verdict, now=time.time())))
+    if verdict.defects:
+        click.get_current_context().exit(FAILED)
+
+
+def sqlite_file(config: Config, *, must_be_there: bool) -> Path:
+    """The database file of the configured store."""
+    provider = config.sessiondb.provider
+    if provider != "sqlite":
+        hint = OWN_TOOLS.get(provider, "use the tools that come with that database")
+        raise ConfigError(f"this is for a database file, and sessions are kept on a server ({provider})", hint=hint)
+    path = database_file(config)
+    if must_be_there:
+        try:
+            path.stat()
+        except FileNotFoundError:
+            raise NotFound(f"there is no database {path}", hint="check HERMES_HOME and sessiondb.path") from None
+        except OSError as error:
+            raise StoreUnavailable(f"the database {path} cannot be reached: {error.strerror}") from error
+    return path
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """What was found in a file, as JSON tells of it."""
+    inspection, contents = verdict.inspection, verdict.contents
+    return {
+        "path": str(verdict.path),
+        "size_bytes": bytes_of(verdict.path),
+        "standing": str(inspection.state) if inspection else None,
+        "schema_version": inspection.version if inspection else None,
+        "sessions": contents.sessions if contents else None,
+        "messages": contents.messages if contents else None,
+        "newest_message": contents.newest if contents else None,
+        "findings": [finding_json(each) for each in verdict.defects],
+    }
+
+
+def finding_json(defect: Defect) -> dict[str, str]:
+    """Something that is wrong, as JSON tells of it."""
+    return {"code": defect.code, "kind": str(defect.kind), "message": defect.message, "hint": defect.hint}
+
+
+def format_verdict(verdict: Verdict, *, now: float) -> list[str]:
+    """What was found in a file, for a person."""
+    lines = [f"{verdict.path}: {'not good' if verdict.defects else 'good'}"]
+    facts = [megabytes(bytes_of(verdict.path))]
+    if verdict.contents is not None:
+        facts = [
+            counted(verdict.contents.sessions, "session"),
+            counted(verdict.contents.messages, "message"),
+            f"the newest {ago(verdict.contents.newest, now)}",
+            *facts,
+        ]
+    if verdict.inspection is not None and verdict.inspection.version:
+        facts.append(f"schema {verdict.inspection.version}")
+    lines.append(f"  {', '.join(facts)}")
+    for defect in verdict.defects:
+        lines += [f"- {defect.message}", f"  {defect.hint}"]
+    return [printable(line) for line in lines]

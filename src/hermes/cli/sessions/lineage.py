@@ -1,0 +1,48 @@
+"""`hermes sessions lineage`: the family of a session, as a tree."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from hermes.cli.display.session_tree import TreeNode, build_tree, draw_tree
+from hermes.cli.display.terminal import heading, terminal_width, write_json, write_stdout
+from hermes.cli.options import AS_JSON
+from hermes.cli.session_argument import SESSION, NamedSession, open_named_session
+from hermes.cli.store import read_config
+
+SCHEMA = "hermes.lineage/1"
+
+
+@click.command()
+@SESSION
+@AS_JSON
+def lineage(name: str, as_json: bool) -> None:
+    """Show the family of a session: what it stems from, and what stems from it.
+
+    A child is a compression (the same conversation, summarised, goes on), a branch, a reset, an import, or a delegate
+    that an agent made for itself.
+    """
+    config = read_config(as_json=as_json)
+    with open_named_session(config, name) as session:
+        root = read_family(session)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": family_json(root)})
+        return
+    for line, session_id in draw_tree(root, now=time.time(), width=terminal_width()):
+        write_stdout(heading(line) if session_id == session.id else line)
+
+
+def read_family(session: NamedSession) -> TreeNode:
+    """The whole family, from its first session on."""
+    first = session.store.get_ancestors(session.id)[-1]["id"]
+    rows = (session.store.get_session(found["id"]) for found in session.store.get_descendants(first))
+    return build_tree(row for row in rows if row is not None)
+
+
+def family_json(branch: TreeNode) -> dict[str, Any]:
+    """A family for a program."""
+    kept = ("id", "title", "source", "child_kind", "started_at", "last_active", "ended_at", "message_count")
+    return {name: branch.row[name] for name in kept} | {"children": [family_json(child) for child in branch.children]}

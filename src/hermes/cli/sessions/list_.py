@@ -1,0 +1,217 @@
+"""`hermes sessions list`: conversations, the most recently active first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.cli.display.table import Column, format_table
+from hermes.cli.display.terminal import heading, terminal_width, write_json, write_stderr, write_stdout
+from hermes.cli.display.times import MOMENT_FORMS, ago, parse_moment_option
+from hermes.cli.options import AS_JSON
+from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
+from hermes.phrases import counted
+
+if TYPE_CHECKING:
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.rows import AnyRow
+
+LIST_SCHEMA = "hermes.sessions/1"
+
+HIDDEN_SOURCES = ("tool", "subagent")
+"""Sessions that agents made for themselves: listed only for those who ask for them."""
+
+UNTITLED = "—"
+
+FIELDS = (
+    "id",
+    "source",
+    "title",
+    "preview",
+    "started_at",
+    "last_active",
+    "ended_at",
+    "end_reason",
+    "message_count",
+    "tool_call_count",
+    "model",
+    "cwd",
+    "user_id",
+    "owner",
+    "parent_session_id",
+    "child_kind",
+    "imported_from",
+    "input_tokens",
+    "output_tokens",
+    "estimated_cost_usd",
+    "actual_cost_usd",
+)
+"""What `list --json` tells of a session, beside its flags; prompts and configurations are left to an export."""
+
+FLAGS = ("archived", "pinned")
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    """Which sessions to list."""
+
+    source: str | None = None
+    limit: int = 20
+    include_all: bool = False
+    archived_only: bool = False
+    by_start: bool = False
+    since: float | None = None
+    after: str | None = None
+
+    @property
+    def hidden_sources(self) -> tuple[str, ...]:
+        """What is left out; whoever names a source, or wants all, gets it."""
+        return HIDDEN_SOURCES if self.source is None and not self.include_all else ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A part of a list, and how much there is beyond it."""
+
+    rows: Sequence[AnyRow] = ()
+    total: int = 0
+    next: str | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    """How many more sessions each option would show."""
+    sources: dict[str, int] = field(default_factory=dict)
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  hermes sessions list --source telegram --limit 50
+  hermes sessions list --json | jq -r '.items[].id'""",
+)
+@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N sessions."
+)
+@click.option("--all", "-a", "include_all", is_flag=True, help="Also archived sessions, and those of agents.")
+@click.option("--archived", "archived_only", is_flag=True, help="Only archived sessions.")
+@click.option("--since", metavar="WHEN", help=f"Only those in which something was said since then: {MOMENT_FORMS}.")
+@click.option(
+    "--sort",
+    type=click.Choice(["active", "started"]),
+    default="active",
+    show_default=True,
+    help="Newest first by when something was last said, or by when they began.",
+)
+@click.option("--after", metavar="CURSOR", help="Go on behind a page: the `next` that --json gave, in the same order.")
+@AS_JSON
+def list_(
+    source: str | None,
+    limit: int,
+    include_all: bool,
+    archived_only: bool,
+    since: str | None,
+    sort: str,
+    after: str | None,
+    as_json: bool,
+) -> None:
+    """List conversations, the most recently active first.
+
+    A conversation that was compressed is one row, with the id to continue it by. Sessions of the sources tool and
+    subagent, which agents make for themselves, are shown with --all, or when --source names one of them.
+    """
+    now = time.time()
+    moment = parse_moment_option("--since", since, now)
+    query = ListQuery(source, limit, include_all, archived_only, sort == "started", moment, after)
+    config = read_config(as_json=as_json)
+    with open_for_reading(config) as store:
+        page = SessionPage() if store is None else read_page(store, query)
+    if as_json:
+        items = [session_json(row) for row in page.rows]
+        write_json({"schema": LIST_SCHEMA, "items": items, "total": page.total, "next": page.next})
+        return
+    if page.rows:
+        header, *lines = format_session_table(page.rows, query, now=now, width=terminal_width())
+        write_stdout("\n".join([heading(header), *lines]))
+    for line in list_notes(page, query, database_file(config)):
+        write_stderr(line)
+
+
+def read_page(store: SessionDBProvider, query: ListQuery) -> SessionPage:
+    """The asked part of the list, and what the list leaves out."""
+    rows = store.list_sessions_rich(
+        source=query.source,
+        exclude_sources=query.hidden_sources,
+        limit=query.limit + 1,
+        order_by_last_active=not query.by_start,
+        include_archived=query.include_all,
+        archived_only=query.archived_only,
+        after=query.after,
+        active_since=query.since,
+    )
+    shown = rows[: query.limit]
+    # Counts along an index; to count all but the hidden sources in one query would read every session.
+    hidden = {source: _count(store, query, source=source) for source in query.hidden_sources}
+    left_out = {f"--source {source}": count for source, count in hidden.items()}
+    if not query.include_all and not query.archived_only:
+        left_out["--archived"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
+    return SessionPage(
+        rows=shown,
+        total=_count(store, query) - sum(hidden.values()),
+        next=shown[-1]["cursor"] if len(rows) > len(shown) else None,
+        left_out={option: count for option, count in left_out.items() if count},
+        sources={} if shown else store.count_by_source(),
+    )
+
+
+def session_json(row: AnyRow) -> dict[str, Any]:
+    """A session as `list --json` tells of it."""
+    item = {name: row[name] for name in FIELDS} | {name: bool(row[name]) for name in FLAGS}
+    return item | {"root_id": row.get("_lineage_root_id", row["id"]), "cursor": row["cursor"]}
+
+
+def format_session_table(rows: Sequence[AnyRow], query: ListQuery, *, now: float, width: int) -> list[str]:
+    """The list as a table: with titles when there is one, else with sources."""
+    moment, name = ("started_at", "Started") if query.by_start else ("last_active", "Last Active")
+    preview = Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True)
+    when = Column(name, [ago(row[moment], now) for row in rows])
+    ids = Column("ID", [str(row["id"]) for row in rows])
+    if any(row["title"] for row in rows):
+        titles = Column("Title", [str(row["title"] or UNTITLED) for row in rows], is_elastic=True)
+        return format_table([titles, preview, when, ids], width)
+    return format_table([preview, when, Column("Src", [str(row["source"]) for row in rows]), ids], width)
+
+
+def list_notes(page: SessionPage, query: ListQuery, path: Path) -> list[str]:
+    """What the person should know about the list beyond its rows."""
+    if page.rows:
+        notes = [f"source={query.source}"] if query.source is not None else []
+        notes += ["--limit for more"] if page.next else []
+        notes += [f"{count} more with {option}" for option, count in page.left_out.items()]
+        shown = f"{len(page.rows)} of {counted(page.total, 'session')}"
+        return [f"{shown} ({'; '.join(notes)})" if notes else shown]
+    if page.total:
+        return [f"No sessions behind this cursor, of {counted(page.total, 'session')}."]
+    if page.left_out:
+        options = ", ".join(f"{count} with {option}" for option, count in page.left_out.items())
+        return [f"No sessions to show; there are {options}."]
+    if page.sources and query.source is None:
+        return ["No sessions are archived." if query.archived_only else "No sessions to show."]
+    if page.sources:
+        known = ", ".join(f"{source} ({count})" for source, count in page.sources.items())
+        return [f"No sessions with source={query.source}; there are sessions of {known}."]
+    return [no_sessions_message(path)]
+
+
+def _count(store: SessionDBProvider, query: ListQuery, **changed: Any) -> int:
+    wanted = {
+        "source": query.source,
+        "include_archived": query.include_all,
+        "archived_only": query.archived_only,
+        "active_since": query.since,
+    }
+    return store.session_count(exclude_children=True, **(wanted | changed))

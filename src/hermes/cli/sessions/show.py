@@ -1,0 +1,114 @@
+"""`hermes sessions show`: what was said in a session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hermes.cli.display.terminal import (
+    ELLIPSIS,
+    heading,
+    printable,
+    printable_lines,
+    write_json,
+    write_stderr,
+    write_stdout,
+)
+from hermes.cli.display.times import ago
+from hermes.cli.options import AS_JSON
+from hermes.cli.session_argument import SESSION, NamedSession, open_named_session
+from hermes.cli.store import read_config
+from hermes.phrases import counted
+from hermes.state.rows import flatten_text
+
+if TYPE_CHECKING:
+    from hermes.state.rows import AnyRow
+
+SCHEMA = "hermes.session/1"
+LAST_ID = 2**62
+LONGEST_TOOL_TEXT = 400
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  hermes sessions show "refactoring auth" --tail 10
+  hermes sessions show 20261115_190312_a1b2c3d4 --json | jq '.item.messages[].content'"""
+)
+@SESSION
+@click.option("--tail", metavar="N", type=click.IntRange(min=1), help="Only the last N messages.")
+@click.option("--full", is_flag=True, help="Tool calls and their results whole, not only their beginnings.")
+@click.option("--all", "-a", "include_inactive", is_flag=True, help="Also what was undone or retried.")
+@AS_JSON
+def show(name: str, tail: int | None, full: bool, include_inactive: bool, as_json: bool) -> None:
+    """Show a session: what it is, and what was said."""
+    config = read_config(as_json=as_json)
+    with open_named_session(config, name) as session:
+        messages = session.store.get_messages(
+            session.id, include_inactive, before_id=None if tail is None else LAST_ID, limit=tail
+        )
+        relatives = read_relatives(session)
+    if as_json:
+        write_json({"schema": SCHEMA, "item": {**session.row, "messages": messages}})
+        return
+    write_stdout("\n".join(format_summary(session.row, relatives, now=time.time())))
+    for message in messages:
+        write_stdout("\n" + "\n".join(format_message(message, is_full=full)))
+    left_out = session.row["message_count"] - len(messages)
+    if tail is not None and left_out > 0:
+        write_stderr(f"{counted(left_out, 'earlier message')} not shown; --tail for more")
+
+
+def read_relatives(session: NamedSession) -> list[str]:
+    """What the session continues, and in what it is continued."""
+    lines = []
+    parent = session.row["parent_session_id"]
+    if parent:
+        lines.append(f"{(session.row['child_kind'] or 'child').capitalize()} of: {parent}")
+    tip = session.store.get_compression_tip(session.id)
+    if tip != session.id:
+        lines.append(f"Goes on in: {tip}")
+    return lines
+
+
+def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list[str]:
+    """What a session is, in a few lines."""
+    lines = [heading(printable(str(row["title"] or row["preview"] or row["id"])))]
+    lines.append(f"Session: {row['id']} ({row['source']})")
+    if row["model"]:
+        lines.append(f"Model: {row['model']}")
+    ended = f", ended {ago(row['ended_at'], now)} ({row['end_reason']})" if row["ended_at"] else ""
+    lines.append(f"Started: {ago(row['started_at'], now)}, last active {ago(row['last_active'], now)}{ended}")
+    if row["imported_from"]:
+        lines.append(f"Imported from: {row['imported_from']}")
+    flags = [name for name in ("pinned", "archived") if row[name]]
+    lines.append(", ".join([f"Messages: {row['message_count']}", *flags]))
+    return [lines[0], *(printable(line) for line in [*lines[1:], *relatives])]
+
+
+def format_message(message: AnyRow, *, is_full: bool) -> list[str]:
+    """A message for a person."""
+    undone = "" if message["active"] else " (undone)"
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(message["timestamp"]))
+    who = f"{message['role']} {message['tool_name']}" if message["tool_name"] else str(message["role"])
+    lines = [heading(f"── {printable(who)}{undone} · {when}")]
+    text = flatten_text(message["content"]) if message["content"] is not None else ""
+    is_tool = message["role"] == "tool"
+    if text:
+        lines.append(printable_lines(_cut(text) if is_tool and not is_full else text))
+    lines += [printable_lines(_format_call(call, is_full=is_full)) for call in message["tool_calls"] or ()]
+    return lines
+
+
+def _format_call(call: Any, *, is_full: bool) -> str:
+    function = call.get("function", call) if isinstance(call, dict) else {}
+    name = function.get("name", "unknown") if isinstance(function, dict) else "unknown"
+    arguments = str(function.get("arguments", "")) if isinstance(function, dict) else ""
+    return f"→ {name}({arguments if is_full else _cut(arguments)})"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TOOL_TEXT else text[:LONGEST_TOOL_TEXT].rstrip() + ELLIPSIS

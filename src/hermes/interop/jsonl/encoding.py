@@ -1,0 +1,80 @@
+"""Sessions as lines of JSON: one object for each, with everything that is needed to bring it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isfinite
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from hermes.state import json_text
+from hermes.state.import_export.session_reader import SessionExport
+from hermes.state.messages.drafts import JSON_FIELDS
+from hermes.state.rows import Row
+
+_encode_quickly = msgspec.json.Encoder().encode
+_encode_patiently = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_structured = itemgetter("content", *JSON_FIELDS)
+
+
+def line_of(session: SessionExport) -> Iterator[bytes]:
+    """A session as one line, in pieces; its messages come last, when whoever reads it knows whose they are."""
+    yield encode(session.head)[:-1] + b',"messages":['
+    is_first = True
+    for page in session.pages:
+        if page:
+            yield (b"" if is_first else b",") + _encode_page(page)
+            is_first = False
+    yield b"]}\n"
+
+
+def encode(value: Any) -> bytes:
+    """JSON in UTF-8, compact and unescaped."""
+    try:
+        return _encode_quickly(value)
+    except UnicodeEncodeError:
+        return _encode_exactly(value)
+
+
+def decode(data: bytes) -> Any:
+    """What a line of JSON stands for; raises ValueError or RecursionError if it is none."""
+    try:
+        return json_text.unmark_surrogates(msgspec.json.decode(data), data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Half a surrogate pair and numbers that are none are no JSON for some, but come from Python all the same.
+        return json_text.loads(data)
+
+
+def _encode_page(page: list[Row]) -> bytes:
+    """Messages as JSON, with commas between them."""
+    if not any(map(_is_odd, page)):
+        try:
+            return _encode_quickly(page)[1:-1]
+        except UnicodeEncodeError:
+            pass  # it has to be done for each of them
+    return b",".join(_encode_exactly(each) if _is_odd(each) else encode(each) for each in page)
+
+
+def _is_odd(message: Row) -> bool:
+    """Whether there is a number in a message that JSON does not know."""
+    for value in _structured(message):
+        if value is not None and type(value) is not str and _has_odd_number(value):
+            return True
+    return False
+
+
+def _encode_exactly(value: Any) -> bytes:
+    """JSON in which also half a surrogate pair and NaN come back as what they were."""
+    return _encode_patiently(json_text.mark_surrogates(value)).encode("utf-8", "backslashreplace")
+
+
+def _has_odd_number(value: Any) -> bool:
+    """Whether there is a number in it that JSON does not know."""
+    if isinstance(value, float):
+        return not isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_has_odd_number, value.values()))
+    return isinstance(value, list) and any(map(_has_odd_number, value))

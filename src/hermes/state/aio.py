@@ -1,0 +1,289 @@
+"""The session store for programs that run on an event loop: the same operations, none of which ever blocks it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+
+from hermes.errors import InvalidValue, StoreClosed
+from hermes.log import warn
+from hermes.state.engine import Capability
+from hermes.state.operations import Operations
+from hermes.state.owner import OwnerName
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.rows import require_integer
+
+if TYPE_CHECKING:
+    from hermes.state.aio_owner_view import AsyncOwnerView
+    from hermes.state.owner import Asker
+    from hermes.state.row_types import ExportedSession
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+THREADS = 4
+"""How many reads are done at the same time, unless somebody says otherwise."""
+
+
+class AsyncOperations(Protocol):
+    """Something whose operations are awaited."""
+
+    @property
+    def _operations(self) -> Operations:
+        """The operations themselves."""
+        ...
+
+    async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
+        """Do work beside the event loop."""
+        ...
+
+
+class Operation(Generic[P, R]):
+    """An operation of the store as a method that is awaited, with the same parameters and the same result."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], R], *, is_write: bool) -> None:
+        self.is_write = is_write
+        self.__doc__ = method.__doc__
+        self._method = method
+
+    @overload
+    def __get__(self, instance: None, owner: type[object]) -> Self: ...
+
+    @overload
+    def __get__(self, instance: AsyncOperations, owner: type[object]) -> Callable[P, Coroutine[Any, Any, R]]: ...
+
+    def __get__(
+        self, instance: AsyncOperations | None, owner: type[object]
+    ) -> Self | Callable[P, Coroutine[Any, Any, R]]:
+        if instance is None:
+            return self
+
+        @functools.wraps(self._method)
+        async def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            # By its name, so that a store that does it in its own way is heard.
+            method: Callable[P, R] = getattr(instance._operations, self._method.__name__)
+            return await instance._run(functools.partial(method, *args, **kwargs), is_write=self.is_write)
+
+        return call
+
+
+def read_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+    """An operation that only reads."""
+    return Operation(method, is_write=False)
+
+
+def write_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
+    """An operation that changes something."""
+    return Operation(method, is_write=True)
+
+
+class AsyncSessionDB:
+    """A session store, of whichever kind, whose operations are awaited.
+
+    Writes are done one after the other, in the order in which they were called; reads beside them on a few threads. A
+    write that has begun comes to its end also when its caller is cancelled; one that has not begun is then left out.
+    """
+
+    MAX_TITLE_LENGTH: Final = SessionDBProvider.MAX_TITLE_LENGTH
+    sanitize_title = staticmethod(SessionDBProvider.sanitize_title)
+
+    def __init__(self, store: SessionDBProvider, *, threads: int = THREADS) -> None:
+        if not isinstance(store, SessionDBProvider):
+            raise InvalidValue(f"store must be a session store, not {type(store).__name__}")
+        if require_integer(threads, "threads") < 1:
+            raise InvalidValue(f"threads must be at least 1, not {threads}")
+        self.store = store
+        """The store itself, for those who may wait."""
+        self._writes = ThreadPoolExecutor(1, "hermes-write")
+        self._reads = ThreadPoolExecutor(threads, "hermes-read")
+        self._closing: Future[None] | None = None
+
+    @classmethod
+    async def open(cls, opener: Callable[[], SessionDBProvider] = open_session_db, *, threads: int = THREADS) -> Self:
+        """Open a store beside the event loop: the configured one, or what `opener` opens."""
+        opening = _run_on_thread("hermes-open", functools.partial(copy_context().run, opener))
+        try:
+            return cls(await asyncio.wrap_future(opening), threads=threads)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_unwanted)
+            raise
+
+    def for_owner(self, asker: Asker) -> AsyncOwnerView:
+        """The store as one owner has it, or with `EVERYBODY` the operator; its operations are awaited too."""
+        from hermes.state.aio_owner_view import AsyncOwnerView
+
+        return AsyncOwnerView(self.store.for_owner(asker), self._run)
+
+    @property
+    def _operations(self) -> Operations:
+        return self.store
+
+    @property
+    def read_only(self) -> bool:
+        """Whether this store can only be read."""
+        return self.store.read_only
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What this store can do that not every one can."""
+        return self.store.capabilities
+
+    count_by_source = read_operation(SessionDBProvider.count_by_source)
+    count_empty_sessions = read_operation(SessionDBProvider.count_empty_sessions)
+    export_all = read_operation(SessionDBProvider.export_all)
+    export_session = read_operation(SessionDBProvider.export_session)
+    get_ancestors = read_operation(SessionDBProvider.get_ancestors)
+    get_anchored_view = read_operation(SessionDBProvider.get_anchored_view)
+    get_compression_lock_holder = read_operation(SessionDBProvider.get_compression_lock_holder)
+    get_compression_tip = read_operation(SessionDBProvider.get_compression_tip)
+    get_descendants = read_operation(SessionDBProvider.get_descendants)
+    get_handoff_state = read_operation(SessionDBProvider.get_handoff_state)
+    get_messages = read_operation(SessionDBProvider.get_messages)
+    get_messages_around = read_operation(SessionDBProvider.get_messages_around)
+    get_messages_as_conversation = read_operation(SessionDBProvider.get_messages_as_conversation)
+    get_meta = read_operation(SessionDBProvider.get_meta)
+    get_next_title_in_lineage = read_operation(SessionDBProvider.get_next_title_in_lineage)
+    get_session = read_operation(SessionDBProvider.get_session)
+    get_session_by_title = read_operation(SessionDBProvider.get_session_by_title)
+    get_session_title = read_operation(SessionDBProvider.get_session_title)
+    get_session_tools = read_operation(SessionDBProvider.get_session_tools)
+    health = read_operation(SessionDBProvider.health)
+    list_cron_job_runs = read_operation(SessionDBProvider.list_cron_job_runs)
+    list_pending_handoffs = read_operation(SessionDBProvider.list_pending_handoffs)
+    list_prunable = read_operation(SessionDBProvider.list_prunable)
+    list_recent_user_messages = read_operation(SessionDBProvider.list_recent_user_messages)
+    list_rewinds = read_operation(SessionDBProvider.list_rewinds)
+    list_sessions_rich = read_operation(SessionDBProvider.list_sessions_rich)
+    list_usage_events = read_operation(SessionDBProvider.list_usage_events)
+    message_count = read_operation(SessionDBProvider.message_count)
+    preview_prune = read_operation(SessionDBProvider.preview_prune)
+    resolve_resume_session_id = read_operation(SessionDBProvider.resolve_resume_session_id)
+    resolve_session_by_title = read_operation(SessionDBProvider.resolve_session_by_title)
+    resolve_session_id = read_operation(SessionDBProvider.resolve_session_id)
+    schema_version = read_operation(SessionDBProvider.schema_version)
+    search_messages = read_operation(SessionDBProvider.search_messages)
+    search_sessions = read_operation(SessionDBProvider.search_sessions)
+    search_sessions_by_id = read_operation(SessionDBProvider.search_sessions_by_id)
+    session_count = read_operation(SessionDBProvider.session_count)
+    top_sessions = read_operation(SessionDBProvider.top_sessions)
+    usage_by_model = read_operation(SessionDBProvider.usage_by_model)
+
+    append_message = write_operation(SessionDBProvider.append_message)
+    append_messages = write_operation(SessionDBProvider.append_messages)
+    branch_session = write_operation(SessionDBProvider.branch_session)
+    claim_handoff = write_operation(SessionDBProvider.claim_handoff)
+    clear_messages = write_operation(SessionDBProvider.clear_messages)
+    complete_handoff = write_operation(SessionDBProvider.complete_handoff)
+    compress_session = write_operation(SessionDBProvider.compress_session)
+    create_session = write_operation(SessionDBProvider.create_session)
+    delete_empty_sessions = write_operation(SessionDBProvider.delete_empty_sessions)
+    delete_session = write_operation(SessionDBProvider.delete_session)
+    delete_session_if_empty = write_operation(SessionDBProvider.delete_session_if_empty)
+    delete_sessions = write_operation(SessionDBProvider.delete_sessions)
+    delete_with_receipt = write_operation(SessionDBProvider.delete_with_receipt)
+    end_session = write_operation(SessionDBProvider.end_session)
+    ensure_session = write_operation(SessionDBProvider.ensure_session)
+    fail_handoff = write_operation(SessionDBProvider.fail_handoff)
+    finalize_orphaned_compression_sessions = write_operation(SessionDBProvider.finalize_orphaned_compression_sessions)
+    import_database = write_operation(SessionDBProvider.import_database)
+    import_session = write_operation(SessionDBProvider.import_session)
+    initialize = write_operation(SessionDBProvider.initialize)
+    maybe_auto_prune_and_vacuum = write_operation(SessionDBProvider.maybe_auto_prune_and_vacuum)
+    optimize_fts = write_operation(SessionDBProvider.optimize_fts)
+    prune_empty_ghost_sessions = write_operation(SessionDBProvider.prune_empty_ghost_sessions)
+    prune_sessions = write_operation(SessionDBProvider.prune_sessions)
+    prune_with_receipt = write_operation(SessionDBProvider.prune_with_receipt)
+    release_compression_lock = write_operation(SessionDBProvider.release_compression_lock)
+    renew_compression_lock = write_operation(SessionDBProvider.renew_compression_lock)
+    reopen_session = write_operation(SessionDBProvider.reopen_session)
+    replace_messages = write_operation(SessionDBProvider.replace_messages)
+    request_handoff = write_operation(SessionDBProvider.request_handoff)
+    restore_rewound = write_operation(SessionDBProvider.restore_rewound)
+    rewind_to_message = write_operation(SessionDBProvider.rewind_to_message)
+    set_meta = write_operation(SessionDBProvider.set_meta)
+    set_session_archived = write_operation(SessionDBProvider.set_session_archived)
+    set_session_pinned = write_operation(SessionDBProvider.set_session_pinned)
+    set_session_title = write_operation(SessionDBProvider.set_session_title)
+    set_title_if_untitled = write_operation(SessionDBProvider.set_title_if_untitled)
+    start_session = write_operation(SessionDBProvider.start_session)
+    try_acquire_compression_lock = write_operation(SessionDBProvider.try_acquire_compression_lock)
+    update_session_cwd = write_operation(SessionDBProvider.update_session_cwd)
+    update_session_meta = write_operation(SessionDBProvider.update_session_meta)
+    update_session_model = write_operation(SessionDBProvider.update_session_model)
+    update_system_prompt = write_operation(SessionDBProvider.update_system_prompt)
+    update_token_counts = write_operation(SessionDBProvider.update_token_counts)
+    vacuum = write_operation(SessionDBProvider.vacuum)
+
+    async def iter_export(
+        self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
+    ) -> AsyncIterator[ExportedSession]:
+        """All sessions with their messages, one after the other: a store of any size fits into little memory."""
+        async for row in iterate(self, self.store.iter_export(source, include_inactive, owner=owner)):
+            yield row
+
+    async def close(self) -> None:
+        """Let all that was called come to its end, then let go of the store; a second call waits for that too."""
+        if self._closing is None:
+            self._closing = _run_on_thread("hermes-close", self._finish)
+        await asyncio.shield(asyncio.wrap_future(self._closing))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
+        """Do work on a thread, with the context of the caller."""
+        if self._closing is not None:
+            raise StoreClosed
+        executor = self._writes if is_write else self._reads
+        doing = executor.submit(copy_context().run, work)
+        try:
+            return await asyncio.wrap_future(doing)
+        except asyncio.CancelledError:
+            if is_write:
+                doing.add_done_callback(_log_failure)
+            raise
+
+    def _finish(self) -> None:
+        self._writes.shutdown()
+        self._reads.shutdown()
+        self.store.close()
+
+
+async def iterate(awaited: AsyncOperations, rows: Iterator[ExportedSession]) -> AsyncIterator[ExportedSession]:
+    """Rows that are read beside the event loop, each when it is asked for."""
+    while (row := await awaited._run(functools.partial(_next, rows), is_write=False)) is not None:
+        yield row
+
+
+def _run_on_thread(name: str, work: Callable[[], R]) -> Future[R]:
+    """Do work on a thread that is gone afterwards."""
+    executor = ThreadPoolExecutor(1, name)
+    doing = executor.submit(work)
+    executor.shutdown(wait=False)
+    return doing
+
+
+def _next(rows: Iterator[ExportedSession]) -> ExportedSession | None:
+    return next(rows, None)
+
+
+def _close_unwanted(opening: Future[SessionDBProvider]) -> None:
+    """Close a store that nobody waits for any more."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
+
+
+def _log_failure(doing: Future[Any]) -> None:
+    """Note the failure of a write whose caller has left."""
+    if not doing.cancelled() and (error := doing.exception()) is not None:
+        warn(__name__, "a write failed after its caller was cancelled: %s", error)

@@ -1,0 +1,67 @@
+"""JSON that returns every Python string as it was given, also one that JSON alone would change.
+
+JSON has one spelling, `\\ud83d\\ude00`, for one character beyond U+FFFF and for its two surrogates as separate
+characters, and every parser returns the first. So a SUBSTITUTE character is written between such surrogates and removed
+on reading; where there are some already, one is added.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+_parse = json.JSONDecoder().decode
+
+_MARK = "\\u001a"
+"""How JSON spells the SUBSTITUTE character, always escaped."""
+
+_PAIR = re.compile("([\ud800-\udbff])(?=\x1a*[\udc00-\udfff])")
+_MARKED_PAIR = re.compile("([\ud800-\udbff])\x1a(?=\x1a*[\udc00-\udfff])")
+
+
+def dumps(value: Any) -> str:
+    """JSON text, readable (not escaped) wherever a database can hold it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isascii() or is_unicode(text) else dumps_ascii(value)
+
+
+def dumps_ascii(value: Any) -> str:
+    """JSON text in ASCII."""
+    return json.dumps(mark_surrogates(value))
+
+
+def loads(text: str | bytes) -> Any:
+    """The value that `dumps` was given."""
+    return unmark_surrogates(_parse(text) if isinstance(text, str) else json.loads(text), text)
+
+
+def mark_surrogates(value: Any) -> Any:
+    """A value with a mark between surrogates that are separate characters."""
+    return _in_strings(value, lambda text: _PAIR.sub("\\1\x1a", text))
+
+
+def unmark_surrogates(value: Any, text: str | bytes) -> Any:
+    """A parsed value without the marks, if the JSON text that it was parsed from has any."""
+    marked = _MARK in text if isinstance(text, str) else _MARK.encode() in text
+    return _in_strings(value, lambda string: _MARKED_PAIR.sub("\\1", string)) if marked else value
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string has no surrogates, so that it can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _in_strings(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {_in_strings(key, change): _in_strings(item, change) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_strings(item, change) for item in value]
+    return value

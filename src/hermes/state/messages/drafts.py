@@ -1,0 +1,128 @@
+"""Drafts: messages that were checked and encoded, and only need to be inserted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from hermes.errors import InvalidValue
+from hermes.ids import new_message_uid
+from hermes.state.rows import (
+    Row,
+    count_tool_calls,
+    encode_content,
+    encode_json,
+    make_preview,
+    optional_amount,
+    optional_integer,
+    optional_text,
+    parse_timestamp,
+    require_identifier,
+    tool_names,
+)
+
+REASONING_FIELDS = (
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "codex_reasoning_items",
+    "codex_message_items",
+)
+JSON_FIELDS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+TEXT_FIELDS = (
+    "tool_name",
+    "tool_call_id",
+    "finish_reason",
+    "reasoning",
+    "reasoning_content",
+    "platform_message_id",
+    "uid",
+)
+MAX_CHARACTERS = 16 * 1024 * 1024
+"""How long a message may be, all of its texts together as they are stored."""
+MESSAGE_FIELDS = frozenset({"role", "content", "token_count", "observed", "timestamp", *JSON_FIELDS, *TEXT_FIELDS})
+
+
+class Draft(NamedTuple):
+    """A message ready to be inserted, and what it adds to its session."""
+
+    values: Row
+    is_active: bool
+    is_repeatable: bool
+    """Whether its uid came from the caller, so that it may be there already."""
+    tool_calls: int
+    tools: list[str]
+    preview: str | None
+
+
+def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> Draft:
+    """A message to be inserted, checked and encoded; a column that is not in its values keeps its default."""
+    values: Row = {"role": require_identifier(fields.get("role"), "role"), "timestamp": now}
+    for name, value in fields.items():
+        if value is None or name == "role":
+            continue
+        if name == "content":
+            values[name] = encode_content(value)
+        elif name in JSON_FIELDS:
+            if value:
+                values[name] = encode_json(value)
+        elif name == "timestamp":
+            values[name] = parse_timestamp(value, now)
+        elif name == "token_count":
+            values[name] = optional_integer(value, name)
+        elif name == "observed":
+            if value:
+                values[name] = 1
+        elif name == "uid":
+            values[name] = require_identifier(value, name)
+        elif name == "platform_message_id" and type(value) is int:
+            values[name] = str(value)
+        else:
+            values[name] = optional_text(value, name)
+    if sum(len(value) for value in values.values() if isinstance(value, str)) > MAX_CHARACTERS:
+        raise InvalidValue(
+            f"a message may have {MAX_CHARACTERS} characters at most, and this one has more",
+            hint="store the long part in a file, and name the file in the message",
+        )
+    is_repeatable = "uid" in values
+    if not is_repeatable:
+        values["uid"] = new_message_uid()
+    if not active:
+        values["active"] = 0
+    content, tool_calls = fields.get("content"), fields.get("tool_calls")
+    return Draft(
+        values=values,
+        is_active=active,
+        is_repeatable=is_repeatable,
+        tool_calls=count_tool_calls(tool_calls) if tool_calls else 0,
+        tools=tool_names(tool_calls) if tool_calls else [],
+        preview=make_preview(content) if content is not None and values["role"] == "user" else None,
+    )
+
+
+def check_fields(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`message` if it is a dict of nothing but a message's fields."""
+    if not isinstance(message, Mapping):
+        raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
+    if unknown := set(message) - MESSAGE_FIELDS:
+        raise InvalidValue(f"a message has no field {sorted(map(str, unknown))[0]!r}")
+    optional_amount(message.get("token_count"), "token_count")
+    return message
+
+
+def add_timestamps(messages: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
+    """Messages of a replaced transcript, each with a time: its own, or one after all before it."""
+    clock, stamped = now, []
+    for message in messages:
+        if not isinstance(message, Mapping):
+            raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
+        fields = {name: value for name, value in message.items() if name in MESSAGE_FIELDS}
+        fields["role"] = fields.get("role") or "unknown"
+        fields["platform_message_id"] = message.get("platform_message_id") or message.get("message_id")
+        if fields["role"] != "assistant":
+            for name in REASONING_FIELDS:
+                fields.pop(name, None)
+        fields["timestamp"] = parse_timestamp(fields.get("timestamp"), clock)
+        clock = max(clock, fields["timestamp"]) + 1e-6
+        stamped.append(fields)
+    return stamped

@@ -1,0 +1,159 @@
+"""Rewinding a conversation: messages are hidden, never deleted, and can be brought back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from hermes.errors import InvalidValue, UnknownMessage
+from hermes.state.engine import Reading, Transaction
+from hermes.state.messages.tool_counts import count_tools
+from hermes.state.operations import Operations, owner_condition, session_owner_condition
+from hermes.state.owner import Asker, OwnerName
+from hermes.state.rows import (
+    count_tool_calls,
+    decode_content,
+    decode_json,
+    make_preview,
+    message_row,
+    require_flag,
+    require_integer,
+    tool_names,
+)
+
+if TYPE_CHECKING:
+    from hermes.state.row_types import MessageRow, RewindRow, Rewound
+
+
+class Rewinds(Operations):
+    """Operations that hide and restore the end of a conversation."""
+
+    def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Rewound:
+        """Hide a user message and everything after it; answers rewound_count, target_message and new_head_id.
+
+        With `keep_target` the message itself stays, so that it can be answered anew.
+        """
+        kept, target_id = (
+            require_flag(keep_target, "keep_target"),
+            require_integer(target_message_id, "target_message_id"),
+        )
+        now = self._clock()
+
+        def rewind(tx: Transaction) -> Rewound:
+            _lock(tx, session_id, self._asker)
+            columns, rows = tx.table(
+                f"""SELECT * FROM messages
+                    WHERE id = :target AND session_id = :id {session_owner_condition(self._asker)}""",
+                target=target_message_id,
+                id=session_id,
+                whose=self._asker.stored,
+            )
+            if not rows:
+                raise UnknownMessage(f"message {target_message_id} not found in session {session_id!r}")
+            target = cast("MessageRow", message_row(columns, rows[0]))
+            if target["role"] != "user":
+                raise InvalidValue(
+                    f"message {target_message_id} has role {target['role']!r}; only a user message can be rewound to",
+                    hint="list_recent_user_messages shows the candidates",
+                )
+            hidden = _flip(tx, session_id, target_id + kept, active=False)
+            tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=session_id)
+            _record(tx, session_id, "rewind", target_id, hidden, now)
+            head = tx.value("SELECT MAX(id) FROM messages WHERE session_id = :id AND active = 1", id=session_id)
+            return {"rewound_count": hidden, "target_message": target, "new_head_id": head}
+
+        return self._engine.write(rewind)
+
+    def restore_rewound(self, session_id: str, since_message_id: int) -> int:
+        """Show hidden messages again, from the given one on; answers how many."""
+        since = require_integer(since_message_id, "since_message_id")
+        now = self._clock()
+
+        def restore(tx: Transaction) -> int:
+            if not _lock(tx, session_id, self._asker):
+                return 0
+            shown = _flip(tx, session_id, since, active=True)
+            if shown:
+                _record(tx, session_id, "restore", since, shown, now)
+            return shown
+
+        return self._engine.write(restore)
+
+    def list_rewinds(self, session_id: str, owner: OwnerName = None) -> list[RewindRow]:
+        """The audit trail of a session's rewinds and restores, oldest first."""
+        asker = self._asker_for(owner)
+
+        def trail(tx: Reading) -> list[RewindRow]:
+            rows = tx.rows(
+                f"""SELECT id, action, target_message_id, message_count, at FROM rewinds
+                    WHERE session_id = :id {session_owner_condition(asker)} ORDER BY id""",
+                id=session_id,
+                whose=asker.stored,
+            )
+            return [
+                {"id": number, "action": action, "target_message_id": target, "message_count": count, "at": at}
+                for number, action, target, count, at in rows
+            ]
+
+        return self._engine.read(trail)
+
+
+def _lock(tx: Transaction, session_id: str, asker: Asker) -> bool:
+    """Keep others from changing a session; whether the asker has it."""
+    held = tx.row(
+        f"SELECT id FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}",
+        id=session_id,
+        whose=asker.stored,
+    )
+    return held is not None
+
+
+def _flip(tx: Transaction, session_id: str, since: int, *, active: bool) -> int:
+    """Hide or show a session's messages from an id on, and keep its counters in step."""
+    affected = tx.rows(
+        "SELECT tool_calls FROM messages WHERE session_id = :id AND id >= :since AND active = :was",
+        id=session_id,
+        since=since,
+        was=int(not active),
+    )
+    sign = 1 if active else -1
+    tx.run(
+        "UPDATE messages SET active = :now WHERE session_id = :id AND id >= :since AND active = :was",
+        id=session_id,
+        since=since,
+        now=int(active),
+        was=int(not active),
+    )
+    calls = [decode_json(stored, otherwise=[], what="tool_calls") for (stored,) in affected if stored is not None]
+    tools = Counter(name for value in calls for name in tool_names(value))
+    count_tools(tx, session_id, Counter({name: sign * count for name, count in tools.items()}))
+    tx.run(
+        """UPDATE sessions SET message_count = message_count + :messages, tool_call_count = tool_call_count + :calls,
+               preview = :preview WHERE id = :id""",
+        id=session_id,
+        messages=sign * len(affected),
+        calls=sign * sum(count_tool_calls(value) for value in calls),
+        preview=_first_preview(tx, session_id),
+    )
+    return len(affected)
+
+
+def _first_preview(tx: Transaction, session_id: str) -> str | None:
+    content = tx.value(
+        """SELECT content FROM messages
+           WHERE session_id = :id AND role = 'user' AND content IS NOT NULL AND active = 1 ORDER BY id LIMIT 1""",
+        id=session_id,
+    )
+    return None if content is None else make_preview(decode_content(content))
+
+
+def _record(tx: Transaction, session_id: str, action: str, target: int, count: int, now: float) -> None:
+    tx.run(
+        """INSERT INTO rewinds (session_id, action, target_message_id, message_count, at)
+           VALUES (:id, :action, :target, :count, :now)""",
+        id=session_id,
+        action=action,
+        target=target,
+        count=count,
+        now=now,
+    )

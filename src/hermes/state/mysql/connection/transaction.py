@@ -1,0 +1,204 @@
+"""A connection while one thread has it: the statements of one transaction, and the phrases of MySQL and MariaDB."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.mysql import errors
+from hermes.state.mysql.connection.bulk_insert import parse_insert, statements
+from hermes.state.mysql.connection.server_info import Server
+from hermes.state.mysql.connection.statements import DriverConnection, StatementResult, literal, literals, render
+from hermes.state.mysql.search.document import Blob
+from hermes.state.operations import chunks
+from hermes.state.rows import encode_text
+from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, ServerError
+from hermes.state.server.transaction import ServerTransaction
+
+MANY = 100
+"""How many statements go out together where there are many."""
+
+_BEGIN = ("START TRANSACTION",)
+_BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
+# One statement's rows have numbers between which nobody else's are, but not always consecutive ones.
+_ADDED = """SELECT id FROM messages FORCE INDEX (idx_messages_order)
+            WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"""
+_LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
+"""The character behind which none comes."""
+_KEYS = {
+    "sessions": "PRIMARY",
+    "compression_locks": "PRIMARY",
+    "messages": "idx_messages_order",
+    "session_tools": "idx_session_tools",
+    "rewinds": "idx_rewinds_session",
+    "usage_events": "idx_usage_events_session",
+    "pending_links": "PRIMARY",
+    "stale_index": "PRIMARY",
+    "deleted_messages": "PRIMARY",
+}
+"""The index by which a table's rows are found when their sessions, or those messages, are named."""
+
+
+class MySQLDialect:
+    """The phrases of MySQL and MariaDB."""
+
+    for_update = "FOR UPDATE"
+    has_indexed_correlation = False
+    raise_next_id = ""
+    # Uids that callers gave have an index by their hash: together with the session's id they may be too long for one.
+    given_uid_condition = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"
+
+    def insert_or_ignore(self, table: str, columns: Columns) -> str:
+        """An INSERT of one row that does nothing when a unique key is taken."""
+        # IGNORE would also let values be cut.
+        return f"{_insert(table, columns)} ON DUPLICATE KEY UPDATE {columns[0]} = {table}.{columns[0]}"
+
+    def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
+        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        changes = [f'"{column}" = VALUES("{column}")' for column in columns]
+        changes += [f'"{column}" = {table}."{column}" + VALUES("{column}")' for column in add]
+        return f"{_insert(table, [*key, *columns, *add])} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
+
+    def by_key(self, table: str, alias: str = "") -> str:
+        """A table in a query that names a session: left to itself, a server may begin at the first of its rows."""
+        return f"{table} {alias} FORCE INDEX ({_KEYS[table]})"
+
+    def from_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """The end of a query for the rows of which a column is one of some parameters."""
+        # With a list of them a short table is read from end to end, and others' rows are waited for that are in it.
+        named = " UNION ALL ".join(f"SELECT :{parameter} AS named" for parameter in parameters)
+        return f"FROM ({named}) taken STRAIGHT_JOIN {self.by_key(table)} ON {table}.{column} = taken.named"
+
+    def delete_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
+        """A DELETE of the same rows."""
+        return f"DELETE {table} {self.from_where_in(table, column, parameters)}"
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive prefix condition that walks the column's index."""
+        return f"({column} >= :{parameter} AND {column} < CONCAT(:{parameter}, {_LAST}))"
+
+
+def _insert(table: str, columns: Columns) -> str:
+    named = ", ".join(f'"{column}"' for column in columns)
+    return f"INSERT INTO {table} ({named}) VALUES ({', '.join(f':{column}' for column in columns)})"
+
+
+DIALECT: Dialect = MySQLDialect()
+
+
+class MySQLTransaction(ServerTransaction):
+    """Runs the statements of one transaction after the other on a connection."""
+
+    dialect = DIALECT
+
+    def __init__(self, connection: DriverConnection, server: Server) -> None:
+        self.connection = connection
+        self.newest_message = 0
+        self.is_repeat = False
+        self._server = server
+        self._waiting: list[str] = []
+        """What goes out together with the next statement."""
+        self._is_begun = False
+        self._has_changed = False
+
+    def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
+        """Start a transaction, together with its first statement; how long it waits is set for the connection."""
+        self._waiting = [*(_BEGIN_READING if read_only else _BEGIN)]
+        self._is_begun = self._has_changed = False
+        self.newest_message, self.is_repeat = 0, is_repeat
+
+    def commit(self) -> None:
+        """Keep what was done; if the connection breaks meanwhile, nobody can be asked whether it was."""
+        if not self._is_begun and not self._has_changed:
+            return
+        try:
+            self._send(["COMMIT"])
+        except (ConnectionLost, ServerError) as exc:
+            if isinstance(exc, ServerError) and exc.code != errors.COMMIT_FAILED:
+                raise
+            # The rest of the transaction is for the server to undo, if there is any.
+            self.connection.is_sound = False
+            raise CommitUnknown("" if self._has_changed else None, str(exc)) from None
+
+    def roll_back(self) -> None:
+        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        self._waiting = []
+        if self.connection.is_sound and self.connection.is_in_transaction:
+            with contextlib.suppress(Fault):
+                self.connection.run("ROLLBACK")
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        return self._query(sql, values).rows
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        answer = self._query(sql, values)
+        return answer.columns, answer.rows
+
+    def probe(self, timeout_s: float, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query that may fail, or be called off by the server, without harm to the transaction."""
+        return self._send([self._server.with_time_limit(render(sql, values).strip(), timeout_s)])[-1].rows
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        self._has_changed = True
+        return self._query(sql, values).changed
+
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement together with the next ones, or with the commit."""
+        self._has_changed = True
+        self._waiting.append(render(sql, values))
+        if len(self._waiting) > MANY:
+            self._send([])
+
+    def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query that locks it; messages are numbered as they are inserted."""
+        return self.row(sql, **values), ()
+
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages, those that lack a column with its default, and answer their numbers."""
+        self._has_changed = True
+        columns = tuple(dict.fromkeys(name for row in rows for name in row))
+        ids: list[int] = []
+        for statement, count in statements(
+            f"INSERT INTO messages ({', '.join(columns)})", (literals(columns, row) for row in rows)
+        ):
+            if count == 1:
+                ids.append(self._send([statement])[-1].key)
+                continue
+            added = render(_ADDED, {"id": rows[0]["session_id"], "count": count})
+            ids += [row[0] for row in self._send([statement, added])[-1].rows]
+        return ids
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        self._has_changed = True
+        if (form := parse_insert(sql)) is not None:
+            self._insert(form.start, (literals(form.names, values) for values in many), form.end)
+            return
+        for some in chunks(many, MANY):
+            self._send([render(sql, values) for values in some])
+
+    def insert_many(self, start: str, rows: Sequence[tuple[int | str | Blob, ...]], end: str = "") -> None:
+        """Insert many rows with few statements: what comes before VALUES and after, and the values."""
+        self._has_changed = True
+        self._insert(start, ([*map(_stored, row)] for row in rows), end)
+
+    def _insert(self, start: str, rows: Iterable[Sequence[str]], end: str) -> None:
+        for statement, _ in statements(start, rows, end):
+            self._send([statement])
+
+    def _query(self, sql: str, values: dict[str, Any]) -> StatementResult:
+        return self._send([render(sql, values)])[-1]
+
+    def _send(self, statements: list[str]) -> list[StatementResult]:
+        self._is_begun = True
+        together, self._waiting = [*self._waiting, *statements], []
+        return self.connection.execute_all(together)
+
+
+def _stored(value: int | str | Blob) -> str:
+    return literal(encode_text(value) if isinstance(value, str) else value)

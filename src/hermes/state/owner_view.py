@@ -1,0 +1,84 @@
+"""A view of the store for one asker: what an owner may do with their own sessions, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.errors import InvalidValue
+from hermes.state.import_export.export import Export
+from hermes.state.messages.appending import Messages
+from hermes.state.messages.rewind import Rewinds
+from hermes.state.messages.session_creation import SessionCreation
+from hermes.state.messages.windows import Windows
+from hermes.state.owner import EVERYBODY, TERMINAL, Asker, Everybody, Owner
+from hermes.state.search.operation import Search
+from hermes.state.sessions.compression_lock import CompressionLocks
+from hermes.state.sessions.lineage import Lineage
+from hermes.state.sessions.listing import Listing
+from hermes.state.sessions.records import Sessions
+from hermes.state.sessions.titles import Titles
+from hermes.state.usage.counters import Usage
+
+if TYPE_CHECKING:
+    from hermes.query.parse import Query
+    from hermes.state.provider import SessionDBProvider
+    from hermes.state.search.finder import SearchOptions
+    from hermes.state.search.results import SearchResults
+    from hermes.state.search.scope import Scope
+
+
+class OwnerView(
+    Sessions,
+    Messages,
+    SessionCreation,
+    Rewinds,
+    Windows,
+    Titles,
+    Lineage,
+    Listing,
+    Search,
+    Usage,
+    Export,
+    CompressionLocks,
+):
+    """The operations of a store as one asker has them; `SessionDBProvider.for_owner` makes it.
+
+    The sessions of others do not exist here: reading, changing or continuing one ends as it does for an id that was
+    never given out. A session that is created is the asker's. There is no deletion, pruning, import, handoff or upkeep,
+    and no way back to the store.
+    """
+
+    def __init__(self, store: SessionDBProvider, asker: Asker) -> None:
+        if not isinstance(asker, Owner | Everybody):
+            raise InvalidValue(
+                f"a view is for an owner or EVERYBODY, not {type(asker).__name__}",
+                hint="owner_of(source, user_id) makes an owner",
+            )
+        self._engine = store._engine
+        self._clock = store._clock
+        self._search = store._find
+        self._asker = asker
+
+    @property
+    def asker(self) -> Asker:
+        """Whose sessions are seen."""
+        return self._asker
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
+        return TERMINAL if isinstance(self._asker, Everybody) else self._asker
+
+    def narrowed_to(self, asker: Asker) -> OwnerView:
+        """The same view for an asker who sees no more, such as the owner of one conversation."""
+        if not isinstance(asker, Owner | Everybody) or (self._asker is not EVERYBODY and asker != self._asker):
+            raise InvalidValue("the sessions of another owner cannot be asked for here")
+        view = object.__new__(OwnerView)
+        view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, asker
+        return view
+
+    def __repr__(self) -> str:
+        return f"<view of the sessions of {self._asker!r}>"
+
+    def _find(self, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+        return self._search(asked, scope, options)

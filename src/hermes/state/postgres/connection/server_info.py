@@ -1,0 +1,73 @@
+"""What there is to know about a server before its tables are used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psycopg import sql
+from psycopg.rows import tuple_row
+
+from hermes.errors import ConfigError, StoreUnavailable
+from hermes.state.postgres.connection.pipeline import BoundStatement, Connection, statement_text
+
+if TYPE_CHECKING:
+    from hermes.config import SessionDBConfig
+
+OLDEST = 130_000
+SAFE_COMMITS = ("on", "remote_apply")
+"""Ways of committing after which a change survives the server, and where there is one also the one that takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server, as it was found."""
+
+    version: int
+    """Such as 150004."""
+    is_behind_pooler: bool
+    """Whether transactions of one connection may run in different sessions of the server."""
+    opening: tuple[BoundStatement, ...]
+    """What every transaction begins with, since nothing may be set for longer."""
+
+    @property
+    def name(self) -> str:
+        """Such as PostgreSQL 15.4."""
+        return f"PostgreSQL {self.version // 10_000}.{self.version % 10_000}"
+
+
+def read_server_info(connection: Connection, settings: SessionDBConfig, where: str) -> Server:
+    """Look at a server; raises if it cannot hold a store."""
+    cursor = connection.cursor(row_factory=tuple_row)
+    row = cursor.execute(
+        """SELECT CAST(current_setting('server_version_num') AS integer), current_setting('server_encoding'),
+                  current_setting('synchronous_commit'), pg_backend_pid()"""
+    ).fetchone()
+    assert row is not None
+    version, encoding, commits, process = row
+    if version < OLDEST:
+        raise StoreUnavailable(
+            f"{where} is on a server of version {version // 10_000}", hint="PostgreSQL 13 or newer is needed"
+        )
+    if encoding != "UTF8" or connection.info.encoding != "utf-8":
+        raise ConfigError(
+            f"{where} keeps text as {encoding} and is spoken to in {connection.info.encoding}",
+            hint="create the database with ENCODING 'UTF8', and let connections use it too",
+        )
+    opening = tuple(BoundStatement(statement_text(text)) for text in _opening(connection, settings, commits))
+    # A pooler has numbers of its own for those whom it lets through.
+    return Server(version, is_behind_pooler=process != connection.pgconn.backend_pid, opening=opening)
+
+
+def _opening(connection: Connection, settings: SessionDBConfig, commits: str) -> Iterator[str]:
+    if settings.schema is not None:
+        yield f"SET LOCAL search_path TO {sql.Identifier(settings.schema).as_string(connection)}"
+    own = settings.postgresql
+    if own.synchronous_commit and commits not in SAFE_COMMITS:
+        yield "SET LOCAL synchronous_commit TO on"
+    elif not own.synchronous_commit and commits != "off":
+        yield "SET LOCAL synchronous_commit TO off"
+    for name, seconds in (("statement_timeout", own.statement_timeout_s), ("lock_timeout", own.lock_timeout_s)):
+        if seconds is not None:
+            yield f"SET LOCAL {name} TO {max(1, round(seconds * 1000))}"

@@ -1,0 +1,202 @@
+"""A connection while one thread has it: the statements of one transaction, and PostgreSQL's phrases."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hermes.state.dialect import CommonDialect
+from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.operations import chunks, insert_into
+from hermes.state.postgres.connection.pipeline import BoundStatement, DriverConnection, bind_statement, statement_text
+from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, PoolerBusy, ServerError, StatementTimeout
+from hermes.state.server.transaction import ServerTransaction
+
+if TYPE_CHECKING:
+    from psycopg.pq.abc import PGresult
+
+MANY = 200
+"""How many statements go out together where there are many."""
+MUCH = 1 << 20
+"""With so many bytes they go out before they are that many."""
+
+LONG_S = 1.0
+"""Behind a pooler, a transaction that takes so long to begin waits for a connection to the server."""
+
+_COMMIT, _ROLL_BACK = BoundStatement(statement_text("COMMIT")), BoundStatement(statement_text("ROLLBACK"))
+_BEGIN = BoundStatement(statement_text("BEGIN ISOLATION LEVEL READ COMMITTED"))
+_BEGIN_READING = BoundStatement(statement_text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+_NUMBER = BoundStatement(statement_text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)"))
+# What stands outside of the brackets is worked out when the row is locked.
+_HELD = "SELECT CAST(pg_current_xact_id() AS text), nextval('messages_id_seq'), held.* FROM ({}) AS held"
+_SEVERAL = "LEFT JOIN generate_series(1, CAST(:count AS bigint)) AS number ON true"
+_MARK, _BACK_TO_MARK = (
+    BoundStatement(statement_text("SAVEPOINT probe")),
+    BoundStatement(statement_text("ROLLBACK TO SAVEPOINT probe")),
+)
+# The server takes large estimates for a reason to compile a query, which takes longer than any of ours.
+_LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
+
+
+class PostgresDialect(CommonDialect):
+    """PostgreSQL's phrases."""
+
+    # Keys never change, so those who only refer to a row need not wait for those who change it.
+    for_update = "FOR NO KEY UPDATE"
+    given_uid_condition = "AND uid NOT LIKE '~%'"
+    has_indexed_correlation = True
+    raise_next_id = """SELECT setval('messages_id_seq', :last)
+                       WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""
+
+    def starts_with(self, column: str, parameter: str) -> str:
+        """A case-sensitive prefix condition that walks the column's index."""
+        return f"({column} >= :{parameter} AND {column} < :{parameter} || chr(1114111))"
+
+
+DIALECT: Dialect = PostgresDialect()
+
+
+class PostgresTransaction(ServerTransaction):
+    """Runs the statements of one transaction after the other on a connection."""
+
+    dialect = DIALECT
+
+    def __init__(
+        self, driver: DriverConnection, opening: Sequence[BoundStatement], *, is_behind_pooler: bool = False
+    ) -> None:
+        self.driver = driver
+        self._is_behind_pooler = is_behind_pooler
+        self.newest_message = 0
+        self.is_repeat = False
+        self._opening = opening
+        """What every transaction begins with."""
+        self._waiting: list[BoundStatement] = []
+        """What goes out together with the next statement."""
+        self._waiting_bytes = 0
+        self._is_begun = False
+        self._token: str | None = None
+        self._timeout_s: float | None = None
+
+    def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
+        """Start a transaction, together with its first statement."""
+        self._is_begun = False
+        self._waiting = [_BEGIN_READING if read_only else _BEGIN, *self._opening]
+        self._waiting_bytes = 0
+        self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
+
+    def commit(self) -> None:
+        """Keep what was done; if the connection breaks meanwhile, the server has to be asked whether it was."""
+        if not self._is_begun:
+            return
+        try:
+            result = self._send([_COMMIT])[-1]
+        except (ConnectionLost, StatementTimeout) as exc:
+            if self.driver.is_sound and self.driver.has_failed:
+                raise  # a statement before it was called off
+            self.driver.is_sound = False
+            raise CommitUnknown(self._token, str(exc)) from None
+        if result.command_status != b"COMMIT":
+            raise ServerError("25P02", "the transaction was undone because a statement in it had failed")
+
+    def roll_back(self) -> None:
+        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        self._waiting = []
+        if self.driver.is_sound and self.driver.is_in_transaction:
+            with contextlib.suppress(Fault):
+                self.driver.execute([_ROLL_BACK], self._timeout_s)
+
+    def rows(self, sql: str, /, **values: Any) -> list[Values]:
+        """All rows of a query."""
+        return self.driver.rows(self._query(sql, values))
+
+    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+        """The column names of a query and all its rows."""
+        result = self._query(sql, values)
+        return self.driver.columns(result), self.driver.rows(result)
+
+    def probe(self, timeout_s: float, /, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
+        """All rows of queries that may fail, or be called off by the server, without harm to the transaction."""
+        asked = [bind_statement(sql, values) for sql, values in queries]
+        limits = bind_statement(_LIMITS, {"milliseconds": str(max(1, round(timeout_s * 1000)))})
+        try:
+            results = self._send([_MARK, limits, *asked, _BACK_TO_MARK])
+        except ServerError:
+            self._send([_BACK_TO_MARK])
+            raise
+        return [self.driver.rows(result) for result in results[-1 - len(asked) : -1]]
+
+    def run(self, sql: str, /, **values: Any) -> int:
+        """Execute one statement and answer how many rows it changed."""
+        return self._change(sql, values).command_tuples or 0
+
+    def send(self, sql: str, /, **values: Any) -> None:
+        """Execute one statement together with the next ones, or with the commit."""
+        if self._token is None:
+            self.run(sql, **values)
+            return
+        waiting = bind_statement(sql, values)
+        self._waiting.append(waiting)
+        self._waiting_bytes += sum([len(each) for each in waiting.parameters if each])
+        if len(self._waiting) >= MANY or self._waiting_bytes >= MUCH:
+            self._send([])
+
+    def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
+        """The first row of a query that locks it, and numbers for messages: only now is it sure whose turn it is."""
+        held = _HELD.format(sql)
+        rows = self.rows(held, **values) if count == 1 else self.rows(f"{held} {_SEVERAL}", count=count, **values)
+        if not rows:
+            return None, ()
+        if self._token is None:
+            self._token = self._token_of(rows[0][0])
+        return rows[0][2:], [row[1] for row in rows[:count]]
+
+    def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
+        """Insert messages, each with the columns that it names, and answer their numbers."""
+        ids: list[int] = []
+        for row in rows:
+            sql = f"{insert_into('messages', tuple(row))} RETURNING id, CAST(pg_current_xact_id() AS text)"
+            ((number, transaction),) = self.rows(sql, **row)
+            if self._token is None:
+                self._token = self._token_of(transaction)
+            ids.append(number)
+        return ids
+
+    def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
+        """Execute one statement for each set of values."""
+        for some in chunks(many, MANY):
+            self._send([bind_statement(sql, values) for values in some])
+
+    def _query(self, sql: str, values: dict[str, Any]) -> PGresult:
+        return self._send([bind_statement(sql, values)])[-1]
+
+    def _change(self, sql: str, values: dict[str, Any]) -> PGresult:
+        if self._token is not None:
+            return self._query(sql, values)
+        result, number = self._send([bind_statement(sql, values), _NUMBER])[-2:]
+        self._token = self._token_of(self.driver.rows(number)[0][0])
+        return result
+
+    def _token_of(self, number: str | None) -> str | None:
+        """By what the server can tell later what became of a transaction; it has no number before its first change.
+
+        The same number is given twice only by a server that was started anew in between.
+        """
+        return None if number is None else f"{number}@{self.driver.started}"
+
+    def _send(self, statements: list[BoundStatement]) -> list[PGresult]:
+        is_first, self._is_begun = not self._is_begun, True
+        together, self._waiting, self._waiting_bytes = [*self._waiting, *statements], [], 0
+        if not is_first or not self._is_behind_pooler:
+            return self.driver.execute(together, self._timeout_s)
+        began = time.monotonic()
+        try:
+            return self.driver.execute(together, self._timeout_s)
+        except (ConnectionLost, StatementTimeout) as fault:
+            # A server that waits for a lock has begun the transaction, and says so when it is called off. A pooler that
+            # hangs up after a while says why, but libpq keeps that to itself.
+            if self.driver.has_failed or time.monotonic() - began < LONG_S:
+                raise
+            self.driver.is_sound = False
+            raise PoolerBusy(str(fault)) from None

@@ -1,0 +1,120 @@
+"""A query tree and a scope as tsqueries.
+
+An expression may let through more than the tree does, never less: what it cannot say counts as true, and the messages
+are then checked on their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes.query.analyze import character_word, is_unspaced
+from hermes.query.tree import And, Leaf, Node, Not, Or, Part, Words
+from hermes.state.postgres.search.document import MAX_WORD, NOTHING, SHIFTS, facet, quoted, span_mark
+from hermes.state.search.facets import Facet, facets_of
+from hermes.state.search.scope import Scope
+from hermes.state.server.search.word_patterns import Expand, Pattern, pattern_of, pieces_of
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """What the index is asked; None: everything."""
+
+    text: str | None
+    is_exact: bool
+
+
+def instance_of(leaf: Leaf, word: str) -> Words:
+    """A leaf with one of the words that it stands for."""
+    before = leaf.words[:-1] if isinstance(leaf, Words) else ()
+    return Words((*before, word), word)
+
+
+def of_query(node: Node, expand: Expand) -> Expression:
+    """A tree as an expression."""
+    match node:
+        case Words():
+            return _of_words(node, expand)
+        case Part():
+            return _of_part(node, expand)
+        case Not(child):
+            inner = of_query(child, expand)
+            if inner.text is None or not inner.is_exact:
+                return Expression(None, is_exact=False)
+            return Expression(f"!({inner.text})", is_exact=True)
+        case And(children):
+            needed = [of_query(child, expand) for child in children]
+            return Expression(_joined(" & ", [each.text for each in needed]), all(each.is_exact for each in needed))
+        case Or(children):
+            choices = [of_query(child, expand) for child in children]
+            if any(each.text is None for each in choices):
+                return Expression(None, is_exact=False)
+            return Expression(_joined(" | ", [each.text for each in choices]), all(each.is_exact for each in choices))
+
+
+def of_scope(scope: Scope) -> Expression:
+    """A scope as an expression; times and hidden messages are not in it."""
+    asked = facets_of(scope)
+    lacked = [f"!{_any(each)}" for each in asked.lacked]
+    return Expression(_joined(" & ", [*map(_any, asked.wanted), *lacked]), asked.is_exact)
+
+
+def of_span(low: int, high: int) -> str:
+    """The fewest marks of spans in which all ids from `low` to `high` lie, and perhaps some beside them."""
+    marks = []
+    at = low >> SHIFTS[0] << SHIFTS[0]
+    while at <= high:
+        level = max(
+            level
+            for level, shift in enumerate(SHIFTS)
+            if level == 0 or (at >> shift << shift == at and at + (1 << shift) - 1 <= high)
+        )
+        marks.append(quoted(span_mark(level, at)))
+        at += 1 << SHIFTS[level]
+    return f"({' | '.join(marks)})"
+
+
+def _of_words(leaf: Words, expand: Expand) -> Expression:
+    is_exact = all(len(word) <= MAX_WORD for word in leaf.words)
+    steps = [quoted(word[:MAX_WORD]) for word in leaf.words]
+    if not leaf.prefix:
+        return Expression(_joined(" <-> ", steps), is_exact)
+    if is_unspaced(leaf.words[-1][0]):
+        # As a beginning, one common character would mean naming every pair that begins with it.
+        steps[-1] = quoted(character_word(leaf.words[-1]))
+        return Expression(_joined(" & ", [_joined(" <-> ", steps[:-1]), steps[-1]]), is_exact=False)
+    pattern = pattern_of(leaf, MAX_WORD)
+    assert pattern is not None
+    found = expand(pattern)
+    if found is None:
+        return Expression(_joined(" <-> ", steps[:-1]), is_exact=False)
+    return Expression(_joined(" <-> ", [*steps[:-1], _choice(found)]), is_exact)
+
+
+def _of_part(leaf: Part, expand: Expand) -> Expression:
+    if (pattern := pattern_of(leaf, MAX_WORD)) is not None:
+        found = expand(pattern)
+        return Expression(None if found is None else _choice(found), is_exact=found is not None)
+    needed = [_of_piece(each, expand) for each in pieces_of(leaf.text, MAX_WORD)]
+    return Expression(_joined(" & ", needed), is_exact=False)
+
+
+def _of_piece(piece: str | Pattern, expand: Expand) -> str | None:
+    if isinstance(piece, str):
+        return quoted(piece)
+    words = expand(piece)
+    return None if words is None else _choice(words)
+
+
+def _choice(words: Sequence[str]) -> str:
+    return f"({' | '.join(map(quoted, words))})" if words else quoted(NOTHING)
+
+
+def _any(asked: Facet) -> str:
+    return f"({' | '.join(quoted(facet(asked.kind, value)) for value in asked.values)})"
+
+
+def _joined(operator: str, parts: Sequence[str | None]) -> str | None:
+    present = [part for part in parts if part is not None]
+    return f"({operator.join(present)})" if len(present) > 1 else present[0] if present else None

@@ -1,0 +1,232 @@
+"""Finding messages through the full-text index.
+
+The index has no order. So it is asked about one span of ids after the other, from the newest down; once matches turn
+out to be rare, about all the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from hermes.query.tree import And, Leaf, Node, Part, Words, replace_leaves
+from hermes.state.engine import Coverage, Found, OutOfTime, Reading, TimeRange, Values
+from hermes.state.postgres import errors
+from hermes.state.postgres.connection.transaction import PostgresTransaction
+from hermes.state.postgres.search.document import INCOMPLETE, MAX_WORD, NOTHING, SHIFTS, array, quoted
+from hermes.state.postgres.search.expression import Expression, instance_of, of_query, of_scope, of_span
+from hermes.state.postgres.search.vocabulary import Vocabulary
+from hermes.state.search.scope import Scope
+from hermes.state.search.time_ranges import next_time_ranges
+from hermes.state.server.search.asking import SAMPLE, is_frequent, read_coverage, within_deadline
+from hermes.state.server.search.word_patterns import pattern_of
+
+FIRST_SPAN, SURE_SPAN, WIDE_SPAN = 1_024, 8_192, 131_072
+"""How many ids are looked at first, after how many it can be said how rare matches are, and how many are looked at
+together at most."""
+APART = 8
+"""More words than this for one leaf are looked for one by one: the index is slow at choices among many."""
+
+_STALE = """
+    SELECT message_id FROM stale_index WHERE message_id <= :upto
+    UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto
+    ORDER BY 1 DESC LIMIT :limit"""
+_DAMAGED = (*errors.DAMAGED, *errors.MISSING)
+
+# The sums keep the server from walking the table by id, and reading every message on the way.
+_ONE = """
+    SELECT message_id FROM message_words
+    WHERE words @@ CAST(:tsquery AS tsquery) AND message_id + 0 BETWEEN :low AND :high
+    ORDER BY message_id + 0 DESC LIMIT :limit"""
+_MANY = """
+    SELECT DISTINCT message_id FROM unnest(CAST(:tsqueries AS tsquery[])) AS one (tsquery), LATERAL (
+        SELECT message_id FROM message_words
+        WHERE words @@ one.tsquery AND message_id + 0 BETWEEN :low AND :high OFFSET 0) AS found
+    ORDER BY message_id DESC LIMIT :limit"""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """What the index is asked."""
+
+    alternatives: tuple[str, ...]
+    """One of these; none: everything."""
+    where: str | None
+    """The scope."""
+    is_certain: bool
+    is_scoped: bool
+
+    def tsqueries(self, low: int | None, high: int) -> tuple[list[str], str]:
+        """What to ask about the spans around some ids (None: all), and which messages cannot be judged by it."""
+        span = None if low is None else of_span(low, high)
+        said = [_all_of(text, self.where, span) for text in self.alternatives]
+        doubtful = _all_of(quoted(INCOMPLETE) if said else quoted(NOTHING), self.where, span)
+        return [text for text in said if text] or [_all_of(self.where, span)], doubtful
+
+
+class PostgresIndex:
+    """The index of one store."""
+
+    def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
+        """Which messages it knows; what it does not is in no batch yet, or was changed since."""
+        return read_coverage(tx, max_stale, _STALE)
+
+    def candidates(
+        self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
+    ) -> Iterator[Found]:
+        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        transaction = cast(PostgresTransaction, tx)
+        (((lowest,),),) = _query(transaction, deadline, ("SELECT MIN(message_id) FROM message_words", {}))
+        if lowest is None:
+            return
+        low = max(low, lowest)
+        index_query = _index_query(transaction, query, scope, low, high, deadline)
+        width = _SpanWidth(limit)
+        while low <= high:
+            first = max(low, high - width.span >> SHIFTS[0] << SHIFTS[0])
+            found = _rest(transaction, index_query, low, high, limit, deadline) if width.is_everything_next else None
+            if found is None:
+                found = _matches(transaction, index_query, first, high, limit, deadline)
+            else:
+                first = low
+            reached = found.reached(first, limit)
+            yield found.down_to(reached, index_query)
+            width.adjust(high - reached + 1, len(found.sure))
+            high = reached - 1
+
+    def time_ranges(
+        self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
+    ) -> list[TimeRange]:
+        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        return next_time_ranges(tx, scope, after, limit, newest_first=newest_first)
+
+
+@dataclass
+class _SpanWidth:
+    """How wide the next span is: wide enough to hold as many matches as are wanted, as far as the last ones tell."""
+
+    wanted: int
+    span: int = FIRST_SPAN
+    is_everything_next: bool = False
+    """Whether matches are so rare that all other messages are asked for together."""
+    _seen: int = 0
+    _found: int = 0
+
+    def adjust(self, seen: int, found: int) -> None:
+        """Hear how many ids were looked at, and how many of them matched."""
+        self._seen += seen
+        self._found += found
+        needed = self.wanted * self._seen // max(1, self._found)
+        self.is_everything_next = not self.is_everything_next and self._seen > SURE_SPAN and needed > WIDE_SPAN
+        self.span = min(WIDE_SPAN, max(FIRST_SPAN, min(needed, 8 * self._seen)))
+
+
+class _Matches(NamedTuple):
+    """What a span of the index holds, newest first."""
+
+    sure: list[int]
+    doubtful: list[int]
+    """Messages of which not everything is in the index."""
+
+    def reached(self, first: int, limit: int) -> int:
+        """Down to which id this is everything."""
+        return max([first, *(ids[-1] for ids in self if len(ids) == limit)])
+
+    def down_to(self, reached: int, index_query: IndexQuery) -> Found:
+        """As the index gives them."""
+        doubtful = [each for each in self.doubtful if each >= reached]
+        ids = [each for each in self.sure if each >= reached]
+        if doubtful:
+            ids = sorted({*ids, *doubtful}, reverse=True)
+        return Found(ids, reached, index_query.is_certain and not doubtful, index_query.is_scoped)
+
+
+def _index_query(
+    tx: PostgresTransaction, query: Node, scope: Scope, low: int, high: int, deadline: float
+) -> IndexQuery:
+    """What the index is asked for the sake of a query and a scope."""
+    where = of_scope(scope)
+    vocabulary = Vocabulary(lambda sql, **values: _query(tx, deadline, (sql, values))[0])
+    leaf = _leaf_of_many_words(query)
+    words = None
+    if leaf is not None:
+        pattern = pattern_of(leaf, MAX_WORD)
+        assert pattern is not None
+        words = vocabulary(pattern)
+        if words is None and not _is_frequent(tx, query, where, low, high, deadline):
+            words = vocabulary.all_of(pattern)
+    if leaf is None or words is None or len(words) <= APART:
+        each = [of_query(query, vocabulary)]
+    else:
+        each = [of_query(replace_leaves(query, {leaf: instance_of(leaf, word)}), vocabulary) for word in words]
+    alternatives = [expression.text for expression in each if expression.text is not None]
+    return IndexQuery(
+        tuple(alternatives) if len(alternatives) == len(each) else (),
+        where.text,
+        is_certain=all(expression.is_exact for expression in each),
+        is_scoped=where.is_exact,
+    )
+
+
+def _leaf_of_many_words(query: Node) -> Leaf | None:
+    """The first leaf that every match must have, and that stands for several words."""
+    factors = query.children if isinstance(query, And) else (query,)
+    return next((node for node in factors if isinstance(node, Words | Part) and pattern_of(node, MAX_WORD)), None)
+
+
+def _is_frequent(tx: PostgresTransaction, query: Node, where: Expression, low: int, high: int, deadline: float) -> bool:
+    """Whether so many messages match that reading the newest ones finds some soon."""
+    unnamed = of_query(query, lambda _: None)
+    index_query = IndexQuery(
+        () if unnamed.text is None else (unnamed.text,), where.text, is_certain=False, is_scoped=where.is_exact
+    )
+    first = max(low, high - FIRST_SPAN)
+    return is_frequent(query, _matches(tx, index_query, first, high, SAMPLE, deadline).sure, tx.rows)
+
+
+def _rest(
+    tx: PostgresTransaction, index_query: IndexQuery, low: int, high: int, limit: int, deadline: float
+) -> _Matches | None:
+    """The matches among all other messages; None if there are so many of them that it takes too long to tell."""
+    if not index_query.alternatives:
+        return None
+    within_deadline = time.monotonic() + (deadline - time.monotonic()) / 2
+    try:
+        return _matches(tx, index_query, low, high, limit, within_deadline, is_rest=True)
+    except OutOfTime:
+        return None
+
+
+def _matches(
+    tx: PostgresTransaction,
+    index_query: IndexQuery,
+    low: int,
+    high: int,
+    limit: int,
+    deadline: float,
+    *,
+    is_rest: bool = False,
+) -> _Matches:
+    tsqueries, doubtful = index_query.tsqueries(None if is_rest else low, high)
+    span = {"low": low, "high": high, "limit": limit}
+    sure, unsure = _query(
+        tx,
+        deadline,
+        (_ONE, {"tsquery": tsqueries[0], **span})
+        if len(tsqueries) == 1
+        else (_MANY, {"tsqueries": array(tsqueries), **span}),
+        (_ONE, {"tsquery": doubtful, **span}),
+    )
+    return _Matches([row[0] for row in sure], [row[0] for row in unsure])
+
+
+def _query(tx: PostgresTransaction, deadline: float, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
+    """Ask the index for as long as there is time."""
+    with within_deadline(deadline, (errors.QUERY_CANCELED,), _DAMAGED) as left_s:
+        return tx.probe(left_s, *queries)
+
+
+def _all_of(*parts: str | None) -> str:
+    return " & ".join(part for part in parts if part is not None)

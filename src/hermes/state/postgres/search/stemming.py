@@ -1,0 +1,88 @@
+"""Other forms of English words: who looks for a word also finds them, after the messages that have the word itself.
+
+The forms are words that a message has, so a search for them is a search like any other, checked on the text like any
+other. Only which words have the same stem is for the server to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from hermes.query.parse import Query
+from hermes.query.tree import And, Node, Not, Or, Part, Words
+from hermes.state.engine import Engine, Reading
+from hermes.state.search.finder import SearchOptions, find
+from hermes.state.search.results import SearchResults
+from hermes.state.search.scope import Scope
+
+MOST_FORMS = 24
+"""So many forms of one word are looked for."""
+STEM = "(ts_lexize('english_stem', {}))[1]"
+
+_FORMS = f"""SELECT word FROM known_words WHERE {STEM.format("word")} = {STEM.format("CAST(:word AS text)")}
+             ORDER BY length(word), word LIMIT :limit"""
+
+Forms = Callable[[str], Sequence[str]]
+
+
+def find_forms(engine: Engine, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+    """The matches of a query, then those of other forms of its words; all of them together where time is the order."""
+    tree = asked.tree
+    wider = None if tree is None else engine.read(lambda tx: widened(tree, partial(_forms, tx)))
+    if tree is None or wider is None or wider == tree:
+        return find(engine, asked, scope, options)
+    if options.order != "relevance":
+        return find(engine, Query(wider, asked.repairs), scope, options)
+    exact = find(engine, asked, scope, options)
+    if _is_looser(exact, asked):
+        # No message has the word itself, so its forms are closer than words that only contain it.
+        found = find(engine, Query(wider, asked.repairs), scope, options)
+        return exact if _is_looser(found, asked) else found
+    if len(exact) >= options.limit:
+        return exact
+    others = Query(And((wider, Not(tree))), asked.repairs)
+    found = find(engine, others, scope, _rest(engine, asked, scope, options, len(exact)))
+    return exact if _is_looser(found, asked) else _joined(exact, found)
+
+
+def widened(node: Node, forms: Forms) -> Node:
+    """A tree in which a single word stands for all its forms; what must be lacking, phrases and parts stay."""
+    match node:
+        case Words((word,), _, False):
+            others = [form for form in forms(word) if form != word]
+            return Or((node, *(Words((form,), form) for form in others))) if others else node
+        case And(children) | Or(children):
+            return type(node)(tuple(widened(child, forms) for child in children))
+        case Words() | Part() | Not():
+            return node
+
+
+def _forms(tx: Reading, word: str) -> Sequence[str]:
+    return [row[0] for row in tx.rows(_FORMS, word=word, limit=MOST_FORMS)]
+
+
+def _rest(engine: Engine, asked: Query, scope: Scope, options: SearchOptions, found: int) -> SearchOptions:
+    """The part of a page that the exact matches leave."""
+    before = options.offset + found
+    if not found and options.offset:
+        before = len(find(engine, asked, scope, replace(options, limit=options.offset, offset=0)))
+    return replace(options, limit=options.limit - found, offset=max(0, options.offset - before))
+
+
+def _is_looser(results: SearchResults, asked: Query) -> bool:
+    """Whether a search had to look inside of words."""
+    return len(results.repairs) > len(asked.repairs)
+
+
+def _joined(exact: SearchResults, others: SearchResults) -> SearchResults:
+    known = {hit["id"] for hit in exact}
+    return SearchResults(
+        [*exact, *(hit for hit in others if hit["id"] not in known)],
+        path=exact.path,
+        degraded=exact.degraded or others.degraded,
+        complete=exact.complete and others.complete,
+        repairs=exact.repairs,
+        hidden=exact.hidden,
+    )

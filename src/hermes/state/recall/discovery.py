@@ -1,0 +1,222 @@
+"""Discovery: the past conversations that match a query, each by its best message."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hermes.state.messages.transcript import cut_around, extract_terms, format_message, format_moment, format_transcript
+from hermes.state.owner_view import OwnerView
+from hermes.state.provider import SessionDBProvider
+from hermes.state.recall.arguments import MAX_QUERY, SearchArguments
+from hermes.state.recall.summaries import SummaryRequest, summarize_all
+from hermes.state.rows import AnyRow, Row
+from hermes.state.search.results import SearchResults
+from hermes.state.sessions.families import Family, load_families
+
+if TYPE_CHECKING:
+    from hermes.state.row_types import SearchHit
+
+HIDDEN_SOURCES = ("subagent", "tool")
+"""What agents and tools said among themselves."""
+
+PAGE = 50
+MAX_HIDDEN = 50
+"""Up to how many hidden matches are counted for each reason."""
+BUDGET_S = 0.25
+"""How long one search may take; there is one for each shown conversation at most, and one for each reason."""
+WINDOW, BOOKEND = 5, 3
+BOOKEND_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A conversation that matches."""
+
+    hit: SearchHit
+    """Its best message, as search gives it."""
+    family: Family
+
+
+def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    """The conversations that match, and what is not shown of those that would."""
+    deadline = time.monotonic() + arguments.timeout_s
+    current = _searchable(current_lineage(store, arguments))
+    matches, search = _matches(store, arguments, current)
+    sought = extract_terms(arguments.query[:MAX_QUERY])
+    results = [_result(store, arguments, match, sought) for match in matches[: arguments.limit]]
+    hidden = _hidden(store, arguments, current, search)
+    if arguments.summarize is not None:
+        _add_summaries(store, arguments, results, sought, deadline)
+    answer = {
+        "success": True,
+        "mode": "discover",
+        "query": arguments.query,
+        "results": results,
+        "count": len(results),
+        "sessions_searched": len(matches),
+        "search": _description(arguments, search),
+        "hidden": hidden,
+    }
+    return answer if results else answer | {"message": _nothing_found(hidden)}
+
+
+def current_lineage(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> dict[str, str]:
+    """The sessions that the asker is in the middle of, whoever they belong to, and their sources."""
+    if arguments.current is None:
+        return {}
+    family = load_families(store, [arguments.current]).get(arguments.current)
+    return {} if family is None else family.members
+
+
+def session_meta(session: AnyRow) -> Row:
+    """What is said about a session."""
+    return {
+        "when": format_moment(session["started_at"]),
+        "source": session["source"],
+        "model": session["model"] or "unknown",
+        "title": session["title"],
+    }
+
+
+def _matches(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str]
+) -> tuple[list[Match], SearchResults]:
+    """The best conversations, at least as many as are asked for if there are, and how the search for them went.
+
+    What was found already is left out of the next search, so that a session that says the word a thousand times takes
+    one place.
+    """
+    seen = set(current)
+    search = hits = _page(store, arguments, seen)
+    matches = new = _new_matches(store, arguments, hits, seen)
+    while new and len(hits) == PAGE and len(matches) < arguments.limit:
+        hits = _page(store, arguments, seen)
+        if _is_substring_search(hits, search):
+            break
+        search.complete &= hits.complete
+        search.degraded |= hits.degraded
+        new = _new_matches(store, arguments, hits, seen)
+        matches = matches + new
+    return matches, search
+
+
+def _page(store: SessionDBProvider | OwnerView, arguments: SearchArguments, seen: set[str]) -> SearchResults:
+    return _search(
+        store, arguments, PAGE, sort=arguments.sort, exclude_sources=HIDDEN_SOURCES, exclude_session_ids=seen
+    )
+
+
+def _new_matches(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, hits: SearchResults, seen: set[str]
+) -> list[Match]:
+    """The first hit of each lineage; its sessions are then among those that were seen."""
+    matches: list[Match] = []
+    found = load_families(store, [hit["session_id"] for hit in hits], arguments.owner)
+    for hit in hits:
+        family = found.get(hit["session_id"])  # None: deleted a moment ago
+        if hit["session_id"] not in seen and family is not None:
+            matches.append(Match(hit, family))
+            seen |= _searchable(family.members)
+    return matches
+
+
+def _searchable(members: dict[str, str]) -> set[str]:
+    """The sessions that a search could find: agents at work leave many, and long lists make a search slow."""
+    return {member for member, source in members.items() if source not in HIDDEN_SOURCES}
+
+
+def _search(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, limit: int, **options: Any
+) -> SearchResults:
+    return store.search_messages(
+        arguments.query[:MAX_QUERY],
+        role_filter=arguments.roles,
+        limit=limit,
+        owner=arguments.owner,
+        budget_s=BUDGET_S,
+        **options,
+    )
+
+
+def _is_substring_search(hits: SearchResults, than: SearchResults) -> bool:
+    """Whether a search had to look inside of words, since there were no more messages with the words themselves."""
+    return len(hits.repairs) > len(than.repairs)
+
+
+def _result(store: SessionDBProvider | OwnerView, arguments: SearchArguments, match: Match, sought: list[str]) -> Row:
+    hit, root = match.hit, match.family.root
+    view = store.get_anchored_view(hit["session_id"], hit["id"], WINDOW, BOOKEND, owner=arguments.owner)
+    result = {
+        "session_id": hit["session_id"],
+        **session_meta({**hit, "started_at": hit["session_started"]}),
+        "matched_role": hit["role"],
+        "match_message_id": hit["id"],
+        "snippet": hit["snippet"],
+        "bookend_start": [format_message(message, size=BOOKEND_CHARACTERS) for message in view["bookend_start"]],
+        "messages": [format_message(message, anchor_id=hit["id"], sought=sought) for message in view["window"]],
+        "bookend_end": [format_message(message, size=BOOKEND_CHARACTERS) for message in view["bookend_end"]],
+        "messages_before": view["messages_before"],
+        "messages_after": view["messages_after"],
+    }
+    if root["id"] == hit["session_id"]:
+        return result
+    return result | {"parent_session_id": root["id"], "parent_meta": session_meta(root)}
+
+
+def _hidden(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str], search: SearchResults
+) -> dict[str, int]:
+    """How many messages match that are not shown, by reason; no count goes beyond `MAX_HIDDEN`."""
+
+    def count(**where: Collection[str]) -> int:
+        hits = _search(store, arguments, MAX_HIDDEN, **where)
+        return 0 if _is_substring_search(hits, search) else len(hits)
+
+    counts = {"current_session": count(session_ids=current)}
+    for source in HIDDEN_SOURCES:
+        counts[source] = count(source_filter=[source])
+    counts["rewound"] = min(MAX_HIDDEN, search.hidden.get("rewound", 0))
+    return {reason: number for reason, number in counts.items() if number}
+
+
+def _description(arguments: SearchArguments, search: SearchResults) -> Row:
+    repairs = list(search.repairs)
+    if len(arguments.query) > MAX_QUERY:
+        repairs.append(f"only the first {MAX_QUERY} characters are looked for")
+    return {"path": search.path, "degraded": search.degraded, "complete": search.complete, "repairs": repairs}
+
+
+def _nothing_found(hidden: dict[str, int]) -> str:
+    if not hidden:
+        return "No past session matches. Other or fewer words may find more."
+    reasons = ", ".join(f"{reason} ({number})" for reason, number in hidden.items())
+    return f"No past session matches, apart from messages that are not shown: {reasons}."
+
+
+def _add_summaries(
+    store: SessionDBProvider | OwnerView,
+    arguments: SearchArguments,
+    results: list[Row],
+    sought: list[str],
+    deadline: float,
+) -> None:
+    """Have each conversation summarized; one for which that fails keeps its messages and says why."""
+    assert arguments.summarize is not None
+    requests = [_request(store, arguments, result, sought) for result in results]
+    for result, summary in zip(results, summarize_all(arguments.summarize, requests, deadline), strict=True):
+        result["summary"] = summary.text
+        if summary.error is not None:
+            result["summary_error"] = summary.error
+
+
+def _request(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, result: Row, sought: list[str]
+) -> SummaryRequest:
+    """The whole conversation that a session is a part of: what it continues, and what continues it."""
+    tip = store.get_compression_tip(result["session_id"], arguments.owner)
+    conversation = store.get_messages_as_conversation(tip, include_ancestors=True, owner=arguments.owner)
+    metadata = {name: result[name] for name in ("session_id", "when", "source", "model", "title")}
+    return SummaryRequest(cut_around(format_transcript(conversation, sought), sought), arguments.query, metadata)

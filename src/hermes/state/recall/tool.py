@@ -1,0 +1,308 @@
+"""Recall: the tool with which an agent looks into past sessions.
+
+What it does follows from what it is given: a session and a message (scroll), a session (read), a query (discover), or
+nothing (browse). The answer is a JSON text; a failure is an answer too, and never the same as finding nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hermes.errors import HermesError, InvalidValue, StoreUnavailable, UnknownMessage, UnknownSession
+from hermes.state.messages.transcript import format_message, format_moment
+from hermes.state.owner import EVERYBODY, OwnerName, parse_asker
+from hermes.state.owner_view import OwnerView
+from hermes.state.provider import SessionDBProvider, open_session_db
+from hermes.state.recall.arguments import LIMIT, MAX_LIMIT, MAX_WINDOW, TIMEOUT_S, WINDOW, SearchArguments, parse
+from hermes.state.recall.discovery import HIDDEN_SOURCES, current_lineage, discover, session_meta
+from hermes.state.recall.profiles import open_profile, profile_names
+from hermes.state.recall.summaries import Summarizer
+from hermes.state.rows import MAX_INTEGER, AnyRow, Row, encode_json
+from hermes.state.sessions.families import load_families, session_of_message
+
+if TYPE_CHECKING:
+    from hermes.state.row_types import SessionRow
+
+READ_LIMIT, READ_HEAD, READ_TAIL = 30, 20, 10
+BROWSE_PAGE = 20
+
+RECALL_GUIDANCE = (
+    "When the user mentions something from an earlier conversation, or one may hold what you need, look it up with"
+    " session_search before you ask the user to say it again."
+)
+
+SESSION_SEARCH_SCHEMA: dict[str, Any] = {
+    "name": "session_search",
+    "description": (
+        "Look into past sessions. With query: the conversations that match best, each with the messages around the"
+        " match and how it began and ended. With session_id: that session from its beginning. With session_id and"
+        " around_message_id: the messages around that one, to read on from a match. Without arguments: the most recent"
+        " sessions. The current conversation is left out; `hidden` counts what matched but is not shown."
+    ),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "query": {
+                "type": "string",
+                "description": (
+                    'Words that must all occur; "a phrase", prefix*, *part*, OR, NOT and parentheses work. Chinese,'
+                    " Japanese and Korean need no spaces."
+                ),
+            },
+            "limit": {
+                "type": "integer",
+                "description": "How many conversations to answer.",
+                "default": LIMIT,
+                "minimum": 1,
+                "maximum": MAX_LIMIT,
+            },
+            "sort": {
+                "type": "string",
+                "enum": ["newest", "oldest"],
+                "description": "Order by time; without it the best matches come first.",
+            },
+            "session_id": {"type": "string", "description": "A session to read, also as profile/session_id."},
+            "around_message_id": {
+                "type": "integer",
+                "description": "A message of that session, such as match_message_id or the last one that was shown.",
+            },
+            "window": {
+                "type": "integer",
+                "description": "How many messages to show on either side of around_message_id.",
+                "default": WINDOW,
+                "minimum": 1,
+                "maximum": MAX_WINDOW,
+            },
+            "role_filter": {
+                "type": "string",
+                "description": "Whose messages to search, with commas between: user,assistant (the default), tool.",
+            },
+            "profile": {"type": "string", "description": "Look into another profile of this person."},
+        },
+        "required": [],
+    },
+}
+
+
+def session_search(
+    query: str | None = "",
+    role_filter: str | None = None,
+    limit: int = LIMIT,
+    db: SessionDBProvider | OwnerView | None = None,
+    current_session_id: str | None = None,
+    session_id: str | None = None,
+    around_message_id: int | None = None,
+    window: int = WINDOW,
+    sort: str | None = None,
+    profile: str | None = None,
+    *,
+    owner: OwnerName = None,
+    summarize: Summarizer | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> str:
+    """Look into past sessions and answer a JSON text.
+
+    Without `db` the configured store is opened and closed again. With an `owner`, and in a view of an owner's sessions,
+    only that owner's sessions exist.
+    `summarize` is given the transcript of each found conversation; it has `timeout_s` for all of them together.
+    """
+    try:
+        arguments = parse(
+            query=query,
+            role_filter=role_filter,
+            limit=limit,
+            current_session_id=current_session_id,
+            session_id=session_id,
+            around_message_id=around_message_id,
+            window=window,
+            sort=sort,
+            profile=profile,
+            owner=parse_asker(owner) if db is None else db._asker_for(owner),
+            summarize=summarize,
+            timeout_s=timeout_s,
+        )
+        return encode_json(_answer(db, arguments))
+    except HermesError as error:
+        return encode_json({"success": False, "error": str(error)})
+
+
+def _answer(db: SessionDBProvider | OwnerView | None, arguments: SearchArguments) -> Row:
+    if arguments.profile is None:
+        with _open_store(db) as store:
+            arguments = _with_profile(store, arguments)
+            if arguments.profile is None:
+                return _answer_in(store, arguments)
+    if arguments.owner is not EVERYBODY:
+        raise InvalidValue("other profiles cannot be looked into from here")
+    with open_profile(arguments.profile) as other:
+        return _answer_in(other, replace(arguments, current=None)) | {"profile": arguments.profile}
+
+
+@contextmanager
+def _open_store(db: SessionDBProvider | OwnerView | None) -> Iterator[SessionDBProvider | OwnerView]:
+    """The store that was given, or the configured one for as long as it is needed."""
+    if db is not None:
+        yield db
+        return
+    try:
+        store = open_session_db(read_only=True)
+    except HermesError as error:
+        raise StoreUnavailable(f"Session database not available: {error}") from error
+    with store:
+        yield store
+
+
+def _with_profile(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> SearchArguments:
+    """A arguments for `profile/id` as one to that profile, unless there is a session whose id has a slash."""
+    named = arguments.session_id
+    if named is None or "/" not in named or store.get_session(named, arguments.owner) is not None:
+        return arguments
+    profile, _, session_id = named.partition("/")
+    return replace(arguments, profile=profile.strip().lower(), session_id=session_id.strip())
+
+
+def _answer_in(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    if arguments.session_id is not None:
+        return _read_anywhere(store, arguments) if arguments.anchor is None else _scroll(store, arguments)
+    if arguments.query:
+        return discover(store, arguments)
+    if arguments.anchor is not None:
+        raise InvalidValue("around_message_id needs the session_id of the session that the message is in")
+    return _browse(store, arguments)
+
+
+def _browse(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    """The conversations that were active last."""
+    current = current_lineage(store, arguments)
+    rows: list[AnyRow] = []
+    after = None
+    while len(rows) < arguments.limit:
+        page = store.list_sessions_rich(
+            exclude_sources=HIDDEN_SOURCES,
+            limit=BROWSE_PAGE,
+            order_by_last_active=True,
+            owner=arguments.owner,
+            after=after,
+        )
+        rows += [row for row in page if row["id"] not in current]
+        if len(page) < BROWSE_PAGE:
+            break
+        after = page[-1]["cursor"]
+    fields = ("title", "source", "started_at", "last_active", "message_count", "preview")
+    results = [
+        {"session_id": row["id"], "when": format_moment(row["started_at"]), **{name: row[name] for name in fields}}
+        for row in rows[: arguments.limit]
+    ]
+    return {
+        "success": True,
+        "mode": "browse",
+        "results": results,
+        "count": len(results),
+        "message": "The sessions that were active last; a query searches all." if results else "No past sessions yet.",
+    }
+
+
+def _read_anywhere(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    """A session of this store or, for one who may see everything, of another profile."""
+    try:
+        return _read(store, arguments)
+    except UnknownSession as error:
+        if arguments.owner is not EVERYBODY or arguments.profile is not None:
+            raise
+        unreadable = []
+        for profile in profile_names():
+            try:
+                with open_profile(profile) as other:
+                    return _read(other, arguments) | {"profile": profile}
+            except UnknownSession:
+                continue
+            except StoreUnavailable as failure:
+                unreadable.append(failure.message)
+        raise UnknownSession(error.message, hint="; ".join([error.hint, *unreadable])) from None
+
+
+def _read(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    """A session from its beginning; of a long one the beginning and the end."""
+    session = _session(store, arguments)
+    session_id, owner = session["id"], arguments.owner
+    messages = store.get_messages(session_id, owner=owner, limit=READ_LIMIT + 1)
+    is_cut = len(messages) > READ_LIMIT
+    if is_cut:
+        tail = store.get_messages(session_id, owner=owner, before_id=MAX_INTEGER, limit=READ_TAIL)
+        messages = [*messages[:READ_HEAD], *tail]
+    answer = {
+        "success": True,
+        "mode": "read",
+        "session_id": session_id,
+        "session_meta": session_meta(session),
+        "message_count": session["message_count"],
+        "truncated": is_cut,
+        "messages": [format_message(message) for message in messages],
+    }
+    if not is_cut:
+        return answer
+    return answer | {
+        "message": (
+            f"These are the first {READ_HEAD} and the last {READ_TAIL} of {session['message_count']} messages;"
+            " around_message_id shows those between."
+        )
+    }
+
+
+def _scroll(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+    """The messages around one, of all roles."""
+    anchor = arguments.anchor_id
+    session = _session(store, arguments)
+    current = current_lineage(store, arguments)
+    if session["id"] in current:
+        raise InvalidValue("this is the current session: its messages are before you already")
+    warning = {}
+    at = session_of_message(store, anchor, arguments.owner)
+    if at is not None and at != session["id"]:
+        session = _relative(store, arguments, session, at)
+        warning = {"warning": f"message {anchor} is in session {at}, which belongs to the same conversation"}
+    view = store.get_messages_around(session["id"], anchor, arguments.window, owner=arguments.owner)
+    if not view["window"]:
+        raise _not_in_session(anchor, arguments)
+    return {
+        "success": True,
+        "mode": "scroll",
+        "session_id": session["id"],
+        "around_message_id": anchor,
+        "session_meta": session_meta(session),
+        "window": arguments.window,
+        "messages": [format_message(message, anchor_id=anchor) for message in view["window"]],
+        "messages_before": view["messages_before"],
+        "messages_after": view["messages_after"],
+        **warning,
+    }
+
+
+def _session(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> SessionRow:
+    session = store.get_session(arguments.session_id or "", arguments.owner)
+    if session is None:
+        raise UnknownSession(
+            f"there is no session {arguments.session_id!r}",
+            hint="session_search without arguments shows the most recent ones",
+        )
+    return session
+
+
+def _relative(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, session: SessionRow, session_id: str
+) -> SessionRow:
+    """The session of the same lineage that a message turned out to be in."""
+    family = load_families(store, [session["id"]], arguments.owner).get(session["id"])
+    found = store.get_session(session_id, arguments.owner) if family and session_id in family.members else None
+    if found is None:
+        raise _not_in_session(arguments.anchor_id, arguments)
+    return found
+
+
+def _not_in_session(anchor: int, arguments: SearchArguments) -> UnknownMessage:
+    return UnknownMessage(
+        f"message {anchor} is not in session {arguments.session_id!r}", hint="match_message_id names one that is"
+    )

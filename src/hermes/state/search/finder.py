@@ -1,0 +1,223 @@
+"""Finding messages: every one that matches, the best or the newest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, cast
+
+from hermes.query import analyze
+from hermes.query.match import Document, matches
+from hermes.query.parse import Query
+from hermes.query.snippet import snippet
+from hermes.query.tree import Leaf, Node, Part, Words, all_leaves, replace_leaves, wanted_leaves
+from hermes.state.engine import CATCH_UP, Dialect, Engine, Index, Reading
+from hermes.state.operations import chunks, placeholders
+from hermes.state.rows import Row, decode_content, decode_text, flatten_text
+from hermes.state.search.context import MAX_UNINDEXED, SearchContext
+from hermes.state.search.indexed_text import search_text
+from hermes.state.search.ordering import OrderedMatches
+from hermes.state.search.results import SearchPath, SearchResults
+from hermes.state.search.scope import Scope
+from hermes.state.search.walk import Walk
+from hermes.state.waits import Waits
+
+if TYPE_CHECKING:
+    from hermes.state.row_types import SearchHit
+
+BUDGET_S, PART_BUDGET_S = 0.09, 0.14
+"""How long a search may take; one for parts of words reads most of what their trigrams find."""
+MOST_WAITING = 3
+"""So many times its budget a search may wait for its turn on a busy machine or server before that counts too."""
+CONTEXT_CHARACTERS = 200
+SOME_HITS = 100
+"""Of how many hits the neighbours are looked up together."""
+LONG_TEXT = 65_536
+"""Longer texts are not checked once more before they are given out; that would take longer than finding them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Which of the matches are wanted, in which order, and how long it may take."""
+
+    limit: int
+    offset: int
+    order: str
+    budget_s: float | None
+
+
+def find(engine: Engine, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+    """Return the matches of a query, and have the index healed if it was found damaged or behind."""
+    if asked.tree is None or options.limit == 0 or scope.is_empty:
+        return SearchResults(repairs=asked.repairs)
+    results, healing = engine.read(lambda tx: _search(tx, engine.index, asked, scope, options))
+    if healing is not None:
+        engine.heal_index(healing)
+    return results
+
+
+def _search(
+    tx: Reading, index: Index, asked: Query, scope: Scope, options: SearchOptions
+) -> tuple[SearchResults, int | None]:
+    """The results, and what `heal_index` is to be called with; None: the index is well."""
+    assert asked.tree is not None
+    tree, repairs = asked.tree, asked.repairs
+    context = _context(tx, index, tree, scope, options.budget_s)
+    ordered = OrderedMatches(context, tree, options.order)
+    ids = islice(ordered.ids(), options.offset, None)
+    first = next(ids, None)
+    is_nothing = ordered.progress.is_empty and ordered.progress.is_complete
+    if is_nothing and (absent := _absent_words(tree, context)):
+        substrings = replace_leaves(tree, {leaf: Part(leaf.text) for leaf in absent})
+        inside = OrderedMatches(context, substrings, options.order)
+        inside_ids = islice(inside.ids(), options.offset, None)
+        first = next(inside_ids, None)
+        if first is not None or not inside.progress.is_complete:
+            tree, ordered, ids = substrings, inside, inside_ids
+            repairs = (
+                *repairs,
+                f"no message here has the word {', '.join(leaf.text for leaf in absent)}: looked inside of words",
+            )
+    hits = _fetch_hits(tx, tree, scope, chain(() if first is None else (first,), ids), options.limit)
+    progress = ordered.progress
+    is_degraded = progress.is_damaged or context.is_index_behind
+    path: SearchPath = "substring" if _has_part(tree) else "words"
+    results = SearchResults(
+        cast("list[SearchHit]", hits),
+        path="scan" if is_degraded else path,
+        degraded=is_degraded,
+        complete=progress.is_complete and not context.has_too_many_stale,
+        repairs=repairs,
+        hidden=progress.hidden,
+    )
+    if progress.is_damaged:
+        return results, context.coverage.epoch
+    return results, CATCH_UP if is_degraded or context.unindexed > MAX_UNINDEXED else None
+
+
+def _context(tx: Reading, index: Index, tree: Node, scope: Scope, budget_s: float | None) -> SearchContext:
+    if budget_s is None:
+        budget_s = PART_BUDGET_S if _has_part(tree) else BUDGET_S
+    return SearchContext(tx, index, scope, time.monotonic() + budget_s, Waits(budget_s * MOST_WAITING))
+
+
+def _has_part(tree: Node) -> bool:
+    return any(isinstance(leaf, Part) for leaf in all_leaves(tree))
+
+
+def _absent_words(tree: Node, context: SearchContext) -> list[Leaf]:
+    """The words that no message has and that could be found inside of longer ones."""
+    found: list[Leaf] = []
+    for leaf in wanted_leaves(tree):
+        is_word = len(leaf.text) >= 3 and " " not in leaf.text and not all(map(analyze.is_unspaced, leaf.text))
+        if isinstance(leaf, Words) and is_word and leaf not in found and _is_absent(leaf, context):
+            found.append(leaf)
+    return found
+
+
+def _is_absent(leaf: Leaf, context: SearchContext) -> bool:
+    walk = Walk(context, leaf, context.deadline)
+    return next(walk.hits(1), None) is None and walk.progress.is_complete
+
+
+def _fetch_hits(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit: int) -> list[Row]:
+    """The first `limit` messages as they are given out. What the index claims is checked on the text once more."""
+    hits: list[Row] = []
+    sought = list(wanted_leaves(tree))
+    while len(hits) < limit and (some := list(islice(ids, limit - len(hits)))):
+        rows = _fetch_rows(tx, some)
+        for message_id in some:
+            row = rows.get(message_id)
+            if row is None or not scope.admits(row["role"], row["session_id"], row["source"], row.pop("owner")):
+                continue
+            text = row.pop("text")
+            if len(text) > LONG_TEXT or matches(tree, Document(text)):
+                hits.append({**row, "snippet": snippet(text, sought)})
+    _add_context(tx, hits, scope)
+    return hits
+
+
+def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:
+    rows: dict[int, Row] = {}
+    for some in chunks(ids):
+        listed, values = placeholders("id", some)
+        for row in tx.rows(
+            f"""SELECT m.id, m.session_id, m.role, m.timestamp, m.tool_name, m.content, m.tool_calls,
+                       s.source, s.model, s.started_at, s.title, s.owner
+                FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ({listed})""",
+            **values,
+        ):
+            message_id, session_id, role, at, tool_name, content, tool_calls, source, model, started, title, owner = row
+            rows[message_id] = {
+                "id": message_id,
+                "session_id": session_id,
+                "role": role,
+                "timestamp": at,
+                "tool_name": decode_text(tool_name),
+                "source": source,
+                "model": decode_text(model),
+                "session_started": started,
+                "title": title,
+                "owner": owner,
+                "text": search_text(role, content, tool_name, tool_calls),
+            }
+    return rows
+
+
+def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
+    """Give every hit its neighbours in the session, shortened, in one query for all."""
+    visible = "" if scope.include_inactive else "AND {0}.active = 1"
+    around: dict[int, list[int]] = {}
+    for group in chunks(hits, SOME_HITS):
+        if tx.dialect.has_indexed_correlation:
+            sql, values = _neighbours_sql(group, visible)
+        else:
+            sql, values = _neighbours_union_sql(group, visible, tx.dialect)
+        for message_id, before, after in tx.rows(sql, **values):
+            around[message_id] = [each for each in (before, message_id, after) if each is not None]
+    heads: dict[int, Row] = {}
+    for some in chunks(list(dict.fromkeys(each for ids in around.values() for each in ids))):
+        listed, values = placeholders("id", some)
+        for message_id, role, content in tx.rows(
+            # Structured content must be whole to be read; it begins with a control character.
+            f"""SELECT id, role, CASE WHEN content < ' ' THEN content ELSE substr(content, 1, {CONTEXT_CHARACTERS}) END
+                FROM messages WHERE id IN ({listed})""",
+            **values,
+        ):
+            heads[message_id] = {
+                "role": role,
+                "content": flatten_text(decode_content(content))[:CONTEXT_CHARACTERS],
+            }
+    for hit in hits:
+        hit["context"] = [dict(heads[each]) for each in around[hit["id"]]]
+
+
+def _neighbours_sql(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
+    """A query for the neighbours of hits."""
+    listed, values = placeholders("id", [hit["id"] for hit in hits])
+    sql = f"""SELECT m.id,
+                     (SELECT MAX(b.id) FROM messages b
+                      WHERE b.session_id = m.session_id AND b.id < m.id {visible.format("b")}),
+                     (SELECT MIN(a.id) FROM messages a
+                      WHERE a.session_id = m.session_id AND a.id > m.id {visible.format("a")})
+              FROM messages m WHERE m.id IN ({listed})"""
+    return sql, values
+
+
+def _neighbours_union_sql(hits: Sequence[Row], visible: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:
+    """The same, as a query in which every place is named."""
+    _, values = placeholders("id", [hit["id"] for hit in hits])
+    _, sessions = placeholders("session", [hit["session_id"] for hit in hits])
+    sql = " UNION ALL ".join(
+        f"""SELECT :id{i},
+                   (SELECT b.id FROM {dialect.by_key("messages", "b")}
+                    WHERE b.session_id = :session{i} AND b.id < :id{i} {visible.format("b")}
+                    ORDER BY b.id DESC LIMIT 1),
+                   (SELECT a.id FROM {dialect.by_key("messages", "a")}
+                    WHERE a.session_id = :session{i} AND a.id > :id{i} {visible.format("a")}
+                    ORDER BY a.id LIMIT 1)"""
+        for i in range(len(hits))
+    )
+    return sql, {**values, **sessions}

@@ -1,0 +1,47 @@
+"""The search index when many messages come in at once: filled at the end, in slices between which others can write."""
+
+from __future__ import annotations
+
+import time
+
+from hermes.state.engine import CATCH_UP, Reading, Report, Transaction
+from hermes.state.operations import Operations, read
+
+PAUSE_S = 0.05
+PATIENCE_S = 15.0
+"""How long nothing may happen before nobody waits any longer."""
+
+
+class WithoutIndexing:
+    """A transaction that tells the index of no message, so that messages are not indexed as they come."""
+
+    def __init__(self, tx: Transaction) -> None:
+        self.dialect, self.is_repeat = tx.dialect, tx.is_repeat
+        self.rows, self.row, self.value, self.table = tx.rows, tx.row, tx.value, tx.table
+        self.run, self.send, self.lock_and_number, self.run_many = tx.run, tx.send, tx.lock_and_number, tx.run_many
+        self.insert_messages = tx.insert_messages
+
+    def note_added_message(self, message_id: int, /) -> None:
+        """Hear of a new message and keep it to oneself."""
+
+
+def index_backlog(store: Operations, report: Report | None = None) -> int:
+    """Have the messages indexed that are not, and answer how many still wait; a search finds them all the same."""
+    first = indexed = _indexed(store)
+    newest = read(store, lambda tx: int(tx.value("SELECT MAX(id) FROM messages") or 0))
+    deadline = time.monotonic() + PATIENCE_S
+    while indexed < newest and time.monotonic() < deadline:
+        store._engine.heal_index(CATCH_UP)
+        time.sleep(PAUSE_S)
+        if (now_indexed := _indexed(store)) != indexed:
+            indexed, deadline = now_indexed, time.monotonic() + PATIENCE_S
+        if report is not None:
+            report("indexing", indexed - first, newest - first)
+    return max(0, newest - indexed)
+
+
+def _indexed(store: Operations) -> int:
+    def coverage(tx: Reading) -> int:
+        return store._engine.index.coverage(tx, 0).upto
+
+    return read(store, coverage)

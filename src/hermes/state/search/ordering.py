@@ -1,0 +1,114 @@
+"""The order of the matches: the best first, or by time.
+
+Both orders give ids one by one, and read no more matches than the ids that the caller takes require.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from hermes.query.rank import Candidate, rank
+from hermes.query.tree import Node, has_alternatives, wanted_leaves
+from hermes.state.search.context import SearchContext
+from hermes.state.search.walk import Hit, Progress, Walk
+
+WINDOW = 100
+"""How many matches, the newest ones, are compared with each other; older ones follow by age."""
+SAMPLE, SAMPLE_SPAN = 100, 5_000
+"""If the newest matches, so many, lie within a span of so many ids, there are too many to read them all."""
+SORTED_AT_ONCE = 1_000
+"""Up to so many matches are all read and sorted."""
+_QUICK_SHARE = 1 / 3
+"""Which part of the time is spent on an attempt to read all matches."""
+_RANGES_AT_ONCE = 64
+
+Place = tuple[float, int]
+"""The moment and the id of a match, both negative if the newest come first: the smallest is always the next."""
+
+
+class OrderedMatches:
+    """The ids of the messages that match a query, in one order."""
+
+    def __init__(self, context: SearchContext, query: Node, order: str) -> None:
+        self._context, self._query, self._order = context, query, order
+        self._sign = -1 if order == "newest" else 1
+        self._walk = Walk(context, query, context.deadline)
+
+    @property
+    def progress(self) -> Progress:
+        """How the search has gone, as far as ids were taken."""
+        return self._walk.progress
+
+    def ids(self) -> Iterator[int]:
+        """The ids, first to last. Call this once."""
+        return self._by_relevance() if self._order == "relevance" else self._by_time()
+
+    def _by_relevance(self) -> Iterator[int]:
+        window = list(islice(self._walk.hits(WINDOW, with_heads=True), WINDOW))
+        candidates = [Candidate(hit.message_id, hit.role, hit.head) for hit in window]
+        yield from rank(candidates, list(wanted_leaves(self._query)), is_choice=has_alternatives(self._query))
+        if len(window) == WINDOW:
+            for hit in self._walk.hits(WINDOW, high=window[-1].message_id - 1):
+                yield hit.message_id
+
+    def _by_time(self) -> Iterator[int]:
+        """By the moment of the message, then by id.
+
+        The index gives matches by id, and ids follow time except in imported history. So the first match by time may
+        have any id. There are two ways to find it:
+
+        1. Read all matches and sort them. This is the quickest way as long as they are few, so a third of the time is
+           spent on trying it. It is given up early if the first hundred matches lie so close together that there must
+           be many.
+        2. Go through the time ranges that the index keeps: each says between which moments the messages of a range of
+           ids lie. Ranges come in the order of their newest (or oldest) moment. A match is the next one as soon as no
+           range that is still to come can hold an earlier one.
+        """
+        few = self._read_few()
+        places = self._range_by_range() if few is None else sorted(map(self._place, few))
+        for _, signed_id in places:
+            yield self._sign * signed_id
+
+    def _read_few(self) -> Sequence[Hit] | None:
+        """All matches, unless they are many or take too long to read; all that can be read if the index is damaged."""
+        deadline = self._context.earlier(self._context.deadline, _QUICK_SHARE)
+        walk = self._walk = Walk(self._context, self._query, deadline)
+        hits = list(islice(walk.hits(SAMPLE), SAMPLE))
+        if len(hits) == SAMPLE:
+            if _are_dense(hits) and not walk.progress.is_damaged:
+                return None
+            others = walk.hits(SORTED_AT_ONCE, high=hits[-1].message_id - 1)
+            hits += islice(others, SORTED_AT_ONCE + 1 - SAMPLE)
+            if walk.progress.is_damaged:
+                hits += others
+        progress = walk.progress
+        is_all = progress.is_complete and len(hits) <= SORTED_AT_ONCE
+        return hits if is_all or progress.is_damaged else None
+
+    def _range_by_range(self) -> Iterator[Place]:
+        """The matches of one time range after the other, each as soon as no later range can hold an earlier one."""
+        newest_first = self._order == "newest"
+        walk = self._walk = Walk(self._context, self._query, self._context.deadline)
+        seen = [self._place(hit) for hit in walk.unindexed_hits()]
+        heapq.heapify(seen)
+        for time_range in self._context.time_ranges(_RANGES_AT_ONCE, newest_first=newest_first):
+            border = self._sign * (time_range.newest if newest_first else time_range.oldest)
+            while seen and seen[0][0] < border:
+                yield heapq.heappop(seen)
+            for hit in walk.indexed_hits(SORTED_AT_ONCE, time_range.low, time_range.high):
+                heapq.heappush(seen, self._place(hit))
+            if not walk.progress.is_complete:
+                # Earlier matches may be missing before what lies behind this range.
+                end = (-time_range.oldest, -time_range.low) if newest_first else (time_range.newest, time_range.high)
+                seen = [each for each in seen if each <= end]
+                break
+        yield from sorted(seen)
+
+    def _place(self, hit: Hit) -> Place:
+        return self._sign * hit.timestamp, self._sign * hit.message_id
+
+
+def _are_dense(hits: Sequence[Hit]) -> bool:
+    return hits[0].message_id - hits[-1].message_id < SAMPLE_SPAN

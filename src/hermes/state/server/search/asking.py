@@ -1,0 +1,52 @@
+"""Questions that a server's search index is asked: what it covers, within which time, and how frequent matches are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+
+from hermes.query.match import Document, matches
+from hermes.query.tree import Node
+from hermes.state.engine import Coverage, IndexDamaged, OutOfTime, Reading, Values
+from hermes.state.operations import placeholders
+from hermes.state.search.indexed_text import search_text
+from hermes.state.server.faults import ServerError
+
+INDEXED_UPTO, EPOCH = "indexed_upto", "index_epoch"
+
+SAMPLE, FREQUENT = 128, 3
+"""If `FREQUENT` of `SAMPLE` messages match, reading messages is the fastest way to find some."""
+
+
+def read_coverage(tx: Reading, max_stale: int, stale: str) -> Coverage:
+    """Messages up to `indexed_upto` are indexed, except those that the query `stale` selects."""
+    marks: dict[str, str] = dict(
+        tx.rows('SELECT "key", value FROM state_meta WHERE "key" IN (:upto, :epoch)', upto=INDEXED_UPTO, epoch=EPOCH)
+    )
+    upto = int(marks.get(INDEXED_UPTO) or 0)
+    rows = tx.rows(stale, upto=upto, limit=max_stale)
+    return Coverage(upto, tuple(row[0] for row in rows), int(marks.get(EPOCH) or 0))
+
+
+@contextmanager
+def within_deadline(deadline: float, out_of_time: Container[str], damaged: Container[str]) -> Iterator[float]:
+    """Yield the seconds left for an index query; raise OutOfTime or IndexDamaged for these codes of the server."""
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise OutOfTime
+    try:
+        yield left_s
+    except ServerError as exc:
+        if exc.code in out_of_time:
+            raise OutOfTime from None
+        if exc.code in damaged:
+            raise IndexDamaged from exc
+        raise
+
+
+def is_frequent(query: Node, ids: Sequence[int], ask: Callable[..., list[Values]]) -> bool:
+    """Whether so many of these messages match that reading the newest messages soon finds some."""
+    listed, values = placeholders("id", ids)
+    rows = ask(f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({listed})", **values)
+    return sum(matches(query, Document(search_text(*row))) for row in rows) >= FREQUENT

@@ -1,0 +1,165 @@
+"""An engine whose search index follows the messages in the background, a batch at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from hashlib import blake2b
+from typing import Generic, Protocol, TypeVar, cast
+
+from hermes.errors import HermesError
+from hermes.home import get_hermes_home
+from hermes.log import warn
+from hermes.state.engine import CATCH_UP, Reading, Transaction
+from hermes.state.messages.spool import Spool
+from hermes.state.server.engine import Backend, ServerEngine
+from hermes.state.server.search.background_worker import BackgroundWorker
+from hermes.state.server.transaction import ServerTransaction
+
+READ_TIMEOUT_S = 30.0
+"""How long a read waits for a connection."""
+CLOSE_BATCHES = 16
+MANY, PAUSE_S = 4_096, 0.05
+"""The index follows when no message has come for a while, when so many wait, or when a search had to read too many."""
+
+
+class Progress(Protocol):
+    """What a batch did."""
+
+    @property
+    def upto(self) -> int | None:
+        """The id up to which messages are in the index now; None: somebody else is at it."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is more to be done."""
+        ...
+
+
+S = TypeVar("S", bound=ServerTransaction)
+S_contra = TypeVar("S_contra", bound=ServerTransaction, contravariant=True)
+P = TypeVar("P", bound=Progress)
+R = TypeVar("R")
+
+
+class MessageIndexer(Protocol[S_contra, P]):
+    """How one kind of server gets its index."""
+
+    due: int
+    """So many waiting messages are indexed; fewer are looked at by each search."""
+
+    def batch(self, tx: S_contra, /) -> P:
+        """Index the next messages in the surrounding transaction, unless somebody else is at it."""
+        ...
+
+    def remember_words(self, done: P, /) -> None:
+        """Keep in mind what a batch that is durable now has found out."""
+        ...
+
+    def clear_index(self, tx: S_contra, epoch: int, /) -> bool:
+        """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
+        ...
+
+    def waiting(self, tx: S_contra, /) -> int:
+        """How many messages wait for the index, about."""
+        ...
+
+
+class IndexedEngine(ServerEngine[S], Generic[S, P]):
+    """One database, as one store uses it, with an index that is never far behind."""
+
+    name: str
+
+    def __init__(
+        self,
+        backend: Backend[S],
+        indexer: MessageIndexer[S, P],
+        where: str,
+        born: str,
+        *,
+        read_only: bool,
+        write_timeout_s: float,
+    ) -> None:
+        super().__init__(backend, read_only=read_only, read_timeout_s=READ_TIMEOUT_S, write_timeout_s=write_timeout_s)
+        self._where = where
+        self._born = born
+        self._indexer = indexer
+        self._worker = BackgroundWorker(self._index_when_quiet, "hermes-index")
+        self._newest = self._indexed_upto = 0
+        """The newest message of this process, and up to where the index was when this process last looked."""
+        self._damaged_epoch: int | None = None
+        self._is_searched = False
+        """Whether somebody looks for messages while they come, and would have to read those that wait."""
+
+    @cached_property
+    def spool(self) -> Spool:
+        """Where messages wait that cannot be stored now."""
+        # Two schemas of a database, or two servers, may be in the same place as far as it can be shown.
+        name = blake2b(f"{self._where} {self._born}".encode(), digest_size=6).hexdigest()
+        return Spool(get_hermes_home() / f"{self.name}-{name}.spool")
+
+    def heal_index(self, epoch: int, /) -> None:
+        """Have an index that was found damaged rebuilt in the background, unless that has been done since."""
+        if not self.read_only:
+            self._damaged_epoch = None if epoch == CATCH_UP else epoch
+            self._is_searched = True
+            self._worker.wake()
+
+    def catch_up(self) -> None:
+        """Index everything that waits, and forget what was only said in deleted messages."""
+        deadline = time.monotonic() + self._write_timeout_s
+        while (done := self._index_batch()).has_more or (done.upto is None and time.monotonic() < deadline):
+            if done.upto is None:
+                time.sleep(PAUSE_S)  # somebody else is at it
+
+    def waiting_for_index(self) -> int:
+        """How many messages searches have to read themselves, about."""
+        return self.read(self._within(self._indexer.waiting))
+
+    def close(self) -> None:
+        """Finish the index if nobody else is at it, then let go of every connection."""
+        if self._is_closed:
+            return
+        self._worker.close()
+        try:
+            for _ in range(CLOSE_BATCHES if self._newest > self._indexed_upto else 0):
+                if not self._index_batch().has_more:
+                    break
+        except HermesError as exc:
+            warn(__name__, "the search index of %s will be brought up to date later: %s", self._where, exc)
+        super().close()
+
+    def _after_messages(self, newest_message: int) -> None:
+        self._newest = max(self._newest, newest_message)
+        if self._newest - self._indexed_upto >= self._indexer.due:
+            self._worker.wake()
+
+    def _index_when_quiet(self) -> bool:
+        """Let a burst of messages pass, so that it is not slowed down; but not for long."""
+        seen = 0
+        while seen < self._newest < self._indexed_upto + MANY and not self._is_searched:
+            seen = self._newest
+            time.sleep(PAUSE_S)
+        self._is_searched = False
+        return self._index_waiting()
+
+    def _index_waiting(self) -> bool:
+        """Keep the index close behind the messages; answers whether there is more to be done."""
+        epoch, self._damaged_epoch = self._damaged_epoch, None
+        if epoch is not None and self.write(self._within(lambda tx: self._indexer.clear_index(tx, epoch))):
+            warn(__name__, "the search index of %s is damaged and is being rebuilt", self._where)
+        return self._index_batch().has_more
+
+    def _index_batch(self) -> P:
+        done = self.write(self._within(self._indexer.batch))
+        if done.upto is not None:
+            self._indexer.remember_words(done)
+        # Where somebody else is at it, or is in the way, another look is due after some more messages.
+        self._indexed_upto = max(done.upto or 0, self._newest - self._indexer.due // 2)
+        return done
+
+    def _within(self, work: Callable[[S], R]) -> Callable[[Reading | Transaction], R]:
+        """Adapt work on this server's transactions to callers that know only the protocol."""
+        return lambda tx: work(cast(S, tx))

@@ -1,0 +1,58 @@
+"""Work that follows behind: done in the background, soon after there is some."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from hermes.log import warn
+
+
+class BackgroundWorker:
+    """Does its work on a thread of its own whenever it is woken; the thread lives as long as there is some."""
+
+    def __init__(self, work: Callable[[], bool], name: str) -> None:
+        self._work = work
+        """Does a part of the work; answers whether there may be more."""
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._start_over()
+
+    def wake(self) -> None:
+        """Have the work done soon."""
+        if self._process != os.getpid():
+            self._start_over()  # a thread does not follow into a fork
+        with self._lock:
+            self._is_wanted = True
+            if self._thread is None and not self._is_closing:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Let the part that is being done come to its end, and do no more."""
+        self._is_closing = True
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread() and self._process == os.getpid():
+            thread.join()
+
+    def _start_over(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._thread = None
+        self._is_wanted = False
+        self._is_closing = False
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                if not self._is_wanted or self._is_closing:
+                    self._thread = None
+                    return
+                self._is_wanted = False
+            try:
+                while not self._is_closing and self._work():
+                    pass
+            except Exception as exc:  # noqa: BLE001 - a thread has nobody else to tell
+                if not self._is_closing:
+                    warn(__name__, "%s will be tried again: %s", self._name, exc)

@@ -1,0 +1,33 @@
+"""Text that is not UTF-8, as a flipped bit or another program may leave it: what is no character is read as U+FFFD."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import apsw
+
+from hermes.state.engine import Columns, Values
+
+
+def undecoded(expression: str) -> str:
+    """Two expressions for one: the type of a value, and the value without its text being decoded on the way."""
+    kind = f"typeof({expression})"
+    return f"{kind}, CASE {kind} WHEN 'text' THEN CAST({expression} AS BLOB) ELSE {expression} END"
+
+
+def decode_value(kind: str, value: Any) -> Any:
+    """The value of such a pair."""
+    return value.decode("utf-8", "replace") if kind == "text" else value
+
+
+def read(connection: apsw.Connection, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
+    """The column names of a query and all its rows."""
+    from apsw.ext import query_info
+
+    columns = [column[0] for column in query_info(connection, sql, values).description]
+    names = [f"c{place}" for place in range(len(columns))]
+    rows = connection.execute(
+        f"WITH found({', '.join(names)}) AS ({sql}) SELECT {', '.join(map(undecoded, names))} FROM found", values
+    ).fetchall()
+    return columns, [tuple(decode_value(str(row[i]), row[i + 1]) for i in range(0, len(row), 2)) for row in rows]

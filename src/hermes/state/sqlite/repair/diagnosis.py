@@ -1,0 +1,104 @@
+"""What is wrong with a copy of a database, whose it is, and whether anything can be made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from hermes.errors import NotADatabase, StoreCorrupt, StoreError, StoreTooNew
+from hermes.state.engine import Report
+from hermes.state.sqlite.amounts import whole_number
+from hermes.state.sqlite.checks.verify import Defect, DefectKind, Depth, verify
+from hermes.state.sqlite.files.names import bytes_of
+from hermes.state.sqlite.repair.damaged_file import OUR_TABLES, REQUIRED_TABLES, DamagedFile
+from hermes.state.sqlite.repair.salvage import Salvaged
+from hermes.state.sqlite.schema import inspection
+
+INDEX_CODES = frozenset(("index", "index_parity"))
+SCHEMA_CODES = frozenset(("altered", "foreign_schema"))
+ORPHAN_ROWS = "orphan_rows"
+"""Rows of other tables that belong to no session: nothing reads them, and they may be another program's."""
+KINDS = ("header", "schema", "data", "log", "index", "counts")
+"""What of a file may be damaged, the worst first."""
+
+_CHUNK = 1 << 20
+
+
+def defects_of(copy: Path, damaged: DamagedFile, unreadable: int, report: Report | None) -> list[Defect]:
+    """Everything that is wrong with a copy, of which so many bytes could not be read from the disk."""
+    if not bytes_of(copy):
+        return [_damage("cut_off", "it is empty, but its log is not")]
+    try:
+        verdict = verify(copy, Depth.FULL, report=report)
+        found = [defect for defect in verdict.defects if defect.code != ORPHAN_ROWS]
+    except (StoreError, UnicodeDecodeError) as exc:
+        found = [_damage("damaged", str(exc))]
+    if damaged.pages.pages_after_damage:
+        found.append(
+            _damage(
+                "log", f"its log is damaged, and {len(damaged.pages.pages_after_damage)} pages behind that are not used"
+            )
+        )
+    if unreadable:
+        found.append(_damage("unreadable", f"the disk does not give {unreadable} bytes of it any more"))
+    return found
+
+
+def damage_of(defects: Iterable[Defect], salvaged: Salvaged) -> tuple[str, ...]:
+    """What is damaged, in one word each."""
+    kinds = set(salvaged.damage)
+    for defect in defects:
+        if defect.code in INDEX_CODES:
+            kinds.add("index")
+        elif defect.code in SCHEMA_CODES:
+            kinds.add("schema")
+        elif defect.kind is DefectKind.DRIFT:
+            kinds.add("counts")
+        elif defect.code in ("truncated", "unreadable"):
+            kinds.add("data")
+    # What is wrong with a file, and not with any row of it, is wrong with what leads to the rows.
+    return tuple(kind for kind in KINDS if kind in (kinds or {"index"}))
+
+
+def require_our_file(damaged: DamagedFile, database: Path) -> None:
+    """Leave alone what is not a session store, and what belongs to another program or to a newer one."""
+    names = set(damaged.schema_entries)
+    if damaged.is_schema_whole and names and not names >= REQUIRED_TABLES:
+        raise NotADatabase(f"{database} is an SQLite database, but not one of sessions")
+    version = max((row[0] for row in damaged.read_small_table("schema_version") if isinstance(row[0], int)), default=0)
+    if version > inspection.SCHEMA_VERSION and not names & OUR_TABLES:
+        raise NotADatabase(
+            f"{database} has schema {version} of another program and is never altered",
+            hint=f"repair it with that program; {inspection.import_hint(database)}",
+        )
+    notes = {row[0]: str(row[1]) for row in damaged.read_small_table("state_meta")}
+    needed = [whole_number(notes.get(key)) or 0 for key in ("min_reader", "min_writer")]
+    is_newer = max(needed) > inspection.FORMAT
+    if is_newer or not {row[0] for row in damaged.read_small_table("hermes_ledger")} <= inspection.LEDGER.keys():
+        raise StoreTooNew(f"{database} was written by a newer version of Hermes")
+
+
+def require_rows(damaged: DamagedFile, salvaged: Salvaged, copy: Path, database: Path) -> None:
+    """Let no empty store take the place of a file of which nothing can be made out."""
+    if damaged.is_schema_whole or salvaged.sessions or salvaged.messages:
+        return
+    if _is_blank(copy):
+        what = f"{database} holds nothing but zeros"
+    elif damaged.pages.header.is_sound or damaged.schema_entries:
+        what = f"nothing can be read of {database}"
+    else:
+        raise NotADatabase(f"{database} is not a session database, or nothing of it is left")
+    raise StoreCorrupt(
+        what,
+        hint="it was left as it is: go back to a backup with `hermes sessions restore`,"
+        " or move it away to begin with an empty store",
+    )
+
+
+def _damage(code: str, message: str) -> Defect:
+    return Defect(DefectKind.DAMAGE, code, message, "")
+
+
+def _is_blank(copy: Path) -> bool:
+    with copy.open("rb") as file:
+        return not any(chunk.strip(b"\0") for chunk in iter(lambda: file.read(_CHUNK), b""))

@@ -1,0 +1,167 @@
+"""Repairing a damaged database: every row that can be read goes into a new file, which then takes its place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hermes.errors import Conflict, NotADatabase, NotFound, StoreUnavailable
+from hermes.state.engine import Report
+from hermes.state.messages.spool import Spool
+from hermes.state.sqlite.amounts import checked_timeout
+from hermes.state.sqlite.backup.backup import directory_lock
+from hermes.state.sqlite.files.names import beside, real_file
+from hermes.state.sqlite.files.open_by import refuse_foreign_programs
+from hermes.state.sqlite.files.swap import writer_lock_held
+from hermes.state.sqlite.repair.salvage import Salvaged
+from hermes.state.sqlite.repair.working_copy import Examination, WorkingCopy
+
+TIMEOUT_S = 60.0
+
+
+class FileCondition(StrEnum):
+    """How a database is."""
+
+    HEALTHY = "healthy"
+    EMPTY = "empty"
+    """There is nothing in it, and so nothing that could be damaged."""
+    DAMAGED = "damaged"
+    REPAIRED = "repaired"
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult:
+    """What was found and done."""
+
+    path: Path
+    condition: FileCondition
+    damage: tuple[str, ...] = ()
+    """Which parts are damaged: header, schema, data, log, index, counts."""
+    problems: tuple[str, ...] = ()
+    """What exactly is wrong, in words."""
+    salvaged: Salvaged | None = None
+    """What has been, or would be, brought over; None if nothing is wrong."""
+    kept_as: Path | None = None
+    """Where the damaged file is now."""
+    spooled: int = 0
+    """How many messages wait in the spool, to be stored when the store is opened next."""
+
+
+Confirm = Callable[[RepairResult], bool]
+"""Hears what would be done, and says whether to do it."""
+
+
+def check(database: Path, *, timeout_s: float = TIMEOUT_S, report: Report | None = None) -> RepairResult:
+    """Tell what is wrong with a database and what of it could be saved; nothing is changed.
+
+    The caller does not have the database open. Others can write to it, except while it is copied.
+    """
+    timeout_s = checked_timeout("timeout_s", timeout_s)
+    file = _require_file(database)
+    with _working_directory(file) as place:
+        copy = WorkingCopy(file, place, report)
+        try:
+            with writer_lock_held(file, timeout_s) if place == file.parent else nullcontext():
+                copy.copy()
+            return _result(database, copy.examine())
+        finally:
+            copy.discard()
+
+
+def repair(
+    database: Path, *, confirm: Confirm | None = None, timeout_s: float = TIMEOUT_S, report: Report | None = None
+) -> RepairResult:
+    """Put all that can be read of a damaged database into a new file, check that, and put it in its place.
+
+    The caller does not have the database open; programs of this project that have it open go on with the new file by
+    themselves. While `agree` thinks about it nobody has to wait, and what is written meanwhile is salvaged too. A
+    process that dies in here leaves the database as it was, or the repaired one.
+    """
+    timeout_s = checked_timeout("timeout_s", timeout_s)
+    file = _require_file(database)
+    with directory_lock(file.parent) as is_certain:
+        copy = WorkingCopy(file, file.parent, report)
+        try:
+            with writer_lock_held(file, timeout_s):
+                refuse_foreign_programs(file)
+                if is_certain:
+                    copy.remove_leftovers()
+                result = _copy_and_salvage(database, copy)
+                if result.condition is not FileCondition.DAMAGED:
+                    return result
+                if confirm is None:
+                    return _swap(result, copy)
+            if not confirm(result):
+                return result
+            with writer_lock_held(file, timeout_s):
+                refuse_foreign_programs(file)
+                if copy.was_written():
+                    copy.discard()
+                    result = _require_still_agreed(result, _copy_and_salvage(database, copy))
+                return _swap(result, copy)
+        finally:
+            copy.discard()
+
+
+def _copy_and_salvage(database: Path, copy: WorkingCopy) -> RepairResult:
+    copy.copy()
+    examined = copy.examine()
+    if examined.salvaged is not None:
+        copy.complete(examined.salvaged)
+    return _result(database, examined)
+
+
+def _result(database: Path, examined: Examination) -> RepairResult:
+    condition = FileCondition.EMPTY if examined.is_empty else FileCondition.HEALTHY
+    if examined.salvaged is not None:
+        condition = FileCondition.DAMAGED
+    return RepairResult(
+        database,
+        condition,
+        examined.damage,
+        examined.problems,
+        examined.salvaged,
+        spooled=Spool(beside(real_file(database), ".spool")).count(),
+    )
+
+
+def _require_still_agreed(before: RepairResult, now: RepairResult) -> RepairResult:
+    """What there is now, unless more would be lost than somebody agreed to."""
+    assert before.salvaged is not None
+    if now.salvaged is None or now.salvaged.lost_messages > before.salvaged.lost_messages:
+        raise Conflict(f"{now.path} has been changed meanwhile", hint="look at it again; nothing was changed")
+    return now
+
+
+def _swap(result: RepairResult, copy: WorkingCopy) -> RepairResult:
+    return replace(result, condition=FileCondition.REPAIRED, kept_as=copy.swap())
+
+
+def _require_file(database: Path) -> Path:
+    """The file itself, which must be there."""
+    file = real_file(database)
+    try:
+        is_file, is_there = file.is_file(), file.exists()
+    except OSError as exc:
+        raise StoreUnavailable(f"{database} cannot be reached: {exc.strerror}") from exc
+    if not is_there:
+        raise NotFound(f"there is no session database at {database}", hint="check HERMES_HOME and sessiondb.path")
+    if not is_file:
+        raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
+    return file
+
+
+@contextmanager
+def _working_directory(file: Path) -> Iterator[Path]:
+    """A directory for copies; where nothing can be written, nobody else does either, and any other place will do."""
+    if os.access(file.parent, os.W_OK):
+        with directory_lock(file.parent):
+            yield file.parent
+    else:
+        with TemporaryDirectory(prefix="hermes-") as place:
+            yield Path(place)

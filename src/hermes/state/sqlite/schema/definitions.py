@@ -1,0 +1,264 @@
+"""What the schema of a file defines beyond ours: triggers, views and rules that somebody else has put into it.
+
+Decided by the text of each definition. What SQLite keeps beside the text may say something else about it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from hermes.state.sqlite.connection import View, connect
+
+RULES = frozenset(
+    (
+        *("CHECK", "GENERATED", "AS", "CONFLICT", "COLLATE", "UNIQUE", "WITHOUT", "STRICT"),
+        *("CASCADE", "RESTRICT", "SET", "DEFERRABLE"),
+    )
+)
+"""The words by which a table decides what is stored in it, or does more than it is asked for."""
+_COMPUTED = frozenset(("GENERATED", "AS"))
+
+_QUOTED = r"""'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"""
+_NAME = rf"""({_QUOTED}|[^\s("'`\[]+)"""
+_BEGINNING = re.compile(rf"CREATE (VIRTUAL TABLE|TABLE|(?:UNIQUE )?INDEX|TRIGGER|VIEW) (?:IF NOT EXISTS )?{_NAME}")
+_COMMENT_OR_QUOTED = re.compile(rf"--[^\n]*|/\*.*?(?:\*/|\Z)|{_QUOTED}", re.DOTALL)
+_WORD = re.compile(r"\w+")
+_PLAIN_INDEX = re.compile(
+    r"CREATE INDEX \w+\s+ON \w+\s*\(\s*\w+(?: (?:ASC|DESC))?(?:\s*,\s*\w+(?: (?:ASC|DESC))?)*\s*\)", re.IGNORECASE
+)
+_REFERENCES = re.compile(r"\bREFERENCES\s+(\w*)", re.IGNORECASE)
+_EXPRESSION_AS_DEFAULT = re.compile(r"\bDEFAULT\s*\(", re.IGNORECASE)
+
+_SHADOWS = {
+    "messages_fts": ("data", "idx", "docsize", "config"),
+    "messages_fts_trigram": ("data", "idx", "docsize", "config"),
+}
+_SHADOW_TEXTS = {
+    "data": "CREATE TABLE '{name}'(id INTEGER PRIMARY KEY, block BLOB)",
+    "idx": "CREATE TABLE '{name}'(segid, term, pgno, PRIMARY KEY(segid, term)) WITHOUT ROWID",
+    "docsize": "CREATE TABLE '{name}'(id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER)",
+    "config": "CREATE TABLE '{name}'(k PRIMARY KEY, v) WITHOUT ROWID",
+}
+
+
+_AFFINITIES = (
+    (("INT",), "INTEGER"),
+    (("CHAR", "CLOB", "TEXT"), "TEXT"),
+    (("BLOB",), "BLOB"),
+    (("REAL", "FLOA", "DOUB"), "REAL"),
+)
+"""The rules of SQLite, in their order."""
+
+
+class Column(NamedTuple):
+    """A column of a table, as SQLite describes it."""
+
+    name: str
+    kind: str
+    is_required: int
+    default: str | None
+    key: int
+    """Its place in the primary key, from 1 on; 0 if it has none."""
+
+
+class Definition(NamedTuple):
+    """One row of SQLite's schema."""
+
+    kind: str
+    name: str
+    table: str
+    sql: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSchema:
+    """What of a schema is not ours and could act on our rows, or keep them from being stored or read."""
+
+    removable: tuple[Definition, ...] = ()
+    """Triggers, views and indexes: whoever opens the file for writing removes them first."""
+    rules: tuple[str, ...] = ()
+    """What cannot be taken out of a table, in words; such a file is not written to."""
+    unsafe: tuple[str, ...] = ()
+    """What makes it unsafe even to read it, in words."""
+    has_lost_index: bool = False
+    """Whether a table of the search index has another form."""
+
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """The names of the triggers among what can be removed."""
+        return tuple(each.name for each in self.removable if each.kind == "trigger")
+
+    def describe(self) -> str:
+        """What can be removed, for a person."""
+        return ", ".join(f"the {each.kind} {each.name}" for each in self.removable)
+
+
+@cache
+def schema_sql() -> str:
+    """The schema of a new file."""
+    return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+
+
+@cache
+def our_definitions() -> dict[str, str]:
+    """The definitions of a new file by name, as SQLite keeps them."""
+    found = {}
+    for statement in _statements(schema_sql()):
+        text = statement.replace("IF NOT EXISTS ", "", 1)
+        found[_kind_and_name(text)[1]] = text
+    for index, shadows in _SHADOWS.items():
+        for shadow in shadows:
+            found[f"{index}_{shadow}"] = _SHADOW_TEXTS[shadow].format(name=f"{index}_{shadow}")
+    return found
+
+
+@cache
+def our_columns(table: str) -> dict[str, Column]:
+    """The columns of a table of a new file by name."""
+    connection = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
+    try:
+        connection.execute(our_definitions()[table]).fetchall()
+        return {each.name: each for each in describe_columns(View(connection), table)}
+    finally:
+        connection.close()
+
+
+def read_definitions(view: View) -> list[Definition]:
+    """The whole schema of a file."""
+    return [Definition(*row) for row in view.rows("SELECT type, name, tbl_name, sql FROM main.sqlite_schema")]
+
+
+def describe_columns(view: View, table: str) -> list[Column]:
+    """The columns of a table of a file."""
+    rows = view.rows(
+        "SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_info(:table, 'main')", table=table
+    )
+    return [Column(*row) for row in rows]
+
+
+def find_foreign(
+    definitions: Iterable[Definition], describe: Callable[[str], list[Column]] = lambda _: []
+) -> ForeignSchema:
+    """What of a schema is not ours and matters; `describe` tells the columns of a table."""
+    ours = our_definitions()
+    removable, rules, unsafe, has_lost_index = [], [], [], False
+    for each in definitions:
+        if each.sql is None or ours.get(each.name) == each.sql:
+            continue
+        if not all(isinstance(part, str) for part in each):
+            unsafe.append(f"its schema defines {each.name!r} by something that is no text")
+            continue
+        kind, name = _kind_and_name(each.sql)
+        if kind.removeprefix("unique ") != each.kind and not (kind == "virtual table" and each.kind == "table"):
+            unsafe.append(f"its schema calls {each.name} a {each.kind}, which it is not")
+        elif name.lower() != each.name.lower():
+            unsafe.append(f"its schema has two names for {each.name}")
+        elif each.kind == "view" and name.lower() in ours:
+            unsafe.append(f"{each.name} is not a table but a view")
+        elif each.kind in ("trigger", "view"):
+            removable.append(each)
+        elif each.kind == "index":
+            if _must_be_removed(each.name, each.table, each.sql):
+                removable.append(each)
+        elif each.name.startswith(tuple(_SHADOWS)):
+            has_lost_index = has_lost_index or each.name in ours
+        elif (own := ours.get(each.name.lower())) is not None:
+            found = _rules(each.sql, own)
+            rules += [f"{each.name} {rule}" for rule, _ in found]
+            unsafe += [f"{each.name} {rule}" for rule, is_trick in found if is_trick]
+            if not found:
+                rules += [f"{each.name} {rule}" for rule in _rules_of_columns(each.name, describe(each.name))]
+    return ForeignSchema(tuple(removable), tuple(rules), tuple(unsafe), has_lost_index)
+
+
+def normalize(sql: str) -> str:
+    """A definition without what makes no difference."""
+    return " ".join(sql.replace("IF NOT EXISTS ", "").split()).replace("( ", "(").replace(" )", ")")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of our schema, which begin and end with a line."""
+    pending: list[str] = []
+    for line in script.splitlines():
+        if not pending and not line.startswith("CREATE "):
+            continue
+        pending.append(line)
+        if line == "END;" if pending[0].startswith("CREATE TRIGGER") else line.endswith(";"):
+            yield "\n".join(pending).removesuffix(";")
+            pending = []
+
+
+def _must_be_removed(index: str, table: str, sql: str) -> bool:
+    """Whether an index has the place of one of ours, or could refuse a row of ours."""
+    own = our_definitions().get(index)
+    if own is not None:
+        return normalize(own) != normalize(sql)
+    return table.lower() in our_definitions() and not _PLAIN_INDEX.fullmatch(_without_literals(sql))
+
+
+def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
+    """What a table of ours does that it should not, and whether that matters to those who only read."""
+    if sql.upper().startswith("CREATE VIRTUAL"):
+        return [("is not a table but a module's", True)]
+    text, own_text = _without_literals(sql), _without_literals(own)
+    words = {word.upper() for word in _WORD.findall(text)} & RULES
+    words -= {word.upper() for word in _WORD.findall(own_text)}
+    found = [(f"says {word}", word in _COMPUTED) for word in sorted(words)]
+    if _EXPRESSION_AS_DEFAULT.search(text):
+        found.append(("works out a default", False))
+    references, allowed = _REFERENCES.findall(text), _REFERENCES.findall(own_text)
+    if len(references) > len(allowed) or any(target.lower() != "sessions" for target in references):
+        found.append(("refers to another table", False))
+    return found
+
+
+def _rules_of_columns(table: str, columns: list[Column]) -> Iterator[str]:
+    """What the columns of a table of ours do to a text, or demand of a row, that ours do not."""
+    ours = our_columns(table.lower())
+    for each in columns:
+        own = ours.get(each.name.lower())
+        if own is None:
+            if each.is_required and each.default is None and not each.key:
+                yield f"demands a value for {each.name}"
+            continue
+        if own.kind == "TEXT" and _affinity(each.kind) not in ("TEXT", "BLOB"):
+            yield f"makes numbers of {each.name}"
+        if each.is_required and each.default is None and own.default is None and not (own.is_required or own.key):
+            yield f"demands a value for {each.name}"
+        if own.kind == "TEXT" and own.default is None and each.default not in (None, "NULL"):
+            yield f"fills in {each.name}"
+        if bool(each.key) != bool(own.key):
+            yield f"has another key: {each.name}"
+
+
+def _affinity(kind: str) -> str:
+    """How SQLite converts what is stored in a column of a declared type."""
+    kind = kind.upper()
+    for parts, affinity in _AFFINITIES:
+        if any(part in kind for part in parts):
+            return affinity
+    return "NUMERIC" if kind else "BLOB"
+
+
+def _without_literals(sql: str) -> str:
+    """A definition without comments, and with a digit in place of everything in quotes."""
+    return _COMMENT_OR_QUOTED.sub(lambda found: " " if found[0][:2] in ("--", "/*") else " 0 ", sql)
+
+
+def _kind_and_name(sql: str) -> tuple[str, str]:
+    """What a definition makes, and the name of it; empty strings if it is none."""
+    found = _BEGINNING.match(sql)
+    if found is None:
+        return "", ""
+    name = found[2]
+    closing = {'"': '"', "'": "'", "`": "`", "[": "]"}.get(name[0])
+    if closing is not None:
+        name = name[1:-1].replace(closing * 2, closing) if closing != "]" else name[1:-1]
+    return found[1].lower(), name

@@ -1,0 +1,70 @@
+"""How a file is opened that is only read, whoever wrote it and wherever it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import apsw
+
+from hermes.errors import NotADatabase, StoreTooNew, StoreUnavailable
+from hermes.state.sqlite.connection import View, open_reader, open_unshared
+from hermes.state.sqlite.files.names import LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
+from hermes.state.sqlite.schema import old_file_view
+from hermes.state.sqlite.schema.definitions import schema_sql
+from hermes.state.sqlite.schema.inspection import FORMAT, SchemaState, inspect_view, refuse_unsafe_schema
+
+
+def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
+    """How to open a file that is only read, whoever wrote it and wherever it lies."""
+    if path.is_dir():
+        raise NotADatabase(f"{path} is a directory", hint="name the database file in it")
+    if not path.exists():
+        raise StoreUnavailable(f"there is no session database at {path}", hint="check the path")
+    refuse_lone_log(path)
+    open_file = raw_reader_factory(path)
+
+    def connect() -> apsw.Connection:
+        connection = open_file()
+        try:
+            view = View(connection)
+            inspection = inspect_view(view, path)
+            if inspection.min_reader > FORMAT:
+                raise StoreTooNew(f"{path} was written by a newer version of Hermes")
+            refuse_unsafe_schema(path, inspection)
+            if inspection.state is SchemaState.OURS:
+                old_file_view.add_missing(view, schema_sql())
+            elif inspection.state is not SchemaState.CURRENT:
+                old_file_view.show_as_current(view, schema_sql())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    connect().close()
+    return connect
+
+
+def raw_reader_factory(path: Path) -> Callable[[], apsw.Connection]:
+    """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
+    if path.exists() and not path.is_file():  # SQLite would wait for a pipe without end
+        raise NotADatabase(f"{path} is not a file", hint="name a database file")
+    try:
+        connection = open_reader(path)
+        try:
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        finally:
+            connection.close()
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as exc:
+        file = real_file(path)
+        if not bytes_of(beside(file, LOG)):
+            return partial(open_reader, path, immutable=True)
+        if beside(file, SHARED_MEMORY).exists():
+            # Somebody may be writing, and without the shared memory nobody can tell what.
+            raise StoreUnavailable(
+                f"{path} has a log that cannot be read with the rights of this process: {exc}",
+                hint=f"open it as somebody who may read and write in {file.parent}, or copy it with its -wal elsewhere",
+            ) from exc
+        return partial(open_unshared, path)
+    return partial(open_reader, path)

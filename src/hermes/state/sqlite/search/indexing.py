@@ -1,0 +1,80 @@
+"""Filling the full-text indexes with what the messages say, where and by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.query import analyze
+from hermes.state.search.indexed_text import search_text
+from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.search import trigrams
+from hermes.state.sqlite.search.expression import facet_word
+from hermes.state.sqlite.search.index_state import BATCH, INDEXED_UPTO, TABLES, indexed_upto
+
+MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name, m.tool_calls
+              FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
+"""What of a message the indexes are filled with."""
+
+
+def index_batch(view: View, limit: int = BATCH) -> int:
+    """Index the next messages in the surrounding transaction and answer how many there were."""
+    mark = indexed_upto(view)
+    stale = view.rows(
+        "SELECT message_id FROM stale_index WHERE message_id <= :mark LIMIT :limit", mark=mark, limit=limit
+    )
+    for (message_id,) in stale:
+        _reindex(view, message_id)
+    fresh = view.rows(f"{MESSAGE} WHERE m.id > :mark ORDER BY m.id LIMIT :limit", mark=mark, limit=limit)
+    if fresh:
+        add(view, fresh)
+        last = fresh[-1][0]
+        # An old file may hold anything where a time should be.
+        moments = [row[1] for row in fresh if isinstance(row[1], int | float)] or [0.0]
+        view.run(
+            """INSERT OR REPLACE INTO message_times (first_id, last_id, oldest, newest)
+               VALUES (:first, :last, :oldest, :newest)""",
+            first=mark + 1,
+            last=last,
+            oldest=min(moments),
+            newest=max(moments),
+        )
+        view.run("UPDATE state_meta SET value = :value WHERE key = :key", key=INDEXED_UPTO, value=str(last))
+        view.run("DELETE FROM stale_index WHERE message_id > :mark AND message_id <= :last", mark=mark, last=last)
+    return len(stale) + len(fresh)
+
+
+def word_text(role: str, session_id: str, source: str | None, owner: str | None, text: str) -> str:
+    """What the index of words gets for a message: who said it and where, then what was said."""
+    facets = [analyze.GAP * 2, facet_word("r", role), facet_word("i", session_id)]
+    if source is not None:
+        facets.append(facet_word("s", source))
+    if owner is not None:
+        facets.append(facet_word("o", owner))
+    return " ".join(facets) + analyze.stream(text)
+
+
+def _reindex(view: View, message_id: int) -> None:
+    for table in TABLES:
+        view.run(f"DELETE FROM {table} WHERE rowid = :id", id=message_id)
+    rows = view.rows(f"{MESSAGE} WHERE m.id = :id", id=message_id)
+    add(view, rows)
+    for row in rows:
+        view.run(
+            """UPDATE message_times SET oldest = MIN(oldest, :moment), newest = MAX(newest, :moment)
+               WHERE first_id = (SELECT MAX(first_id) FROM message_times WHERE first_id <= :id)""",
+            moment=row[1],
+            id=message_id,
+        )
+    view.run("DELETE FROM stale_index WHERE message_id = :id", id=message_id)
+
+
+def add(view: View, rows: list[tuple[Any, ...]], tables: Sequence[str] = TABLES) -> None:
+    """Put rows of `MESSAGE` into the index of words and into that of trigrams."""
+    words, parts = [], []
+    for message_id, _, role, session_id, source, owner, *said in rows:
+        text = search_text(role, *said)
+        words.append((message_id, word_text(role, session_id, source, owner, text)))
+        parts.append((message_id, trigrams.trigram_text(text)))
+    for table, texts in zip(tables, (words, parts), strict=True):
+        view.connection.executemany(f"INSERT INTO {table}(rowid, content) VALUES (?, ?)", texts).fetchall()

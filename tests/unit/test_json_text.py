@@ -1,0 +1,32 @@
+"""JSON that returns every Python string as it was given."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.state import json_text
+
+ODD = st.text(st.sampled_from("a\x1a\\u\ud83d\ude00\ud800\udfff\U0001f600"), max_size=12)
+VALUES = st.recursive(ODD, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ODD, inner, max_size=3))
+
+
+@given(VALUES)
+def test_every_value_comes_back_as_it_was_given(value: object) -> None:
+    assert json_text.loads(json_text.dumps(value)) == value
+    assert json_text.loads(json_text.dumps_ascii(value).encode()) == value
+
+
+@given(VALUES)
+def test_text_can_be_written_as_utf_8(value: object) -> None:
+    assert json_text.is_unicode(json_text.dumps(value))
+
+
+def test_what_another_program_wrote_is_read_as_it_means_it() -> None:
+    assert json_text.loads(json.dumps(["\U0001f600", "\x1a", "\ud83d"])) == ["\U0001f600", "\x1a", "\ud83d"]
+
+
+def test_plain_text_is_written_as_it_is() -> None:
+    assert json_text.dumps(["Grüße", "\U0001f600"]) == '["Grüße", "\U0001f600"]'
