@@ -14,7 +14,7 @@ SET_UP = '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is not Python 3.11 or newer: install that, or name it, as in make run PYTHON=python3.12" >&2; exit 1; }; \
 	  '$(PYTHON)' tools/venv.py '$(PYTHON)'
 
-.PHONY: help run test check torture lint format bench lock clean ready-run ready-dev
+.PHONY: help run test check torture lint format schema bench lock clean ready-run ready-dev
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ lint: ready-dev ## check format, style, types and the direction of imports
 format: ready-dev ## format the code and fix what can be fixed safely
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
+
+schema: ready-dev ## write SQLite's schema.sql from its migrations, after adding one
+	$(BIN)/python -m tools.schema
 
 bench: ready-dev ## measure, beside the peers
 	$(BIN)/python -m bench $(ARGS)

@@ -1,1 +1,1 @@
-"""Measures the session store beside a raw floor and beside its peers, all in one run."""
+"""Measures the session store next to a raw floor and other products, all in one run."""

@@ -27,7 +27,7 @@ EVERY = (*WORKLOADS, SEARCH, POSTGRES)
 
 
 def main() -> int:
-    """Run what was asked for; the exit code tells whether our store could be measured."""
+    """Run the chosen measurements; the exit code says whether our store could be measured."""
     options = _options()
     scale = QUICK if options.quick else FULL if options.full else DEFAULT
     home = ROOT / ".bench"
@@ -70,7 +70,7 @@ def _search(suite: Suite, options: argparse.Namespace, archives: Path) -> Search
 
 
 def _postgres(suite: Suite, options: argparse.Namespace, archives: Path) -> PostgresReport:
-    # Its driver is loaded only when it is needed.
+    # The driver is loaded only when it is needed.
     from bench.postgres import Postgres
 
     sizes = options.search_sizes or suite.scale.search_sizes
@@ -135,7 +135,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 

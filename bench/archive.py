@@ -1,7 +1,7 @@
-"""What searches look through: conversations of the corpus, spread over people, with a few words planted in them.
+"""The messages that searches read: conversations of the corpus of many people, with a few planted words.
 
-The corpus alone has no word that stands in twenty messages at every size, and no two common words that never meet.
-Such words are made here and added to the messages; everything else is the corpus as the other workloads get it.
+The corpus alone has no word that is in twenty messages at every size, and no two common words that are never in one
+message. Such words are created here and added to the messages; everything else is the corpus of the other workloads.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ RARE_IN = 20
 RARE_SOURCE = "cli"
 RARE_SOURCE_SESSIONS = 6
 REGULARS, REGULAR_SESSIONS = 15, 4
-"""People with the same number of sessions at every size, so that what is found among theirs is comparable."""
+"""People with the same number of sessions at every size, so that searches in their sessions are comparable."""
 
 _PLATFORMS = ("telegram", "discord", "slack", "whatsapp")
 _PLATFORM_WEIGHTS = (60, 24, 12, 4)
 _RARE, _PAIRS = 15, 3
 _TENTHS = 2
-"""In how many tenths of the messages each word of a pair stands."""
+"""In how many tenths of the messages each word of a pair is."""
 _FIRST_MOMENT = 1_735_689_600.0
 _SECONDS_BETWEEN_SESSIONS, _SECONDS_BETWEEN_MESSAGES = 60.0, 20.0
 
@@ -41,7 +41,7 @@ class Planted:
     apart: tuple[tuple[str, str], ...]
     """Pairs of common words that no message has both of."""
     never_adjacent: tuple[tuple[str, str], ...]
-    """Pairs of common words that stand in the same messages, but never in this order."""
+    """Pairs of common words that are in the same messages, but never in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Part:
 
 @cache
 def planted() -> Planted:
-    """Words like those of the corpus, none of which is one of them, or the beginning of one: texts are cut anywhere."""
+    """Words like those of the corpus, but not in it, and no beginnings of its words: texts are cut anywhere."""
     beginnings = {word[:length] for word in vocabulary.latin(SEED).words for length in range(1, len(word) + 1)}
     others = (word for word in vocabulary.latin(SEED + 1).words if len(word) > 4 and word not in beginnings)
     common = [(next(others), next(others)) for _ in range(2 * _PAIRS)]
@@ -71,7 +71,7 @@ def person(number: int) -> tuple[str, str]:
 
 
 def regular(number: int) -> tuple[str, str]:
-    """The platform and the user id of one of the regulars, who are not among the others."""
+    """The platform and the user id of one of the regulars, who are not among the other people."""
     return person(PEOPLE + number)
 
 
@@ -85,14 +85,14 @@ def sessions(messages: int) -> Iterator[Part]:
 
 
 def later_sessions(messages: int, after: int) -> Iterator[Part]:
-    """What comes in after an archive of `after` messages: no rare words, and nobody whom a question names."""
+    """The sessions after an archive of `after` messages: no rare words, and no owner that a query uses."""
     first = after // MESSAGES_PER_SESSION
     for number in range(first, first + messages // MESSAGES_PER_SESSION):
         yield _part(number, person(number % PEOPLE), {})
 
 
 def _taken_sessions(count: int) -> dict[int, tuple[str, str | None]]:
-    """The sessions of the terminal and of the regulars, all over the archive."""
+    """The sessions of the terminal and of the regulars, spread over the archive."""
     rng = Random(f"taken:{SEED}")
     wanted: list[tuple[tuple[str, str | None], int]] = [((RARE_SOURCE, None), RARE_SOURCE_SESSIONS)]
     wanted += [(regular(number), REGULAR_SESSIONS) for number in range(REGULARS)]
@@ -123,7 +123,7 @@ def _messages(number: int, rare: dict[int, list[str]]) -> list[Message]:
 
 
 def _common_words(place: int) -> Iterator[str]:
-    """The planted words of a message, chosen by its number alone: no order that an index could profit from."""
+    """The planted words of a message, which depend only on its number: there is no order that an index could use."""
     words = planted()
     for number, (one, other) in enumerate(words.apart):
         tenth = _tenth(place, number)
@@ -142,7 +142,7 @@ def _tenth(place: int, salt: int) -> int:
 
 
 def _places_of_rare_words(messages: int) -> dict[int, list[str]]:
-    """Where the rare words stand: each of them all over the archive, the same number of times at every size."""
+    """The positions of the rare words: spread over the archive, the same number of each at every size."""
     places: dict[int, list[str]] = {}
     for word in planted().rare:
         rng = Random(f"rare:{SEED}:{word}")

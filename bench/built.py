@@ -1,4 +1,4 @@
-"""Files that take minutes to fill: built once, and kept for later runs as long as nothing changes that made them."""
+"""Files that take minutes to fill: built once, and kept for later runs until the code or the corpus changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SOURCES = {
     "postgresql": (
         "src/hermes/query/*.py",
         f"{_STATE}/search/indexed_text.py",
-        f"{_STATE}/postgres/schema.sql",
+        f"{_STATE}/postgres/migrations/*.sql",
         *(f"{_STATE}/postgres/search/{name}.py" for name in ("indexing", "document")),
     ),
 }
@@ -40,7 +40,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A directory with the file `state.db`, and what building it took."""
+    """A directory with the file `state.db`, and how long building it took."""
 
     home: Path
     result: Result
@@ -55,7 +55,7 @@ class Builder:
     say: Callable[[str], None]
 
     def build(self, store: str, label: str, messages: int) -> Built:
-        """A store's file with so many messages; an older one of the same size is removed."""
+        """Build a store's file with this many messages; an older one of the same size is removed."""
         made_from = fingerprint(store)
         home = self.directory / f"{store}-{label}-{made_from}"
         stamp = home / _STAMP
@@ -80,7 +80,7 @@ class Builder:
 
 
 def read_through(home: Path) -> None:
-    """Have the whole database in the system's page cache, so that no search pays for the disk."""
+    """Read the whole database into the system's page cache, so that no search waits for the disk."""
     for file in home.glob("state.db*"):
         with file.open("rb", buffering=0) as opened:
             while opened.read(_BLOCK):
@@ -88,13 +88,13 @@ def read_through(home: Path) -> None:
 
 
 def copy(home: Path, to: Path) -> None:
-    """The database for somebody who changes it."""
+    """Copy the database for a workload that changes it."""
     for file in home.glob("state.db*"):
         shutil.copyfile(file, to / file.name)
 
 
 def fingerprint(store: str) -> str:
-    """What the bytes of a file depend on: the messages, and the code or the release that stores them."""
+    """A hash of all that the bytes of a file depend on: the messages, and the code or release that stores them."""
     found = hashlib.sha256(f"{archive.VERSION} {list(archive.sessions(_SAMPLE))}".encode())
     found.update(" ".join(peer.requirement for peer in PEERS if peer.name == store).encode())
     for file in _files(_SOURCES.get(store, ())):

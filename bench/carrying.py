@@ -1,4 +1,4 @@
-"""A migration in a fresh process: a file of ours carried to an empty database of the server."""
+"""A migration in a fresh process: from a file of ours to an empty database on a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_S = 3_600
 
 
 def migrate(processes: Processes, origin: Path) -> Result:
-    """Messages a second until all are carried and compared, and those of the index that is filled after that."""
+    """Messages a second until all are copied and compared, and until all are indexed."""
     hermes = str(Path(sys.executable).parent / "hermes")
     with tempfile.TemporaryDirectory(dir=processes.directory) as name:
         home = Path(name)

@@ -16,7 +16,7 @@ from bench.job import Result
 from bench.processes import Processes
 from bench.row import OURS
 from hermes.interop.detection import find
-from hermes.interop.importer import Importer, Wishes
+from hermes.interop.importer import Importer, ImportOptions
 from hermes.state.search.index_backlog import index_backlog
 from hermes_state import SessionDB
 
@@ -31,7 +31,7 @@ COMMANDS = {
 
 
 def measure_commands(processes: Processes, sessions: int, messages: int, starts: int) -> Result:
-    """Wall milliseconds of some commands, and messages a second of an export and of an import of all of it."""
+    """Wall milliseconds of some commands, and messages a second of an export and an import of everything."""
     hermes = str(Path(sys.executable).parent / "hermes")
     with tempfile.TemporaryDirectory(dir=processes.directory) as name:
         home, other = Path(name) / "home", Path(name) / "other"
@@ -49,11 +49,11 @@ def measure_commands(processes: Processes, sessions: int, messages: int, starts:
 
 
 def _bring_in(export: Path, database: Path) -> Result:
-    """Messages a second until all are stored, and until all are indexed too, as `hermes sessions import` does it."""
+    """Messages a second until all are stored, and until all are indexed too, like `hermes sessions import`."""
     with SessionDB(database) as store:
-        importer = Importer(store, Wishes(), time.time())
+        importer = Importer(store, ImportOptions(), time.time())
         started = time.perf_counter()
-        importer.take(list(find([export], set())))
+        importer.import_files(list(find([export], set())))
         stored = time.perf_counter() - started
         if index_backlog(store):
             raise RuntimeError("the index was not filled")

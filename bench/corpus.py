@@ -54,7 +54,7 @@ class Message(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session to create, and where its conversation comes from."""
+    """A session to create, and its conversation."""
 
     number: int
     session_id: str
@@ -66,7 +66,7 @@ class Session:
 
 
 def sessions(count: int) -> Iterator[Session]:
-    """`count` sessions, made as they are asked for."""
+    """`count` sessions, generated on demand."""
     rng = Random(f"sessions:{SEED}")
     for number in range(count):
         source = rng.choices(_SOURCES, weights=_SOURCE_WEIGHTS)[0]
@@ -79,14 +79,14 @@ def messages(count: int) -> list[Message]:
 
 
 def conversation(number: int) -> Iterator[Message]:
-    """The endless conversation `number`: a question, perhaps a tool's work, an answer, and again."""
+    """The endless conversation `number`: a question, perhaps tool calls, an answer, and again."""
     writer = _Writer(Random(f"conversation:{SEED}:{number}"))
     while True:
         yield from writer.turn()
 
 
 def text_bytes(message: Message) -> int:
-    """The UTF-8 bytes that a person or an index would read: content, tool name and tool calls."""
+    """The UTF-8 bytes that a person or an index reads: content, tool name and tool calls."""
     calls = message.get("tool_calls")
     text = message.get("content", "") + message.get("tool_name", "") + (json.dumps(calls) if calls else "")
     return len(text.encode())

@@ -1,4 +1,4 @@
-"""The floor: what SQLite itself costs, with nothing of a session store around it."""
+"""The floor: the cost of SQLite itself, without a session store around it."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ class RawStore(Store):
             self._run(statement)
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
-        """Nothing: the floor has no sessions."""
+        """Do nothing: the floor has no sessions."""
 
     def append(self, session_id: str, message: Message) -> None:
-        """Insert the row in a transaction of its own."""
+        """Insert the row in its own transaction."""
         self.append_many(session_id, [message])
 
     def append_many(self, session_id: str, messages: list[Message]) -> None:
@@ -93,7 +93,7 @@ class RawStore(Store):
 
 
 class LeanStore(RawStore):
-    """The least that holds the messages and both indexes, the text stored once: the floor of size."""
+    """The smallest store of the messages and both indexes, with the text stored once: the floor of size."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -103,7 +103,7 @@ class LeanStore(RawStore):
         self._pending = 0
 
     def append_many(self, session_id: str, messages: list[Message]) -> None:
-        """Insert the rows, and index them as soon as a batch is full."""
+        """Insert the rows, and index them when a batch is full."""
         super().append_many(session_id, messages)
         self._pending += len(messages)
         while self._pending >= INDEX_BATCH:
@@ -132,7 +132,7 @@ class LeanStore(RawStore):
 
 
 def values_of(session_id: str, message: Message) -> Values:
-    """A message as the row that the floors keep."""
+    """A message as a row of the floors."""
     calls = message.get("tool_calls")
     return (
         session_id,

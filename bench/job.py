@@ -1,4 +1,4 @@
-"""What one worker process is asked to do, and what it answers."""
+"""The job of a worker process, and its result."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 
 Result = dict[str, float | str]
-"""The measurements of a worker by name; texts tell why something could not be measured."""
+"""The measurements of a worker by name; texts say why something could not be measured."""
 
 READY = "ready"
-"""What a worker prints when it waits at the barrier."""
+"""The line that a worker prints when it waits at the barrier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Job:
     member: int = 0
     fsync_ms: float = 0.0
     questions: str = ""
-    """The file of what is searched for."""
+    """The file with the queries."""
     unindexed: int = 0
 
     def to_json(self) -> str:

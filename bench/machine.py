@@ -1,4 +1,4 @@
-"""What the numbers were measured on, without naming the machine."""
+"""A description of the machine, without its name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import apsw
 
 
 def describe(directory: Path) -> str:
-    """One line: system, processor and who else wants it, Python, SQLite and what an fsync costs there."""
+    """One line: system, processor and its load, Python, SQLite and the cost of an fsync."""
     return (
         f"{platform.system()} on {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; "
         f"{platform.python_implementation()} {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}; "
@@ -35,7 +35,7 @@ def fsync_ms(directory: Path, repeats: int = 100) -> float:
 
 
 def _file_system(directory: Path) -> str:
-    """The type of the mount that holds the directory, where the system tells."""
+    """The type of the mount with the directory, if the system says so."""
     mounts = Path("/proc/mounts")
     if not mounts.exists():
         return "a file system"

@@ -54,7 +54,7 @@ class OurStore(Store):
         return [row["cursor"] for row in rows]
 
     def search(self, question: Question) -> Answer:
-        """Search as the terminal or a chat does."""
+        """Search like the terminal or a chat."""
         found = self._db.search_messages(
             question.text,
             source_filter=None if question.source is None else [question.source],
@@ -65,7 +65,7 @@ class OurStore(Store):
         return Answer(len(found), found.complete)
 
     def unindexed(self) -> int:
-        """What the file itself says of its index."""
+        """The number of unindexed messages, according to the file."""
         reader = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
         waiting: int = reader.execute(
             "SELECT max(id) - (SELECT value FROM state_meta WHERE key = 'indexed_upto') FROM messages"
@@ -74,5 +74,5 @@ class OurStore(Store):
         return waiting
 
     def close(self) -> None:
-        """Index what is left and let go of the file."""
+        """Index the rest and close the file."""
         self._db.close()

@@ -1,4 +1,4 @@
-"""The peers, each installed into an environment of its own and never mixed with ours."""
+"""The peers, each installed into its own environment and never mixed with ours."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PEERS = (
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Where a peer lives, or why it does not."""
+    """The environment of a peer, or why it does not exist."""
 
     peer: Peer
     python: Path | None
@@ -41,15 +41,15 @@ class Environment:
 
     @property
     def command(self) -> Path | None:
-        """The peer's terminal command, if it is there."""
+        """The peer's terminal command, if it exists."""
         if self.python is None or self.peer.command is None:
             return None
         command = self.python.parent / self.peer.command
         return command if command.exists() else None
 
 
-def install(peer: Peer, root: Path, say: Callable[[str], None]) -> Environment:
-    """Make the peer's environment under `root` once; later runs find it by its stamp."""
+def install(peer: Peer, root: Path, report: Callable[[str], None]) -> Environment:
+    """Create the peer's environment under `root` once; later runs find it by its stamp."""
     home = root / "peers" / peer.name
     python = home / "bin" / "python"
     stamp = home / "installed.txt"
@@ -70,7 +70,7 @@ def install(peer: Peer, root: Path, say: Callable[[str], None]) -> Environment:
 
 
 def reason_of(error: Exception) -> str:
-    """The last telling line of a failed installation, without addresses and paths."""
+    """The most useful line of a failed installation, without addresses and paths."""
     if isinstance(error, subprocess.TimeoutExpired):
         return "the installation took too long"
     output = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)

@@ -1,4 +1,4 @@
-"""A picture of search: a line per kind of query, a mark per store and size, milliseconds on a logarithmic scale."""
+"""A chart of search: a line per kind of query, a mark per store and size, milliseconds on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Kinds of queries and what each took."""
+    """The kinds of queries, and how long each took."""
 
     labels: tuple[str, ...]
     bars: tuple[float, ...]
@@ -45,7 +45,7 @@ class Plot:
 
     @classmethod
     def of(cls, report: SearchReport) -> Plot:
-        """The picture of a report; what is drawn last covers the rest, and that is ours at the largest size."""
+        """The chart of a report; the last series covers the others, and that is ours at the largest size."""
         rows = report.rows()
         series = []
         for store, size in report.others().items():
@@ -61,7 +61,7 @@ class Plot:
 
 
 def as_text(plot: Plot) -> list[str]:
-    """The picture for a terminal."""
+    """The chart for a terminal."""
     width = max(map(len, plot.labels), default=0) + 2
     axis = "".join(text.ljust(_COLUMNS_PER_DECADE) for text in _AXIS).rstrip()
     lines = [" " * width + axis]
@@ -79,7 +79,7 @@ def as_text(plot: Plot) -> list[str]:
 
 
 def as_svg(plot: Plot) -> str:
-    """The picture for a page."""
+    """The chart for a page."""
     height = _TOP + _ROW_HEIGHT * len(plot.labels) + 26
     total = _LEFT + _WIDTH + 80
     size = f'width="{total}" height="{height}"'
@@ -135,5 +135,5 @@ def _x(milliseconds: float) -> float:
 
 
 def _place(milliseconds: float) -> float:
-    """Where a time stands between the ends of the scale, 0 to 1."""
+    """The position of a time between the ends of the scale, 0 to 1."""
     return min(1.0, max(0.0, log10(max(milliseconds, _LOWEST_MS) / _LOWEST_MS) / _DECADES))

@@ -1,4 +1,4 @@
-"""The measurements on PostgreSQL: appends beside raw psycopg on the same server, and search at several sizes."""
+"""The measurements on PostgreSQL: appends next to raw psycopg on the same server, and search at several sizes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Postgres:
     raw_results: dict[str, dict[str, list[Result]]]
 
     def measure(self) -> PostgresReport:
-        """Everything; where there is no server the report says why."""
+        """Measure everything; without a server the report says why."""
         report = PostgresReport(self.sizes, questions.kinds())
         try:
             with private_server("postgresql", **DURABLE) as server, _reachable(server):
@@ -60,7 +60,7 @@ class Postgres:
         return report
 
     def _appends(self) -> dict[str, Rounds]:
-        """By who appends; what waits for the index is indexed meanwhile only where more wait than may."""
+        """Appends by store; indexing runs meanwhile only when too many messages wait."""
         many = self.scale.processes
         alone = Job("append", "", messages=self.scale.append_messages)
         return {
@@ -89,7 +89,7 @@ class Postgres:
         return rounds
 
     def _migrations(self) -> Rounds:
-        """A file of ours carried to an empty database, as the command does it."""
+        """Copy a file of ours to an empty database, like the command does."""
         scale = self.scale
         with tempfile.TemporaryDirectory(dir=self.processes.directory) as name:
             job = Job("fill", "", messages=scale.size_messages, sessions=scale.size_sessions)
@@ -101,7 +101,7 @@ class Postgres:
             )
 
     def _search(self, size: int, kinds: list[questions.Kind]) -> tuple[Rounds, Result]:
-        """Ask an archive, which is filled first if it is not there yet."""
+        """Search an archive, which is filled first if necessary."""
         place = self.archives / f"postgresql-{label(size)}-{fingerprint(OURS)}"
         asked = self.processes.directory / "questions-postgresql.json"
         questions.write(asked, kinds)
@@ -123,7 +123,7 @@ class Postgres:
             if "rate" not in result:
                 return result
             with psycopg.connect(os.environ[SERVER], autocommit=True) as connection:
-                connection.execute("CHECKPOINT")  # or the server would take long to stop
+                connection.execute("CHECKPOINT")  # otherwise the server would take long to stop
             stamp.write_text(json.dumps(result))
         built: Result = json.loads(stamp.read_text())
         return built
@@ -131,7 +131,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def _archive(place: Path) -> Iterator[Server]:
-    """The server of an archive; one that was never filled to its end begins anew."""
+    """The server of an archive; one that was not filled completely starts again."""
     server = Server(KINDS["postgresql"], place, LARGE)
     if not (place / _STAMP).exists():
         for outdated in place.parent.glob(f"{place.name.rsplit('-', 1)[0]}-*"):
@@ -147,7 +147,7 @@ def _archive(place: Path) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def _reachable(server: Server, database: str | None = None) -> Iterator[None]:
-    """Let workers find a server, and the one database of it that they all use."""
+    """Let workers find a server, and the one database that they all use."""
     os.environ[SERVER] = server.dsn
     if database is not None:
         os.environ[DATABASE] = database

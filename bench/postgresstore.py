@@ -1,6 +1,6 @@
-"""PostgreSQL under the workloads: the session store on it, and psycopg with nothing of a session store around it.
+"""PostgreSQL in the workloads: the session store on it, and psycopg without a session store around it.
 
-A job's path names no file here but a database on the server whose DSN is in the environment.
+A job's path stands for a database on the server whose DSN is in the environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 
 SERVER, DATABASE = "BENCH_POSTGRES", "BENCH_POSTGRES_DATABASE"
-"""The variables with the DSN of the server, and with the one database that all jobs share, if they do."""
+"""The variables with the DSN of the server, and with the one database that all jobs share, if there is one."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -44,7 +44,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 
 def database(path: Path) -> str:
-    """The DSN of the database that belongs to a job's path, made if it is not there."""
+    """The DSN of the database of a job's path, which is created if necessary."""
     server, name = os.environ[SERVER], os.environ.get(DATABASE, f"bench_{crc32(str(path).encode()):08x}")
     with psycopg.connect(server, autocommit=True) as connection:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
@@ -53,7 +53,7 @@ def database(path: Path) -> str:
 
 
 class PostgresStore(OurStore):
-    """Our store on PostgreSQL; what waits for the index when it is closed is left to whoever opens it next."""
+    """Our store on PostgreSQL; messages that are not indexed when it is closed are left to the next process."""
 
     def __init__(self, path: Path) -> None:
         Store.__init__(self, path)
@@ -61,12 +61,12 @@ class PostgresStore(OurStore):
         self._db = PostgreSQLSessionDBProvider(self._dsn)
 
     def unindexed(self) -> int:
-        """What the store says of its index."""
+        """The number of unindexed messages, according to the store."""
         waiting: int = self._db.health()["waiting_for_index"]
         return waiting
 
     def close(self) -> None:
-        """Let go of the connections; to close the store would be to index what waits."""
+        """Close the connections only; closing the store would index the waiting messages."""
         self._engine().backend.close()
 
     def _engine(self) -> PostgresEngine:
@@ -76,17 +76,17 @@ class PostgresStore(OurStore):
 
 
 class IndexedPostgresStore(PostgresStore):
-    """The same until every message is in the index."""
+    """The same, until every message is indexed."""
 
     def close(self) -> None:
-        """Index all that waits, then let go of the connections."""
+        """Index all waiting messages, then close the connections."""
         while self.unindexed():
             self._engine().catch_up()
         self._db.close()
 
 
 class PsycopgStore(Store):
-    """One table without any index but its key, one insert and one commit for each message."""
+    """One table without any index except its key, one insert and one commit for each message."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -96,10 +96,10 @@ class PsycopgStore(Store):
         self._connection.commit()
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
-        """Nothing: the floor has no sessions."""
+        """Do nothing: the floor has no sessions."""
 
     def append(self, session_id: str, message: Message) -> None:
-        """Insert the row in a transaction of its own."""
+        """Insert the row in its own transaction."""
         self._connection.execute(_INSERT, values_of(session_id, message))
         self._connection.commit()
 

@@ -1,4 +1,4 @@
-"""What was measured on PostgreSQL as text: aligned for a terminal, or as Markdown for the documentation."""
+"""The measurements on PostgreSQL as text: aligned for a terminal, or as Markdown for the documentation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OURS, INDEXED, RAW = "postgresql", "postgresql, indexed", "psycopg"
 LEAST_OF_RAW = 0.7
 LEAST_CARRIED = 10_000.0
 SEARCH_BAR_MS = 25.0
-"""Of what is to be found in 10 ms in a file; what may take longer there may do so here."""
+"""The bar for searches that must take 10 ms in a file; slower ones may be slower here too."""
 
 Cells = Sequence[str]
 
@@ -28,16 +28,16 @@ class PostgresReport:
     sizes: tuple[int, ...]
     kinds: list[Kind]
     appends: dict[str, Rounds] = field(default_factory=dict)
-    """By who appends."""
+    """Appends, by store."""
     migrations: Rounds = field(default_factory=Rounds)
     searches: dict[int, Rounds] = field(default_factory=dict)
-    """By the number of messages."""
+    """Searches, by the number of messages."""
     builds: dict[int, Result] = field(default_factory=dict)
     missing: str | None = None
     """Why there was no server."""
 
     def plain(self) -> dict[str, object]:
-        """The tables and what they rest on, as JSON has it."""
+        """The tables and their data, as JSON."""
         return {
             "append": list(self.append_lines()),
             "migration": list(self.migration_lines()),
@@ -47,7 +47,7 @@ class PostgresReport:
         }
 
     def append_lines(self) -> Iterator[Cells]:
-        """A header, then a line for each who appends, and one for what the index adds."""
+        """A header, then a line for each store, and one for the cost of the index."""
         yield ("append", "ours", "raw psycopg", "to raw", "raw noise", "bar", "met")
         for name, rounds in self.appends.items():
             ratio = rounds.ratio(OURS, RAW, "rate")
@@ -72,7 +72,7 @@ class PostgresReport:
                 )
 
     def migration_lines(self) -> Iterator[Cells]:
-        """A header, then how fast messages are carried, and how fast the index follows."""
+        """A header, then how fast messages are copied, and how fast they are indexed."""
         yield ("migration from SQLite", "messages", "noise", "bar", "met")
         carried = self.migrations.middle(OURS, "rate")
         yield (
@@ -109,7 +109,7 @@ class PostgresReport:
             )
 
     def notes(self) -> Iterator[str]:
-        """What filling took, and what went wrong."""
+        """How long filling took, and what failed."""
         if self.missing is not None:
             yield f"PostgreSQL was not measured: {self.missing}"
         for size, built in self.builds.items():

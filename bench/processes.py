@@ -1,4 +1,4 @@
-"""Starts worker processes and collects what they measured."""
+"""Starts worker processes and collects their results."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Processes:
     environments: dict[str, Environment]
 
     def run(self, store: str, job: Job) -> Result:
-        """One job on a file of its own, which is gone afterwards."""
+        """Run one job on its own file, which is removed afterwards."""
         with tempfile.TemporaryDirectory(dir=self.directory) as home:
             return self.run_in(Path(home), store, job)
 
     def run_in(self, home: Path, store: str, job: Job) -> Result:
-        """One job on the file `state.db` in `home`, which stays."""
+        """Run one job on the file `state.db` in `home`, which stays."""
         missing = self.missing(store)
         if missing:
             return {"unsupported": missing}
         return self._start(store, replace(job, path=str(home / "state.db"))).result()
 
     def run_together(self, store: str, job: Job, members: int) -> Result:
-        """The same job in several processes on one file, released at once."""
+        """Run the same job in several processes on one file, released at once."""
         with tempfile.TemporaryDirectory(dir=self.directory) as name:
             home, shared = Path(name), replace(job, path=f"{name}/state.db", sessions=members)
             prepared = self.run_in(home, store, replace(shared, workload="prepare"))
@@ -78,7 +78,7 @@ class Processes:
 
 
 class _Worker:
-    """One running worker; its talk goes to a file, so that it never waits for a reader."""
+    """One running worker; its output goes to a file, so that it never waits for a reader."""
 
     def __init__(self, command: list[str], variables: dict[str, str]) -> None:
         self._talk: IO[str] = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115 - read after the worker ended
@@ -92,21 +92,21 @@ class _Worker:
         )
 
     def wait_until_ready(self) -> None:
-        """Return once the worker waits at the barrier, or has died on the way to it."""
+        """Return once the worker waits at the barrier, or has died before."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if line and line.strip() != READY:
             raise RuntimeError(f"a worker said {line.strip()!r} instead of {READY!r}")
 
     def release(self) -> None:
-        """Let the worker pass the barrier; one that died is found by `result`."""
+        """Let the worker pass the barrier; `result` reports one that died."""
         assert self._process.stdin is not None
         if self._process.poll() is None:
             self._process.stdin.write("go\n")
             self._process.stdin.flush()
 
     def result(self, *, show_talk: bool = True) -> Result:
-        """Wait for the end and give what was measured, or the error."""
+        """Wait for the end and return the measurements, or the error."""
         try:
             output, _ = self._process.communicate(timeout=WORKER_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -125,7 +125,7 @@ class _Worker:
 
 
 def _together(results: list[Result], found: Result) -> Result:
-    """The results of several processes as one."""
+    """Merge the results of several processes."""
     stored = sum(float(result["stored"]) for result in results)
     seconds = max(float(result["ended"]) for result in results) - min(float(result["started"]) for result in results)
     result: Result = {

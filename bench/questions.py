@@ -1,4 +1,4 @@
-"""What is searched for, by kind; every query is made from the words that the archive has."""
+"""The queries, by kind; every query is made from words of the archive."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Queries of one kind, what they may take, and how many results show that they were understood."""
+    """Queries of one kind, their time limit, and how many results a correct search has."""
 
     name: str
     questions: tuple[Question, ...]
@@ -85,12 +85,12 @@ def kinds() -> list[Kind]:
 
 
 def write(path: Path, found: list[Kind]) -> None:
-    """Keep the questions for the workers, who must not spend a thought on them."""
+    """Store the queries for the workers, which must not spend time on creating them."""
     path.write_text(json.dumps([asdict(kind) for kind in found], ensure_ascii=False))
 
 
 def read(path: Path) -> list[Kind]:
-    """The questions that `write` kept."""
+    """Read the queries that `write` stored."""
     return [
         Kind(**{**kind, "questions": tuple(Question(**each) for each in kind["questions"])})
         for kind in json.loads(path.read_text())
@@ -143,13 +143,13 @@ def _zipped(form: str, some: Iterable[str], others: Iterable[str]) -> list[str]:
 
 
 def _shared(words: Iterable[str], length: int) -> list[str]:
-    """The beginnings that most words have."""
+    """The prefixes that most words have."""
     found = Counter(word[:length] for word in words if len(word) > length)
     return [beginning for beginning, _ in found.most_common(_FEW)]
 
 
 def _hardly_shared(words: Iterable[str]) -> list[str]:
-    """Beginnings that two or three words have."""
+    """Prefixes that two or three words have."""
     found = Counter(word[:6] for word in words if len(word) > 6)
     return [beginning for beginning, count in found.items() if count in (2, 3)]
 
@@ -161,7 +161,7 @@ def _inner(words: Iterable[str]) -> list[str]:
 
 
 def _nowhere(words: Sequence[str]) -> Iterator[str]:
-    """Six letters whose trigrams are all common, while neither a word nor two words written as one have the whole."""
+    """Six letters whose trigrams are all common, but which are in no word and in no two words written as one."""
     text = " ".join(words)
     starts = {word[:length] for word in words for length in range(1, 6)}
     ends = {word[-length:] for word in words for length in range(1, 6)}

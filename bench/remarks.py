@@ -1,4 +1,4 @@
-"""Texts that tell why a number is missing, fit to be published."""
+"""Texts that say why a number is missing, without private details."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import re
 
 
 def without_places(text: str) -> str:
-    """The text without addresses and without paths, which mean nothing elsewhere."""
+    """The text without addresses and paths, which mean nothing on another machine."""
     return re.sub(r"(\w+://|(?<![\w.])/)[^\s'\")]+", "...", text)

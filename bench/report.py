@@ -8,7 +8,7 @@ TABLE, SEARCH, POSTGRES = "bench", "bench-search", "bench-postgresql"
 
 
 def write(page: Path, block: str, part: str = TABLE) -> None:
-    """Replace what stands between the marks of a part; a page that has no such part yet gets it at its end."""
+    """Replace the text between the marks of a part; a page without that part gets it at its end."""
     begin, end = f"<!-- {part}:begin -->", f"<!-- {part}:end -->"
     text = page.read_text()
     before, rest = text.split(begin) if begin in text else (f"{text.rstrip()}\n\n", f"{end}\n")

@@ -13,16 +13,16 @@ FAILED = "failed"
 
 @dataclass(slots=True)
 class Rounds:
-    """What each store answered, one result per round."""
+    """The results of each store, one per round."""
 
     results: dict[str, list[Result]] = field(default_factory=dict)
 
     def add(self, store: str, result: Result) -> None:
-        """Note a store's result of the present round."""
+        """Add a store's result of the current round."""
         self.results.setdefault(store, []).append(result)
 
     def values(self, store: str, key: str) -> list[float]:
-        """A measurement of every round, or nothing if a round has none."""
+        """A measurement in every round; empty if a round lacks it."""
         found = [result.get(key) for result in self.results.get(store, [])]
         numbers = [value for value in found if isinstance(value, float | int)]
         return numbers if len(numbers) == len(found) else []
@@ -43,7 +43,7 @@ class Rounds:
         return median(ratios) if ratios else None
 
     def spread(self, store: str, key: str) -> float | None:
-        """How far the rounds lie apart, as a share of their median."""
+        """The spread of the rounds, as a share of their median."""
         values = self.values(store, key)
         return (max(values) - min(values)) / median(values) if len(values) > 1 and median(values) else None
 

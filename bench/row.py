@@ -1,4 +1,4 @@
-"""A row of the table: one measurement of every store, and the bar it is held to."""
+"""A row of the table: one measurement of every store, and the limit for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OURS, RAW, LEAN, WORDS = "ours", "raw", "lean", "words"
 
 
 class Unit(StrEnum):
-    """How a value is written."""
+    """The format of a value."""
 
     RATE = "/s"
     MS = "ms"
@@ -36,7 +36,7 @@ class Row:
 
 
 def row_of(workload: str, label: str, unit: Unit, rounds: Rounds, key: str) -> Row:
-    """The row of one measurement, without a bar."""
+    """The row of one measurement, without a limit."""
     row = Row(workload, label, unit, noise=rounds.spread(RAW, key), ratio=rounds.ratio(OURS, RAW, key))
     for store in rounds.results:
         value = rounds.middle(store, key)
@@ -47,14 +47,14 @@ def row_of(workload: str, label: str, unit: Unit, rounds: Rounds, key: str) -> R
 
 
 def all_of(*conditions: bool | None) -> bool | None:
-    """True if all hold, False if one does not, None if that cannot be told."""
+    """True if all hold, False if one does not, None if that is unknown."""
     if False in conditions:
         return False
     return None if None in conditions else True
 
 
 def any_of(*conditions: bool | None) -> bool | None:
-    """True if one holds, False if none does, None if that cannot be told."""
+    """True if one holds, False if none does, None if that is unknown."""
     if True in conditions:
         return True
     return None if None in conditions else False

@@ -19,13 +19,13 @@ from bench.suite import HERMES_AGENT
 
 STORES = (WORDS, OURS, HERMES_AGENT)
 LARGEST_FOR_OTHERS = 1_000_000
-"""Beyond this only ours is measured: the others would take hours."""
+"""Above this size only ours is measured: the others would take hours."""
 ADDED = 500
-"""How many messages come before the searches that find some of them in no index."""
+"""How many unindexed messages are added before the searches that find some of them."""
 FIRST_KIND = "a common word"
 
 Measure = Callable[[str, int, int], Result]
-"""What a store answers at a size in one of the rounds."""
+"""Measures a store at a size in one of the rounds."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Search:
     _built: dict[str, dict[int, Built]] = field(default_factory=dict)
 
     def measure(self) -> SearchReport:
-        """Fill what is not there yet, then ask."""
+        """Fill what is missing, then search."""
         kinds = questions.kinds()
         questions.write(self._questions(), kinds)
         questions.write(self._questions("first"), [kind for kind in kinds if kind.name == FIRST_KIND])
@@ -70,7 +70,7 @@ class Search:
                 yield store
 
     def _rounds(self, name: str, measure: Measure, only: tuple[str, ...] = STORES, count: int | None = None) -> Rounds:
-        """Every store at every size in turn, then all over again; results are kept by store and size."""
+        """Measure every store at every size in turn, then repeat; results are kept by store and size."""
         rounds = Rounds()
         total = count or self.round_count
         for number in range(total):

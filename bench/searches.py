@@ -36,7 +36,7 @@ def build(open_store: OpenStore, job: Job) -> Result:
 
 
 def ask(open_store: OpenStore, job: Job) -> Result:
-    """Every kind of query in turn, on a store that has just been opened; perhaps after some more messages came."""
+    """Every kind of query in turn, on a store that was just opened; perhaps after more messages were added."""
     store = open_store(Path(job.path))
     if job.unindexed:
         _add(store, job)
@@ -51,7 +51,7 @@ def ask(open_store: OpenStore, job: Job) -> Result:
 
 
 def first(open_store: OpenStore, job: Job) -> Result:
-    """The first search of a process; which question it is depends on the member."""
+    """The first search of a process; the query depends on the member."""
     asked = questions.read(Path(job.questions))[0].questions
     question = asked[job.member % len(asked)]
     started = time.perf_counter()
@@ -77,7 +77,7 @@ def _add(store: Store, job: Job) -> None:
 
 
 def _ask_kind(store: Store, kind: Kind, repeats: int) -> Result:
-    """One search to warm up, then as many as wanted, each question in its turn."""
+    """One search to warm up, then `repeats` searches, one query after the other."""
     store.search(kind.questions[-1])
     samples: list[float] = []
     cpu: list[float] = []

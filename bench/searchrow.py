@@ -1,4 +1,4 @@
-"""What search is judged by: a row per kind of query, made from the results of all rounds."""
+"""The results of search: a row per kind of query, computed from all rounds."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bench.suite import HERMES_AGENT
 NAMES = {WORDS: "raw FTS5", OURS: "ours", HERMES_AGENT: HERMES_AGENT}
 FLATNESS = 2.0
 JUDGED = 1_000_000
-"""The number of messages up to which bars hold."""
+"""The number of messages up to which the limits apply."""
 FIRST_BAR_MS = 50.0
 FIRST_LABEL = "the first search after opening, fresh process"
 
 
 @dataclass(slots=True)
 class SearchRow:
-    """What one kind of query took, in milliseconds; medians unless they are called worst."""
+    """The milliseconds of one kind of query; medians unless they are called worst."""
 
     label: str
     bar_ms: float
@@ -31,13 +31,13 @@ class SearchRow:
     worst: dict[int, float] = field(default_factory=dict)
     """The slowest single search of ours, by size."""
     cpu: float | None = None
-    """Ours at the largest size, without the time in which others had the processor."""
+    """Ours at the largest size, without the time in which other processes had the processor."""
     ratio: float | None = None
     """Ours at the largest size over ours at the reference."""
     noise: float | None = None
     results: str = ""
     complete: float | None = None
-    """The share of searches of ours that looked at everything, at the largest size."""
+    """The share of our searches that were complete, at the largest size."""
     unindexed: float | None = None
     is_flat_wanted: bool = False
     met: bool | None = None
@@ -47,27 +47,27 @@ class SearchRow:
 
     @property
     def bar(self) -> str:
-        """The bar in words."""
+        """The limit in words."""
         return f"<= {self.bar_ms:g} ms" + (f", {FLATNESS:g}x" if self.is_flat_wanted else "")
 
 
 @dataclass(slots=True)
 class SearchReport:
-    """Everything that was measured about search."""
+    """All measurements of search."""
 
     sizes: tuple[int, ...]
-    """How many messages were searched, the fewest first."""
+    """The numbers of messages, the fewest first."""
     builds: dict[str, dict[int, Result]]
-    """What filling each store took, by size."""
+    """How long filling each store took, by size."""
     kinds: list[Kind]
     asked: Rounds
     behind: Rounds
-    """The same questions while the newest messages were in no index."""
+    """The same queries while the newest messages were not indexed."""
     first: Rounds
 
     @property
     def largest(self) -> int:
-        """The largest size at which rows are judged; what is larger still is only shown."""
+        """The largest size at which rows are judged; larger ones are only shown."""
         return max((size for size in self.sizes if size <= JUDGED), default=self.sizes[-1])
 
     @property
@@ -77,11 +77,11 @@ class SearchReport:
 
     @property
     def unindexed(self) -> int:
-        """How many of the newest messages were in no index while ours was asked once more."""
+        """How many of the newest messages were not indexed when ours was measured again."""
         return int(min(self.behind.values(key_of(OURS, self.largest), "unindexed"), default=0))
 
     def others(self) -> dict[str, int]:
-        """The stores beside ours, each with the largest size at which it was measured."""
+        """The other stores, each with the largest size at which it was measured."""
         return {store: max(found) for store, found in self.builds.items() if store != OURS}
 
     def rows(self) -> list[SearchRow]:
@@ -89,7 +89,7 @@ class SearchReport:
         return [*(self._row(kind) for kind in self.kinds), self._first_row()]
 
     def plain(self) -> dict[str, object]:
-        """The rows and what they rest on, as JSON has it; the single results are kept elsewhere."""
+        """The rows and their data, as JSON; the single results are kept elsewhere."""
         return {
             "rows": [asdict(row) for row in self.rows()],
             "questions": [asdict(kind) for kind in self.kinds],
@@ -148,7 +148,7 @@ class SearchReport:
         ]
 
     def _is_understood(self, kind: Kind) -> bool | None:
-        """Whether ours gave as many results as there must be, at every size."""
+        """Whether ours returned the required number of results, at every size."""
         found = [count for size in self.sizes for count in self._counts(kind.name, size)]
         return all(kind.least <= count <= kind.most for count in found) if found else None
 
@@ -171,7 +171,7 @@ class SearchReport:
 
 
 def key_of(store: str, size: int) -> str:
-    """By what the results of a store at one size are kept."""
+    """The key of the results of a store at one size."""
     return f"{store} {label(size)}"
 
 

@@ -1,4 +1,4 @@
-"""What was measured about search as text: aligned for a terminal, or as Markdown for the documentation."""
+"""The measurements of search as text: aligned for a terminal, or as Markdown for the documentation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOT_AVAILABLE = "n/a"
 
 
 def render(report: SearchReport) -> str:
-    """An aligned table, a picture, then what building took and the remarks."""
+    """An aligned table, a chart, then the build times and the remarks."""
     rows = report.rows()
     lines = [_header(report), *(_cells(row, report) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -23,7 +23,7 @@ def render(report: SearchReport) -> str:
 
 
 def markdown(report: SearchReport, picture: str) -> str:
-    """The same as a Markdown table, with a link to the picture, and a list."""
+    """The same as a Markdown table, with a link to the chart, and a list."""
     header, rows = _header(report), report.rows()
     last = len(header) - 2
     lines = ["| " + " | ".join(header) + " |"]
@@ -34,7 +34,7 @@ def markdown(report: SearchReport, picture: str) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """A time as it stands in a cell."""
+    """A time in a cell."""
     if value is None:
         return NOT_AVAILABLE
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"

@@ -1,4 +1,4 @@
-"""A disk on which every fsync takes its time, as a VFS for the SQLite of this process."""
+"""A disk on which every fsync is slow, as a VFS for the SQLite of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to start: the import of a store, and the first list on a terminal."""
+"""The cost of a start: the import of a store, and the first list on a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOME_SESSIONS, HOME_MESSAGES = 200, 2_000
 
 
 def import_cost(processes: Processes, store: str, starts: int) -> Result:
-    """CPU milliseconds of an import over those of a bare interpreter, which takes turns with it."""
+    """CPU milliseconds of an import over those of a bare interpreter, measured in turns."""
     missing = processes.missing(store)
     if missing:
         return {"unsupported": missing}

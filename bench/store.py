@@ -1,4 +1,4 @@
-"""The small port through which the workloads drive every store alike."""
+"""The interface through which the workloads use every store alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How many results a search gave, and whether it looked at everything."""
+    """How many results a search returned, and whether it was complete."""
 
     results: int
     is_complete: bool = True
@@ -33,7 +33,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Calls:
-    """What a series of calls took, and those that failed."""
+    """The times of a series of calls, and those that failed."""
 
     nanoseconds: list[int]
     failures: list[str]
@@ -50,7 +50,7 @@ class Store(ABC):
 
     @abstractmethod
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
-        """Add an empty session, perhaps somebody's."""
+        """Add an empty session, perhaps with an owner."""
 
     @abstractmethod
     def append(self, session_id: str, message: Message) -> None:
@@ -58,18 +58,18 @@ class Store(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Finish everything that was acknowledged and let go of the file."""
+        """Finish everything that was acknowledged and close the file."""
 
     def append_many(self, session_id: str, messages: list[Message]) -> None:
         """Add several messages in one transaction."""
         raise Unsupported("no call for several messages at once")
 
     def fill(self, session_id: str, messages: list[Message]) -> None:
-        """Give a new session its messages, as fast as the store allows."""
+        """Add messages to a new session, as fast as the store allows."""
         self.append_many(session_id, messages)
 
     def load(self, session_id: str) -> int:
-        """Read a conversation for replay, and say how many entries it has."""
+        """Read a conversation for replay, and return how many entries it has."""
         raise Unsupported("no call for a whole conversation")
 
     def count(self, session_id: str) -> int:
@@ -77,15 +77,15 @@ class Store(ABC):
         raise Unsupported("no call that counts messages")
 
     def list_page(self, page: Page) -> list[str]:
-        """Read a page of the session list, and give the cursor (or id) of each row."""
+        """Read a page of the session list, and return the cursor (or id) of each row."""
         raise Unsupported("no session list")
 
     def search(self, question: Question) -> Answer:
-        """Look for messages, and give them out as an application gets them."""
+        """Search for messages, and return them as an application gets them."""
         raise Unsupported("no search")
 
     def unindexed(self) -> int:
-        """How many messages are stored but in no index yet."""
+        """How many messages are stored but not indexed yet."""
         return 0
 
     def append_each(self, messages: Iterable[tuple[str, Message]]) -> Calls:
@@ -111,4 +111,4 @@ class Store(ABC):
 
 
 class Unsupported(Exception):
-    """The store has nothing that a workload could use."""
+    """The store does not support a workload."""

@@ -1,4 +1,4 @@
-"""The measurements in order: which stores take part, and the bar each row is held to."""
+"""The measurements in order: the stores that take part, and the limit for each row."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Suite:
         return [row]
 
     def commands(self) -> list[Row]:
-        """What people do at a terminal, on a large home."""
+        """Common commands on a terminal, on a large home."""
         scale = self.scale
         sessions, messages = scale.list_sessions, scale.list_messages
         rounds = self._rounds(
@@ -196,7 +196,7 @@ class Suite:
         return lambda store: self.processes.run(store, job)
 
     def _rounds(self, name: str, measure: Measure, stores: tuple[str, ...], count: int | None = None) -> Rounds:
-        """Every store in turn, then all over again."""
+        """Measure every store in turn, then repeat."""
         rounds = Rounds()
         total = count or self.round_count
         for number in range(total):
@@ -208,7 +208,7 @@ class Suite:
         return rounds
 
     def _thread_rounds(self, name: str, alone: int, together: int, fsync_ms: float) -> Rounds:
-        """Raw and ours with one thread, then the stores with many; peers cannot be given the slow disk."""
+        """Raw and ours with one thread, then the stores with many; peers cannot use the slow disk."""
         one = Job("append", "", messages=alone, fsync_ms=fsync_ms)
         many = Job("append", "", messages=together, threads=self.scale.threads, fsync_ms=fsync_ms)
         peers = () if fsync_ms else (HERMES_AGENT, OPENAI_AGENTS)

@@ -31,7 +31,7 @@ def markdown(rows: list[Row]) -> str:
 
 
 def remarks(rows: list[Row]) -> list[str]:
-    """What is missing or went wrong, each once."""
+    """What is missing or failed, each once."""
     found = [
         f"{row.workload}, {store}: {text}" for row in rows for store, texts in row.remarks.items() for text in texts
     ]

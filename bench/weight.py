@@ -12,7 +12,7 @@ from bench.processes import Processes
 
 
 def weigh(processes: Processes, store: str, job: Job) -> Result:
-    """Fill a file, close it, and give its bytes per message; a log that a store left behind is folded in first."""
+    """Fill a file, close it, and return its bytes per message; a log that a store left is checkpointed first."""
     with tempfile.TemporaryDirectory(dir=processes.directory) as home:
         result = processes.run_in(Path(home), store, job)
         if "text" not in result:
@@ -22,7 +22,7 @@ def weigh(processes: Processes, store: str, job: Job) -> Result:
 
 
 def file_bytes(path: Path) -> int:
-    """The bytes of a database that nobody has open, its log folded in."""
+    """The bytes of a closed database, after a checkpoint of its log."""
     database = apsw.Connection(str(path))
     database.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     database.close()

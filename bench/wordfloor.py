@@ -1,4 +1,4 @@
-"""The floor of search: one FTS5 table, asked as its documentation shows."""
+"""The floor of search: one FTS5 table, queried as its documentation shows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, session_id TEXT, ti
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='unicode61');
 """
 _CACHE_KB = 16_384
-"""As much as our readers have."""
+"""The same cache size as our readers have."""
 
 _unspaced = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 class WordStore(Store):
-    """The text of every message in an FTS5 table of its own, and beside it what filters need."""
+    """The text of every message in an FTS5 table, and the columns for filters in another one."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -35,7 +35,7 @@ class WordStore(Store):
         self._db.execute(f"PRAGMA cache_size = -{_CACHE_KB}").fetchall()
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
-        """Note whose session it is."""
+        """Store the owner of the session."""
         self._db.execute("INSERT INTO sessions VALUES (?, ?, ?)", (session_id, source, user_id)).fetchall()
 
     def append(self, session_id: str, message: Message) -> None:

@@ -54,7 +54,7 @@ def append_messages(open_store: OpenStore, job: Job) -> Result:
 
 
 def prepare(open_store: OpenStore, job: Job) -> Result:
-    """Make the file and the sessions that several processes will share."""
+    """Create the file and the sessions that several processes will share."""
     store = open_store(Path(job.path))
     for session in corpus.sessions(job.sessions):
         store.create_session(session.session_id, session.source)
@@ -78,7 +78,7 @@ def member(open_store: OpenStore, job: Job, wait_for_start: Wait = lambda: None)
 
 
 def verify(open_store: OpenStore, job: Job) -> Result:
-    """Count what several processes left in the file."""
+    """Count the messages that several processes stored in the file."""
     store = open_store(Path(job.path))
     found = sum(store.count(session.session_id) for session in corpus.sessions(job.sessions))
     store.close()
@@ -125,7 +125,7 @@ def list_sessions(open_store: OpenStore, job: Job) -> Result:
 
 
 def fill(open_store: OpenStore, job: Job) -> Result:
-    """Fill a file and say how much text is in it."""
+    """Fill a file and return how much text is in it."""
     store = open_store(Path(job.path))
     text_bytes = _fill(store, job)
     store.close()
@@ -139,7 +139,7 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def _spread(store: Store, member: int, count: int) -> list[tuple[str, Message]]:
-    """`count` messages over new sessions of the member, in the order of a person who works on one after the other."""
+    """`count` messages in new sessions of the member, in the order of a person who works on one after the other."""
     share: list[tuple[str, Message]] = []
     for part, start in enumerate(range(0, count, MESSAGES_PER_SESSION)):
         session = Session(member * 1_000 + part, f"20260101_{member:06d}_{part:08x}", "cli")
@@ -168,7 +168,7 @@ def _append_in_threads(store: Store, shares: list[list[tuple[str, Message]]]) ->
 
 
 def _fill(store: Store, job: Job) -> int:
-    """Fill the sessions, their last activity in another order than their start; answers the bytes of text."""
+    """Fill the sessions, with their last activity in another order than their start; return the bytes of text."""
     per_session = job.messages // job.sessions
     activity = list(range(job.sessions))
     Random(corpus.SEED).shuffle(activity)

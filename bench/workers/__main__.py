@@ -27,7 +27,7 @@ STORES = {
 
 
 def main() -> None:
-    """Answer on the real standard output, whatever the store itself may print there."""
+    """Print the result on the real standard output, whatever the store itself prints there."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     name, job = sys.argv[1], Job.from_json(sys.argv[2])

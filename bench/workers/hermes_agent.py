@@ -46,7 +46,7 @@ class HermesAgentStore(Store):
         return [row["id"] for row in rows]
 
     def search(self, question: Question) -> Answer:
-        """Search with what its call offers."""
+        """Search with the options of its call."""
         if question.owner is not None:
             raise Unsupported("no search among one user's messages")
         if question.text.startswith("*"):

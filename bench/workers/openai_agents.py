@@ -25,7 +25,7 @@ class OpenAIAgentsStore(Store):
         self._runner = asyncio.Runner()
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
-        """Open the session's object, which makes the tables."""
+        """Open the session's object, which creates the tables."""
         self._session(session_id)
 
     def append(self, session_id: str, message: Message) -> None:

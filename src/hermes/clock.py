@@ -1,4 +1,4 @@
-"""Time as a thing that can be passed in."""
+"""The clock, passed in so that tests can set the time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Answers the current time as Unix epoch seconds."""
+"""Returns the current time as Unix epoch seconds."""
 
 system_clock: Clock = time.time

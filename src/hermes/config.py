@@ -24,15 +24,15 @@ BACKUPS = "backups"
 
 Mode = Literal["ask", "allow", "deny"]
 ChatMode = Literal["ask", "deny"]
-"""What strangers talk to is never allowed everything."""
-CHAT_MODE_HINT = "write `ask`, and the operator decides, or `deny`; `allow` is for the terminal only, as approvals.mode"
+"""Chat platforms never get `allow`, because strangers can write there."""
+CHAT_MODE_HINT = "write `ask` (the operator decides) or `deny`; `allow` works only in the terminal, as approvals.mode"
 
 _MAX_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PostgreSQLConfig:
-    """`sessiondb.postgresql`: what only a PostgreSQL server knows."""
+    """`sessiondb.postgresql`: settings that only PostgreSQL has."""
 
     synchronous_commit: bool = True
     statement_timeout_s: float | None = setting(None, above=0)
@@ -42,7 +42,7 @@ class PostgreSQLConfig:
 
 @dataclass(frozen=True, slots=True)
 class SessionDBConfig:
-    """`sessiondb`: where sessions are kept."""
+    """`sessiondb`: where sessions are stored."""
 
     provider: str = "sqlite"
     path: str | None = None
@@ -56,7 +56,7 @@ class SessionDBConfig:
     postgresql: PostgreSQLConfig = field(default_factory=PostgreSQLConfig)
 
     def sqlite_file(self, home: Path) -> Path:
-        """The SQLite database: `path`, taken from the Hermes home when it is relative, or `state.db` there."""
+        """The SQLite file: `path` (relative to the Hermes home), or `state.db` in the home."""
         return home / os.path.expanduser(self.path or DB_FILENAME)
 
 
@@ -74,19 +74,19 @@ class SessionsConfig:
 
 @dataclass(frozen=True, slots=True)
 class BackupConfig:
-    """`backup`: where backups are kept, and how many."""
+    """`backup`: the directory of backups, and how many to keep."""
 
     directory: str | None = None
     keep: int = setting(7, at_least=1)
 
     def folder(self, home: Path) -> Path:
-        """The directory of backups: `directory`, taken from the Hermes home when it is relative, or `backups` there."""
+        """The backup directory: `directory` (relative to the Hermes home), or `backups` in the home."""
         return home / os.path.expanduser(self.directory or BACKUPS)
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointConfig:
-    """`model` and `model.auxiliary`: which model answers, and where it is."""
+    """`model` and `model.auxiliary`: the model and its endpoint."""
 
     provider: (
         Literal["openai", "openrouter", "anthropic", "ollama", "lmstudio", "llamacpp", "local", "custom", "offline"]
@@ -100,7 +100,7 @@ class EndpointConfig:
 
 @dataclass(frozen=True, slots=True)
 class TimeoutsConfig:
-    """`model.timeouts`: how long a model is waited for."""
+    """`model.timeouts`: how long to wait for a model."""
 
     connect_s: float = setting(10.0, above=0)
     first_token_s: float = setting(300.0, above=0)
@@ -110,7 +110,7 @@ class TimeoutsConfig:
 
 @dataclass(frozen=True, slots=True)
 class PricesConfig:
-    """`model.prices.<name>`: what a model costs, in US dollars for a million tokens."""
+    """`model.prices.<name>`: the price of a model, in US dollars per million tokens."""
 
     input: float | None = setting(None, at_least=0)
     output: float | None = setting(None, at_least=0)
@@ -120,7 +120,7 @@ class PricesConfig:
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig(EndpointConfig):
-    """`model`: who answers."""
+    """`model`: the model that answers the user."""
 
     context_tokens: int | None = setting(None, at_least=1)
     attempts: int = setting(4, at_least=1)
@@ -144,12 +144,12 @@ class ApprovalsConfig:
     mode: Mode = "ask"
     """At the terminal."""
     sources: Mapping[str, ChatMode] = settings_by_name(hint=CHAT_MODE_HINT)
-    """On chat platforms; those that are not named have `ask`."""
+    """On chat platforms. A platform without an entry uses `ask`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """`memory`: what an agent notes about people."""
+    """`memory`: what an agent remembers about people."""
 
     max_characters: int = setting(4_000, at_least=200)
 
@@ -165,7 +165,7 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class CompressionConfig:
-    """`compression`: when a conversation is made shorter, and what of it stays word for word."""
+    """`compression`: when to compress a conversation, and which messages to keep unchanged."""
 
     enabled: bool = True
     threshold: float = setting(0.5, above=0)
@@ -184,7 +184,7 @@ class AuxiliaryConfig:
 
 @dataclass(frozen=True, slots=True)
 class DisplayConfig:
-    """`display`: what a person is shown in the terminal."""
+    """`display`: what the terminal shows."""
 
     resume_display: Literal["full", "minimal"] = "full"
     resume_exchanges: int = setting(10, at_least=1)
@@ -196,7 +196,7 @@ class DisplayConfig:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """All settings, and what the person should be told about the files they came from."""
+    """All settings, and warnings for the user about the files they came from."""
 
     sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
     sessions: SessionsConfig = field(default_factory=SessionsConfig)
@@ -214,7 +214,7 @@ class Config:
 
 
 def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Config:
-    """The settings of `home`, defaults where it says nothing; `.env` and then `environ` feed `${VAR}`."""
+    """Return the settings in `home`, with defaults for missing ones. `.env` and then `environ` supply `${VAR}`."""
     home = home or get_hermes_home()
     refuse_home_of_others(home)
     env_file, config_file = home / ENV_FILENAME, home / CONFIG_FILENAME
@@ -226,7 +226,7 @@ def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.env
 
 
 def load_variables(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that count in `home`: those of its `.env`, and over them those of `environ`."""
+    """Return the variables of `.env` in `home`, overridden by `environ`."""
     home = home or get_hermes_home()
     refuse_home_of_others(home)
     variables, _ = parse_env(_read(home / ENV_FILENAME) or b"")
@@ -234,7 +234,7 @@ def load_variables(home: Path | None = None, *, environ: Mapping[str, str] = os.
 
 
 def _read(path: Path) -> bytes | None:
-    """The content of `path`, or None when there is no such file."""
+    """Return the content of `path`, or None if the file does not exist."""
     refuse_settings_of_others(path)
     try:
         status = path.stat()
@@ -252,8 +252,8 @@ def _read(path: Path) -> bytes | None:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{path} should be a file, but it is something else", hint="move it away")
-    raise ConfigError(f"{path} has {status.st_size} bytes, more than the {_MAX_BYTES} that are read")
+        raise ConfigError(f"{path} should be a file, but it is not", hint="move it away")
+    raise ConfigError(f"{path} has {status.st_size} bytes; the limit is {_MAX_BYTES}")
 
 
 def _decode(data: bytes, path: Path) -> str:

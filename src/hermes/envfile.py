@@ -1,4 +1,4 @@
-"""The `.env` file, and the `${VAR}` references that it feeds."""
+"""Parse the `.env` file, and expand `${VAR}` references."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFERENCE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[
 
 
 class Expansion(NamedTuple):
-    """A text after its `${VAR}` references were looked up once."""
+    """A text with its `${VAR}` references expanded."""
 
     text: str
     names: tuple[str, ...]
@@ -26,7 +26,7 @@ class Expansion(NamedTuple):
 
 
 def parse_env(data: bytes) -> tuple[dict[str, str], list[str]]:
-    """The variables of a `.env` file, and what is wrong with it by line number, never with a value in it."""
+    """Return the variables of a `.env` file, and a list of problems with line numbers but without values."""
     variables: dict[str, str] = {}
     problems: list[str] = []
     text = data.decode("utf-8-sig", "surrogateescape")
@@ -48,7 +48,7 @@ def parse_env(data: bytes) -> tuple[dict[str, str], list[str]]:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> Expansion:
-    """Replace `${VAR}` and `${VAR:-default}` once; the default also stands in for an empty value, as in a shell."""
+    """Replace `${VAR}` and `${VAR:-default}` once. As in a shell, the default also replaces an empty value."""
     names: list[str] = []
     unset: list[str] = []
 
@@ -67,7 +67,7 @@ def expand(text: str, variables: Mapping[str, str]) -> Expansion:
 
 
 def _unquote(text: str) -> str | None:
-    """The value that `text` stands for, or None when its quotes make no sense."""
+    """Return the value of `text` without its quotes, or None if the quotes are not balanced."""
     if text.startswith("'"):
         found = _SINGLE_QUOTED.fullmatch(text)
         return found["text"] if found else None
@@ -82,5 +82,5 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def _is_utf8(line: str) -> bool:
-    """False when decoding had to smuggle undecodable bytes through as lone surrogates."""
+    """False if decoding kept bytes that are not UTF-8 as lone surrogates."""
     return not any("\udc80" <= character <= "\udcff" for character in line)

@@ -81,7 +81,7 @@ __all__ = [
 
 
 class HermesError(Exception):
-    """Something Hermes was asked to do could not be done."""
+    """Hermes could not do what was requested."""
 
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
@@ -103,19 +103,19 @@ class ConfigError(HermesError):
 
 
 class InvalidValue(HermesError, ValueError):
-    """A value is not one that can be stored."""
+    """The value cannot be stored."""
 
     code = "invalid_value"
 
 
 class InvalidTitle(InvalidValue):
-    """A title is not acceptable."""
+    """The title is not valid."""
 
     code = "invalid_title"
 
 
 class NotFound(HermesError):
-    """There is no such thing."""
+    """Not found."""
 
     code = "not_found"
 
@@ -124,14 +124,14 @@ class UnknownSession(NotFound):
     """There is no such session."""
 
     code = "unknown_session"
-    advice = "`hermes sessions list` shows the sessions there are"
+    advice = "see `hermes sessions list`"
 
 
 class AmbiguousSession(NotFound):
-    """Several sessions can be meant."""
+    """Several sessions match."""
 
     code = "ambiguous_session"
-    advice = "name it by its whole id"
+    advice = "use the full session id"
 
 
 class UnknownMessage(NotFound, ValueError):
@@ -142,7 +142,7 @@ class UnknownMessage(NotFound, ValueError):
 
 
 class Conflict(HermesError):
-    """Somebody else was first."""
+    """Another caller changed it first."""
 
     code = "conflict"
 
@@ -161,7 +161,7 @@ class StaleLease(Conflict):
 
 
 class StoreError(HermesError):
-    """The session store could not do its work."""
+    """The session store failed."""
 
     code = "store"
 
@@ -185,11 +185,11 @@ class StoreCorrupt(StoreError):
     """The session store is damaged."""
 
     code = "store_corrupt"
-    advice = "`hermes sessions repair --check` tells what can be saved; do not delete the file"
+    advice = "`hermes sessions repair --check` shows what can be saved; do not delete the file"
 
 
 class StoreFull(StoreError):
-    """There is no room left for the session store."""
+    """No space is left for the session store."""
 
     code = "store_full"
     advice = "nothing was written; free some space on the disk and try again"
@@ -205,14 +205,14 @@ class NotADatabase(StoreError):
     """The file is not a session database."""
 
     code = "not_a_database"
-    advice = "the file was left as it is; name another path or move it away"
+    advice = "the file was not changed; use another path, or move the file away"
 
 
 class StoreTooNew(StoreError):
     """The session store was written by a newer version of Hermes."""
 
     code = "store_too_new"
-    advice = "update Hermes; the file was left as it is"
+    advice = "update Hermes; the file was not changed"
 
 
 class StoreClosed(StoreError):
@@ -223,7 +223,7 @@ class StoreClosed(StoreError):
 
 
 class MessageSpooled(StoreError):
-    """The message is safe in the spool file beside the database and will be stored when it can be."""
+    """The message is saved in the spool file next to the database and will be stored later."""
 
     code = "message_spooled"
     advice = "do not send it again"
@@ -240,61 +240,61 @@ class ModelError(HermesError):
 
     def __init__(self, message: str = "", *, hint: str | None = None, retry_after_s: float | None = None) -> None:
         self.retry_after_s = retry_after_s
-        """How long the endpoint wants to be left alone, where it says so."""
+        """How many seconds the endpoint asks to wait, if it says so."""
         super().__init__(message, hint=hint)
 
 
 class NoModel(ModelError):
-    """No model can be used as it is configured."""
+    """No usable model is configured."""
 
     code = "no_model"
     advice = "set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or model.base_url in config.yaml"
 
 
 class ModelKeyRefused(ModelError):
-    """The model's endpoint does not accept the key."""
+    """The model's endpoint rejects the key."""
 
     code = "model_key_refused"
-    advice = "set a key that is valid there"
+    advice = "set a valid key for this endpoint"
 
 
 class CreditSpent(ModelError):
     """The account at the model's endpoint has no credit left."""
 
     code = "credit_spent"
-    advice = "add credit to the account there, or use another model"
+    advice = "add credit to the account, or use another model"
 
 
 class UnknownModel(ModelError):
     """The endpoint has no such model."""
 
     code = "unknown_model"
-    advice = "set model.default in config.yaml to a model that it has"
+    advice = "set model.default in config.yaml to a model of this endpoint"
 
 
 class ContextTooLong(ModelError):
     """The conversation is longer than the model can read."""
 
     code = "context_too_long"
-    advice = "compress the conversation, or use a model that can read more"
+    advice = "compress the conversation, or use a model with a larger context"
 
 
 class ModelRefused(ModelError):
-    """The model's endpoint does not accept the request."""
+    """The model's endpoint rejects the request."""
 
     code = "model_refused"
-    advice = "see what it says; model.base_url and model.default in config.yaml decide what is asked of whom"
+    advice = "read the endpoint's message; check model.base_url and model.default in config.yaml"
 
 
 class ModelGarbled(ModelError):
-    """The model's endpoint answered something that cannot be understood."""
+    """The model's endpoint sent a reply that Hermes cannot read."""
 
     code = "model_garbled"
     advice = "check that model.base_url is the address of an OpenAI-compatible endpoint; it usually ends with /v1"
 
 
 class ModelBusy(ModelError):
-    """The model's endpoint has too much to do."""
+    """The model's endpoint is overloaded."""
 
     code = "model_busy"
     retryable = True
@@ -302,7 +302,7 @@ class ModelBusy(ModelError):
 
 
 class ModelUnavailable(ModelError):
-    """The model's endpoint cannot be reached, or is out of order."""
+    """The model's endpoint cannot be reached or is down."""
 
     code = "model_unavailable"
     retryable = True
@@ -318,15 +318,15 @@ class ModelTimeout(ModelError):
 
 
 class AnswerCut(ModelError):
-    """The answer broke off; what was said until then is all there is."""
+    """The connection was lost in the middle of the answer."""
 
     code = "answer_cut"
     retryable = True
-    advice = "what was said is kept; ask the model to go on, or ask again"
+    advice = "the text so far is saved; retry, or ask the model to continue"
 
 
 class QueryBudgetExceeded(HermesError):
-    """The query needs more work than it is allowed."""
+    """The query needs more work than the limit allows."""
 
     code = "query_budget_exceeded"
     advice = "narrow the query"

@@ -1,4 +1,4 @@
-"""The Hermes home directory, and files and directories that belong to one person alone."""
+"""The Hermes home directory, and private files and directories (0600 and 0700)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _OTHERS = 0o077
 
 
 def get_hermes_home() -> Path:
-    """Where Hermes keeps its files: `HERMES_HOME`, or `~/.hermes`; the directory need not exist."""
+    """Return the Hermes home: `HERMES_HOME`, or `~/.hermes`. The directory need not exist."""
     named = os.environ.get("HERMES_HOME", "").strip()
     expanded = os.path.expanduser(named or os.path.join("~", ".hermes"))
     if expanded.startswith("~"):
         raise ConfigError(
-            f"cannot tell which directory {named or '~/.hermes'} is",
+            f"cannot resolve the directory {named or '~/.hermes'}",
             hint="set HERMES_HOME to an absolute path",
         )
     return Path(os.path.abspath(expanded))
 
 
 def ensure_private_dir(path: Path) -> None:
-    """Make `path` a directory; every directory created on the way is 0700.
+    """Create the directory `path` and its missing parents with mode 0700.
 
-    A directory that is already there keeps its mode, with one exception: a Hermes home of ours is closed to others.
+    A directory that already exists keeps its mode, except the user's own Hermes home: it is closed to other users.
     """
     try:
         _make_dirs(path)
@@ -52,9 +52,9 @@ def ensure_private_dir(path: Path) -> None:
 
 
 def create_private_file(path: Path) -> bool:
-    """Create `path`, empty and 0600, and tell whether it was missing.
+    """Create `path`, empty and 0600, and return whether it was missing.
 
-    A file that is already there is not opened: closing a second handle on a database drops SQLite's locks on it.
+    A file that already exists is not opened: closing a second handle on a database drops SQLite's locks on it.
     """
     try:
         fd = _create_exclusively(path)
@@ -65,7 +65,7 @@ def create_private_file(path: Path) -> bool:
 
 
 def private_opener(path: str, flags: int) -> int:
-    """An opener for `open()`: a file that this creates is 0600 under any umask."""
+    """An opener for `open()` that creates files with mode 0600 under any umask."""
     if flags & os.O_CREAT:
         try:
             return _create_exclusively(path, flags)
@@ -76,9 +76,9 @@ def private_opener(path: str, flags: int) -> int:
 
 
 def open_plain_file(path: str | Path, flags: int) -> int:
-    """Open a plain file, or create it 0600; raise OSError where a link, a pipe or a directory lies.
+    """Open a plain file, or create it 0600; raise OSError for a link, a pipe or a directory.
 
-    For files beside a database: the directory may belong to another user, who must not choose what is written to.
+    For files next to a database: the directory may belong to another user, who must not redirect the write.
     """
     fd = private_opener(str(path), flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -88,9 +88,9 @@ def open_plain_file(path: str | Path, flags: int) -> int:
 
 
 def write_private_atomic(path: Path, data: bytes) -> None:
-    """Replace `path` by a 0600 file with `data`: a crash at any moment leaves the old content or the new.
+    """Replace `path` with a 0600 file that holds `data`; a crash at any moment leaves the old content or the new.
 
-    A symbolic link stays one; what it points to is replaced.
+    A symbolic link stays; its target is replaced.
     """
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".hermes-{os.urandom(6).hex()}.tmp")
@@ -121,7 +121,7 @@ def _make_dirs(path: Path) -> None:
 
 
 def _close_to_others(home: Path) -> None:
-    """Take group and world access from `home`, unless it is not ours or visibly serves more than Hermes."""
+    """Remove group and world access from `home`, unless another user owns it or it visibly serves more than Hermes."""
     if os.name != "posix":
         return
     status = home.stat()
@@ -130,11 +130,11 @@ def _close_to_others(home: Path) -> None:
     try:
         home.chmod(stat.S_IMODE(status.st_mode) & ~_OTHERS)
     except OSError:
-        return  # some file systems keep no modes or cannot be changed; the files in it are 0600 all the same
+        return  # some file systems have no modes or are read-only; the files in the home are 0600 anyway
 
 
 def serves_more_than_hermes(home: Path, status: os.stat_result) -> bool:
-    """True for places like `/tmp`, `/srv` and the person's own home directory: closing those would hurt others."""
+    """True for places like `/tmp`, `/srv` and the user's home directory, which other programs need."""
     is_shared_by_design = bool(status.st_mode & stat.S_ISVTX)
     is_top_level = home.parent == home.parent.parent
     holds_home_dirs = Path(os.path.expanduser("~")).is_relative_to(home)
@@ -149,7 +149,7 @@ def _create_exclusively(path: str | Path, flags: int = os.O_WRONLY) -> int:
 
 
 def sync_directory(path: Path) -> None:
-    """Make a rename in `path` survive a power cut."""
+    """Flush `path`, so that a rename in it survives a power cut."""
     if os.name != "posix":
         return
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -1,4 +1,4 @@
-"""Identifiers: readable ones for sessions, short random ones for messages."""
+"""Identifiers: readable for sessions, short and random for messages."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import time
 from base64 import urlsafe_b64encode
 
 OWN_UID = "~"
-"""How the uids begin that were not given by a caller."""
+"""The first character of generated uids; a caller's own uid does not start with it."""
 
 
 def new_session_id(now: float | None = None) -> str:
-    """An id such as `20261115_204247_9f3a01bc`: the local time (now, unless one is given), then 32 random bits."""
+    """Return an id such as `20261115_204247_9f3a01bc`: the local time (of `now`, if given), then 32 random bits."""
     return f"{time.strftime('%Y%m%d_%H%M%S', time.localtime(now))}_{os.urandom(4).hex()}"
 
 
 def new_message_uid() -> str:
-    """A tilde and 72 random bits: enough to be unique within a session, and short."""
+    """Return a tilde and 72 random bits: short, and unique within a session."""
     return OWN_UID + urlsafe_b64encode(os.urandom(9)).decode()
+
+
+def new_caller_uid() -> str:
+    """Return a uid that a caller gives to a message which it may store twice; the store recognizes the second one."""
+    return urlsafe_b64encode(os.urandom(12)).decode()

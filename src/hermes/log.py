@@ -1,4 +1,4 @@
-"""Log records, without the price of loading `logging` before there is one to write."""
+"""Write log records, and load `logging` only when the first one is written."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _prepare: Callable[[], None] | None = None
 
 
 def before_first(prepare: Callable[[], None]) -> None:
-    """Have something done, such as opening a log file, before the first record is written."""
+    """Register a function, such as one that opens a log file, to run before the first record is written."""
     global _prepare
     _prepare = prepare
 
 
 def make_ready() -> None:
-    """Do now what is to be done before the first record, because other libraries are going to write records too."""
+    """Run the registered function now, because other libraries may write records too."""
     global _prepare
     prepare, _prepare = _prepare, None
     if prepare is not None:
@@ -22,7 +22,7 @@ def make_ready() -> None:
 
 
 def warn(name: str, message: str, *details: object) -> None:
-    """Say that something is not as it should be."""
+    """Write a warning."""
     import logging
 
     make_ready()
@@ -30,7 +30,7 @@ def warn(name: str, message: str, *details: object) -> None:
 
 
 def inform(name: str, message: str, *details: object) -> None:
-    """Say what was done."""
+    """Write an info record."""
     import logging
 
     make_ready()

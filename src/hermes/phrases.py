@@ -1,16 +1,16 @@
-"""Small phrases that people read everywhere: counts, sizes, lists."""
+"""Format counts, sizes and lists for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 
-def counted(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     """`1 session`, `2 sessions`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def sized(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     """`812 bytes`, `1.5 MB`, `66.0 GB`."""
     if size_bytes < 1024:
         return f"{size_bytes} bytes"
@@ -21,12 +21,12 @@ def sized(size_bytes: int) -> str:
     return f"{size:.1f} {units[0]}"
 
 
-def megabytes(size_bytes: int) -> str:
-    """`1.5 MB`, of whatever size."""
+def format_megabytes(size_bytes: int) -> str:
+    """`1.5 MB`, for any size."""
     return f"{size_bytes / (1024 * 1024):.1f} MB"
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
+def join_some(names: Sequence[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
     rest = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + rest

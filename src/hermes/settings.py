@@ -1,7 +1,7 @@
-"""Settings from YAML: a walk over dataclasses, led by their types and never by what the file holds.
+"""Read settings from YAML into dataclasses; the types of the fields decide what may be in the file.
 
-The walk reads YAML's node tree. So every complaint knows its line, no object is ever constructed from a tag, and an
-alias costs nothing, because only what a dataclass asks for is visited.
+The reader walks YAML's node tree. So every error can name its line, no object is ever constructed from a tag, and an
+alias costs nothing, because only nodes that a dataclass declares are visited.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ Scalar = bool | int | float | str
 
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
-_MAX_SHOWN_CHARS = 60
+_MAX_QUOTED_CHARS = 60
 _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 _QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
 
 
 def setting(default: Any, *, above: float | None = None, at_least: float | None = None, secret: bool = False) -> Any:
-    """A field whose number has a bound, or whose value must never be shown."""
+    """Declare a field whose number has a bound, or whose value must never be shown."""
     return field(default=default, repr=not secret, metadata={"above": above, "at_least": at_least, "secret": secret})
 
 
 def settings_by_name(*, above: float | None = None, at_least: float | None = None, hint: str = "") -> Any:
-    """A field that maps names of the person's choice to values, which may have a bound, and a hint for wrong ones."""
+    """Declare a field that maps names of the user's choice to values; `hint` is shown for wrong values."""
     return field(default_factory=dict, metadata={"above": above, "at_least": at_least, "hint": hint})
 
 
 def not_a_setting(default: Any) -> Any:
-    """A field that no file can set."""
+    """Declare a field that no file can set."""
     return field(default=default, metadata={"internal": True})
 
 
 def setting_fields(section: Any) -> dict[str, Field[Any]]:
-    """The fields of a section that a file can set, by name."""
+    """Return the fields of a section that a file can set, by name."""
     return {each.name: each for each in fields(section) if not each.metadata.get("internal")}
 
 
 def read_settings(
     section: type[T], text: str, *, file: Path, variables: Mapping[str, str]
 ) -> tuple[T, tuple[str, ...]]:
-    """The settings in `text`, and a warning for each thing that has no effect; complaints name `file` and the line."""
+    """Return the settings in `text`, and a warning for each entry without effect. Errors name `file` and the line."""
     root = _compose(text, file) if text.strip() else None
     if root is None or root.tag == _NULL_TAG:
         return section(), ()
@@ -63,7 +63,7 @@ def read_settings(
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """What may stand at a key."""
+    """The values that a key accepts."""
 
     key: str
     kind: type[Scalar]
@@ -101,7 +101,7 @@ class _Rule:
         return _NOUNS[self.kind]
 
     def accept(self, value: object) -> Scalar | None:
-        """`value` in the type of the field, or None when it may not stand there."""
+        """Return `value` in the type of the field, or None if the field does not accept it."""
         if self.kind is float and type(value) is int:
             value = _int_to_float(value)
         if type(value) is not self.kind or not isinstance(value, bool | int | float | str):
@@ -118,7 +118,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """One reading of one file."""
+    """Reads one file."""
 
     file: Path
     variables: Mapping[str, str]
@@ -138,7 +138,7 @@ class _Reader:
         return section(**values)
 
     def _read_any(self, key: str, hint: Any, declared: Field[Any], node: Node) -> Any:
-        """What stands at a key, as its type wants it; None for the default."""
+        """Return the value at a key in its declared type; None for the default."""
         if isinstance(hint, type) and is_dataclass(hint):
             return self.read_section(hint, node, key)
         if get_origin(hint) is Mapping:
@@ -161,7 +161,7 @@ class _Reader:
         )
 
     def _entries(self, node: Node, key: str, known: Mapping[str, object] | None) -> Iterator[tuple[str, Node]]:
-        """The entries of a mapping; with `known` names, others are told of and left out."""
+        """Yield the entries of a mapping; with `known` names, warn about others and skip them."""
         from yaml import MappingNode, ScalarNode
 
         if not isinstance(node, MappingNode):
@@ -179,14 +179,14 @@ class _Reader:
             if name in first_lines:
                 self._fail(
                     key_node,
-                    f"{_join(key, name)} is written a second time; the first is on line {first_lines[name]}",
+                    f"{_join(key, name)} is set twice; the first is on line {first_lines[name]}",
                     hint="keep one of them",
                 )
             first_lines[name] = _line(key_node)
             yield name, child
 
     def _read_value(self, rule: _Rule, node: Node) -> Scalar | None:
-        """The value at a key, or None for the default."""
+        """Return the value at a key, or None for the default."""
         from yaml import ScalarNode
 
         if not isinstance(node, ScalarNode):
@@ -195,7 +195,7 @@ class _Reader:
             return self._read_text(rule, node)
         value = rule.accept(_construct(node))
         if value is None:
-            self._reject(rule, node, _shown(node.value))
+            self._reject(rule, node, _shorten(node.value))
         return value
 
     def _read_text(self, rule: _Rule, node: ScalarNode) -> Scalar | None:
@@ -207,11 +207,11 @@ class _Reader:
         is_converted = bool(expansion.names) and rule.kind is not str
         value = rule.accept(_construct_plain(expansion.text) if is_converted else expansion.text)
         if value is None:
-            self._reject(rule, node, _found(_shown(node.value), expansion))
+            self._reject(rule, node, _describe_value(_shorten(node.value), expansion))
         return value
 
     def _reject(self, rule: _Rule, node: Node, found: str) -> NoReturn:
-        verb = "has a value that is not shown, for it may be a secret" if rule.is_secret else f"is {found}"
+        verb = "has a wrong value (not shown, it may be a secret)" if rule.is_secret else f"is {found}"
         default = "" if rule.default is None else f", {_as_yaml(rule.default)}"
         self._fail(
             node,
@@ -246,7 +246,7 @@ def _compose(text: str, file: Path) -> Node | None:
 
 
 def _construct(node: ScalarNode) -> object:
-    """The plain value of a scalar, or None when it has none."""
+    """Return the plain value of a scalar, or None if it has none."""
     from yaml.constructor import ConstructorError, SafeConstructor
 
     try:
@@ -257,7 +257,7 @@ def _construct(node: ScalarNode) -> object:
 
 
 def _construct_plain(text: str) -> object:
-    """What `text` would mean if it stood in the file without quotes."""
+    """Return the value that YAML gives to an unquoted `text`."""
     from yaml import ScalarNode
     from yaml.resolver import Resolver
 
@@ -287,24 +287,20 @@ def _describe(node: Node) -> str:
     return "a list" if isinstance(node, SequenceNode) else "a single value"
 
 
-def _found(shown: str, expansion: Expansion) -> str:
-    """What stands there, as written: what a variable held is not for showing."""
+def _describe_value(shortened: str, expansion: Expansion) -> str:
+    """Describe the value as it is written in the file; the values of variables are never shown."""
     if expansion.unset:
-        return f"{shown}, but {_and(expansion.unset)} is not set"
+        return f"{shortened}, but {_and(expansion.unset)} is not set"
     if expansion.names:
-        return f"{shown}, which the value of {_and(expansion.names)} does not suit"
-    return f'"{shown}"'
+        return f"{shortened}, but the value of {_and(expansion.names)} does not fit"
+    return f'"{shortened}"'
 
 
-def _shown(text: str) -> str:
-    safe = _without_password(text)
-    return safe if len(safe) <= _MAX_SHOWN_CHARS else f"{safe[:_MAX_SHOWN_CHARS]}..."
+def _shorten(text: str) -> str:
+    from hermes.secrets import hide_login  # late: only errors need it
 
-
-def _without_password(text: str) -> str:
-    """A text without what stands before the host in a URL; the last @ ends it, since a password may have some too."""
-    start, end = text.find("://"), text.rfind("@")
-    return text if start < 0 or end < start else f"{text[:start]}://***{text[end:]}"
+    safe = hide_login(text)
+    return safe if len(safe) <= _MAX_QUOTED_CHARS else f"{safe[:_MAX_QUOTED_CHARS]}..."
 
 
 def _as_yaml(value: object) -> str:

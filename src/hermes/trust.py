@@ -1,4 +1,4 @@
-"""Whose settings are obeyed: those of another user, or that others can write to, could name any program or server."""
+"""Check who owns the settings: a file that another user can write could name any program or server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _ROOT = 0
 
 
 def refuse_home_of_others(home: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise if the Hermes home belongs to neither this user, nor root, nor the user that the environment names."""
+    """Raise unless the Hermes home belongs to this user, to root, or to the user that HERMES_HOME_OWNER names."""
     if os.name == "posix" and (status := _status(home)) is not None:
         _refuse_owner(home, status, environ)
 
 
 def refuse_settings_of_others(file: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise if others can have written a file of settings that is there, or can put another one in its place."""
+    """Raise if another user can write an existing settings file, or can replace it."""
     if os.name != "posix" or (status := _status(file)) is None:
         return
     _refuse_owner(file, status, environ)
@@ -29,8 +29,8 @@ def refuse_settings_of_others(file: Path, environ: Mapping[str, str] = os.enviro
         found = _status(path)
         if found is not None and _others_can_write(found):
             raise ConfigError(
-                f"others can write to {path}, so its settings are not used",
-                hint=f"look at what is in it, then: {shlex.join(['chmod', mode, str(path)])}",
+                f"other users can write to {path}, so its settings are not used",
+                hint=f"check its content, then run: {shlex.join(['chmod', mode, str(path)])}",
             )
 
 
@@ -48,14 +48,14 @@ def _refuse_owner(path: Path, status: os.stat_result, environ: Mapping[str, str]
 
 def _others_can_write(status: os.stat_result) -> bool:
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
-        return False  # there nobody can replace a file of somebody else
+        return False  # the sticky bit: a user cannot replace the files of another user
     if status.st_mode & stat.S_IWOTH:
         return True
     return bool(status.st_mode & stat.S_IWGRP) and not _is_group_of_one(status.st_gid, status.st_uid)
 
 
 def _is_group_of_one(group: int, user: int) -> bool:
-    """Whether a group is the one that many systems make for each user, with nobody else in it."""
+    """Whether a group is the private group that many systems create for each user, without other members."""
     import grp
     import pwd
 
@@ -76,7 +76,7 @@ def _name_of(user: int) -> str:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of a path; None if it is not there or cannot be reached, which is told where it is used."""
+    """Return the status of a path; None if it is missing or cannot be reached, which the code that opens it reports."""
     try:
         return path.stat()
     except OSError:

@@ -198,10 +198,10 @@ __all__ = [
 
 _ELSEWHERE = {"AsyncSessionDB": "hermes.state.aio", "OnConflict": "hermes.state.import_export.session_writer"}
 
-if not TYPE_CHECKING:  # a type checker would take every name for one that is there
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
 
     def __getattr__(name: str) -> object:
-        # On first use, so that HERMES_HOME counts as it is now and not as it was at import.
+        # On first use, so that the current HERMES_HOME counts, not the one at import.
         if name == "DEFAULT_DB_PATH":
             return default_path()
         if name not in __all__:

@@ -1,4 +1,4 @@
-"""Short ways to ask a model and to look at what it answered."""
+"""Helpers that ask a model and collect its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hermes.errors import ModelError
 from tests.support.modelserver import ModelServer
 
 AT_ONCE = RetryPolicy(base_s=0.001)
-"""Tries as often as usual, and waits for nothing."""
+"""The usual number of attempts, without waiting."""
 
 PATIENT = TimeoutsConfig(connect_s=5, first_token_s=10, between_tokens_s=10, total_s=20)
 
@@ -35,7 +35,7 @@ SEARCH_TOOL: ToolSchema = {"type": "function", "function": {"name": "session_sea
 
 @dataclass
 class Heard:
-    """What came of asking."""
+    """The events and the error of a call."""
 
     events: list[Event] = field(default_factory=list)
     error: ModelError | None = None
@@ -50,7 +50,7 @@ class Heard:
 
     @property
     def reply(self) -> Reply:
-        """The reply, which must be there, once and last."""
+        """The reply, which must occur once and last."""
         assert [event for event in self.events if isinstance(event, Reply)] == self.events[-1:], self
         last = self.events[-1]
         assert isinstance(last, Reply)
@@ -58,7 +58,7 @@ class Heard:
 
     @property
     def waits(self) -> list[str]:
-        """Why it was asked again."""
+        """The reasons for the retries."""
         return [event.why for event in self.events if isinstance(event, Retrying)]
 
     @property
@@ -71,7 +71,7 @@ class Heard:
 
 
 def said(text: str) -> list[Message]:
-    """A conversation that a person has just begun."""
+    """A new conversation with one message of the user."""
     return [{"role": "user", "content": text}]
 
 
@@ -81,7 +81,7 @@ def ask(
     tools: Sequence[ToolSchema] = (),
     cancellation: Cancellation | None = None,
 ) -> Heard:
-    """Ask and listen to the end, be it an error."""
+    """Ask a model and collect all events until the end or an error."""
     heard = Heard()
     try:
         for event in model.stream(
@@ -94,7 +94,7 @@ def ask(
 
 
 def choice_of(server: ModelServer, **fields: Any) -> ModelChoice:
-    """The choice of a model at a test's own server."""
+    """The choice of a model at the server of a test."""
     return ModelChoice(**{"provider": "custom", "name": "test-model", "base_url": server.base_url} | fields)
 
 
@@ -106,5 +106,5 @@ def endpoint(
     policy: RetryPolicy = AT_ONCE,
     **options: Any,
 ) -> Endpoint:
-    """A model at a test's own server."""
+    """A model at the server of a test."""
     return Endpoint(choice or choice_of(server), timeouts=timeouts, policy=policy, **options)

@@ -1,4 +1,4 @@
-"""What other processes do in the tests of conversations: `python -m tests.agent.talker talk HOME ...`."""
+"""A child process for the tests of conversations: `python -m tests.agent.talker talk HOME ...`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ LIMIT_S = 30.0
 
 
 def say(text: object) -> None:
-    """Tell the parent one line, at once."""
+    """Send one line to the parent at once."""
     os.write(1, f"{text}\n".encode())
 
 
 def hear() -> None:
-    """Wait for a line of the parent, or until the limit."""
+    """Wait for a line from the parent, or until the limit."""
     if select.select([0], [], [], LIMIT_S)[0]:
         os.read(0, 4096)
 
 
 class Teller(Listener):
-    """Tells the parent what happens, and waits there for what it does about it."""
+    """Reports events to the parent and waits for its reaction."""
 
     def __init__(self, moment: str) -> None:
         self._moment = moment
@@ -54,7 +54,7 @@ class Teller(Listener):
 
 
 def pause_at_write(store: SessionDB, number: int, where: str) -> None:
-    """Stand still at the n-th write: before it, or inside its transaction when all is done but the commit."""
+    """Pause at the n-th write: before it, or inside its transaction just before the commit."""
     write: Callable[..., object] = engine_of(store).write
     writes = 0
 
@@ -80,7 +80,7 @@ def pause_at_write(store: SessionDB, number: int, where: str) -> None:
 
 
 def talk(home: Path, session_id: str, text: str, moment: str) -> None:
-    """Say something in a session, standing still at a moment."""
+    """Send a message in a session and pause at a given point."""
     with SessionDB(home / "state.db") as store:
         agent = agent_with(OfflineModel(), store, home)
         conversation = (
@@ -95,7 +95,7 @@ def talk(home: Path, session_id: str, text: str, moment: str) -> None:
 
 
 def compress(home: Path, session_id: str, moment: str) -> None:
-    """Compress a session, standing still at a moment."""
+    """Compress a session and pause at a given point."""
     with SessionDB(home / "state.db") as store:
         conversation = Conversation.resume(agent_with(OfflineModel(), store, home), session_id, asker=EVERYBODY)
         _prepare(store, moment)

@@ -1,4 +1,4 @@
-"""An agent with a model at a test's own server, and somebody who listens to it."""
+"""Helpers: an agent with a model at the server of a test, and a listener."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONFIG = Config(model=ModelConfig(prices=PRICES), tools={"default": ("test",)})
 
 @dataclass
 class Ear(Listener):
-    """Somebody who remembers what was heard, and may do something about it."""
+    """A listener that records events and may react to them."""
 
     on_text: Callable[[str], object] = lambda _: None
     pieces: list[str] = field(default_factory=list)
@@ -76,13 +76,13 @@ def wait(context: ToolContext) -> str:
 
 @tool(toolset="test")
 def interrupt() -> str:
-    """Be where the person presses Ctrl-C."""
+    """Raise KeyboardInterrupt, as Ctrl-C does."""
     raise KeyboardInterrupt
 
 
 @tool(toolset="test")
 def fail() -> str:
-    """Go wrong."""
+    """Fail."""
     raise RuntimeError("it went wrong")
 
 
@@ -92,7 +92,7 @@ TOOLS = Registry([add, wait, interrupt, fail])
 def agent_at(
     server: ModelServer, store: SessionDBProvider, home: Path, config: Config = CONFIG, **options: Any
 ) -> Agent:
-    """An agent whose model is a test's own server; no titles unless a test wants them."""
+    """An agent whose model is the server of a test; titles are off unless a test enables them."""
     if "auxiliary" not in options:
         config = replace(config, agent=replace(config.agent, auto_title=False))
     return agent_with(endpoint(server), store, home, config, **options)
@@ -105,7 +105,7 @@ def agent_with(model: Model, store: SessionDBProvider, home: Path, config: Confi
 
 
 def stored(conversation: Conversation) -> list[tuple[Any, ...]]:
-    """The messages of a conversation by role, content and how they ended; a model must be able to go on from them."""
+    """The messages of a conversation by role, content and finish reason; checks that a model can continue from them."""
     store = conversation.agent.store
     assert_sound(store, conversation.session_id)
     rows = store.get_messages(conversation.session_id)
@@ -113,20 +113,20 @@ def stored(conversation: Conversation) -> list[tuple[Any, ...]]:
 
 
 def assert_sound(store: SessionDBProvider | OwnerView, session_id: str) -> None:
-    """Whatever is stored, a model of either school can go on from it."""
+    """Check that strict endpoints accept the stored history."""
     for with_tools in (True, False):
         history = store.get_messages_as_conversation(session_id)
         assert flaws_of(project(history, with_tools=with_tools)) == []
 
 
 def assert_asked_soundly(server: ModelServer) -> None:
-    """Everything that the server was sent could have been sent to either school."""
+    """Check that strict endpoints would accept every request that the server got."""
     for request in server.requests:
         assert flaws_of(request.messages) == []
 
 
 def stop_when(happened: threading.Event) -> Cancellation:
-    """A wish to stop that comes from another thread as soon as something has happened."""
+    """A cancellation from another thread as soon as a condition is true."""
     cancellation = Cancellation()
 
     def watch() -> None:

@@ -1,4 +1,4 @@
-"""Accounting: every call of a model is booked, and a session's counters are the sums of its bookings."""
+"""Accounting: every model call is booked, and the counters of a session are the sums of its bookings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 
 from hermes.agent.accounting import ESTIMATED, Spending
 from hermes.agent.conversation import Conversation
-from hermes.agent.history.token_estimate import PER_IMAGE, PER_MESSAGE, room_for, tokens_of, tokens_of_conversation
+from hermes.agent.history.token_estimate import (
+    PER_IMAGE,
+    PER_MESSAGE,
+    compression_limit,
+    tokens_of,
+    tokens_of_conversation,
+)
 from hermes.agent.models.model import Usage
 from hermes.config import ModelConfig
 from hermes.state.owner import EVERYBODY
@@ -45,7 +51,7 @@ def test_every_call_of_a_turn_is_booked(store: SessionDBProvider, home: Path) ->
     assert outcome.usage == Usage(90, 15, 60, 0, 4)
 
 
-def test_costs_are_those_of_the_prices(store: SessionDBProvider, home: Path) -> None:
+def test_cost_is_computed_from_the_prices(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(SUM, Say("3", usage={"prompt_tokens": 60, "completion_tokens": 1})) as server:
         conversation = Conversation.start(agent_at(server, store, home), asker=EVERYBODY)
         outcome = conversation.say("add")
@@ -56,7 +62,7 @@ def test_costs_are_those_of_the_prices(store: SessionDBProvider, home: Path) -> 
     assert (row["cost_status"], row["cost_source"], outcome.is_estimated) == ("estimated", "config", False)
 
 
-def test_unknown_prices_are_unknown_and_not_nothing(store: SessionDBProvider, home: Path) -> None:
+def test_unknown_price_gives_unknown_cost_instead_of_zero(store: SessionDBProvider, home: Path) -> None:
     config = replace(CONFIG, model=ModelConfig())
     with ModelServer(Say("ok")) as server:
         outcome = Conversation.start(agent_at(server, store, home, config), asker=EVERYBODY).say("hi")
@@ -65,7 +71,7 @@ def test_unknown_prices_are_unknown_and_not_nothing(store: SessionDBProvider, ho
     assert (row["estimated_cost_usd"], row["cost_status"]) == (None, "unknown")
 
 
-def test_tokens_that_nobody_counted_are_estimated_and_that_is_said(store: SessionDBProvider, home: Path) -> None:
+def test_uncounted_tokens_are_estimated_and_marked(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Say("one two three four", usage=None)) as server:
         outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert outcome.is_estimated
@@ -75,21 +81,21 @@ def test_tokens_that_nobody_counted_are_estimated_and_that_is_said(store: Sessio
     assert row["cost_source"] == f"config, {ESTIMATED}"
 
 
-def test_an_answer_that_broke_off_is_booked_by_estimate(store: SessionDBProvider, home: Path) -> None:
+def test_cut_answer_is_booked_by_estimate(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Say("one two three four", cut_after=2)) as server:
         outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert outcome.is_estimated
     assert session_of(store, outcome.session_id)["output_tokens"] == tokens_of("one two ")
 
 
-def test_a_call_without_an_answer_costs_nothing(store: SessionDBProvider, home: Path) -> None:
+def test_call_without_an_answer_costs_nothing(store: SessionDBProvider, home: Path) -> None:
     with ModelServer(Fail(400)) as server:
         outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("count")
     assert (outcome.usage, outcome.cost) == (Usage(), 0.0)
     assert store.list_usage_events(outcome.session_id) == []
 
 
-def test_what_is_spent_adds_up() -> None:
+def test_spending_adds_up() -> None:
     one = Spending(Usage(1, 2, 3, 4, 5), 0.5)
     assert one + Spending(Usage(1, 1, 1, 1, 1), 0.25, is_estimated=True) == Spending(Usage(2, 3, 4, 5, 6), 0.75, True)
     assert (one + Spending(cost_usd=None)).cost_usd is None
@@ -102,7 +108,7 @@ def test_tokens_are_estimated_by_bytes(text: str, tokens: int) -> None:
     assert tokens_of(text) == tokens
 
 
-def test_a_conversation_is_estimated_with_all_that_is_in_it() -> None:
+def test_estimate_of_a_conversation_includes_calls_and_images() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:"}}
     call = {"id": "c", "type": "function", "function": {"name": "abcd", "arguments": "{}{}"}}
     messages: list[dict[str, Any]] = [
@@ -113,5 +119,9 @@ def test_a_conversation_is_estimated_with_all_that_is_in_it() -> None:
     assert tokens_of_conversation([], [{"type": "function"}]) > 0
 
 
-def test_room_is_a_share_of_what_the_model_reads() -> None:
-    assert [room_for(1_000, 0.5), room_for(1_000, 7.0), room_for(None, 0.5)] == [500, 1_000, 64_000]
+def test_compression_limit_is_a_share_of_the_context_window() -> None:
+    assert [compression_limit(1_000, 0.5), compression_limit(1_000, 7.0), compression_limit(None, 0.5)] == [
+        500,
+        1_000,
+        64_000,
+    ]

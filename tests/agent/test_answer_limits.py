@@ -1,4 +1,4 @@
-"""Answers that never end: what came is kept, the rest is refused, and the memory stays small."""
+"""Endless answers: the first part is kept, the rest is refused, and memory stays small."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def event(delta: object) -> bytes:
 
 @contextmanager
 def flood(head: bytes, piece: bytes, total: int = 300 * MB) -> Iterator[str]:
-    """A server that sends the head and then the piece again and again, until the other side leaves."""
+    """A server that sends the head and then repeats the piece until the client leaves."""
 
     def serve() -> None:
         connection, _ = listener.accept()
@@ -91,8 +91,8 @@ class TestFlood:
     @pytest.mark.parametrize(
         ("head", "piece", "said"),
         [
-            (STREAM, event({"content": "x" * 60_000}), "AnswerCut the answer broke off: the answer has more than"),
-            (STREAM, event({"reasoning": "x" * 60_000}), "AnswerCut the answer broke off: the answer has more than"),
+            (STREAM, event({"content": "x" * 60_000}), "AnswerCut the answer was cut off: the answer has more than"),
+            (STREAM, event({"reasoning": "x" * 60_000}), "AnswerCut the answer was cut off: the answer has more than"),
             (
                 STREAM,
                 event({"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": "x" * 60_000}}]}),
@@ -107,54 +107,54 @@ class TestFlood:
         ],
         ids=["content", "reasoning", "arguments", "comments", "line", "event", "whole", "refusal", "redirect"],
     )
-    def test_of_300_mb_ends_with_an_error_and_little_memory(self, head: bytes, piece: bytes, said: str) -> None:
+    def test_flood_of_300_mb_ends_with_an_error_and_little_memory(self, head: bytes, piece: bytes, said: str) -> None:
         with flood(head, piece) as base_url:
-            told, grown = _asked(base_url, "answer")
+            told, grown = _ask_in_own_process(base_url, "answer")
         assert told.startswith(said)
         assert grown < 60
 
-    def test_of_a_list_of_models_is_no_list(self) -> None:
+    def test_flood_instead_of_a_model_list_gives_no_list(self) -> None:
         head = STREAM.replace(b"text/event-stream", b"application/json")
         with flood(head, b'{"id": "model"},' * 4_000) as base_url:
-            told, grown = _asked(base_url, "models")
+            told, grown = _ask_in_own_process(base_url, "models")
         assert told == "None"
         assert grown < 60
 
-    def test_of_a_compressed_answer_is_never_unpacked(self) -> None:
+    def test_compressed_flood_is_never_unpacked(self) -> None:
         bomb = gzip.compress(b"x" * 200 * MB)
         with flood(STREAM.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"), bomb, len(bomb)) as base_url:
-            told, grown = _asked(base_url, "answer")
+            told, grown = _ask_in_own_process(base_url, "answer")
         assert told.startswith("ModelGarbled")
         assert "compressed answer (gzip)" in told
         assert grown < 60
 
 
-class TestTimeOfAFlood:
-    """The limits of time hold also while more comes than can be read."""
+class TestTimeLimitDuringFlood:
+    """Time limits apply even while more data arrives than can be read."""
 
-    def test_that_never_begins(self) -> None:
+    def test_flood_that_never_begins_an_answer_times_out(self) -> None:
         limits = TimeoutsConfig(first_token_s=0.3)
         with flood(STREAM, b": x\n\n" * 5_000) as base_url:
             error = ask(Endpoint(ModelChoice("custom", "m", base_url), timeouts=limits)).error
         assert isinstance(error, ModelTimeout)
-        assert "did not begin to answer within 0.3 s" in error.message
+        assert "did not start to answer within 0.3 s" in error.message
 
-    def test_that_never_ends(self) -> None:
+    def test_flood_that_never_ends_times_out(self) -> None:
         with flood(STREAM, event({"content": "x"}) * 1_000) as base_url:
             error = ask(Endpoint(ModelChoice("custom", "m", base_url), timeouts=TimeoutsConfig(total_s=0.3))).error
         assert isinstance(error, AnswerCut)
-        assert "was not done within 0.3 s" in error.message
+        assert "did not finish within 0.3 s" in error.message
 
-    def test_that_follows_the_last_word(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(answer, "AFTERMATH_S", 0.05)
+    def test_flood_after_the_last_word_is_ignored(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(answer, "FINISH_WAIT_S", 0.05)
         last = b'data: {"choices": [{"delta": {"content": "Hello."}, "finish_reason": "stop"}]}\n\n'
         with flood(STREAM + last, b": x\n\n" * 5_000) as base_url:
             assert ask(Endpoint(ModelChoice("custom", "m", base_url))).reply.text == "Hello."
 
-    def test_and_an_answer_that_is_said_to_be_all_with_each_piece_is_heard_to_its_end(
+    def test_answer_with_a_finish_reason_on_every_piece_is_read_to_its_end(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(answer, "AFTERMATH_S", 0.6)
+        monkeypatch.setattr(answer, "FINISH_WAIT_S", 0.6)
 
         def pieces() -> Iterator[bytes]:
             for _ in range(8):
@@ -165,7 +165,7 @@ class TestTimeOfAFlood:
             assert ask(endpoint(server)).reply.text == "a" * 8
 
 
-def test_sender_waits_for_a_listener_who_is_slow() -> None:
+def test_sender_waits_for_a_slow_listener() -> None:
     sent = 0
 
     def chunks() -> Iterator[bytes]:
@@ -183,17 +183,19 @@ def test_sender_waits_for_a_listener_who_is_slow() -> None:
 
 
 class TestKept:
-    def test_thoughts_that_come_as_text_again_and_again_have_the_same_limit(
+    def test_reconsidered_reasoning_has_the_same_limit(
         self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reply_builder, "MAX_TEXT_CHARACTERS", 20)
         with ModelServer(Say(pieces=["fifteen letters", "</think>"] * 3)) as server:
             heard = ask(endpoint(server))
         assert isinstance(heard.error, AnswerCut)
-        assert "more than 20 characters of thoughts" in heard.error.message
+        assert "more than 20 characters of reasoning" in heard.error.message
 
     @pytest.mark.parametrize("claimed", ["partial", "interrupted", "cut"])
-    def test_no_endpoint_says_that_an_answer_is_unfinished(self, home: Path, store: SessionDB, claimed: str) -> None:
+    def test_internal_finish_reasons_of_an_endpoint_are_ignored(
+        self, home: Path, store: SessionDB, claimed: str
+    ) -> None:
         chunk = {"choices": [{"delta": {"content": "all of it"}, "finish_reason": claimed}]}
         with ModelServer(Raw([f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()])) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
@@ -201,7 +203,7 @@ class TestKept:
         stored = store.get_messages(conversation.session_id)[-1]
         assert (stored["content"], stored["finish_reason"]) == ("all of it", None)
 
-    def test_what_came_of_a_long_answer_is_stored_and_marked_as_cut(
+    def test_part_of_a_too_long_answer_is_stored_and_marked_as_cut(
         self, home: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(reply_builder, "MAX_TEXT_CHARACTERS", 20)
@@ -227,7 +229,7 @@ class TestKept:
         with ModelServer(Raw([event(make(number)) for number in range(20)])) as server:
             assert isinstance(ask(endpoint(server)).error, ModelGarbled)
 
-    def test_total_is_counted_whatever_comes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_total_size_is_limited_for_any_content(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(answer, "MAX_BYTES", 10_000)
         with ModelServer(Raw([b": comment\n\n"] * 2_000)) as server:
             error = ask(endpoint(server)).error
@@ -236,19 +238,19 @@ class TestKept:
 
 
 class TestRequests:
-    def test_no_compression_is_asked_for(self) -> None:
+    def test_request_asks_for_no_compression(self) -> None:
         with ModelServer() as server:
             ask(endpoint(server))
             list_models(ModelChoice("custom", "m", server.base_url), 10, Cancellation())
         assert [each.headers["accept-encoding"] for each in server.visits] == ["identity", "identity"]
 
-    def test_list_of_very_many_models_is_read_in_part(self) -> None:
+    def test_very_long_model_list_is_cut(self) -> None:
         with ModelServer(models=[f"model-{number}" for number in range(5_000)]) as server:
             names = list_models(ModelChoice("custom", "m", server.base_url), 10, Cancellation())
         assert names is not None
         assert len(names) == MAX_NAMES
 
-    def test_redirect_takes_the_key_nowhere(self) -> None:
+    def test_redirect_does_not_forward_the_key(self) -> None:
         with ModelServer() as other:
             moved = Fail(302, headers={"Location": f"{other.base_url}/chat/completions"})
             with ModelServer(moved) as server:
@@ -257,8 +259,8 @@ class TestRequests:
         assert other.visits == []
 
 
-def _asked(base_url: str, what: str) -> tuple[str, float]:
-    """What a process of its own says about an endpoint, and by how many MB its memory grew at most."""
+def _ask_in_own_process(base_url: str, what: str) -> tuple[str, float]:
+    """Ask an endpoint in a new process; return its output and the growth of its memory in MB."""
     done = subprocess.run(
         [sys.executable, "-c", ASKING, base_url, what],
         env={"PYTHONPATH": str(SRC)},

@@ -1,4 +1,4 @@
-"""Work in the background: few at a time, in order, and waited for only at the end."""
+"""Background tasks: few at a time, in order, and waited for only at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.agent.background import BackgroundTasks
 from tests.support.waiting import wait_until
 
 
-def test_everything_is_done_in_order_and_no_thread_stays() -> None:
+def test_tasks_run_in_order_and_threads_end() -> None:
     background, done = BackgroundTasks(workers=1), list[int]()
     before = threading.active_count()
     for number in range(50):
@@ -18,7 +18,7 @@ def test_everything_is_done_in_order_and_no_thread_stays() -> None:
     wait_until(lambda: threading.active_count() == before, "the worker has ended")
 
 
-def test_no_more_run_at_once_than_allowed() -> None:
+def test_number_of_parallel_tasks_is_limited() -> None:
     background, inside, go_on = BackgroundTasks(workers=2), threading.Semaphore(0), threading.Event()
 
     def work() -> None:
@@ -35,7 +35,7 @@ def test_no_more_run_at_once_than_allowed() -> None:
     assert background.settle(20)
 
 
-def test_what_fails_keeps_nothing_from_being_done() -> None:
+def test_failing_task_does_not_stop_others() -> None:
     background, done = BackgroundTasks(workers=1), threading.Event()
 
     def fail() -> None:
@@ -47,7 +47,7 @@ def test_what_fails_keeps_nothing_from_being_done() -> None:
     assert done.is_set()
 
 
-def test_what_is_too_much_is_refused() -> None:
+def test_full_queue_refuses_tasks() -> None:
     background = BackgroundTasks(workers=1, max_waiting=2)
     started, go_on = threading.Event(), threading.Event()
 
@@ -62,5 +62,5 @@ def test_what_is_too_much_is_refused() -> None:
     assert background.settle(20)
 
 
-def test_nothing_to_do_is_settled_at_once() -> None:
+def test_empty_queue_settles_at_once() -> None:
     assert BackgroundTasks().settle(0)

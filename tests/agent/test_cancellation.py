@@ -1,4 +1,4 @@
-"""The wish that a call ends."""
+"""The cancellation of a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.fault.processes import Task
 from tests.support.waiting import LIMIT_S, wait_until
 
 
-def test_what_waits_is_closed_when_the_wish_comes() -> None:
+def test_registered_callback_is_called_on_cancel() -> None:
     cancellation, closed = Cancellation(), []
     cancellation.on_cancel(lambda: closed.append(1))
     assert (cancellation.is_cancelled, closed) == (False, [])
@@ -18,7 +18,7 @@ def test_what_waits_is_closed_when_the_wish_comes() -> None:
     assert (cancellation.is_cancelled, closed) == (True, [1])
 
 
-def test_a_second_wish_closes_nothing_again() -> None:
+def test_second_cancel_calls_nothing_again() -> None:
     cancellation, closed = Cancellation(), []
     cancellation.on_cancel(lambda: closed.append(1))
     cancellation.cancel()
@@ -26,14 +26,14 @@ def test_a_second_wish_closes_nothing_again() -> None:
     assert closed == [1]
 
 
-def test_what_comes_after_the_wish_is_closed_at_once() -> None:
+def test_callback_registered_after_cancel_is_called_at_once() -> None:
     cancellation, closed = Cancellation(), []
     cancellation.cancel()
     cancellation.on_cancel(lambda: closed.append(1))
     assert closed == [1]
 
 
-def test_what_was_taken_back_is_not_closed() -> None:
+def test_unregistered_callback_is_not_called() -> None:
     cancellation, closed = Cancellation(), []
     forget = cancellation.on_cancel(lambda: closed.append(1))
     forget()
@@ -42,26 +42,26 @@ def test_what_was_taken_back_is_not_closed() -> None:
     assert closed == []
 
 
-def test_many_calls_leave_nothing_behind() -> None:
+def test_many_calls_leave_no_callbacks() -> None:
     cancellation = Cancellation()
     for _ in range(100):
         cancellation.wait(0)
     assert cancellation._callbacks == []
 
 
-def test_waiting_ends_when_the_time_is_over() -> None:
+def test_wait_ends_after_the_timeout() -> None:
     assert Cancellation().wait(0.01) is False
 
 
-def test_waiting_ends_when_the_wish_comes() -> None:
+def test_wait_ends_on_cancel() -> None:
     cancellation = Cancellation()
     waiting = Task(lambda: cancellation.wait(LIMIT_S * 10))
-    wait_until(lambda: bool(cancellation._callbacks), "nobody waits")
+    wait_until(lambda: bool(cancellation._callbacks), "no callback registered")
     cancellation.cancel()
     assert waiting.result() is True
 
 
-def test_a_signal_handler_may_wish_whatever_it_interrupts() -> None:
+def test_signal_handler_can_cancel_at_any_time() -> None:
     cancellation, closed = Cancellation(), []
 
     def cancel(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Which model is used, and what a person is told about that."""
+"""The choice of the model and its description for the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPENAI = {"OPENAI_API_KEY": "sk-a"}
 ALL = {"ANTHROPIC_API_KEY": "sk-ant-c", "OPENROUTER_API_KEY": "sk-or-b", "OPENAI_API_KEY": "sk-a"}
 
 
-def chosen(variables: dict[str, str] | None = None, name: str | None = None, **settings: str) -> ModelChoice:
+def choose(variables: dict[str, str] | None = None, name: str | None = None, **settings: str) -> ModelChoice:
     return choose_model(ModelConfig(**settings), variables or {}, name)  # type: ignore[arg-type]
 
 
@@ -26,8 +26,8 @@ def auxiliary(variables: dict[str, str], settings: ModelConfig) -> ModelChoice:
 
 
 class TestEnvironment:
-    def test_nothing_at_all_is_the_offline_model(self) -> None:
-        choice = chosen()
+    def test_no_configuration_gives_the_offline_model(self) -> None:
+        choice = choose()
         assert choice.is_offline
         assert choice.describe() == "the offline model, because no other is configured"
 
@@ -44,96 +44,96 @@ class TestEnvironment:
         ],
     )
     @pytest.mark.parametrize("how", [None, "", " \n"])
-    def test_the_keys_are_looked_at_in_order(
+    def test_keys_are_tried_in_order(
         self, missing: tuple[str, ...], provider: str, described: str, how: str | None
     ) -> None:
         variables = {name: key for name, key in ALL.items() if name not in missing}
         if how is not None:
             variables |= dict.fromkeys(missing, how)
-        choice = chosen(variables)
+        choice = choose(variables)
         assert (choice.provider, choice.describe()) == (provider, described)
         assert choice.url("/chat/completions") == f"{PROVIDERS[provider].base_url}/chat/completions"
         assert choice.headers() == {"Authorization": f"Bearer {ALL[choice.key_source or '']}"}
 
-    def test_a_name_in_the_configuration_goes_with_the_key_of_the_environment(self) -> None:
-        assert chosen(OPENAI, default="gpt-4.1").describe() == "gpt-4.1 at api.openai.com, key from OPENAI_API_KEY"
+    def test_configured_model_is_used_with_the_key_of_the_environment(self) -> None:
+        assert choose(OPENAI, default="gpt-4.1").describe() == "gpt-4.1 at api.openai.com, key from OPENAI_API_KEY"
 
-    def test_a_name_alone_is_an_error_and_not_the_offline_model(self) -> None:
-        with pytest.raises(NoModel, match=r"gpt-4\.1, but nothing says where it is") as caught:
-            chosen(default="gpt-4.1")
+    def test_model_name_without_a_provider_is_an_error(self) -> None:
+        with pytest.raises(NoModel, match=r"no provider is configured for the model gpt-4\.1") as caught:
+            choose(default="gpt-4.1")
         assert "OPENAI_API_KEY" in caught.value.hint
 
-    def test_the_env_file_of_the_home_counts_and_the_process_goes_before_it(self, tmp_path: Path) -> None:
+    def test_env_file_is_read_and_the_process_environment_takes_precedence(self, tmp_path: Path) -> None:
         (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-file\nOPENROUTER_API_KEY=sk-or-file\n")
-        assert chosen(load_variables(tmp_path, environ={})).api_key == "sk-file"
-        assert chosen(load_variables(tmp_path, environ={"OPENAI_API_KEY": "sk-own"})).api_key == "sk-own"
-        assert chosen(load_variables(tmp_path, environ={"OPENAI_API_KEY": ""})).provider == "openrouter"
+        assert choose(load_variables(tmp_path, environ={})).api_key == "sk-file"
+        assert choose(load_variables(tmp_path, environ={"OPENAI_API_KEY": "sk-own"})).api_key == "sk-own"
+        assert choose(load_variables(tmp_path, environ={"OPENAI_API_KEY": ""})).provider == "openrouter"
 
 
 class TestConfiguration:
-    def test_an_address_goes_before_the_environment(self) -> None:
-        choice = chosen(OPENAI, base_url="http://10.0.0.7:8000/v1/", default="qwen3")
+    def test_configured_address_takes_precedence_over_the_environment(self) -> None:
+        choice = choose(OPENAI, base_url="http://10.0.0.7:8000/v1/", default="qwen3")
         assert choice == ModelChoice("custom", "qwen3", "http://10.0.0.7:8000/v1")
         assert choice.describe() == "qwen3 at 10.0.0.7:8000, no key"
 
     @pytest.mark.parametrize(
         "base_url", ["https://models.example/v1", "http://api.openai.com/v1", "https://api.openai.com.example/v1"]
     )
-    def test_the_key_of_a_provider_is_never_sent_to_another_address(self, base_url: str) -> None:
-        choice = chosen(ALL, base_url=base_url, default="m")
+    def test_key_of_a_provider_is_never_sent_to_another_address(self, base_url: str) -> None:
+        choice = choose(ALL, base_url=base_url, default="m")
         assert (choice.provider, choice.api_key, choice.headers()) == ("custom", None, {})
-        proxied = chosen(ALL, provider="openai", base_url=base_url, default="m")
+        proxied = choose(ALL, provider="openai", base_url=base_url, default="m")
         assert (proxied.api_key, proxied.headers()) == (None, {})
 
-    def test_an_address_of_a_provider_takes_its_key(self) -> None:
-        choice = chosen(ALL, base_url="https://api.anthropic.com/v1/", default="claude-haiku-4-5")
+    def test_address_of_a_provider_uses_its_key(self) -> None:
+        choice = choose(ALL, base_url="https://api.anthropic.com/v1/", default="claude-haiku-4-5")
         assert (choice.provider, choice.key_source) == ("anthropic", "ANTHROPIC_API_KEY")
 
-    def test_a_provider_goes_before_the_order_of_the_keys(self) -> None:
-        assert chosen(ALL, provider="anthropic").key_source == "ANTHROPIC_API_KEY"
+    def test_configured_provider_takes_precedence_over_the_key_order(self) -> None:
+        assert choose(ALL, provider="anthropic").key_source == "ANTHROPIC_API_KEY"
 
-    def test_a_provider_without_a_key_is_an_error_that_names_the_variable(self) -> None:
+    def test_missing_key_is_an_error_that_names_the_variable(self) -> None:
         with pytest.raises(NoModel, match=r"no key for api\.anthropic\.com") as caught:
-            chosen(OPENAI, provider="anthropic")
+            choose(OPENAI, provider="anthropic")
         assert caught.value.hint == "set ANTHROPIC_API_KEY, or model.api_key in config.yaml"
 
     @pytest.mark.parametrize(
         ("key", "provider"),
         [("sk-ant-x", "anthropic"), ("sk-or-v1-x", "openrouter"), ("sk-proj-x", "openai"), ("whatever", "openai")],
     )
-    def test_a_key_alone_goes_to_whom_it_belongs(self, key: str, provider: str) -> None:
-        choice = chosen(api_key=key)
+    def test_key_alone_selects_its_provider(self, key: str, provider: str) -> None:
+        choice = choose(api_key=key)
         assert (choice.provider, choice.key_source) == (provider, "model.api_key")
 
-    def test_the_key_of_the_configuration_goes_before_that_of_the_environment(self) -> None:
-        assert chosen(OPENAI, provider="openai", api_key="sk-mine").api_key == "sk-mine"
+    def test_configured_key_takes_precedence_over_the_environment(self) -> None:
+        assert choose(OPENAI, provider="openai", api_key="sk-mine").api_key == "sk-mine"
 
-    def test_offline_can_be_asked_for(self) -> None:
-        assert chosen(OPENAI, provider="offline").describe() == "the offline model, as it is configured"
-        assert chosen(OPENAI, default="offline").is_offline
-        assert chosen(OPENAI, "offline").describe() == "the offline model, as it was asked for"
+    def test_offline_model_can_be_requested(self) -> None:
+        assert choose(OPENAI, provider="offline").describe() == "the offline model, as configured"
+        assert choose(OPENAI, default="offline").is_offline
+        assert choose(OPENAI, "offline").describe() == "the offline model, as requested"
 
-    def test_a_name_that_is_given_stands_in_for_the_default(self) -> None:
-        assert chosen(OPENAI, "gpt-5", default="gpt-4.1").name == "gpt-5"
+    def test_given_name_replaces_the_default(self) -> None:
+        assert choose(OPENAI, "gpt-5", default="gpt-4.1").name == "gpt-5"
 
-    def test_how_much_a_model_reads_is_said_of_the_configured_one_alone(self) -> None:
+    def test_configured_context_applies_only_to_the_configured_model(self) -> None:
         settings = ModelConfig(base_url="http://10.0.0.7/v1", default="a", context_tokens=4096)
         assert choose_model(settings, {}).context_tokens == 4096
         assert choose_model(settings, {}, "a").context_tokens == 4096
         assert choose_model(settings, {}, "b").context_tokens is None
 
-    def test_a_custom_endpoint_needs_a_name_and_an_address(self) -> None:
-        with pytest.raises(ConfigError, match=r"model\.default does not say which model at 10\.0\.0\.7"):
-            chosen(base_url="http://10.0.0.7/v1")
+    def test_custom_endpoint_needs_a_name_and_an_address(self) -> None:
+        with pytest.raises(ConfigError, match=r"no model is configured for 10\.0\.0\.7"):
+            choose(base_url="http://10.0.0.7/v1")
         with pytest.raises(ConfigError, match=r"provider is custom, but model\.base_url is not set"):
-            chosen(provider="custom", default="m")
+            choose(provider="custom", default="m")
 
     @pytest.mark.parametrize(
         "base_url", ["localhost:8000/v1", "ftp://x/v1", "https://", "http://x:0/v1", "http://[::1/v1"]
     )
-    def test_what_is_no_address_is_an_error_that_does_not_quote_it(self, base_url: str) -> None:
+    def test_invalid_address_is_an_error_that_does_not_quote_it(self, base_url: str) -> None:
         with pytest.raises(ConfigError, match=r"model\.base_url in config\.yaml is not the address") as caught:
-            chosen(base_url=base_url, default="m")
+            choose(base_url=base_url, default="m")
         assert base_url not in caught.value.message
 
     @pytest.mark.parametrize(
@@ -146,39 +146,37 @@ class TestConfiguration:
             ("https://ada:pw@x.example:8443", "https://x.example:8443/chat/completions"),
         ],
     )
-    def test_requests_go_below_the_address(self, base_url: str, url: str) -> None:
-        assert chosen(base_url=base_url, default="m").url("/chat/completions") == url
+    def test_request_paths_are_appended_to_the_address(self, base_url: str, url: str) -> None:
+        assert choose(base_url=base_url, default="m").url("/chat/completions") == url
 
 
 class TestKeys:
-    def test_credentials_in_an_address_are_used_and_not_shown(self) -> None:
-        choice = chosen(base_url="https://ada:s%40fe@x.example/v1", default="m")
+    def test_credentials_in_an_address_are_used_and_not_displayed(self) -> None:
+        choice = choose(base_url="https://ada:s%40fe@x.example/v1", default="m")
         assert choice.headers() == {"Authorization": "Basic YWRhOnNAZmU="}
         assert choice.shown_url == "https://x.example/v1"
         assert "fe" not in choice.describe()
 
-    def test_a_key_goes_before_the_credentials_of_an_address(self) -> None:
-        choice = chosen(base_url="https://ada:pw@x.example/v1", default="m", api_key="k")
+    def test_key_takes_precedence_over_credentials_in_the_address(self) -> None:
+        choice = choose(base_url="https://ada:pw@x.example/v1", default="m", api_key="k")
         assert choice.headers() == {"Authorization": "Bearer k"}
 
-    def test_no_secret_is_in_the_representation(self) -> None:
-        assert "sk-a" not in repr(chosen(OPENAI))
-        assert "pw" not in repr(chosen(base_url="https://ada:pw@x.example/v1", default="m"))
+    def test_repr_contains_no_secret(self) -> None:
+        assert "sk-a" not in repr(choose(OPENAI))
+        assert "pw" not in repr(choose(base_url="https://ada:pw@x.example/v1", default="m"))
 
-    def test_blanks_around_a_key_are_not_part_of_it(self) -> None:
-        assert chosen({"OPENAI_API_KEY": " sk-a\n"}).api_key == "sk-a"
+    def test_blanks_around_a_key_are_removed(self) -> None:
+        assert choose({"OPENAI_API_KEY": " sk-a\n"}).api_key == "sk-a"
 
     @pytest.mark.parametrize("key", ["sk-a\nb", "sk-\u201ca\u201d", "sk-\x00"])
-    def test_a_key_that_cannot_be_sent_is_an_error_that_does_not_quote_it(self, key: str) -> None:
-        with pytest.raises(ConfigError, match="the key from OPENAI_API_KEY has characters that no key has") as caught:
-            chosen({"OPENAI_API_KEY": key})
+    def test_invalid_key_is_an_error_that_does_not_quote_it(self, key: str) -> None:
+        with pytest.raises(ConfigError, match="the key from OPENAI_API_KEY has invalid characters") as caught:
+            choose({"OPENAI_API_KEY": key})
         assert key not in str(caught.value)
 
     @pytest.mark.parametrize("setting", ["api_key", "base_url", "default"])
     @pytest.mark.parametrize("section", ["model", "model.auxiliary"])
-    def test_a_reference_to_nothing_is_an_error_and_never_sent(
-        self, setting: str, section: str, tmp_path: Path
-    ) -> None:
+    def test_unset_variable_reference_is_an_error(self, setting: str, section: str, tmp_path: Path) -> None:
         line = f"{setting}: ${{NO_SUCH}}"
         text = f"model:\n  {line}\n" if section == "model" else f"model:\n  auxiliary:\n    {line}\n"
         (tmp_path / "config.yaml").write_text(text)
@@ -191,53 +189,53 @@ class TestKeys:
 
 class TestLocal:
     @pytest.mark.parametrize(("provider", "port"), [("ollama", 11434), ("lmstudio", 1234), ("llamacpp", 8080)])
-    def test_a_server_has_its_usual_port(self, provider: str, port: int) -> None:
-        choice = chosen(OPENAI, provider=provider, default="m")
+    def test_local_server_has_its_usual_port(self, provider: str, port: int) -> None:
+        choice = choose(OPENAI, provider=provider, default="m")
         assert choice.url("/models") == f"http://127.0.0.1:{port}/v1/models"
         assert choice.describe() == f"m at 127.0.0.1:{port} ({provider}), no key"
 
-    def test_which_model_and_which_server_can_be_left_open(self) -> None:
-        assert chosen(provider="ollama").describe() == "the first model there is at 127.0.0.1:11434 (ollama), no key"
-        assert chosen(provider="local").describe() == (
-            "the first model there is at the first local server that answers, no key"
+    def test_local_model_and_server_are_optional(self) -> None:
+        assert choose(provider="ollama").describe() == "the first available model at 127.0.0.1:11434 (ollama), no key"
+        assert choose(provider="local").describe() == (
+            "the first available model at the first local server that responds, no key"
         )
 
-    def test_another_port_can_be_given(self) -> None:
-        assert chosen(provider="ollama", base_url="http://10.0.0.7:9/v1").host == "10.0.0.7:9"
+    def test_local_port_can_be_configured(self) -> None:
+        assert choose(provider="ollama", base_url="http://10.0.0.7:9/v1").host == "10.0.0.7:9"
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_an_address_tells_the_server(self, host: str) -> None:
-        assert chosen(base_url=f"http://{host}:11434/v1").provider == "ollama"
+    def test_local_address_selects_the_provider(self, host: str) -> None:
+        assert choose(base_url=f"http://{host}:11434/v1").provider == "ollama"
 
 
 class TestAuxiliary:
-    def test_it_is_a_fast_model_at_the_same_provider(self) -> None:
+    def test_auxiliary_model_is_a_fast_one_of_the_same_provider(self) -> None:
         choice = auxiliary(OPENAI, ModelConfig(default="gpt-5"))
         assert choice.describe() == "gpt-5-nano at api.openai.com, key from OPENAI_API_KEY"
 
-    def test_it_can_be_named(self) -> None:
+    def test_auxiliary_model_can_be_configured(self) -> None:
         assert auxiliary(OPENAI, ModelConfig(auxiliary=EndpointConfig(default="gpt-4.1-nano"))).name == "gpt-4.1-nano"
 
-    def test_elsewhere_it_is_the_main_model(self) -> None:
+    def test_auxiliary_model_of_other_endpoints_is_the_main_model(self) -> None:
         settings = ModelConfig(base_url="http://10.0.0.7/v1", default="qwen3", context_tokens=4096)
         assert auxiliary({}, settings) == choose_model(settings, {})
 
-    def test_it_can_be_somewhere_else(self) -> None:
+    def test_auxiliary_model_can_have_its_own_endpoint(self) -> None:
         settings = ModelConfig(auxiliary=EndpointConfig(provider="ollama", default="llama3.2"))
         choice = auxiliary(OPENAI, settings)
         assert (choice.provider, choice.api_key, choice.section) == ("ollama", None, "model.auxiliary")
 
-    def test_its_key_is_its_own(self) -> None:
+    def test_auxiliary_model_uses_its_own_key(self) -> None:
         settings = ModelConfig(auxiliary=EndpointConfig(base_url="https://x.example/v1", default="m", api_key="k"))
         choice = auxiliary(OPENAI, settings)
         assert (choice.headers(), choice.key_source) == ({"Authorization": "Bearer k"}, "model.auxiliary.api_key")
 
-    def test_offline_stays_offline(self) -> None:
+    def test_auxiliary_model_of_offline_is_offline(self) -> None:
         assert auxiliary({}, ModelConfig()).is_offline
         assert auxiliary(OPENAI, ModelConfig(auxiliary=EndpointConfig(provider="offline"))).is_offline
 
 
-def test_to_choose_and_to_be_offline_loads_nothing_of_the_network() -> None:
+def test_offline_choice_loads_no_network_modules() -> None:
     code = (
         "import sys; from hermes.agent.models.choice import choose_model;"
         "from hermes.agent.models.opening import open_model;"

@@ -1,4 +1,4 @@
-"""What a short command has to load before the agent can answer."""
+"""The modules that are loaded before the agent can answer."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 """
 
 
-def test_the_agent_loads_nothing_that_only_some_turns_need() -> None:
+def test_agent_import_loads_no_rarely_needed_modules() -> None:
     said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     assert said.stdout.strip() == "[]"

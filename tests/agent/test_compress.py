@@ -1,4 +1,4 @@
-"""Compression: a conversation goes on in a shorter session, once, and nothing of it is lost."""
+"""Compression: a conversation continues in a shorter session, once, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.support.waiting import wait_until
 
 TOO_LONG = Fail(400, {"error": {"code": "context_length_exceeded", "message": "too long"}})
 MORE = " and more" * 250
-"""So that a summary is shorter than what it stands for."""
+"""Long enough that a summary is shorter than the messages it replaces."""
 
 
-def grown(agent: Agent, exchanges: int = 6, more: str = MORE, **fields: Any) -> Conversation:
-    """A conversation with some exchanges behind it, which cost no model anything."""
+def fill_conversation(agent: Agent, exchanges: int = 6, more: str = MORE, **fields: Any) -> Conversation:
+    """Start a conversation with some exchanges, written without a model."""
     conversation = Conversation.start(agent, **fields, asker=EVERYBODY)
     conversation.use(OfflineModel())
     for number in range(exchanges):
@@ -52,18 +52,20 @@ def offline(store: SessionDBProvider, home: Path) -> Agent:
 
 
 class TestByHand:
-    def test_that_would_make_it_longer_is_not_done(self, store: SessionDBProvider, home: Path) -> None:
+    def test_compression_that_would_lengthen_is_skipped(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("They said several things at length. " * 2000)) as server:
-            conversation = grown(agent_at(server, store, home))
+            conversation = fill_conversation(agent_at(server, store, home))
             root = conversation.session_id
             done = conversation.compress()
         assert (done.is_changed, done.reason) == (False, LONGER)
         assert conversation.session_id == root
         assert session_of(store, root)["end_reason"] is None
 
-    def test_keeps_the_first_and_the_last_exchanges_and_a_summary(self, store: SessionDBProvider, home: Path) -> None:
+    def test_compression_keeps_first_and_last_exchanges_and_a_summary(
+        self, store: SessionDBProvider, home: Path
+    ) -> None:
         with ModelServer(Say("They said several things.")) as server:
-            conversation = grown(agent_at(server, store, home))
+            conversation = fill_conversation(agent_at(server, store, home))
             root = conversation.session_id
             done = conversation.compress()
             asked = server.requests[0].last_text
@@ -80,20 +82,20 @@ class TestByHand:
         assert "answer 4" not in asked
         assert_sound(store, conversation.session_id)
 
-    def test_keeps_as_many_as_it_is_told(self, offline: Agent) -> None:
-        conversation = grown(offline)
+    def test_compression_keeps_the_requested_number_of_exchanges(self, offline: Agent) -> None:
+        conversation = fill_conversation(offline)
         conversation.compress(keep=4)
         assert [row["content"] for row in conversation.history if row["role"] == "user"] == [
             f"!say answer {number}{MORE}" for number in (0, 2, 3, 4, 5)
         ]
 
-    def test_pays_attention_to_what_it_is_told(self, store: SessionDBProvider, home: Path) -> None:
+    def test_focus_is_passed_to_the_summary_prompt(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("ok")) as server:
-            grown(agent_at(server, store, home)).compress("the parser")
+            fill_conversation(agent_at(server, store, home)).compress("the parser")
             assert "Pay most attention to this: the parser" in server.requests[0].last_text
 
-    def test_goes_on_with_the_next_number_and_its_own_prompt(self, offline: Agent) -> None:
-        conversation = grown(offline, title="Plan", cwd="/work")
+    def test_child_gets_the_next_number_and_its_own_prompt(self, offline: Agent) -> None:
+        conversation = fill_conversation(offline, title="Plan", cwd="/work")
         root = session_of(offline.store, conversation.session_id)
         offline.memory.add(TERMINAL, "likes tea")
         done = conversation.compress()
@@ -105,18 +107,18 @@ class TestByHand:
             "offline",
             "compression",
         ]
-        assert conversation.prompt == row["system_prompt"] == root["system_prompt"]
+        assert conversation.session.prompt == row["system_prompt"] == root["system_prompt"]
 
-    def test_child_knows_what_was_remembered_since(self, store: SessionDBProvider, home: Path) -> None:
+    def test_child_prompt_has_newer_memory(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, tools=TOOLBOX)
-        conversation = grown(agent)
+        conversation = fill_conversation(agent)
         agent.memory.add(TERMINAL, "likes tea")
-        assert "likes tea" not in conversation.prompt
+        assert "likes tea" not in conversation.session.prompt
         conversation.compress()
-        assert "likes tea" in conversation.prompt
+        assert "likes tea" in conversation.session.prompt
 
-    def test_can_be_done_again_and_again(self, offline: Agent) -> None:
-        conversation = grown(offline)
+    def test_compression_can_be_repeated(self, offline: Agent) -> None:
+        conversation = fill_conversation(offline)
         for number in range(3):
             assert conversation.compress().is_changed
             conversation.say(f"!say more {number}")
@@ -126,31 +128,31 @@ class TestByHand:
         assert len(offline.store.list_sessions_rich()) == 1
         assert_sound(offline.store, conversation.session_id)
 
-    def test_is_told_when_there_is_too_little(self, offline: Agent) -> None:
-        conversation = grown(offline, exchanges=3)
+    def test_too_little_to_compress_is_reported(self, offline: Agent) -> None:
+        conversation = fill_conversation(offline, exchanges=3)
         before = conversation.session_id
         done = conversation.compress()
         assert (done.is_changed, done.reason, done.session_id) == (False, TOO_LITTLE, before)
         assert Conversation.start(offline, asker=EVERYBODY).compress().reason == TOO_LITTLE
         assert offline.store.session_count() == 1
 
-    def test_without_an_answer_picks_out_the_main_points(self, store: SessionDBProvider, home: Path) -> None:
+    def test_failed_summary_falls_back_to_an_extract(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(401)) as server:
-            conversation, ear = grown(agent_at(server, store, home)), Ear()
+            conversation, ear = fill_conversation(agent_at(server, store, home)), Ear()
             assert conversation.compress(listener=ear).is_changed
-        assert "gave no summary" in ear.notices[0]
+        assert "could not write a summary" in ear.notices[0]
         assert "Asked for:" in str(conversation.history[2]["content"])
 
-    def test_is_made_by_the_auxiliary_model_and_booked(self, store: SessionDBProvider, home: Path) -> None:
+    def test_summary_is_made_by_the_auxiliary_model_and_booked(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server, ModelServer(Say("Short.")) as fast:
             config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
-            conversation = grown(agent_at(server, store, home, config, auxiliary=endpoint(fast)))
+            conversation = fill_conversation(agent_at(server, store, home, config, auxiliary=endpoint(fast)))
             root, before = conversation.session_id, len(store.list_usage_events(conversation.session_id))
             conversation.compress()
             assert (len(server.requests), len(fast.requests)) == (0, 1)
         assert len(store.list_usage_events(root)) == before + 1
 
-    def test_can_be_stopped(self, store: SessionDBProvider, home: Path) -> None:
+    def test_compression_can_be_cancelled(self, store: SessionDBProvider, home: Path) -> None:
         asked = threading.Event()
 
         def hang(_: Received) -> Say:
@@ -158,13 +160,13 @@ class TestByHand:
             return Say("late", before_s=20)
 
         with ModelServer(hang) as server:
-            conversation = grown(agent_at(server, store, home))
+            conversation = fill_conversation(agent_at(server, store, home))
             before = conversation.session_id
             done = conversation.compress(cancellation=stop_when(asked))
         assert (done.reason, conversation.session_id) == (STOPPED, before)
         assert store.get_compression_lock_holder(before) is None
 
-    def test_takes_permissions_and_processes_along(self, store: SessionDBProvider, home: Path) -> None:
+    def test_compression_moves_permissions_and_processes(self, store: SessionDBProvider, home: Path) -> None:
         asked: list[ApprovalRequest] = []
 
         def approve(request: ApprovalRequest) -> Decision:
@@ -172,7 +174,7 @@ class TestByHand:
             return Decision.SESSION
 
         agent = agent_with(OfflineModel(), store, home, tools=TOOLBOX)
-        conversation = grown(agent, cwd=str(home), approve=approve)
+        conversation = fill_conversation(agent, cwd=str(home), approve=approve)
         touch = '!tool terminal {"command": "touch %s"}'
         conversation.say(touch % "a")
         conversation.say('!tool terminal {"command": "sleep 60", "background": true}')
@@ -185,14 +187,14 @@ class TestByHand:
 
 
 class TestLock:
-    def test_of_somebody_else_is_respected(self, offline: Agent) -> None:
-        conversation = grown(offline)
-        offline.store.try_acquire_compression_lock(conversation.session_id, "somebody else")
+    def test_compression_lock_of_another_process_is_respected(self, offline: Agent) -> None:
+        conversation = fill_conversation(offline)
+        offline.store.try_acquire_compression_lock(conversation.session_id, "another process")
         done = conversation.compress()
         assert (done.is_changed, done.reason) == (False, BUSY)
-        assert offline.store.get_compression_lock_holder(conversation.session_id) == "somebody else"
+        assert offline.store.get_compression_lock_holder(conversation.session_id) == "another process"
 
-    def test_is_renewed_while_the_summary_is_made(self, home: Path) -> None:
+    def test_lock_is_renewed_during_the_summary(self, home: Path) -> None:
         path, clock = home / "state.db", FakeClock()
 
         def take_long(_: Received) -> Say:
@@ -205,28 +207,28 @@ class TestLock:
 
         with SessionDB(path, clock=clock) as store, ModelServer(take_long) as server:
             agent = agent_at(server, store, home)
-            session_id = grown(agent).session_id
+            session_id = fill_conversation(agent).session_id
             compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
             assert compression.run(
                 session_id, CompressionRequest(), lambda _: "p", Listener(), Cancellation()
             ).is_changed
 
-    def test_that_is_lost_changes_nothing(self, home: Path) -> None:
+    def test_lost_lock_changes_nothing(self, home: Path) -> None:
         def steal(_: Received) -> Say:
             holder = store.get_compression_lock_holder(session_id)
             assert holder is not None
             store.release_compression_lock(session_id, holder)
-            store.try_acquire_compression_lock(session_id, "somebody else")
+            store.try_acquire_compression_lock(session_id, "another process")
             return Say("late", before_s=20)
 
         with SessionDB(home / "state.db", clock=FakeClock()) as store, ModelServer(steal) as server:
             agent = agent_at(server, store, home)
-            session_id = grown(agent).session_id
+            session_id = fill_conversation(agent).session_id
             compression = Compression(agent, agent.store, agent.model, lock_ttl_s=0.3)
             done = compression.run(session_id, CompressionRequest(), lambda _: "p", Listener(), Cancellation())
             assert (done.is_changed, done.reason) == (False, LOST)
             assert session_of(store, session_id)["ended_at"] is None
-            assert store.get_compression_lock_holder(session_id) == "somebody else"
+            assert store.get_compression_lock_holder(session_id) == "another process"
 
 
 class TestAutomatic:
@@ -240,9 +242,9 @@ class TestAutomatic:
             store.append_message(session_id, "user", f"question {number}")
             store.append_message(session_id, "assistant", "word " * words)
 
-    def test_happens_when_the_conversation_is_long(self, store: SessionDBProvider, home: Path) -> None:
+    def test_long_conversation_is_compressed_automatically(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Short."), Say("ok")) as server:
-            conversation = grown(self.agent(server, store, home), exchanges=1)
+            conversation = fill_conversation(self.agent(server, store, home), exchanges=1)
             root, ear = conversation.session_id, Ear()
             self.fill(store, root, 80)
             outcome = conversation.say("on", ear)
@@ -250,65 +252,65 @@ class TestAutomatic:
             asked = server.requests[1].messages
         assert (outcome.status, outcome.text) == ("done", "ok")
         assert outcome.session_id == conversation.session_id == store.get_compression_tip(root) != root
-        assert "it goes on in session" in ear.notices[0]
+        assert "it continues in session" in ear.notices[0]
         assert asked[-1]["content"].endswith("on")
         assert stored(conversation)[-2:] == [("user", "on"), ("assistant", "ok", "stop")]
 
-    def test_does_not_happen_to_a_short_one(self, store: SessionDBProvider, home: Path) -> None:
+    def test_short_conversation_is_not_compressed(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("ok")) as server:
-            conversation = grown(self.agent(server, store, home), exchanges=1, more="")
+            conversation = fill_conversation(self.agent(server, store, home), exchanges=1, more="")
             self.fill(store, conversation.session_id, 10)
             conversation.say("on")
             assert len(server.requests) == 1
 
-    def test_can_be_switched_off(self, store: SessionDBProvider, home: Path) -> None:
+    def test_automatic_compression_can_be_disabled(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, compression=replace(CONFIG.compression, enabled=False))
         with ModelServer(Say("ok")) as server:
-            conversation = grown(self.agent(server, store, home, config), exchanges=1)
+            conversation = fill_conversation(self.agent(server, store, home, config), exchanges=1)
             self.fill(store, conversation.session_id, 80)
             assert conversation.say("on").text == "ok"
 
-    def test_without_a_summary_is_put_off(self, store: SessionDBProvider, home: Path) -> None:
+    def test_automatic_compression_without_a_summary_is_postponed(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(401), Say("ok")) as server:
-            conversation, ear = grown(self.agent(server, store, home), exchanges=1), Ear()
+            conversation, ear = fill_conversation(self.agent(server, store, home), exchanges=1), Ear()
             before = conversation.session_id
             self.fill(store, before, 80)
             outcome = conversation.say("on", ear)
         assert (outcome.text, outcome.session_id) == ("ok", before)
-        assert "is not compressed" in ear.notices[0]
+        assert "was not compressed" in ear.notices[0]
 
-    def test_happens_once_when_the_model_cannot_read_it_all(self, store: SessionDBProvider, home: Path) -> None:
+    def test_context_overflow_compresses_once(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG, Say("Short."), Say("ok")) as server:
-            conversation = grown(agent_at(server, store, home))
+            conversation = fill_conversation(agent_at(server, store, home))
             root = conversation.session_id
             outcome = conversation.say("on")
             assert_asked_soundly(server)
         assert (outcome.text, outcome.session_id) == ("ok", store.get_compression_tip(root))
         assert contents(conversation.history)[-2:] == ["on", "ok"]
 
-    def test_does_not_go_on_for_ever(self, store: SessionDBProvider, home: Path) -> None:
+    def test_repeated_context_overflow_ends_with_an_error(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG, Say("Short."), TOO_LONG) as server:
-            outcome = grown(agent_at(server, store, home)).say("on")
+            outcome = fill_conversation(agent_at(server, store, home)).say("on")
             assert len(server.requests) == 3
         assert isinstance(outcome.error, ContextTooLong)
 
-    def test_of_the_first_words_too_when_they_are_what_is_too_long(self, store: SessionDBProvider, home: Path) -> None:
+    def test_long_first_messages_are_compressed_too(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG, Say("Short."), Say("ok")) as server:
-            conversation = grown(agent_at(server, store, home), exchanges=1)
+            conversation = fill_conversation(agent_at(server, store, home), exchanges=1)
             assert conversation.say("on").text == "ok"
         assert [each[0] for each in stored(conversation)] == ["system", "user", "assistant"]
 
-    def test_of_too_little_is_told(self, store: SessionDBProvider, home: Path) -> None:
+    def test_overflow_with_too_little_to_compress_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG) as server:
             ear = Ear()
             outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("on", ear)
         assert isinstance(outcome.error, ContextTooLong)
         assert TOO_LITTLE in ear.notices[0]
 
-    def test_in_the_middle_of_a_turn_keeps_the_turn_together(self, store: SessionDBProvider, home: Path) -> None:
+    def test_compression_within_a_turn_keeps_the_turn_together(self, store: SessionDBProvider, home: Path) -> None:
         call = Say(calls=[Call("add", {"one": 1, "other": 2})])
         with ModelServer(call, TOO_LONG, Say("Short."), Say("3")) as server:
-            conversation = grown(agent_at(server, store, home))
+            conversation = fill_conversation(agent_at(server, store, home))
             outcome = conversation.say("add")
             assert_asked_soundly(server)
         assert (outcome.text, outcome.tool_calls) == ("3", 1)
@@ -316,25 +318,25 @@ class TestAutomatic:
 
 
 class TestElsewhere:
-    """Another program compresses the session that this one talks in."""
+    """Another program compresses the session of this conversation."""
 
-    def test_the_conversation_goes_on_there(self, offline: Agent) -> None:
-        here = grown(offline)
+    def test_conversation_continues_in_the_session_compressed_elsewhere(self, offline: Agent) -> None:
+        here = fill_conversation(offline)
         there = Conversation.resume(offline, here.session_id, asker=EVERYBODY)
         assert there.compress().is_changed
         ear = Ear()
         outcome = here.say("!say on", ear)
         assert outcome.session_id == here.session_id == there.session_id
-        assert "compressed elsewhere" in ear.notices[0]
+        assert "another process compressed" in ear.notices[0]
 
-    def test_an_answer_that_comes_meanwhile_is_not_lost(self, store: SessionDBProvider, home: Path) -> None:
+    def test_answer_during_a_foreign_compression_is_not_lost(self, store: SessionDBProvider, home: Path) -> None:
         def compress(_: Received) -> Say:
             assert Conversation.resume(elsewhere, root, asker=EVERYBODY).compress().is_changed
             return Say("the answer")
 
         with ModelServer(compress) as server:
             elsewhere = agent_with(OfflineModel(), store, home)
-            here = grown(agent_at(server, store, home))
+            here = fill_conversation(agent_at(server, store, home))
             root = here.session_id
             outcome = here.say("on")
         assert outcome.session_id == here.session_id == store.get_compression_tip(root) != root

@@ -1,4 +1,4 @@
-"""Exchanges, and how a conversation is divided into what stays and what does not."""
+"""Exchanges, the division of a conversation for compression, and extracts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LETTERS = {"u": "user", "a": "assistant", "t": "tool", "s": "system"}
 
 
 def rows(letters: str, content: str = "x") -> list[Row]:
-    """A conversation, a letter for each message."""
+    """A conversation with one letter per message."""
     return [
         {"id": number, "role": LETTERS[letter], "content": content, "tool_calls": None, "tool_call_id": None}
         for number, letter in enumerate(letters)
@@ -45,7 +45,7 @@ def letters(found: Sequence[AnyRow]) -> str:
         ("suua", ["s", "uua"]),
     ],
 )
-def test_a_conversation_falls_into_exchanges(conversation: str, exchanges: list[str]) -> None:
+def test_conversation_is_split_into_exchanges(conversation: str, exchanges: list[str]) -> None:
     assert [letters(each) for each in exchanges_of(rows(conversation))] == exchanges
 
 
@@ -65,7 +65,7 @@ def test_a_conversation_falls_into_exchanges(conversation: str, exchanges: list[
         ("", 3, 99, 1, ("", "", "")),
     ],
 )
-def test_the_middle_is_left_out(
+def test_division_separates_the_middle(
     conversation: str, messages: int, tokens: int, kept: int, parts: tuple[str, ...]
 ) -> None:
     division = divide(exchanges_of(rows(conversation)), head_messages=messages, head_tokens=tokens, kept=kept)
@@ -84,7 +84,7 @@ def test_the_middle_is_left_out(
         ("", 10, 10, 0),
     ],
 )
-def test_the_last_exchanges_are_kept_by_tokens_or_messages(
+def test_last_exchanges_are_kept_by_tokens_or_messages(
     conversation: str, tokens: int, messages: int, kept: int
 ) -> None:
     assert count_kept(exchanges_of(rows(conversation)), tokens=tokens, messages=messages) == kept
@@ -92,7 +92,7 @@ def test_the_last_exchanges_are_kept_by_tokens_or_messages(
 
 @settings(deadline=None)
 @given(st.text("uats", max_size=30), st.integers(0, 10), st.integers(1, 10))
-def test_nothing_is_lost_and_nothing_is_doubled(conversation: str, head_messages: int, kept: int) -> None:
+def test_division_loses_and_repeats_nothing(conversation: str, head_messages: int, kept: int) -> None:
     told = rows(conversation)
     division = divide(exchanges_of(told), head_messages=head_messages, head_tokens=1_000, kept=kept)
     assert [*division.head, *division.middle, *division.tail] == told
@@ -105,7 +105,7 @@ def call(**arguments: str) -> list[Row]:
 
 
 class TestExtract:
-    def test_tells_what_matters(self) -> None:
+    def test_extract_has_requests_decisions_files_and_commands(self) -> None:
         told = rows("uatuas")
         told[0]["content"] = "Please move the parser into src/parse.py."
         told[1] |= {"content": "We decided to keep the old tests.", "tool_calls": call(command="pytest -q tests/")}
@@ -125,17 +125,17 @@ class TestExtract:
             ]
         )
 
-    def test_pays_attention_to_what_it_is_asked_for(self) -> None:
+    def test_extract_has_a_section_for_the_focus(self) -> None:
         told = rows("uaua")
         told[1]["content"] = "The cache is cold. The parser is slow."
         assert "About parser:\n- The parser is slow." in extract(told, "parser")
 
-    def test_is_never_empty(self) -> None:
-        assert extract(rows("uata", "")) == "Nothing was said in words."
+    def test_extract_is_never_empty(self) -> None:
+        assert extract(rows("uata", "")) == "The messages contain no text."
 
     @settings(deadline=None)
     @given(st.lists(st.text(max_size=400), max_size=40), st.text(max_size=5) | st.none())
-    def test_is_bounded_and_valid(self, texts: list[str], focus: str | None) -> None:
+    def test_extract_is_limited_and_valid(self, texts: list[str], focus: str | None) -> None:
         told = rows("ua" * len(texts))
         for row, text in zip(told, [each for each in texts for _ in "ua"], strict=True):
             row["content"] = text * 20

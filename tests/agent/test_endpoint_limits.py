@@ -1,4 +1,4 @@
-"""A model that takes too long, and a person who does not want to wait."""
+"""Time limits and cancellation of calls, and connections."""
 
 from __future__ import annotations
 
@@ -49,35 +49,35 @@ def hasty(**limits: float) -> TimeoutsConfig:
 
 class TestTimeouts:
     @pytest.mark.parametrize("slow", [Say("x", before_s=FOREVER_S), Say("x", first_s=FOREVER_S)])
-    def test_the_first_token_is_waited_for_only_so_long(self, slow: Say) -> None:
+    def test_wait_for_the_first_token_is_limited(self, slow: Say) -> None:
         with ModelServer(slow) as server:
             error = ask(endpoint(server, timeouts=hasty(first_token_s=0.1))).error
             assert isinstance(error, ModelTimeout)
-            assert error.message == f"127.0.0.1:{server.port} did not begin to answer within 0.1 s"
+            assert error.message == f"127.0.0.1:{server.port} did not start to answer within 0.1 s"
             assert server.requests[0].hung_up.wait(LIMIT_S)
         assert len(server.requests) == 1
 
-    def test_a_model_that_falls_silent_is_left_with_what_it_said(self) -> None:
+    def test_silent_model_is_left_with_its_text_so_far(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
             heard = ask(endpoint(server, timeouts=hasty(between_tokens_s=0.1)))
         assert heard.pieces == ["Once "]
         assert isinstance(heard.error, AnswerCut)
-        assert "said nothing more for 0.1 s" in heard.error.message
+        assert "sent nothing more for 0.1 s" in heard.error.message
 
-    def test_the_whole_takes_only_so_long(self) -> None:
+    def test_total_time_is_limited(self) -> None:
         with ModelServer(Say("word " * 1_000, between_s=0.02)) as server:
             heard = ask(endpoint(server, timeouts=hasty(total_s=0.8)))
         assert 0 < len(heard.pieces) < 1_000
         assert isinstance(heard.error, AnswerCut)
-        assert "was not done within 0.8 s" in heard.error.message
+        assert "did not finish within 0.8 s" in heard.error.message
 
-    def test_a_stream_that_stays_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hermes.agent.models.http.answer.AFTERMATH_S", 0.05)
+    def test_stream_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hermes.agent.models.http.answer.FINISH_WAIT_S", 0.05)
         with ModelServer(Say("Hello.", after_s=FOREVER_S)) as server:
             reply = ask(endpoint(server)).reply
         assert (reply.text, reply.finish_reason, reply.usage) == ("Hello.", "stop", None)
 
-    def test_nobody_waits_long_for_the_words_of_a_refusal(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_wait_for_the_body_of_a_refusal_is_limited(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("hermes.agent.models.http.answer.REFUSAL_S", 0.05)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = Task(lambda: _refuse_halfway(listener))
@@ -98,11 +98,11 @@ class TestCancellation:
             (Fail(500, before_s=FOREVER_S), []),
         ],
     )
-    def test_a_wish_from_another_thread_ends_a_call_that_waits(self, slow: Say | Fail, pieces: list[str]) -> None:
+    def test_cancel_from_another_thread_ends_a_waiting_call(self, slow: Say | Fail, pieces: list[str]) -> None:
         cancellation, heard = Cancellation(), Heard()
         with ModelServer(slow) as server:
             asking = Task(lambda: _listen(endpoint(server), cancellation, heard))
-            wait_until(lambda: len(server.requests) == 1 and heard.pieces == pieces, "nobody asks")
+            wait_until(lambda: len(server.requests) == 1 and heard.pieces == pieces, "no request")
             cancellation.cancel()
             asking.result()
             assert server.requests[0].hung_up.wait(LIMIT_S)
@@ -110,7 +110,7 @@ class TestCancellation:
         wait_until(lambda: not _carriers(), "the thread of the call goes on")
         assert cancellation._callbacks == []
 
-    def test_a_connection_that_was_used_before_is_left_too(self) -> None:
+    def test_cancel_ends_a_call_on_a_reused_connection(self) -> None:
         cancellation, heard = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S)) as server:
             model = endpoint(server)
@@ -122,28 +122,26 @@ class TestCancellation:
             assert server.requests[1].hung_up.wait(LIMIT_S)
         assert server.requests[0].port == server.requests[1].port
 
-    def test_a_call_ends_at_once_while_its_connection_waits_for_the_beginning_of_an_answer(self) -> None:
+    def test_cancel_ends_a_call_before_the_answer_begins(self) -> None:
         cancellation, heard = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", before_s=FOREVER_S)) as server:
             model = endpoint(server)
             ask(model)
             asking = Task(lambda: _listen(model, cancellation, heard))
-            wait_until(lambda: len(server.requests) == 2, "nobody asks")
+            wait_until(lambda: len(server.requests) == 2, "no request")
             cancellation.cancel()
             asking.result()
             assert ask(model).reply.text == "You said: hi"
         assert heard == Heard()
 
-    def test_a_wish_in_the_middle_of_a_refusal_ends_the_call_without_an_error(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        listening, words, cancellation = threading.Event(), AnswerStream._words, Cancellation()
+    def test_cancel_during_a_refusal_ends_the_call_without_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        listening, words, cancellation = threading.Event(), AnswerStream._error_body, Cancellation()
 
         def listen(answer: AnswerStream) -> bytes:
             listening.set()
             return words(answer)
 
-        monkeypatch.setattr(AnswerStream, "_words", listen)
+        monkeypatch.setattr(AnswerStream, "_error_body", listen)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             serving = Task(lambda: _refuse_halfway(listener))
             choice = ModelChoice("custom", "m", f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
@@ -153,26 +151,26 @@ class TestCancellation:
             assert asking.result() == Heard()
             serving.result()
 
-    def test_a_wish_while_waiting_to_try_again_ends_the_wait(self) -> None:
+    def test_cancel_ends_the_wait_before_a_retry(self) -> None:
         cancellation = Cancellation()
         policy = RetryPolicy(base_s=FOREVER_S, longest_s=FOREVER_S, budget_s=FOREVER_S * 10)
         heard = Heard()
         with ModelServer(Fail(503)) as server:
             model = endpoint(server, policy=policy, random=lambda: 1.0)
             asking = Task(lambda: _listen(model, cancellation, heard))
-            wait_until(lambda: bool(heard.waits and cancellation._callbacks), "nobody waits")
+            wait_until(lambda: bool(heard.waits and cancellation._callbacks), "no callback registered")
             cancellation.cancel()
             asking.result()
         assert (len(heard.events), len(server.requests)) == (1, 1)
 
-    def test_after_a_wish_nobody_is_asked(self) -> None:
+    def test_cancelled_call_sends_no_request(self) -> None:
         cancellation = Cancellation()
         cancellation.cancel()
         with ModelServer() as server:
             assert ask(endpoint(server), cancellation=cancellation) == Heard()
         assert server.visits == []
 
-    def test_a_listener_who_leaves_hangs_up(self) -> None:
+    def test_closing_the_stream_closes_the_connection(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
             stream = endpoint(server).stream(said("hi"), [], Cancellation())
             assert isinstance(stream, Generator)
@@ -180,7 +178,7 @@ class TestCancellation:
             stream.close()
             assert server.requests[0].hung_up.wait(LIMIT_S)
 
-    def test_one_call_that_is_stopped_leaves_the_others_alone(self) -> None:
+    def test_cancelled_call_does_not_affect_others(self) -> None:
         cancellation, stopped = Cancellation(), Heard()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S), Say("a b c", between_s=0.05)) as server:
             model = endpoint(server)
@@ -195,7 +193,7 @@ class TestCancellation:
         assert isinstance(heard, Heard)
         assert heard.reply.text == "a b c"
 
-    def test_control_c_hangs_up_and_is_not_swallowed(self) -> None:
+    def test_ctrl_c_closes_the_connection_and_is_raised(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
             process = subprocess.Popen(
                 [sys.executable, "-c", INTERRUPTED, server.base_url],
@@ -226,14 +224,14 @@ class TestConnections:
         with ModelServer() as server:
             assert ask(endpoint(server)).reply.text == "You said: hi"
 
-    def test_a_proxy_is_not_asked_for_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_proxy_is_not_used_for_this_machine(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("HTTP_PROXY", "http_proxy"):
             monkeypatch.setenv(name, "http://127.0.0.1:9")
         with ModelServer() as server:
             assert ask(endpoint(server)).reply.text == "You said: hi"
 
     @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
-    def test_a_proxy_reads_nothing_that_goes_over_http(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def test_proxy_is_not_used_for_plain_http(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         with ModelServer() as server, ModelServer() as proxy:
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
             choice = ModelChoice("custom", "m", f"http://[::ffff:127.0.0.1]:{server.port}/v1", "sk-secret-1", "MY_KEY")
@@ -241,7 +239,7 @@ class TestConnections:
             assert list_models(choice, LIMIT_S, Cancellation()) is not None
         assert proxy.visits == []
 
-    def test_a_proxy_is_asked_for_others_where_http_is_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_proxy_is_used_for_plain_http_if_allowed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with ModelServer() as server:
             for name in ("HTTP_PROXY", "http_proxy"):
                 monkeypatch.setenv(name, f"http://127.0.0.1:{server.port}")
@@ -249,9 +247,7 @@ class TestConnections:
             assert ask(endpoint(server, choice=choice)).reply.text == "You said: hi"
         assert server.requests[0].path == "http://models.invalid/v1/chat/completions"
 
-    def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_unusable_proxy_is_an_error_without_its_password(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ALL_PROXY", "gopher://ada:pa55word@127.0.0.1:9")
         error = ask(Endpoint(ModelChoice("custom", "m", "http://other.invalid/v1", allow_http=True))).error
         assert isinstance(error, NoModel)
@@ -266,7 +262,7 @@ class TestConnections:
 
 
 def _listen(model: Model, cancellation: Cancellation, heard: Heard) -> None:
-    """Note what is heard while it is being said."""
+    """Collect events on another thread while they arrive."""
     for event in model.stream(said("hi"), [], cancellation):
         heard.events.append(event)
 
@@ -276,7 +272,7 @@ def _carriers() -> list[threading.Thread]:
 
 
 def _refuse_halfway(listener: socket.socket) -> None:
-    """Send a status and half of what belongs to it, and stay until the other side leaves."""
+    """Send a status and half of its body, and wait until the client leaves."""
     connection, _ = listener.accept()
     with connection:
         connection.settimeout(LIMIT_S)

@@ -1,4 +1,4 @@
-"""kill -9 at any point of a turn or a compression: what is left is sound, and the conversation goes on."""
+"""kill -9 at any point of a turn or a compression: the store stays valid, and the conversation can continue."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ TALE = [
     ("assistant", "I add.", "tool_calls"),
     ("tool", "3"),
     ("tool", "7"),
-    ("assistant", "add answered: 3\nadd answered: 7", "stop"),
+    ("assistant", "add returned: 3\nadd returned: 7", "stop"),
 ]
 MOMENTS = {
-    "1:before": 0,  # the session with what was said
+    "1:before": 0,  # the session with the question
     "1:inside": 0,
     "2:before": 1,  # the answer that calls tools
     "3:before": 2,  # its tokens
-    "4:before": 2,  # a result
-    "5:before": 3,  # the other
+    "4:before": 2,  # the first result
+    "5:before": 3,  # the second result
     "6:before": 4,  # the answer
     "7:before": 5,  # its tokens
     "8:before": 5,  # the title
     "8:inside": 5,
 }
-"""How many messages are there when a process dies before or inside its n-th write."""
+"""The number of stored messages when a process is killed before or inside its n-th write."""
 
 
 class Talker(Child):
-    """A process that talks."""
+    """A child process with a conversation."""
 
     module = "tests.agent.talker"
 
 
 @contextmanager
 def resumed(home: Path, session_id: str) -> Iterator[Conversation]:
-    """The conversation in this process, after what another one did to it; the file must be sound."""
+    """Resume the conversation in this process after another one was killed; the file must be valid."""
     assert flaws(home / "state.db") == []
     with SessionDB(home / "state.db") as store:
         agent = agent_with(OfflineModel(), store, home)
@@ -66,8 +66,8 @@ def homes(directory: Path, count: int) -> list[Path]:
     return made
 
 
-def grown(home: Path, exchanges: int) -> str:
-    """A session with some exchanges in a home."""
+def fill_session(home: Path, exchanges: int) -> str:
+    """Create a session with some exchanges in a home."""
     with SessionDB(home / "state.db") as store:
         conversation = Conversation.start(agent_with(OfflineModel(), store, home), title="Plan", asker=EVERYBODY)
         for number in range(exchanges):
@@ -77,7 +77,7 @@ def grown(home: Path, exchanges: int) -> str:
 
 
 def kill_all(children: list[Talker], said: str) -> None:
-    """Kill each when it has come to its moment."""
+    """Kill each process when it has reached its point."""
     for child in children:
         assert child.line() == said
     for child in children:
@@ -85,7 +85,7 @@ def kill_all(children: list[Talker], said: str) -> None:
         child.finish()
 
 
-def test_a_turn_can_die_at_every_write(tmp_path: Path) -> None:
+def test_turn_can_be_killed_at_every_write(tmp_path: Path) -> None:
     with ExitStack() as stack:
         places = homes(tmp_path, len(MOMENTS))
         kill_all(
@@ -109,16 +109,16 @@ def test_a_turn_can_die_at_every_write(tmp_path: Path) -> None:
             assert sum(event["input_tokens"] for event in events) == conversation.usage()["input_tokens"]
 
 
-def test_a_turn_that_ran_to_its_end_made_no_other_writes(tmp_path: Path) -> None:
+def test_complete_turn_makes_only_the_expected_writes(tmp_path: Path) -> None:
     (home,) = homes(tmp_path, 1)
     with Talker("talk", home, "", ADD, "9:before") as child:
         assert child.line() == "over"
 
 
 @pytest.mark.parametrize(("text", "moment"), [("!long 20", "text"), (ADD, "tool")])
-def test_a_turn_can_die_in_the_middle_of_an_answer_or_a_tool(tmp_path: Path, text: str, moment: str) -> None:
+def test_turn_can_be_killed_within_an_answer_or_a_tool(tmp_path: Path, text: str, moment: str) -> None:
     (home,) = homes(tmp_path, 1)
-    session_id = grown(home, 1)
+    session_id = fill_session(home, 1)
     with Talker("talk", home, session_id, text, moment) as child:
         kill_all([child], moment)
     with resumed(home, session_id) as conversation:
@@ -128,9 +128,9 @@ def test_a_turn_can_die_in_the_middle_of_an_answer_or_a_tool(tmp_path: Path, tex
 
 
 @pytest.mark.parametrize("where", ["before", "inside"])
-def test_a_compression_can_die_at_every_write(tmp_path: Path, where: str) -> None:
+def test_compression_can_be_killed_at_every_write(tmp_path: Path, where: str) -> None:
     places = homes(tmp_path, 3)
-    sessions = [grown(home, 6) for home in places]
+    sessions = [fill_session(home, 6) for home in places]
     with ExitStack() as stack:
         kill_all(
             [
@@ -139,7 +139,7 @@ def test_a_compression_can_die_at_every_write(tmp_path: Path, where: str) -> Non
             ],
             "paused",
         )
-    # The lock is taken, the child is made, the lock is given back, which it was already.
+    # Acquire the lock, create the child, release the lock (which the child's transaction has done already).
     for home, root, is_done in zip(places, sessions, (False, False, True), strict=True):
         with resumed(home, root) as conversation:
             store = conversation.agent.store
@@ -154,9 +154,9 @@ def test_a_compression_can_die_at_every_write(tmp_path: Path, where: str) -> Non
             assert len(known(store)) == 1 + is_done
 
 
-def test_a_lock_that_the_dead_left_behind_is_respected_and_then_ends(tmp_path: Path) -> None:
+def test_lock_of_a_killed_process_is_respected_until_it_expires(tmp_path: Path) -> None:
     (home,) = homes(tmp_path, 1)
-    session_id = grown(home, 6)
+    session_id = fill_session(home, 6)
     with Talker("compress", home, session_id, "2:before") as child:
         kill_all([child], "paused")
     with resumed(home, session_id) as conversation:
@@ -168,20 +168,20 @@ def test_a_lock_that_the_dead_left_behind_is_respected_and_then_ends(tmp_path: P
 
 def test_two_processes_never_compress_one_session(tmp_path: Path) -> None:
     (home,) = homes(tmp_path, 1)
-    session_id = grown(home, 6)
+    session_id = fill_session(home, 6)
     with Talker("compress", home, session_id, "2:before") as first:
         assert first.line() == "paused"
         with Talker("compress", home, session_id, "none") as second:
             assert second.line() == BUSY
-        first.tell()
+        first.send()
         assert first.line() == "over"
     with SessionDB(home / "state.db") as store:
         assert len(known(store)) == 2
 
 
-def test_two_processes_talk_in_one_session(tmp_path: Path) -> None:
+def test_two_processes_chat_in_one_session(tmp_path: Path) -> None:
     (home,) = homes(tmp_path, 1)
-    session_id = grown(home, 1)
+    session_id = fill_session(home, 1)
     with ExitStack() as stack:
         talkers = [
             stack.enter_context(Talker("talk", home, session_id, f"{ADD}\n!say {each}", "none")) for each in "ab"

@@ -1,4 +1,4 @@
-"""Models opened as they are configured: offline, somewhere, and on this machine."""
+"""Opening configured models: offline, remote and local."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.support.modelserver import Fail, ModelServer
 ROOT = Path(__file__).parents[2]
 
 
-def opened(settings: ModelConfig) -> Model:
+def open_configured(settings: ModelConfig) -> Model:
     return open_model(choose_model(settings, {}), settings)
 
 
 @pytest.fixture
 def ports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModelServer]]:
-    """Servers by provider; those that are not entered answer nowhere."""
+    """Servers by provider; a provider without a server does not respond."""
     servers = {name: ModelServer(models=[f"{name}-a", f"{name}-b"]) for name in choice.LOCAL}
     known = {name: replace(choice.PROVIDERS[name], base_url=server.base_url) for name, server in servers.items()}
     monkeypatch.setattr(choice, "PROVIDERS", choice.PROVIDERS | known)
@@ -42,27 +42,27 @@ def ports(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, ModelServer]]:
 
 
 class TestConfigured:
-    def test_nothing_configured_is_the_offline_model(self) -> None:
-        model = opened(ModelConfig())
+    def test_no_configuration_opens_the_offline_model(self) -> None:
+        model = open_configured(ModelConfig())
         assert isinstance(model, OfflineModel)
         assert (model.name, model.provider, model.base_url, model.context_tokens) == ("offline", "offline", None, None)
 
-    def test_a_config_file_leads_to_an_answer(self, tmp_path: Path) -> None:
+    def test_configured_model_answers(self, tmp_path: Path) -> None:
         with ModelServer() as server:
             (tmp_path / "config.yaml").write_text(server.config)
-            model = opened(load_config(tmp_path, environ={}).model)
+            model = open_configured(load_config(tmp_path, environ={}).model)
             assert (model.name, model.provider, model.base_url) == ("test-model", "custom", server.base_url)
             assert ask(model, "hello").reply.text == "You said: hello"
 
-    def test_the_settings_reach_the_model(self, tmp_path: Path) -> None:
+    def test_settings_are_passed_to_the_model(self, tmp_path: Path) -> None:
         with ModelServer(otherwise=Fail(503, retry_after=0)) as server:
             settings = ModelConfig(base_url=server.base_url, default="m", attempts=2, context_tokens=4096)
-            model = opened(settings)
+            model = open_configured(settings)
             assert isinstance(ask(model).error, ModelUnavailable)
         assert len(server.requests) == 2
         assert model.context_tokens == 4096
 
-    def test_how_much_a_known_model_reads_is_known(self) -> None:
+    def test_context_window_of_a_known_model_is_known(self) -> None:
         assert (
             Endpoint(ModelChoice("openai", "gpt-4o-2024-11-20", "https://api.openai.com/v1")).context_tokens == 128_000
         )
@@ -70,49 +70,49 @@ class TestConfigured:
 
 
 class TestLocal:
-    def test_the_first_that_answers_is_taken(self, ports: dict[str, ModelServer]) -> None:
+    def test_first_local_server_that_responds_is_used(self, ports: dict[str, ModelServer]) -> None:
         with ports["lmstudio"], ports["llamacpp"]:
-            model = opened(ModelConfig(provider="local"))
+            model = open_configured(ModelConfig(provider="local"))
             assert (model.name, model.provider) == ("lmstudio-a", "lmstudio")
             assert ask(model).reply.model == "lmstudio-a"
 
-    def test_a_named_model_is_asked_for_where_there_is_a_server(self, ports: dict[str, ModelServer]) -> None:
+    def test_named_model_is_requested_from_the_first_server(self, ports: dict[str, ModelServer]) -> None:
         with ports["llamacpp"]:
-            model = opened(ModelConfig(provider="local", default="mine"))
+            model = open_configured(ModelConfig(provider="local", default="mine"))
         assert (model.name, model.provider) == ("mine", "llamacpp")
 
-    def test_a_server_without_models_is_passed_by(self, ports: dict[str, ModelServer]) -> None:
+    def test_local_server_without_models_is_skipped(self, ports: dict[str, ModelServer]) -> None:
         ports["ollama"].models = []
         with ports["ollama"], ports["lmstudio"]:
-            assert opened(ModelConfig(provider="local")).provider == "lmstudio"
+            assert open_configured(ModelConfig(provider="local")).provider == "lmstudio"
 
-    def test_only_servers_without_models_are_told_of(self, ports: dict[str, ModelServer]) -> None:
+    def test_only_servers_without_models_is_an_error(self, ports: dict[str, ModelServer]) -> None:
         ports["ollama"].models = []
-        with ports["ollama"], pytest.raises(NoModel, match="ollama answers, but has no model"):
-            opened(ModelConfig(provider="local"))
+        with ports["ollama"], pytest.raises(NoModel, match="ollama is running, but has no model"):
+            open_configured(ModelConfig(provider="local"))
 
-    def test_none_at_all_is_an_error_that_says_where_was_looked(self, ports: dict[str, ModelServer]) -> None:
+    def test_no_local_server_is_an_error_that_lists_the_addresses(self, ports: dict[str, ModelServer]) -> None:
         with pytest.raises(NoModel) as caught:
-            opened(ModelConfig(provider="local"))
+            open_configured(ModelConfig(provider="local"))
         for name, server in ports.items():
             assert f"{name} at 127.0.0.1:{server.port}" in caught.value.message
 
-    def test_a_provider_is_looked_for_at_its_own_place_only(self, ports: dict[str, ModelServer]) -> None:
+    def test_named_provider_is_searched_at_its_own_port_only(self, ports: dict[str, ModelServer]) -> None:
         with ports["lmstudio"], pytest.raises(NoModel, match=r"\(ollama at 127\.0\.0\.1:\d+\)"):
-            opened(ModelConfig(provider="ollama"))
+            open_configured(ModelConfig(provider="ollama"))
 
-    def test_with_a_name_nobody_is_asked_before_the_first_question(self, ports: dict[str, ModelServer]) -> None:
+    def test_named_model_sends_no_request_before_the_first_question(self, ports: dict[str, ModelServer]) -> None:
         with ports["ollama"] as server:
-            opened(ModelConfig(provider="ollama", default="llama3.2"))
+            open_configured(ModelConfig(provider="ollama", default="llama3.2"))
         assert server.visits == []
 
-    def test_without_being_asked_for_no_port_is_looked_at(self, ports: dict[str, ModelServer]) -> None:
+    def test_local_ports_are_not_searched_by_default(self, ports: dict[str, ModelServer]) -> None:
         with ports["ollama"] as server:
-            assert isinstance(opened(ModelConfig()), OfflineModel)
+            assert isinstance(open_configured(ModelConfig()), OfflineModel)
         assert server.visits == []
 
 
-def test_the_server_of_the_tests_can_be_a_process(tmp_path: Path) -> None:
+def test_model_server_of_the_tests_runs_as_a_process(tmp_path: Path) -> None:
     script, log = tmp_path / "script.json", tmp_path / "requests.jsonl"
     steps = [
         {"fail": 503, "retry_after": 0},
@@ -124,7 +124,7 @@ def test_the_server_of_the_tests_can_be_a_process(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         base_url = process.stdout.readline().strip()
-        model = opened(ModelConfig(base_url=base_url, default="m"))
+        model = open_configured(ModelConfig(base_url=base_url, default="m"))
         called = ask(model).reply
         assert (called.text, called.tool_calls[0].arguments) == ("Wait.", '{"q": 1}')
         assert ask(model, "and now?").reply.text == "Hi."

@@ -1,4 +1,4 @@
-"""The model that is always there: what it says by itself, from past sessions, and when it is told to."""
+"""The offline model: its own answers, answers from past sessions, and scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = OfflineModel()
 
 
 class Conversation:
-    """A person, the offline model, and a loop between them that runs its searches."""
+    """A user and the offline model, with a loop that runs its searches."""
 
     def __init__(self, db: SessionDB) -> None:
         self._db = db
@@ -31,7 +31,7 @@ class Conversation:
         self.searches: list[dict[str, Any]] = []
 
     def say(self, text: str) -> str:
-        """What the model answers in the end."""
+        """Send a message and return the final answer."""
         self.messages.append({"role": "user", "content": text})
         for _ in range(5):
             reply = ask(MODEL, self.messages, [SEARCH_TOOL]).reply
@@ -65,31 +65,31 @@ def talk(tmp_path: Path) -> Iterator[Conversation]:
 
 
 class TestTalk:
-    def test_its_first_answer_says_what_it_is_and_how_to_get_another(self, talk: Conversation) -> None:
+    def test_first_answer_introduces_the_offline_model(self, talk: Conversation) -> None:
         assert talk.say("Hello!") == f"{INTRODUCTION}\n\n{ABILITIES}"
         assert "OPENAI_API_KEY" in INTRODUCTION
 
-    def test_it_says_so_once(self, talk: Conversation) -> None:
+    def test_introduction_is_given_once(self, talk: Conversation) -> None:
         talk.say("Hello!")
         assert talk.say("thank you") == ABILITIES
 
     @pytest.mark.parametrize("text", ["hi", "Hey there!", "ok", "", "?!", "What can you do?", "help"])
-    def test_small_talk_is_not_looked_up(self, talk: Conversation, text: str) -> None:
+    def test_small_talk_is_not_searched(self, talk: Conversation, text: str) -> None:
         assert ABILITIES in talk.say(text)
         assert talk.searches == []
 
-    def test_without_the_tool_it_says_that_it_can_do_nothing(self) -> None:
+    def test_answer_without_the_search_tool_says_so(self) -> None:
         assert ask(MODEL, "what about nginx?").reply.text == f"{INTRODUCTION}\n\n{NO_SEARCH}"
 
-    def test_it_answers_the_same_every_time(self) -> None:
+    def test_same_input_gives_the_same_answer(self) -> None:
         assert ask(MODEL, "hi").events == ask(MODEL, "hi").events
 
-    def test_it_speaks_in_pieces_that_make_up_the_whole(self) -> None:
+    def test_pieces_add_up_to_the_whole_answer(self) -> None:
         heard = ask(MODEL, "hi")
         assert len(heard.pieces) > 10
         assert "".join(heard.pieces) == heard.reply.text
 
-    def test_nothing_said_at_all_is_answered(self) -> None:
+    def test_empty_conversation_is_answered(self) -> None:
         assert INTRODUCTION in ask(MODEL, []).reply.text
 
     def test_tokens_are_estimated(self) -> None:
@@ -100,7 +100,7 @@ class TestTalk:
 
 
 class TestRecall:
-    def test_a_question_is_looked_up_by_its_words_and_answered(self, talk: Conversation) -> None:
+    def test_question_is_searched_by_its_words(self, talk: Conversation) -> None:
         answer = talk.say("What did we say about nginx refusing bodies, remember?")
         assert talk.searches[0] == {"query": "nginx refusing bodies"}
         assert "nginx in front of the app" in answer
@@ -108,59 +108,59 @@ class TestRecall:
         assert "/resume 20261115_192300_a1b2c3d4" in answer
         assert "cli)" in answer
 
-    def test_when_not_all_words_are_found_it_looks_for_any(self, talk: Conversation) -> None:
+    def test_search_for_all_words_falls_back_to_any(self, talk: Conversation) -> None:
         answer = talk.say("uploads in kubernetes?")
         assert talk.searches == [{"query": "uploads kubernetes"}, {"query": "upload* OR kubernete*"}]
         assert "No past session has all of uploads kubernetes; these come close:" in answer
         assert "/resume 20261115_192300_a1b2c3d4" in answer
 
-    def test_when_nothing_is_found_it_says_so_and_ends(self, talk: Conversation) -> None:
+    def test_search_without_results_is_reported(self, talk: Conversation) -> None:
         assert "I found nothing about zeppelin in past sessions." in talk.say("the zeppelin")
         assert len(talk.searches) == 2
 
-    def test_what_was_said_here_is_remembered(self, talk: Conversation) -> None:
+    def test_messages_of_this_session_are_quoted(self, talk: Conversation) -> None:
         talk.say("The zeppelin leaves at noon")
         talk.say("Something else altogether")
-        assert talk.say("When does the zeppelin leave?").endswith("here you said:\n\n- The zeppelin leaves at noon")
+        assert talk.say("When does the zeppelin leave?").endswith("here you wrote:\n\n- The zeppelin leaves at noon")
 
-    def test_scripts_without_spaces_are_found(self, talk: Conversation) -> None:
+    def test_text_without_spaces_is_found(self, talk: Conversation) -> None:
         assert "/resume 20261112_101500_f9a8b7c6" in talk.say("京都旅行")
 
     @pytest.mark.parametrize("text", ["What did we talk about recently?", "list my last sessions", "yesterday?"])
-    def test_a_question_about_the_past_alone_lists_it(self, talk: Conversation, text: str) -> None:
+    def test_question_about_the_past_lists_recent_sessions(self, talk: Conversation, text: str) -> None:
         answer = talk.say(text)
         assert talk.searches == [{}]
         assert "These sessions were active last:" in answer
         assert answer.count("/resume ") == 2
 
-    def test_a_store_without_sessions_has_none(self, tmp_path: Path) -> None:
+    def test_empty_store_has_no_past_sessions(self, tmp_path: Path) -> None:
         with SessionDB(tmp_path / "empty.db") as db:
             assert Conversation(db).say("recent sessions").endswith("There are no past sessions.")
 
-    def test_a_failed_search_is_told(self) -> None:
+    def test_failed_search_is_reported(self) -> None:
         messages = _searched("nginx", '{"success": false, "error": "the store is damaged"}')
         answer = ask(MODEL, messages, [SEARCH_TOOL]).reply.text
-        assert answer.endswith("I could not look into past sessions: the store is damaged")
+        assert answer.endswith("I could not search past sessions: the store is damaged")
 
     @pytest.mark.parametrize("content", ["not json", "[]", "{}", '{"success": true, "results": [1]}', ""])
-    def test_an_answer_without_sense_does_not_disturb_it(self, content: str) -> None:
+    def test_malformed_search_result_is_reported(self, content: str) -> None:
         assert ask(MODEL, _searched("nginx", content), [SEARCH_TOOL]).has_reply
 
-    def test_an_earlier_answer_of_a_tool_is_not_taken_for_this_one(self, talk: Conversation) -> None:
+    def test_tool_result_of_an_earlier_turn_is_ignored(self, talk: Conversation) -> None:
         talk.say("nginx")
         assert talk.say("thanks") == ABILITIES
 
 
 class TestDirectives:
-    def test_say(self) -> None:
+    def test_say_directive_sets_the_answer(self) -> None:
         reply = ask(MODEL, "!say Hello,  world.\n  second line").reply
         assert (reply.text, reply.finish_reason) == ("Hello,  world.\n  second line", "stop")
 
-    def test_think(self) -> None:
+    def test_think_directive_sets_the_reasoning(self) -> None:
         heard = ask(MODEL, "!think why\n!say because")
         assert (heard.thoughts, heard.reply.reasoning, heard.reply.text) == (["why"], "why", "because")
 
-    def test_tools_are_called_with_what_was_written(self) -> None:
+    def test_tool_directive_calls_a_tool(self) -> None:
         reply = ask(MODEL, '!say Wait.\n!tool read_file {"path": "a b"}\n!tool other\n!tool bad {not json').reply
         assert [(call.name, call.arguments) for call in reply.tool_calls] == [
             ("read_file", '{"path": "a b"}'),
@@ -170,41 +170,41 @@ class TestDirectives:
         assert len({call.id for call in reply.tool_calls}) == 3
         assert (reply.text, reply.finish_reason) == ("Wait.", "tool_calls")
 
-    def test_what_the_tools_answered_is_told(self) -> None:
+    def test_results_of_scripted_tools_are_reported(self) -> None:
         messages = said("!tool a\n!tool b")
         calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
         messages.append({"role": "assistant", "content": None, "tool_calls": calls})
         messages += [{"role": "tool", "tool_call_id": name, "content": name * 3} for name in "ba"]
-        assert ask(MODEL, messages).reply.text == "b answered: bbb\na answered: aaa"
+        assert ask(MODEL, messages).reply.text == "b returned: bbb\na returned: aaa"
 
-    def test_long(self) -> None:
+    def test_long_directive_writes_many_words(self) -> None:
         assert ask(MODEL, "!long 3").reply.text == "word1 word2 word3"
         assert len(ask(MODEL, "!long 999999").pieces) == 100_000
         assert len(ask(MODEL, "!long forever").pieces) == 100
 
     @pytest.mark.parametrize("code", FAILURES)
-    def test_fail(self, code: str) -> None:
+    def test_fail_directive_raises_the_error(self, code: str) -> None:
         heard = ask(MODEL, f"!fail {code}")
         assert type(heard.error) is FAILURES[code]
         assert not heard.events
 
-    def test_fail_alone_and_after_words(self) -> None:
+    def test_fail_directive_works_with_and_without_text(self) -> None:
         assert isinstance(ask(MODEL, "!fail").error, ModelUnavailable)
         heard = ask(MODEL, "!say Once upon\n!fail answer_cut")
         assert heard.pieces == ["Once ", "upon"]
         assert isinstance(heard.error, AnswerCut)
 
-    def test_the_errors_that_can_be_asked_for(self) -> None:
+    def test_fail_directive_knows_every_model_error(self) -> None:
         assert FAILURES["context_too_long"] is ContextTooLong
         assert len(FAILURES) == 11
 
     @pytest.mark.parametrize("text", ["!important: nginx", "! nginx", "!sayhello", "nginx\n!say no", "nginx !say no"])
-    def test_what_only_looks_like_one_is_read_as_it_is(self, text: str) -> None:
+    def test_text_that_only_looks_like_a_directive_is_a_question(self, text: str) -> None:
         assert ask(MODEL, text, [SEARCH_TOOL]).reply.tool_calls
 
 
 class TestStop:
-    def test_it_stops_between_two_words(self) -> None:
+    def test_cancel_stops_between_two_words(self) -> None:
         cancellation, heard = Cancellation(), Heard()
         for event in MODEL.stream(said("!long 1000"), [], cancellation):
             heard.events.append(event)
@@ -212,7 +212,7 @@ class TestStop:
                 cancellation.cancel()
         assert heard.events == [TextDelta("word1 "), TextDelta("word2 "), TextDelta("word3 ")]
 
-    def test_it_stops_while_it_pauses(self) -> None:
+    def test_cancel_ends_a_pause(self) -> None:
         cancellation, heard = Cancellation(), Heard()
 
         def listen() -> None:
@@ -227,7 +227,7 @@ class TestStop:
 
 
 def _searched(text: str, content: str) -> list[Message]:
-    """A conversation whose one search was answered so."""
+    """A conversation with one search and this result."""
     call = {"id": "c1", "function": {"name": "session_search", "arguments": '{"query": "x"}'}}
     return [
         *said(text),

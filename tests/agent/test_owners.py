@@ -1,4 +1,4 @@
-"""Whose conversations are: an agent sees for each no more than its asker may."""
+"""Owners: a conversation sees only what its user may see."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALICE, BOB = owner_of("telegram", "1"), owner_of("telegram", "2")
 
 @pytest.fixture
 def agent(store: SessionDBProvider, home: Path) -> Agent:
-    """An agent that needs no model of others."""
+    """An agent with the offline model."""
     return agent_with(OfflineModel(), store, home)
 
 
@@ -37,51 +37,51 @@ def chat(agent: Agent, text: str = "!say hi") -> Conversation:
     return conversation
 
 
-def test_a_conversation_is_its_askers(agent: Agent, store: SessionDBProvider) -> None:
+def test_conversation_belongs_to_its_user(agent: Agent, store: SessionDBProvider) -> None:
     conversation = chat(agent)
     branch = conversation.branch()
     assert branch.say("!say there").status == "done"
     assert {row["owner"] for row in store.search_sessions()} == {ALICE.stored}
-    assert branch.owner == conversation.owner == ALICE
+    assert branch.session.owner == conversation.session.owner == ALICE
 
 
-def test_a_conversation_in_a_room_is_the_rooms_whoever_speaks(agent: Agent, store: SessionDBProvider) -> None:
+def test_conversation_in_a_group_chat_belongs_to_the_group(agent: Agent, store: SessionDBProvider) -> None:
     room = owner_of_room("agent:main:telegram:group:9")
     conversation = Conversation.start(agent, "telegram", asker=room, user_id="1")
     conversation.say("!say hi")
     assert session_of(store, conversation.session_id)["owner"] == room.stored
 
 
-def test_nobody_goes_on_with_the_conversation_of_another(agent: Agent) -> None:
+def test_conversation_of_another_owner_cannot_be_resumed(agent: Agent) -> None:
     session_id = chat(agent).session_id
     for stranger in (BOB, TERMINAL):
         with pytest.raises(UnknownSession, match=f"there is no session '{session_id}'"):
             Conversation.resume(agent, session_id, asker=stranger)
 
 
-def test_a_conversation_and_its_tools_have_the_askers_view(agent: Agent) -> None:
+def test_conversation_and_its_tools_have_the_view_of_the_user(agent: Agent) -> None:
     conversation = chat(agent)
-    context = conversation.tool_context(Cancellation())
+    context = conversation.session.tool_context(Cancellation())
     assert conversation.store.asker == context.store.asker == context.owner == ALICE
     assert ids(Conversation.start(agent, "telegram", asker=BOB).store.search_sessions()) == []
 
 
-def test_the_terminal_sees_everybodys_sessions_and_keeps_its_own_notes(agent: Agent) -> None:
+def test_terminal_sees_all_sessions_and_has_its_own_notes(agent: Agent) -> None:
     chat(agent)
-    context = Conversation.start(agent, asker=EVERYBODY).tool_context(Cancellation())
+    context = Conversation.start(agent, asker=EVERYBODY).session.tool_context(Cancellation())
     assert (context.store.asker, context.owner) == (EVERYBODY, TERMINAL)
     assert len(context.store.search_sessions()) == 1
 
 
-def test_in_a_session_of_a_chat_the_terminal_sees_no_more_than_its_owner(agent: Agent) -> None:
+def test_terminal_in_a_chat_session_sees_only_that_owners_sessions(agent: Agent) -> None:
     session_id = chat(agent).session_id
     Conversation.start(agent, asker=EVERYBODY).say("!say mine")
-    context = Conversation.resume(agent, session_id, asker=EVERYBODY).tool_context(Cancellation())
+    context = Conversation.resume(agent, session_id, asker=EVERYBODY).session.tool_context(Cancellation())
     assert (context.store.asker, context.owner) == (ALICE, ALICE)
     assert ids(context.store.search_sessions()) == [session_id]
 
 
-def test_an_agent_of_one_owner_is_no_other_owners(store: SessionDBProvider, home: Path) -> None:
+def test_agent_of_one_owner_refuses_another_owner(store: SessionDBProvider, home: Path) -> None:
     made = agent_with(OfflineModel(), store, home)
     narrow = Agent(store.for_owner(ALICE), made.model, tools=made.tools, config=made.config, home=home, database=None)
     chat(narrow)
@@ -90,13 +90,13 @@ def test_an_agent_of_one_owner_is_no_other_owners(store: SessionDBProvider, home
             Conversation.start(narrow, "telegram", asker=other)
 
 
-def test_a_chat_cannot_begin_a_session_of_the_terminal(agent: Agent, store: SessionDBProvider) -> None:
+def test_chat_cannot_start_a_session_of_the_terminal(agent: Agent, store: SessionDBProvider) -> None:
     outcome = Conversation.start(agent, "cli", asker=ALICE).say("hi")
     assert isinstance(outcome.error, InvalidValue)
     assert store.search_sessions() == []
 
 
-def test_titles_of_others_are_free(agent: Agent) -> None:
+def test_titles_of_other_owners_can_be_used(agent: Agent) -> None:
     chat(agent).set_title("Plan")
     other = Conversation.start(agent, "telegram", asker=BOB, title="Plan")
     other.say("!say hi")
@@ -104,7 +104,7 @@ def test_titles_of_others_are_free(agent: Agent) -> None:
 
 
 def functions_of_the_agent() -> list[tuple[str, Any]]:
-    """All functions and methods that the agent's modules define."""
+    """Yield all functions and methods of the agent's modules."""
     found: list[tuple[str, Any]] = []
     for module_info in pkgutil.walk_packages(hermes.agent.__path__, "hermes.agent."):
         module = importlib.import_module(module_info.name)
@@ -128,12 +128,12 @@ def test_no_function_of_the_agent_has_an_owner_by_default() -> None:
         assert parameter.annotation in ("Owner", "Asker"), name
 
 
-def test_an_agent_holds_no_store(agent: Agent) -> None:
+def test_agent_has_no_unrestricted_store(agent: Agent) -> None:
     conversation = chat(agent)
     held = [
         *vars(agent).values(),
         *vars(conversation).values(),
-        *vars(conversation.tool_context(Cancellation())).values(),
+        *vars(conversation.session.tool_context(Cancellation())).values(),
     ]
     assert isinstance(agent.store, OwnerView)
     assert not [each for each in held if isinstance(each, SessionDBProvider)]

@@ -1,4 +1,4 @@
-"""An answer that streams for long is stored on its way, and completed in its place."""
+"""A long streaming answer is stored while it arrives, and completed in the same row."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def rows(store: SessionDB, conversation: Conversation) -> list[AnyRow]:
 
 
 @pytest.fixture
-def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are stored at once and not after a second."""
+def save_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store answers at once instead of after a second."""
     monkeypatch.setattr("hermes.agent.turn.PartialAnswerSaver", lambda keep: PartialAnswerSaver(keep, every_s=0.01))
 
 
-@pytest.mark.usefixtures("quickly")
+@pytest.mark.usefixtures("save_at_once")
 class TestStreaming:
     def test_answer_is_stored_while_the_model_pauses_and_completed_in_its_row(
         self, home: Path, store: SessionDB
@@ -61,7 +61,7 @@ class TestStreaming:
         assert "partial" not in [row["finish_reason"] for row in rows(store, conversation)]
 
     @pytest.mark.parametrize(("cut_after", "finish_reason"), [(3, "cut"), (None, "interrupted")])
-    def test_answer_that_ends_early_is_marked_so_in_its_row(
+    def test_cut_answer_is_marked_in_its_row(
         self, cut_after: int | None, finish_reason: str, home: Path, store: SessionDB
     ) -> None:
         cancellation = Cancellation()
@@ -93,8 +93,8 @@ def test_short_answer_is_written_once(home: Path, store: SessionDB, monkeypatch:
     assert len(written) == 1
 
 
-class TestKeeper:
-    def test_calls_from_the_first_piece_until_the_end(self) -> None:
+class TestSaver:
+    def test_saver_runs_from_the_first_piece_until_the_end(self) -> None:
         called = Event()
         with PartialAnswerSaver(called.set, every_s=0.01) as keeper:
             assert not called.wait(0.05)
@@ -103,12 +103,12 @@ class TestKeeper:
         called.clear()
         assert not called.wait(0.05)
 
-    def test_failure_ends_it_and_nothing_else(self) -> None:
+    def test_failure_ends_only_the_saver(self) -> None:
         calls = []
 
         def fail() -> None:
             calls.append(1)
-            raise OSError("no room")
+            raise OSError("disk full")
 
         with PartialAnswerSaver(fail, every_s=0.001) as keeper:
             keeper.begin()

@@ -1,4 +1,4 @@
-"""What a call cost, and how that is known."""
+"""The cost of a call and its source."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class TestNames:
             ("claude-opus-4-20250514", "anthropic", 15.0),
         ],
     )
-    def test_a_model_is_found_by_any_of_its_names(self, model: str, provider: str, price: float) -> None:
+    def test_model_is_found_by_any_of_its_names(self, model: str, provider: str, price: float) -> None:
         assert estimate_cost(MILLION, model, provider) == Cost(price, "estimated", "prices.json", VERSION)
 
     @pytest.mark.parametrize("model", ["gpt-5-pro", "gpt-4o-audio-preview", "gpt-5-mini-turbo", "o3-pro", "x", ""])
-    def test_what_only_begins_like_a_known_one_is_unknown(self, model: str) -> None:
+    def test_name_that_only_begins_like_a_known_one_is_unknown(self, model: str) -> None:
         assert estimate_cost(MILLION, model, "openai") == Cost(None, "unknown")
 
     @pytest.mark.parametrize("provider", ["ollama", "lmstudio", "llamacpp", "local", "offline"])
-    def test_what_runs_here_costs_nothing(self, provider: str) -> None:
+    def test_local_model_costs_nothing(self, provider: str) -> None:
         assert estimate_cost(MILLION, "gpt-5", provider) == Cost(0.0, "included")
 
-    def test_what_is_offered_for_nothing_costs_nothing(self) -> None:
+    def test_free_model_costs_nothing(self) -> None:
         assert estimate_cost(MILLION, "meta-llama/llama-3.3-70b-instruct:free", "openrouter") == Cost(0.0, "included")
 
     @pytest.mark.parametrize("provider", [each for each in PROVIDERS.values() if not each.is_local])
-    def test_the_models_that_are_used_by_themselves_have_prices(self, provider: Provider) -> None:
+    def test_default_models_have_prices(self, provider: Provider) -> None:
         for model in (provider.model, provider.auxiliary):
             assert model
             assert estimate_cost(MILLION, model, "openai").status == "estimated"
@@ -60,7 +60,7 @@ class TestNames:
 
 
 class TestAmounts:
-    def test_every_kind_of_token_has_its_price(self) -> None:
+    def test_every_kind_of_token_is_priced(self) -> None:
         usage = Usage(1_000_000, 1_000_000, cache_read_tokens=1_000_000, cache_write_tokens=1_000_000)
         assert estimate_cost(usage, "claude-sonnet-4-5", "anthropic").amount_usd == pytest.approx(
             3.0 + 15.0 + 0.3 + 3.75
@@ -69,22 +69,22 @@ class TestAmounts:
     def test_reasoning_is_part_of_the_output(self) -> None:
         assert estimate_cost(Usage(0, 1_000_000, reasoning_tokens=900_000), "gpt-5-mini", "openai").amount_usd == 2.0
 
-    def test_it_is_rounded_to_a_billionth_of_a_dollar(self) -> None:
+    def test_cost_is_rounded_to_a_billionth_of_a_dollar(self) -> None:
         assert estimate_cost(Usage(1), "gpt-5-nano", "openai").amount_usd == 5e-08
         assert estimate_cost(Usage(3, 7), "gpt-5-mini", "openai").amount_usd == 1.475e-05
 
-    def test_a_kind_without_a_price_makes_the_whole_unknown(self) -> None:
+    def test_used_kind_without_a_price_makes_the_cost_unknown(self) -> None:
         cost = estimate_cost(Usage(1, 1, cache_write_tokens=1), "gpt-5-mini", "openai")
         assert cost == Cost(None, "unknown", "prices.json", VERSION)
 
-    def test_what_openrouter_says_is_what_it_cost(self) -> None:
+    def test_cost_reported_by_openrouter_is_actual(self) -> None:
         usage = Usage(1_000_000, cost_usd=0.125)
         assert estimate_cost(usage, "openai/gpt-5-mini", "openrouter") == Cost(0.125, "actual", "endpoint")
         assert estimate_cost(usage, "gpt-5-mini", "custom").status == "estimated"
 
 
 class TestOwnPrices:
-    def test_they_go_before_all_others(self, tmp_path: Path) -> None:
+    def test_own_prices_take_precedence(self, tmp_path: Path) -> None:
         (tmp_path / "config.yaml").write_text("model: {prices: {my-model: {input: 2, output: 4}, gpt-5: {input: 1}}}")
         own = load_config(tmp_path, environ={}).model.prices
         assert own["my-model"] == PricesConfig(input=2.0, output=4.0)
@@ -92,31 +92,31 @@ class TestOwnPrices:
         assert estimate_cost(MILLION, "openai/gpt-5-2025-08-07", "openrouter", own) == Cost(1.0, "estimated", "config")
         assert estimate_cost(MILLION, "gpt-5-mini", "openai", own).source == "prices.json"
 
-    def test_a_kind_that_they_leave_out_is_unknown(self) -> None:
+    def test_kind_missing_from_own_prices_is_unknown(self) -> None:
         assert estimate_cost(Usage(1, 1), "m", "custom", {"m": PricesConfig(input=1.0)}) == Cost(
             None, "unknown", "config"
         )
 
 
 class TestFile:
-    def test_it_has_a_version_that_is_a_date(self) -> None:
+    def test_price_list_has_a_date_as_version(self) -> None:
         assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", VERSION)
 
     @pytest.mark.parametrize("model", LISTED["models"])
-    def test_each_model_has_what_is_needed_and_its_prices_make_sense(self, model: str) -> None:
+    def test_each_listed_model_has_plausible_prices(self, model: str) -> None:
         listed = LISTED["models"][model]
         assert set(listed) - {"cache_write"} == {"context", "input", "output", "cache_read"}
         assert 0 < listed["cache_read"] < listed["input"] < listed["output"]
         assert known_context_tokens(model) == listed["context"]
 
-    def test_how_much_an_unknown_model_reads_is_not_known(self) -> None:
+    def test_context_window_of_an_unknown_model_is_unknown(self) -> None:
         assert known_context_tokens("x") is None
 
 
 @pytest.mark.parametrize(
     "cost", [Cost(0.5, "estimated", "prices.json", "1"), Cost(0.25, "actual", "endpoint"), Cost(None, "unknown")]
 )
-def test_a_cost_can_be_booked_as_it_is(cost: Cost, tmp_path: Path) -> None:
+def test_cost_can_be_passed_to_update_token_counts(cost: Cost, tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("s", "cli")
         db.update_token_counts("s", 1, 1, **cost.booking)

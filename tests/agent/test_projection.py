@@ -1,4 +1,4 @@
-"""The projection: whatever is stored, a model is given something that every endpoint takes."""
+"""The projection: any stored history becomes messages that every endpoint accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def result(content: Any = "done", call_id: Any = "c1") -> Row:
 
 
 def shapes(*history: Row, with_tools: bool = True) -> list[tuple[Any, ...]]:
-    """A projected history, each message by its role and what it says; it must be flawless."""
+    """Project a history, check it, and return each message by role and content."""
     messages = project(history, with_tools=with_tools)
     assert flaws_of(messages) == []
     return [
@@ -48,8 +48,8 @@ def shapes(*history: Row, with_tools: bool = True) -> list[tuple[Any, ...]]:
     ]
 
 
-class TestWhatIsWhole:
-    def test_stays_as_it_is(self) -> None:
+class TestCompleteHistory:
+    def test_complete_history_is_unchanged(self) -> None:
         history = [user("list"), model("I look", call()), result("a b"), model("a and b")]
         assert project(history) == [
             {"role": "user", "content": "list"},
@@ -58,57 +58,57 @@ class TestWhatIsWhole:
             {"role": "assistant", "content": "a and b"},
         ]
 
-    def test_images_of_a_person_stay(self) -> None:
+    def test_images_of_the_user_are_kept(self) -> None:
         parts = [
             {"type": "text", "text": "look"},
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}},
         ]
         assert shapes(user(parts)) == [("user", parts)]
 
-    def test_is_given_in_the_same_bytes_every_time(self) -> None:
+    def test_projection_gives_the_same_bytes_every_time(self) -> None:
         history = [user("a"), model(None, call(None), call(None)), user("b")]
         assert json.dumps(project(history)) == json.dumps(project(history))
 
-    def test_grows_at_its_end_only(self) -> None:
+    def test_projection_grows_only_at_its_end(self) -> None:
         history = [user("a"), model("x", call()), result(), model("y"), user("b"), model(None, call()), result()]
         assert project(history)[:4] == project(history[:4])
 
 
 class TestResults:
-    def test_lost_in_a_crash_may_have_run(self) -> None:
+    def test_result_lost_in_a_crash_says_it_may_have_run(self) -> None:
         assert shapes(user("go"), model(None, call())) == [
             ("user", "go"),
             ("assistant", None, ["c1"]),
             ("tool", LOST),
         ]
 
-    def test_lost_one_among_others_is_filled_in(self) -> None:
+    def test_one_lost_result_among_others_is_filled_in(self) -> None:
         told = shapes(user("go"), model(None, call("a"), call("b"), call("c")), result("1", "a"), user("and?"))
         assert told[2:] == [("tool", "1"), ("tool", LOST), ("tool", LOST), ("user", "and?")]
 
-    def test_of_an_interrupted_turn_was_not_run(self) -> None:
+    def test_call_of_an_interrupted_turn_was_not_run(self) -> None:
         history = [user("go"), model(None, call("a"), call("b")), result("1", "a"), model(finish_reason="interrupted")]
         assert shapes(*history, user("why?"))[2:] == [("tool", "1"), ("tool", NOT_RUN), ("user", "why?")]
 
-    def test_of_a_crash_is_not_taken_for_that_of_a_later_interruption(self) -> None:
+    def test_crash_is_not_confused_with_a_later_interruption(self) -> None:
         history = [user("go"), model(None, call()), user("again"), model("w", finish_reason="interrupted")]
         assert ("tool", LOST) in shapes(*history)
 
-    def test_stored_too_late_comes_back_to_its_call(self) -> None:
+    def test_late_result_is_moved_to_its_call(self) -> None:
         told = shapes(user("go"), model(None, call()), user("meanwhile"), result("late"))
         assert told == [("user", "go"), ("assistant", None, ["c1"]), ("tool", "late"), ("user", "meanwhile")]
 
-    def test_without_a_call_is_left_out(self) -> None:
+    def test_result_without_a_call_is_left_out(self) -> None:
         assert shapes(user("go"), result("whose?"), model("ok")) == [("user", "go"), ("assistant", "ok")]
 
-    def test_given_twice_is_given_once(self) -> None:
+    def test_repeated_result_is_given_once(self) -> None:
         assert shapes(user("go"), model(None, call()), result("1"), result("2"))[2:] == [("tool", "1")]
 
-    def test_without_an_id_belongs_to_the_call_before_it(self) -> None:
+    def test_result_without_an_id_belongs_to_the_call_before_it(self) -> None:
         told = shapes(user("go"), model(None, call(None), call("")), result("1", None), result("2", ""))
         assert told[2:] == [("tool", "1"), ("tool", "2")]
 
-    def test_is_that_of_its_own_turn_when_ids_come_again(self) -> None:
+    def test_result_of_a_reused_id_belongs_to_its_own_turn(self) -> None:
         told = shapes(user("a"), model(None, call()), result("1"), user("b"), model(None, call()), result("2"))
         assert told[1:] == [
             ("assistant", None, ["c1"]),
@@ -118,73 +118,73 @@ class TestResults:
             ("tool", "2"),
         ]
 
-    def test_that_was_lost_is_not_taken_from_a_later_call_of_the_same_id(self) -> None:
+    def test_lost_result_is_not_taken_from_a_later_call_of_the_same_id(self) -> None:
         told = shapes(user("a"), model(None, call()), user("b"), model(None, call()), result("2"))
         assert [each[1] for each in told if each[0] == "tool"] == [LOST, "2"]
 
     @pytest.mark.parametrize("content", [None, "", " \n", []])
-    def test_that_says_nothing_says_so(self, content: Any) -> None:
+    def test_empty_result_has_a_placeholder(self, content: Any) -> None:
         assert shapes(user("go"), model(None, call()), result(content))[2:] == [("tool", NO_OUTPUT)]
 
 
 class TestTurns:
-    def test_words_that_were_not_answered_stand_apart_from_the_next(self) -> None:
+    def test_unanswered_message_is_separated_from_the_next(self) -> None:
         told = [("user", "a"), ("assistant", UNANSWERED), ("user", "b")]
         assert shapes(user("a"), user("b")) == told
         assert shapes(user("a"), model(finish_reason="interrupted"), user("b")) == told
 
-    def test_what_was_overheard_in_a_group_is_joined(self) -> None:
+    def test_observed_messages_of_a_group_are_joined(self) -> None:
         assert shapes({**user("a"), "observed": True}, {**user("b"), "observed": True}, user("c")) == [
             ("user", "a\n\nb\n\nc")
         ]
 
-    def test_the_same_words_again_are_said_once(self) -> None:
+    def test_repeated_unanswered_message_is_given_once(self) -> None:
         assert shapes(user("a"), user("a"), user("a")) == [("user", "a")]
 
-    def test_the_same_words_after_an_answer_are_said_twice(self) -> None:
+    def test_repeated_message_after_an_answer_is_given_twice(self) -> None:
         assert shapes(user("a"), model("x"), user("a")) == [("user", "a"), ("assistant", "x"), ("user", "a")]
 
-    def test_the_same_words_after_an_interruption_before_any_answer_are_said_once(self) -> None:
+    def test_repeated_message_after_an_interruption_is_given_once(self) -> None:
         assert shapes(user("a"), model(finish_reason="interrupted"), user("a")) == [("user", "a")]
 
     def test_answers_in_a_row_are_joined(self) -> None:
         told = shapes(user("a"), model("x"), model("y", call()), result())
         assert told[1] == ("assistant", "x\n\ny", ["c1"])
 
-    def test_begin_with_a_person(self) -> None:
+    def test_projection_begins_with_the_user(self) -> None:
         assert shapes(model("x")) == [("user", BEGINNING), ("assistant", "x")]
 
-    def test_a_summary_is_heard_before_the_words_that_follow_it(self) -> None:
+    def test_summary_comes_before_the_messages_after_it(self) -> None:
         assert shapes({"role": "system", "content": "in short"}, user("on")) == [("user", "in short\n\non")]
 
     @pytest.mark.parametrize("content", [None, "", "  \n", [], [{"type": "text", "text": " "}]])
-    def test_nothing_is_not_said(self, content: Any) -> None:
+    def test_empty_messages_are_left_out(self, content: Any) -> None:
         assert shapes(user("a"), model(content), user(content), model("x")) == [("user", "a"), ("assistant", "x")]
 
     def test_other_roles_are_left_out(self) -> None:
         assert shapes(user("a"), {"role": "session_meta", "content": "x"}, model("b"))[1:] == [("assistant", "b")]
 
-    def test_of_nobody_are_none(self) -> None:
+    def test_empty_history_gives_no_messages(self) -> None:
         assert project([]) == []
 
 
 class TestWithoutTools:
-    def test_calls_and_results_are_told_in_words(self) -> None:
+    def test_calls_and_results_become_text_without_tools(self) -> None:
         told = shapes(
             user("go"), model("I look", call(arguments='{"a": 1}')), result("x"), model("x"), with_tools=False
         )
         assert told == [
             ("user", "go"),
             ("assistant", 'I look\n\n[Called terminal with {"a": 1}]'),
-            ("user", "[The tool answered: x]"),
+            ("user", "[The tool returned: x]"),
             ("assistant", "x"),
         ]
 
-    def test_alike_results_are_all_told(self) -> None:
+    def test_equal_results_are_all_given_without_tools(self) -> None:
         told = shapes(
             user("go"), model(None, call("a"), call("b")), result("x", "a"), result("x", "b"), with_tools=False
         )
-        assert told[2][1] == "[The tool answered: x]\n\n[The tool answered: x]"
+        assert told[2][1] == "[The tool returned: x]\n\n[The tool returned: x]"
 
 
 class TestText:
@@ -203,7 +203,7 @@ class TestText:
             ({"odd": 1}, '{"odd": 1}'),
         ],
     )
-    def test_is_made_valid(self, content: Any, text: str) -> None:
+    def test_text_is_made_valid(self, content: Any, text: str) -> None:
         assert shapes(user(content), model(content)) == [("user", text), ("assistant", text)]
 
     @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ ROWS = (
 
 
 def texts_in(content: Any) -> list[str]:
-    """What was said in words, without the white space around it that no model sees."""
+    """The texts of messages, without surrounding whitespace."""
     parts = content if isinstance(content, list) else [content]
     said = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
     return [valid_text(each) for each in said if isinstance(each, str) and valid_text(each).strip()]
@@ -277,13 +277,13 @@ def heard(messages: list[Any], role: str) -> str:
 
 @settings(deadline=None)
 @given(st.lists(ROWS, max_size=12), st.booleans())
-def test_any_history_is_accepted_by_both_schools(history: list[Row], with_tools: bool) -> None:
+def test_any_history_is_accepted_by_strict_endpoints(history: list[Row], with_tools: bool) -> None:
     assert flaws_of(project(history, with_tools=with_tools)) == []
 
 
 @settings(deadline=None)
 @given(st.lists(ROWS, max_size=12), st.booleans())
-def test_no_word_of_a_person_or_a_model_is_lost(history: list[Row], with_tools: bool) -> None:
+def test_no_text_of_the_user_or_the_model_is_lost(history: list[Row], with_tools: bool) -> None:
     messages = project(history, with_tools=with_tools)
     for row in history:
         if row["role"] in ("user", "assistant"):
@@ -293,14 +293,14 @@ def test_no_word_of_a_person_or_a_model_is_lost(history: list[Row], with_tools: 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(ROWS, max_size=12))
-def test_projecting_changes_nothing_that_is_stored(history: list[Row]) -> None:
+def test_projection_does_not_change_the_history(history: list[Row]) -> None:
     before = json.dumps(history)
     project(history)
     assert json.dumps(history) == before
 
 
 class _Counted(list[Row]):
-    """A history that counts how often one of its messages is looked at."""
+    """A history that counts how often its messages are read."""
 
     looks = 0
 
@@ -318,7 +318,7 @@ def _lost(number: int) -> Row:
     return model(None, call(f"c{number}"))
 
 
-def _alike(number: int) -> Row:
+def _with_equal_ids(number: int) -> Row:
     return result(call_id="c0") if number else model(None, *[call("c0")] * 400)
 
 
@@ -326,14 +326,14 @@ def _numbered(number: int) -> Row:
     return model(None, call(f"call_{400 + number}" if number < 400 else None))
 
 
-@pytest.mark.parametrize("row_at", [_lost, _alike, _numbered])
-def test_each_message_is_looked_at_a_few_times_however_many_calls_there_are(row_at: Any) -> None:
+@pytest.mark.parametrize("row_at", [_lost, _with_equal_ids, _numbered])
+def test_each_message_is_read_a_limited_number_of_times(row_at: Any) -> None:
     history = _Counted(map(row_at, range(800)))
     assert flaws_of(project(history)) == []
     assert history.looks <= 8 * len(history)
 
 
-def test_ids_that_stand_where_numbers_would_be_given_cost_nothing() -> None:
+def test_ids_that_look_like_generated_ones_cost_no_time() -> None:
     history = [model(None, call(f"call_{4_000 + number}")) for number in range(4_000)]
     history += [model(None, call(None)) for _ in range(4_000)]
     assert is_quick(lambda: project(history))

@@ -1,4 +1,4 @@
-"""The system prompt: what it tells, and that it tells it once."""
+"""The system prompt: its parts, and that it never changes within a session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def test_tells_everything_in_its_order() -> None:
+def test_prompt_has_all_parts_in_order() -> None:
     prompt = build_system_prompt(
         PromptInputs(
             "cli", 1_750_000_000.0, cwd="/work", session_id="s1", guidance="Search first.", memory="Likes tea."
@@ -49,56 +49,56 @@ def test_tells_everything_in_its_order() -> None:
 @pytest.mark.parametrize(
     ("source", "told"), [("cli", "terminal"), ("tui", "terminal"), ("telegram", "chat on Telegram"), ("cron", "")]
 )
-def test_tells_where_it_is_read(source: str, told: str) -> None:
+def test_prompt_names_the_surface(source: str, told: str) -> None:
     prompt = build_system_prompt(PromptInputs(source, 0.0))
     assert told in prompt
     assert ("terminal" in prompt, "chat" in prompt) == (told == "terminal", "chat" in told)
 
 
-def test_does_not_tell_the_time_of_day() -> None:
+def test_prompt_has_no_time_of_day() -> None:
     noon = 1_750_000_000.0
     assert build_system_prompt(PromptInputs("cli", noon)) == build_system_prompt(PromptInputs("cli", noon + 3_600))
     assert build_system_prompt(PromptInputs("cli", noon)) != build_system_prompt(PromptInputs("cli", noon + DAY_S))
 
 
 class TestOfASession:
-    def test_has_guidance_memory_and_no_id(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_prompt_has_guidance_memory_and_no_id(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
         agent.memory.add(TERMINAL, "likes tea")
         agent.memory.add(owner_of("telegram", "1"), "likes coffee")
         conversation = Conversation.start(agent, asker=EVERYBODY)
-        assert RECALL_GUIDANCE in conversation.prompt
-        assert "likes tea" in conversation.prompt
-        assert "likes coffee" not in conversation.prompt
-        assert conversation.session_id not in conversation.prompt
+        assert RECALL_GUIDANCE in conversation.session.prompt
+        assert "likes tea" in conversation.session.prompt
+        assert "likes coffee" not in conversation.session.prompt
+        assert conversation.session_id not in conversation.session.prompt
 
-    def test_of_somebody_else_has_their_memory(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_prompt_has_the_memory_of_its_owner(self, store: SessionDBProvider, home: Path) -> None:
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX)
         agent.memory.add(TERMINAL, "likes tea")
         agent.memory.add(owner_of("telegram", "1"), "likes coffee")
-        prompt = Conversation.start(agent, "telegram", user_id="1", asker=owner_of("telegram", "1")).prompt
+        prompt = Conversation.start(agent, "telegram", user_id="1", asker=owner_of("telegram", "1")).session.prompt
         assert "likes coffee" in prompt
         assert "likes tea" not in prompt
 
-    def test_tells_the_id_if_that_is_wished(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_prompt_has_the_id_if_configured(self, store: SessionDBProvider, home: Path) -> None:
         config = Config(agent=replace(Config().agent, pass_session_id=True))
         conversation = Conversation.start(agent_with(OfflineModel(), store, home, config), asker=EVERYBODY)
-        assert conversation.session_id in conversation.prompt
+        assert conversation.session_id in conversation.session.prompt
 
-    def test_says_nothing_of_tools_that_are_off(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_prompt_omits_disabled_tools(self, store: SessionDBProvider, home: Path) -> None:
         config = Config(tools={"cli": ("files",)})
         agent = agent_with(OfflineModel(), store, home, config, tools=TOOLBOX)
         agent.memory.add(TERMINAL, "likes tea")
-        prompt = Conversation.start(agent, asker=EVERYBODY).prompt
+        prompt = Conversation.start(agent, asker=EVERYBODY).session.prompt
         assert "session_search" not in prompt
         assert "likes tea" not in prompt
 
-    def test_stays_for_another_day_memory_and_model(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_prompt_never_changes(self, store: SessionDBProvider, home: Path) -> None:
         clock = FakeClock()
         agent = agent_with(OfflineModel(), store, home, Config(), tools=TOOLBOX, clock=clock)
         conversation = Conversation.start(agent, asker=EVERYBODY)
         conversation.say("!say hi")
-        before = conversation.prompt
+        before = conversation.session.prompt
         agent.memory.add(TERMINAL, "likes tea")
         clock.advance(10 * DAY_S)
         conversation.use(OfflineModel())
@@ -106,4 +106,9 @@ class TestOfASession:
             agent_with(OfflineModel(), store, home, Config(), clock=clock), conversation.session_id, asker=EVERYBODY
         )
         again.say("!say on")
-        assert again.prompt == conversation.prompt == before == session_of(store, again.session_id)["system_prompt"]
+        assert (
+            again.session.prompt
+            == conversation.session.prompt
+            == before
+            == session_of(store, again.session_id)["system_prompt"]
+        )

@@ -1,4 +1,4 @@
-"""What endpoints say when they do not answer, and what a person is told."""
+"""Error responses of endpoints, and the errors that users see."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class TestMeaning:
             (520, "", ModelUnavailable),
         ],
     )
-    def test_a_status_and_its_words(self, status: int, body: Any, kind: type[ModelError]) -> None:
+    def test_status_and_text_give_the_right_error(self, status: int, body: Any, kind: type[ModelError]) -> None:
         assert type(refused(status, body)) is kind
 
     @pytest.mark.parametrize(
@@ -94,40 +94,40 @@ class TestMeaning:
             ([{"error": {"code": 503, "message": "x"}}], ModelUnavailable),
         ],
     )
-    def test_an_error_in_the_place_of_an_answer(self, said: Any, kind: type[ModelError]) -> None:
+    def test_error_event_gives_the_right_error(self, said: Any, kind: type[ModelError]) -> None:
         assert type(to_model_error(read_error_event(said, OPENAI), OPENAI)) is kind
 
-    def test_what_can_be_tried_again_says_when(self) -> None:
+    def test_retryable_error_has_its_wait_time(self) -> None:
         assert refused(429, retry_after="7").retry_after_s == 7.0
         assert refused(503, retry_after="7").retry_after_s == 7.0
         assert refused(429).retry_after_s is None
 
-    def test_a_page_is_told_by_its_title(self) -> None:
+    def test_html_page_is_quoted_by_its_title(self) -> None:
         assert "502 Bad Gateway" in refused(502, "<html><title>502 Bad Gateway</title><p>long</p></html>").message
 
-    def test_another_address_is_named_and_not_gone_to(self) -> None:
+    def test_redirect_is_named_and_not_followed(self) -> None:
         moved = refused(308, location="https://elsewhere.example/v1/chat/completions?key=x")
         assert isinstance(moved, ModelRefused)
         assert moved.hint == "if it is right, set model.base_url in config.yaml to https://elsewhere.example/v1"
 
 
 class TestAdvice:
-    def test_a_refused_key_is_named_by_where_it_came_from(self) -> None:
+    def test_refused_key_is_named_by_its_source(self) -> None:
         failure = refused(401, error(f"Incorrect API key provided: {KEY}."))
         assert failure.message == "api.openai.com does not accept the key from OPENAI_API_KEY"
         assert failure.hint == "set OPENAI_API_KEY to a key that is valid there"
 
-    def test_a_missing_key_is_asked_for(self) -> None:
+    def test_missing_key_is_named_in_the_hint(self) -> None:
         failure = refused(401, choice=ModelChoice("custom", "m", "http://10.0.0.7:8000/v1", section="model.auxiliary"))
-        assert failure.message == "10.0.0.7:8000 wants a key, and none is set"
+        assert failure.message == "10.0.0.7:8000 requires a key, and none is set"
         assert failure.hint == "set model.auxiliary.api_key in config.yaml"
 
-    def test_an_address_without_its_end_is_guessed_at(self) -> None:
+    def test_wrong_path_gets_a_hint_about_v1(self) -> None:
         failure = refused(404, "404 page not found", ModelChoice("custom", "m", "http://10.0.0.7:11434"))
         assert "there is no /chat/completions at http://10.0.0.7:11434" in failure.message
         assert failure.hint == "correct model.base_url in config.yaml; it usually ends with /v1"
 
-    def test_an_unknown_model_is_named(self) -> None:
+    def test_unknown_model_is_named(self) -> None:
         failure = refused(404, error("x", code="model_not_found"))
         assert "api.openai.com has no model gpt-5-mini" in failure.message
         assert "model.default" in failure.hint
@@ -136,17 +136,17 @@ class TestAdvice:
 class TestSecrets:
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
     @pytest.mark.parametrize("said", [KEY, f"key {KEY}!", f"Bearer {KEY}", "sk-or-v1-zzzzzzzzzz", "sk-proj-****cdef"])
-    def test_a_key_is_never_quoted(self, status: int, said: str) -> None:
+    def test_key_is_never_quoted(self, status: int, said: str) -> None:
         told = str(refused(status, error(f"something about {said} was wrong")))
         assert KEY not in told
         assert "sk-" not in told
 
-    def test_nor_are_the_secrets_of_an_address(self) -> None:
+    def test_secrets_of_an_address_are_never_quoted(self) -> None:
         for failure in (refused(404, "no", CUSTOM), refused(500, "at ada:pa55word with t0ken-t0ken", CUSTOM)):
             assert not any(secret in str(failure) for secret in ("pa55word", "t0ken"))
             assert "models.example" in str(failure)
 
-    def test_what_is_quoted_is_one_short_line(self) -> None:
+    def test_quoted_text_is_one_short_line(self) -> None:
         told = refused(400, error("a\n\x1b[31m\u202eb" + "c" * 5_000)).message
         assert "a [31m b" in told
         assert told.isprintable()
@@ -155,7 +155,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         "body", ["[]", "7", '"text"', "null", '{"error": [1]}', '{"error": {"message": {"a": 1}}}']
     )
-    def test_any_json_is_taken(self, body: str) -> None:
+    def test_any_json_body_is_accepted(self, body: str) -> None:
         assert isinstance(refused(400, body), ModelRefused)
 
 
@@ -170,12 +170,12 @@ class TestBreaks:
             ("impossible", ModelRefused),
         ],
     )
-    def test_each_way_to_lose_a_connection(self, how: Any, kind: type[ModelError]) -> None:
+    def test_each_connection_failure_has_its_error(self, how: Any, kind: type[ModelError]) -> None:
         failure = to_connection_error(ConnectionFailure(how, "because"), OPENAI)
         assert type(failure) is kind
         assert "api.openai.com" in failure.message
 
-    def test_a_local_server_is_to_be_started(self) -> None:
+    def test_missing_local_server_gets_a_hint_to_start_it(self) -> None:
         local = ModelChoice("ollama", "llama3.2", "http://127.0.0.1:11434/v1")
         assert to_connection_error(ConnectionFailure("unconnected", "Connection refused"), local).hint.startswith(
             "start ollama"

@@ -1,4 +1,4 @@
-"""A key goes nowhere in clear: only to this machine, a private network, or where the person says so."""
+"""A key is sent unencrypted only to this machine, a private network, or where the user allows it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TestChoice:
             ("http://models.example/v1?api-key=sk-secret-1", None),
         ],
     )
-    def test_key_in_clear_is_refused_unquoted_with_what_to_do(self, base_url: str, api_key: str | None) -> None:
+    def test_unencrypted_key_is_refused_with_a_hint_and_not_quoted(self, base_url: str, api_key: str | None) -> None:
         with pytest.raises(ConfigError, match="over http") as caught:
             choose_model(ModelConfig(base_url=base_url, default="m", api_key=api_key), {})
         assert "model.allow_http" in (caught.value.hint or "")
@@ -54,36 +54,34 @@ class TestChoice:
     @pytest.mark.parametrize(
         "base_url", ["https://models.example/v1", "http://10.0.0.7:8000/v1", "http://box.local/v1"]
     )
-    def test_key_goes_where_nobody_else_reads(self, base_url: str) -> None:
+    def test_key_may_be_sent_encrypted_or_to_private_addresses(self, base_url: str) -> None:
         assert choose_model(ModelConfig(base_url=base_url, default="m", api_key="k"), {}).headers() != {}
 
-    def test_without_a_key_http_is_nobodys_business(self) -> None:
+    def test_http_without_a_key_is_allowed(self) -> None:
         assert choose_model(ModelConfig(base_url="http://models.example/v1", default="m"), {}).headers() == {}
 
-    def test_person_can_allow_it(self) -> None:
+    def test_setting_allows_an_unencrypted_key(self) -> None:
         settings = ModelConfig(base_url="http://models.example/v1", default="m", api_key="k", allow_http=True)
         assert choose_model(settings, {}).headers() == {"Authorization": "Bearer k"}
 
-    def test_auxiliary_model_needs_a_permission_of_its_own(self) -> None:
+    def test_auxiliary_model_needs_its_own_setting(self) -> None:
         own = EndpointConfig(base_url="http://models.example/v1", default="m", api_key="k")
         settings = ModelConfig(provider="offline", allow_http=True, auxiliary=own)
         with pytest.raises(ConfigError, match="over http") as caught:
             choose_auxiliary_model(settings, {}, choose_model(settings, {}))
         assert "model.auxiliary.allow_http" in (caught.value.hint or "")
 
-    def test_no_request_is_made_with_a_key_in_clear_however_the_choice_came_about(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_request_sends_an_unencrypted_key(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with ModelServer() as server:
             monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{server.port}")
             monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.port}")
             choice = ModelChoice("custom", "m", "http://far.invalid/v1", "sk-secret-1", "MY_KEY")
-            with pytest.raises(ConfigError, match="the key from MY_KEY would go to far"):
+            with pytest.raises(ConfigError, match="the key from MY_KEY would be sent to far"):
                 ask(endpoint(server, choice=choice))
         assert server.visits == []
 
 
-def test_setting_is_read_from_the_file(tmp_path: Path) -> None:
+def test_allow_http_is_read_from_the_file(tmp_path: Path) -> None:
     from hermes.config import load_config
 
     (tmp_path / "config.yaml").write_text("model: {allow_http: true, auxiliary: {allow_http: true}}")

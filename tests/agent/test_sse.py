@@ -1,4 +1,4 @@
-"""Server-sent events: the same whatever pieces the bytes come in."""
+"""Server-sent events: the result does not depend on how the bytes are split."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ LINES = st.lists(
 )
 
 
-def decoded(*chunks: bytes) -> list[ServerEvent]:
+def decode_all(*chunks: bytes) -> list[ServerEvent]:
     decoder = EventDecoder()
     return [event for chunk in chunks for event in decoder.feed(chunk)] + decoder.finish()
 
 
 def naive(text: str) -> list[ServerEvent]:
-    """The events of a whole text, by the rules of the standard, read slowly."""
+    """Return the events of a whole text by the rules of the standard, slowly."""
     events: list[ServerEvent] = []
     data: list[str] = []
     name = ""
@@ -52,18 +52,18 @@ class TestChunking:
         cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
         chunks = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
         whole = stream.decode("utf-8-sig")
-        assert decoded(*chunks) == naive(whole)
+        assert decode_all(*chunks) == naive(whole)
 
     @given(LINES, st.sampled_from(["\n", "\r\n", "\r"]))
-    def test_byte_by_byte_too(self, lines: list[str], newline: str) -> None:
+    def test_byte_by_byte_gives_the_same_events(self, lines: list[str], newline: str) -> None:
         stream = newline.join(lines).encode("utf-8", "replace")
-        assert decoded(*(bytes([each]) for each in stream)) == decoded(stream)
+        assert decode_all(*(bytes([each]) for each in stream)) == decode_all(stream)
 
-    def test_a_character_may_be_split(self) -> None:
+    def test_character_may_be_split(self) -> None:
         stream = "data: 京都🍁\n\n".encode()
-        assert decoded(stream[:8], stream[8:14], stream[14:]) == [ServerEvent("京都🍁")]
+        assert decode_all(stream[:8], stream[8:14], stream[14:]) == [ServerEvent("京都🍁")]
 
-    def test_an_event_comes_as_soon_as_it_is_complete(self) -> None:
+    def test_event_is_returned_as_soon_as_it_is_complete(self) -> None:
         decoder = EventDecoder()
         assert decoder.feed(b"data: a\n") == []
         assert decoder.feed(b"\n") == [ServerEvent("a")]
@@ -93,16 +93,16 @@ class TestFields:
             (b"", []),
         ],
     )
-    def test_a_stream(self, stream: bytes, events: list[str]) -> None:
-        assert [event.data for event in decoded(stream)] == events
+    def test_stream_gives_its_events(self, stream: bytes, events: list[str]) -> None:
+        assert [event.data for event in decode_all(stream)] == events
 
-    def test_the_name_of_an_event_is_that_of_this_one_only(self) -> None:
-        assert decoded(b"event: error\ndata: a\n\ndata: b\n\n") == [ServerEvent("a", "error"), ServerEvent("b")]
+    def test_event_name_applies_to_one_event_only(self) -> None:
+        assert decode_all(b"event: error\ndata: a\n\ndata: b\n\n") == [ServerEvent("a", "error"), ServerEvent("b")]
 
 
 class TestLimits:
     @pytest.mark.parametrize("piece", [b"x" * 100, b"data: xxxxxxxxxxxxxxx\n", b"data:\n"])
-    def test_what_never_ends_is_no_event(self, piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_endless_event_is_an_error(self, piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sse, "MAX_EVENT_BYTES", 1_000)
         decoder = EventDecoder()
         with pytest.raises(ModelGarbled, match="more than 1000 bytes"):

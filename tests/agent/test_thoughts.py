@@ -1,4 +1,4 @@
-"""Thoughts inside of an answer: kept out of it, whatever the pieces are."""
+"""Reasoning inside an answer is separated from it, however the pieces are split."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ANSWERS = [
 
 
 def split(pieces: list[str]) -> tuple[str, str]:
-    """The answer and the thoughts of an answer in pieces."""
+    """Return the text and the reasoning of an answer given in pieces."""
     thoughts = ThoughtFilter()
     text = thought = ""
     for piece in [each for part in pieces for each in thoughts.take(part)] + thoughts.finish():
@@ -50,19 +50,19 @@ def split(pieces: list[str]) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("said", "text", "thought"), ANSWERS)
 class TestSplitting:
-    def test_whole_answer_is_told_from_its_thoughts(self, said: str, text: str, thought: str) -> None:
+    def test_answer_is_separated_from_its_reasoning(self, said: str, text: str, thought: str) -> None:
         assert split([said]) == (text, thought)
 
-    def test_tags_may_be_split_anywhere(self, said: str, text: str, thought: str) -> None:
+    def test_tag_may_be_split_anywhere(self, said: str, text: str, thought: str) -> None:
         assert split(list(said)) == (text, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/think>", "<thi", "nk>", "a", " ", "`"]), max_size=12))
-def test_pieces_make_no_difference(parts: list[str]) -> None:
+def test_chunking_makes_no_difference(parts: list[str]) -> None:
     assert split(parts) == split(["".join(parts)])
 
 
-def test_no_more_is_held_back_than_a_tag_is_long() -> None:
+def test_held_back_text_is_at_most_one_tag_long() -> None:
     thoughts = ThoughtFilter()
     seen = [piece for _ in range(10_000) for piece in thoughts.take("<")]
     assert sum(len(piece.text) for piece in seen) >= 10_000 - LONGEST_TAG
@@ -83,7 +83,7 @@ class _Screen(Listener):
 
 class TestStreaming:
     @pytest.mark.parametrize("stream", [True, False])
-    def test_thoughts_reach_neither_the_screen_nor_the_stored_answer(
+    def test_reasoning_is_neither_displayed_nor_stored_in_the_answer(
         self, stream: bool, home: Path, store: SessionDB
     ) -> None:
         with ModelServer(Say("<think>let me see</think>\n\nThe answer is 4.", stream=stream)) as server:
@@ -94,7 +94,7 @@ class TestStreaming:
         assert outcome.text == "".join(screen.shown) == stored["content"] == "The answer is 4."
         assert stored["reasoning"] == "let me see"
 
-    def test_what_stands_before_an_orphan_is_thought_and_the_person_is_told(self, home: Path, store: SessionDB) -> None:
+    def test_text_before_a_closing_tag_becomes_reasoning_with_a_notice(self, home: Path, store: SessionDB) -> None:
         with ModelServer(Say("hmm, two and two</think>It is 4.")) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             screen = _Screen()
@@ -102,9 +102,9 @@ class TestStreaming:
         stored = store.get_messages(conversation.session_id)[-1]
         assert (outcome.text, stored["content"], stored["reasoning"]) == ("It is 4.", "It is 4.", "hmm, two and two")
         assert "</think>" not in "".join(screen.shown)
-        assert any("its thoughts" in notice for notice in screen.notices)
+        assert any("reasoning" in notice for notice in screen.notices)
 
-    def test_end_that_looks_like_a_tag_is_kept_when_the_answer_breaks_off(self) -> None:
+    def test_partial_tag_at_the_end_of_a_cut_answer_is_kept(self) -> None:
         cut = [b'data: {"choices": [{"delta": {"content": "a <thi"}}]}\n\n']
         with ModelServer(Raw(cut, is_cut=True)) as server:
             heard = ask(endpoint(server))

@@ -1,4 +1,4 @@
-"""Titles that come by themselves: short, once, and never in the place of a person's."""
+"""Automatic titles: short, set once, and never instead of the user's title."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.support.waiting import wait_until
         ("<think>never ends", None),
     ],
 )
-def test_what_a_model_wrote_is_cleaned(written: str, title: str | None) -> None:
+def test_title_of_a_model_is_cleaned(written: str, title: str | None) -> None:
     assert clean_title(written) == title
 
 
@@ -59,7 +59,7 @@ def test_what_a_model_wrote_is_cleaned(written: str, title: str | None) -> None:
         ("", None),
     ],
 )
-def test_without_a_model_the_first_words_that_say_something_are_taken(said: str, title: str | None) -> None:
+def test_title_without_a_model_uses_the_first_meaningful_words(said: str, title: str | None) -> None:
     assert title_from_text(said) == title
 
 
@@ -69,20 +69,20 @@ def offline(store: SessionDBProvider, home: Path) -> Agent:
 
 
 class TestOffline:
-    def test_comes_after_the_first_exchange(self, offline: Agent) -> None:
+    def test_title_is_set_after_the_first_exchange(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("Docker networks between two hosts")
         assert offline.settle(20)
         assert conversation.title == "Docker networks between two hosts"
 
-    def test_takes_a_number_when_it_is_taken(self, offline: Agent) -> None:
+    def test_taken_title_gets_a_number(self, offline: Agent) -> None:
         for title in ("Docker networks", "Docker networks (2)"):
             conversation = Conversation.start(offline, asker=EVERYBODY)
             conversation.say("Docker networks")
             assert offline.settle(20)
             assert conversation.title == title
 
-    def test_waits_for_more_than_a_greeting(self, offline: Agent) -> None:
+    def test_greeting_gets_no_title(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("hello")
         assert offline.settle(20)
@@ -91,20 +91,20 @@ class TestOffline:
         assert offline.settle(20)
         assert conversation.title == "Docker networks"
 
-    def test_does_not_come_late(self, offline: Agent) -> None:
+    def test_title_is_not_set_late(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, asker=EVERYBODY)
         for text in ("hello", "hi", "Docker networks"):
             conversation.say(text)
         assert offline.settle(20)
         assert conversation.title is None
 
-    def test_leaves_a_given_title_alone(self, offline: Agent) -> None:
+    def test_given_title_is_kept(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, title="Mine", asker=EVERYBODY)
         conversation.say("Docker networks")
         assert offline.settle(20)
         assert conversation.title == "Mine"
 
-    def test_can_be_switched_off(self, store: SessionDBProvider, home: Path) -> None:
+    def test_automatic_titles_can_be_disabled(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
         agent = agent_with(OfflineModel(), store, home, config)
         conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -114,7 +114,7 @@ class TestOffline:
 
 
 class TestByTheMainModel:
-    def test_is_made_where_there_is_no_auxiliary_one(self, store: SessionDBProvider, home: Path) -> None:
+    def test_main_model_writes_the_title_without_an_auxiliary_one(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge."), Say('"Docker bridges."')) as server:
             agent = agent_at(server, store, home, auxiliary=None)
             conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -124,7 +124,7 @@ class TestByTheMainModel:
         assert conversation.title == "Docker bridges"
         assert session_of(store, conversation.session_id)["api_call_count"] == 2
 
-    def test_of_another_model_is_made_by_that_one(self, store: SessionDBProvider, home: Path) -> None:
+    def test_switched_model_writes_the_title(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server, ModelServer(Say("Use a bridge."), Say("Docker bridges")) as other:
             agent = agent_at(server, store, home, auxiliary=None)
             conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -135,11 +135,13 @@ class TestByTheMainModel:
         assert conversation.title == "Docker bridges"
 
 
-class TestOfASessionThatIsLeft:
-    """What no model has answered is named after its first words, when it ends."""
+class TestSessionThatIsLeft:
+    """A session without an answer is titled by its first words when the chat is left."""
 
     @pytest.mark.parametrize(("said", "title"), [("connect two containers", "Connect two containers"), ("hi", "Hi")])
-    def test_after_a_turn_that_failed(self, store: SessionDBProvider, home: Path, said: str, title: str) -> None:
+    def test_session_left_after_a_failed_turn_gets_a_title(
+        self, store: SessionDBProvider, home: Path, said: str, title: str
+    ) -> None:
         with ModelServer(Fail(400)) as server:
             conversation = Conversation.start(agent_at(server, store, home, auxiliary=None), asker=EVERYBODY)
             assert conversation.say(said).status == "failed"
@@ -147,14 +149,14 @@ class TestOfASessionThatIsLeft:
         assert conversation.title == title
         assert [row["content"] for row in conversation.history] == [said]
 
-    def test_after_an_answer_it_waits_for_the_model(self, offline: Agent) -> None:
+    def test_session_left_after_an_answer_waits_for_the_model(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, asker=EVERYBODY)
         conversation.say("hello")
         conversation.end("user_exit")
         assert offline.settle(20)
         assert conversation.title is None
 
-    def test_is_not_given_where_titles_are_switched_off(self, store: SessionDBProvider, home: Path) -> None:
+    def test_session_left_gets_no_title_if_disabled(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, agent=replace(CONFIG.agent, auto_title=False))
         with ModelServer(Fail(400)) as server:
             conversation = Conversation.start(agent_at(server, store, home, config, auxiliary=None), asker=EVERYBODY)
@@ -164,7 +166,7 @@ class TestOfASessionThatIsLeft:
 
 
 class TestByTheAuxiliaryModel:
-    def test_is_asked_for_and_booked(self, store: SessionDBProvider, home: Path) -> None:
+    def test_title_by_the_auxiliary_model_is_booked(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge.")) as server, ModelServer(Say('"Docker bridges."')) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
             conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -176,7 +178,7 @@ class TestByTheAuxiliaryModel:
         assert "Use a bridge." in asked
         assert session_of(store, conversation.session_id)["api_call_count"] == 2
 
-    def test_keeps_nobody_waiting(self, store: SessionDBProvider, home: Path) -> None:
+    def test_title_does_not_delay_the_conversation(self, store: SessionDBProvider, home: Path) -> None:
         go_on = threading.Event()
 
         def slowly(_: Received) -> Say:
@@ -192,7 +194,9 @@ class TestByTheAuxiliaryModel:
             assert agent.settle(20)
         assert conversation.title == "Late title"
 
-    def test_never_replaces_what_a_person_said_meanwhile(self, store: SessionDBProvider, home: Path) -> None:
+    def test_title_never_replaces_one_set_by_the_user_in_the_meantime(
+        self, store: SessionDBProvider, home: Path
+    ) -> None:
         asked, go_on = threading.Event(), threading.Event()
 
         def slowly(_: Received) -> Say:
@@ -210,7 +214,7 @@ class TestByTheAuxiliaryModel:
             assert agent.settle(20)
         assert conversation.title == "Mine"
 
-    def test_failing_falls_back_to_the_first_words(self, store: SessionDBProvider, home: Path) -> None:
+    def test_failed_title_falls_back_to_the_first_words(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server, ModelServer(Fail(401)) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
             conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -218,7 +222,7 @@ class TestByTheAuxiliaryModel:
             assert agent.settle(20)
         assert conversation.title == "Connect two containers"
 
-    def test_is_given_up_after_its_time(self, store: SessionDBProvider, home: Path) -> None:
+    def test_title_has_a_time_limit(self, store: SessionDBProvider, home: Path) -> None:
         config = replace(CONFIG, auxiliary=replace(CONFIG.auxiliary, title_timeout_s=0.05))
         with ModelServer() as server, ModelServer(Say("Late", before_s=20)) as fast:
             agent = agent_at(server, store, home, config, auxiliary=endpoint(fast))
@@ -229,7 +233,7 @@ class TestByTheAuxiliaryModel:
         assert conversation.title == "Connect two containers"
 
     @pytest.mark.parametrize("step", [Fail(400), Say("One two", cut_after=1)])
-    def test_is_not_asked_for_a_turn_that_failed(self, store: SessionDBProvider, home: Path, step: Fail | Say) -> None:
+    def test_failed_turn_requests_no_title(self, store: SessionDBProvider, home: Path, step: Fail | Say) -> None:
         with ModelServer(step) as server, ModelServer() as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))
             conversation = Conversation.start(agent, asker=EVERYBODY)
@@ -239,7 +243,7 @@ class TestByTheAuxiliaryModel:
         assert conversation.title is None
 
     @pytest.mark.parametrize("step", [Fail(400), Say("One two", cut_after=1)])
-    def test_of_a_session_without_a_whole_answer_are_its_first_words(
+    def test_session_with_a_cut_answer_is_titled_by_its_first_words(
         self, store: SessionDBProvider, home: Path, step: Fail | Say
     ) -> None:
         with ModelServer(step) as server:
@@ -249,7 +253,7 @@ class TestByTheAuxiliaryModel:
         assert conversation.title == "Connect two containers"
 
 
-def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> None:
+def test_number_of_parallel_titles_is_limited(store: SessionDBProvider, home: Path) -> None:
     lock, running, most, go_on = threading.Lock(), [0], [0], threading.Event()
 
     def slowly(_: Received) -> Say:
@@ -273,7 +277,7 @@ def test_few_are_made_at_the_same_time(store: SessionDBProvider, home: Path) -> 
 
 
 @pytest.mark.parametrize("written", ["Docker #2", "Docker #17.", '"Docker #3"'])
-def test_a_title_that_a_model_writes_joins_no_lineage(written: str) -> None:
+def test_title_of_a_model_joins_no_lineage(written: str) -> None:
     title = clean_title(written)
     assert title is not None
     assert title.startswith("Docker ")

@@ -1,4 +1,4 @@
-"""A turn: asked, answered, tools run in between, and everything stored as it happens."""
+"""A turn: question, tools and answer, everything stored as it happens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def talk(server: ModelServer, store: SessionDBProvider, home: Path, max_steps: i
 
 
 class TestAnswer:
-    def test_is_heard_in_pieces_and_stored_whole(self, store: SessionDBProvider, home: Path) -> None:
+    def test_answer_is_heard_in_pieces_and_stored_whole(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Hello to you.", reasoning="hm")) as server:
             conversation, ear = talk(server, store, home), Ear()
             outcome = conversation.say("hi", ear)
@@ -42,7 +42,7 @@ class TestAnswer:
         assert stored(conversation) == [("user", "hi"), ("assistant", "Hello to you.", "stop")]
         assert store.get_messages(outcome.session_id)[1]["reasoning"] == "hm"
 
-    def test_is_heard_also_when_it_comes_in_one_piece(self, store: SessionDBProvider, home: Path) -> None:
+    def test_answer_that_is_not_streamed_is_heard(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Hello to you.", stream=False)) as server:
             ear = Ear()
             talk(server, store, home).say("hi", ear)
@@ -59,7 +59,7 @@ class TestAnswer:
             talk(server, store, home).say("hi")
         assert seen == [1]
 
-    def test_goes_on_from_all_that_was_said(self, store: SessionDBProvider, home: Path) -> None:
+    def test_model_gets_the_whole_conversation(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer() as server:
             conversation = talk(server, store, home)
             conversation.say("one")
@@ -67,27 +67,27 @@ class TestAnswer:
             asked = server.requests[1].messages
         assert [each["content"] for each in asked[1:]] == ["one", "You said: one", "two"]
 
-    def test_to_nothing_is_refused(self, store: SessionDBProvider, home: Path) -> None:
-        with ModelServer() as server, pytest.raises(ValueError, match="empty message"):
+    def test_empty_question_is_refused(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer() as server, pytest.raises(ValueError, match="message is empty"):
             talk(server, store, home).say(" \n")
         assert store.session_count() == 0
 
-    def test_of_nothing_is_told(self, store: SessionDBProvider, home: Path) -> None:
+    def test_empty_answer_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("")) as server:
             conversation, ear = talk(server, store, home), Ear()
             assert conversation.say("hi", ear).status == "done"
-        assert ear.notices == ["the model answered with nothing"]
+        assert ear.notices == ["the model returned an empty answer"]
         assert stored(conversation) == [("user", "hi"), ("assistant", None, "stop")]
 
-    def test_that_was_too_long_is_told(self, store: SessionDBProvider, home: Path) -> None:
+    def test_too_long_answer_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("And so", finish_reason="length")) as server:
             ear = Ear()
             talk(server, store, home).say("hi", ear)
-        assert "may not write more" in ear.notices[0]
+        assert "reached its output limit" in ear.notices[0]
 
 
 class TestTools:
-    def test_are_run_until_the_model_is_done(self, store: SessionDBProvider, home: Path) -> None:
+    def test_tools_run_until_the_model_is_done(self, store: SessionDBProvider, home: Path) -> None:
         more = Call("add", {"one": 3, "other": 4}, id="call_2")
         with ModelServer(Say("First.", calls=[SUM, more]), Say(calls=[SUM]), Say("3 and 7.")) as server:
             conversation, ear = talk(server, store, home), Ear()
@@ -105,7 +105,7 @@ class TestTools:
             ("assistant", "3 and 7.", "stop"),
         ]
 
-    def test_results_are_given_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
+    def test_tool_results_are_sent_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Say("3")) as server:
             talk(server, store, home).say("add")
             assert server.requests[1].messages[-1] == {"role": "tool", "tool_call_id": "call_1", "content": "3"}
@@ -119,7 +119,7 @@ class TestTools:
             (Call("a.b c", {}), "there is no tool"),
         ],
     )
-    def test_that_go_wrong_are_told_to_the_model(
+    def test_failed_tools_are_reported_to_the_model(
         self, store: SessionDBProvider, home: Path, call: Call, told: str
     ) -> None:
         with ModelServer(Say(calls=[call]), Say("sorry")) as server:
@@ -127,7 +127,7 @@ class TestTools:
             assert told in server.requests[1].last_text
             assert_asked_soundly(server)
 
-    def test_result_is_stored_before_the_next_question(self, store: SessionDBProvider, home: Path) -> None:
+    def test_result_is_stored_before_the_next_request(self, store: SessionDBProvider, home: Path) -> None:
         seen: list[int] = []
 
         def look(_: Received) -> Say:
@@ -138,7 +138,7 @@ class TestTools:
             talk(server, store, home).say("add")
         assert seen == [3]
 
-    def test_come_to_an_end(self, store: SessionDBProvider, home: Path) -> None:
+    def test_number_of_tool_rounds_is_limited(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Say(calls=[SUM]), Say("That far.", calls=[SUM])) as server:
             conversation, ear = talk(server, store, home, max_steps=2), Ear()
             outcome = conversation.say("add", ear)
@@ -152,7 +152,7 @@ class TestTools:
 
 
 class TestPrompt:
-    def test_is_the_same_in_every_byte(self, store: SessionDBProvider, home: Path) -> None:
+    def test_prompt_is_the_same_in_every_byte(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Say("3"), Say("ok"), Say("ok")) as server:
             agent = agent_at(server, store, home)
             conversation = Conversation.start(agent, cwd="/", asker=EVERYBODY)
@@ -166,7 +166,7 @@ class TestPrompt:
         (row,) = store.list_sessions_rich()
         assert prompts == {json.dumps({"role": "system", "content": row["system_prompt"]})}
 
-    def test_and_history_are_found_again_by_a_cache(self, store: SessionDBProvider, home: Path) -> None:
+    def test_prompt_and_history_can_be_cached(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("One \n", calls=[SUM]), Say("3\n"), Fail(400), Say("ok"), Say("end")) as server:
             conversation = talk(server, store, home)
             for text in ("add ", "fails", "fails", "goes on"):
@@ -177,7 +177,7 @@ class TestPrompt:
 
 
 class TestFailure:
-    def test_before_any_word_leaves_the_question_alone(self, store: SessionDBProvider, home: Path) -> None:
+    def test_failure_before_any_word_keeps_only_the_question(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(401)) as server:
             conversation = talk(server, store, home)
             outcome = conversation.say("hi")
@@ -186,7 +186,9 @@ class TestFailure:
         assert stored(conversation) == [("user", "hi")]
 
     @pytest.mark.parametrize("again", ["say", "retry"])
-    def test_can_be_tried_again_without_saying_it_twice(self, store: SessionDBProvider, home: Path, again: str) -> None:
+    def test_failed_turn_can_be_retried_without_repeating_the_question(
+        self, store: SessionDBProvider, home: Path, again: str
+    ) -> None:
         with ModelServer(Fail(400), Say("Now.")) as server:
             conversation = talk(server, store, home)
             assert isinstance(conversation.say("hi").error, ModelRefused)
@@ -195,13 +197,13 @@ class TestFailure:
         assert outcome.text == "Now."
         assert asked[1:] == [{"role": "user", "content": "hi"}]
 
-    def test_that_passes_is_waited_for(self, store: SessionDBProvider, home: Path) -> None:
+    def test_temporary_failure_is_retried(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(429), Fail(503), Say("Now.")) as server:
             ear = Ear()
             assert talk(server, store, home).say("hi", ear).text == "Now."
         assert len(ear.waits) == 2
 
-    def test_after_the_first_words_keeps_them(self, store: SessionDBProvider, home: Path) -> None:
+    def test_failure_after_the_first_words_keeps_them(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("One two three", cut_after=2), Say("four")) as server:
             conversation = talk(server, store, home)
             outcome = conversation.say("count")
@@ -212,7 +214,7 @@ class TestFailure:
             assert_asked_soundly(server)
             assert [each["content"] for each in server.requests[1].messages[1:]] == ["count", "One two", "go on"]
 
-    def test_in_the_middle_of_tools_keeps_what_was_done(self, store: SessionDBProvider, home: Path) -> None:
+    def test_failure_between_tools_keeps_their_results(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Fail(400), Say("3")) as server:
             conversation = talk(server, store, home)
             outcome = conversation.say("add")
@@ -223,7 +225,7 @@ class TestFailure:
 
 
 class TestInterruption:
-    def test_keeps_what_was_said(self, store: SessionDBProvider, home: Path) -> None:
+    def test_interruption_keeps_the_text_so_far(self, store: SessionDBProvider, home: Path) -> None:
         heard = threading.Event()
         with ModelServer(Say("One two three", between_s=20), Say("ok")) as server:
             conversation = talk(server, store, home)
@@ -233,7 +235,7 @@ class TestInterruption:
             conversation.say("go on")
             assert_asked_soundly(server)
 
-    def test_before_any_word_is_noted(self, store: SessionDBProvider, home: Path) -> None:
+    def test_interruption_before_any_word_is_stored(self, store: SessionDBProvider, home: Path) -> None:
         asked = threading.Event()
 
         def hang(_: Received) -> Say:
@@ -245,7 +247,7 @@ class TestInterruption:
             assert conversation.say("hi", cancellation=stop_when(asked)).status == "interrupted"
         assert stored(conversation) == [("user", "hi"), ("assistant", None, "interrupted")]
 
-    def test_before_anything_keeps_the_question(self, store: SessionDBProvider, home: Path) -> None:
+    def test_interruption_before_the_request_keeps_the_question(self, store: SessionDBProvider, home: Path) -> None:
         cancellation = Cancellation()
         cancellation.cancel()
         with ModelServer() as server:
@@ -254,7 +256,7 @@ class TestInterruption:
             assert server.requests == []
         assert stored(conversation)[0] == ("user", "hi")
 
-    def test_by_ctrl_c_keeps_what_was_said(self, store: SessionDBProvider, home: Path) -> None:
+    def test_ctrl_c_keeps_the_text_so_far(self, store: SessionDBProvider, home: Path) -> None:
         def press(_: str) -> None:
             raise KeyboardInterrupt
 
@@ -273,7 +275,7 @@ class TestInterruption:
             (4, [*ADDED, ("assistant", "That is 3.", "stop")]),
         ],
     )
-    def test_by_ctrl_c_while_something_is_stored_stores_it_once(
+    def test_ctrl_c_during_a_write_stores_it_once(
         self,
         store: SessionDBProvider,
         home: Path,
@@ -295,7 +297,7 @@ class TestInterruption:
             assert conversation.say("add").status == "interrupted"
         assert stored(conversation)[2:] == tale
 
-    def test_of_a_tool_keeps_its_result_and_runs_no_other(self, store: SessionDBProvider, home: Path) -> None:
+    def test_interrupted_tool_keeps_its_result_and_no_other_runs(self, store: SessionDBProvider, home: Path) -> None:
         calls = [Call("wait", id="a"), Call("add", {"one": 1, "other": 2}, id="b")]
         with ModelServer(Say(calls=calls), Say("ok")) as server:
             conversation, ear = talk(server, store, home), Ear()
@@ -306,7 +308,7 @@ class TestInterruption:
             assert_asked_soundly(server)
         assert [each["content"] for each in told] == ["stopped in the middle", NOT_RUN, "why?"]
 
-    def test_by_ctrl_c_in_a_tool_is_told_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
+    def test_ctrl_c_in_a_tool_is_reported_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[Call("interrupt", id="a"), Call("add", id="b")]), Say("ok")) as server:
             conversation = talk(server, store, home)
             assert conversation.say("go").status == "interrupted"
@@ -315,9 +317,7 @@ class TestInterruption:
         assert "interrupted while it ran" in told[0]
         assert told[1:] == [NOT_RUN, "why?"]
 
-    def test_by_a_listener_that_fails_keeps_what_was_said_and_is_raised(
-        self, store: SessionDBProvider, home: Path
-    ) -> None:
+    def test_failing_listener_keeps_the_text_and_is_raised(self, store: SessionDBProvider, home: Path) -> None:
         def fail(_: str) -> None:
             raise BrokenPipeError("the terminal is gone")
 

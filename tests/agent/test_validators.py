@@ -1,4 +1,4 @@
-"""The validators that the tests rely on: each flaw is seen by the one that knows it."""
+"""The validators of the tests: each finds the flaws that it knows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(content: Any = "ok") -> Message:
     return {"role": "assistant", "content": content}
 
 
-def test_a_sound_conversation_has_no_flaw() -> None:
+def test_valid_conversation_has_no_flaw() -> None:
     both = calling(call("a"), call("b"))
     assert flaws_of([SYSTEM, USER, both, result("b"), result("a"), USER, answer(), USER]) == []
 
@@ -61,7 +61,7 @@ def test_a_sound_conversation_has_no_flaw() -> None:
         [USER, calling(call()), result(content="")],
     ],
 )
-def test_openai_refuses(messages: list[Message]) -> None:
+def test_openai_validator_finds_each_flaw(messages: list[Message]) -> None:
     assert openai_flaws(messages)
 
 
@@ -85,5 +85,5 @@ def test_openai_refuses(messages: list[Message]) -> None:
         [{"role": "user", "content": "\ud800"}],
     ],
 )
-def test_anthropic_refuses(messages: list[Message]) -> None:
+def test_anthropic_validator_finds_each_flaw(messages: list[Message]) -> None:
     assert anthropic_flaws(messages)

@@ -1,4 +1,4 @@
-"""The event loop is never blocked, and a write that has begun always comes to its end."""
+"""The event loop is never blocked, and a started write always finishes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.plainsql import plain
 from tests.support.schemas import empty_schema
 from tests.support.waiting import LIMIT_S, wait_until
 
-asker: ContextVar[str] = ContextVar("asker", default="nobody")
+asker: ContextVar[str] = ContextVar("asker", default="unset")
 
 
 class Gated(SessionDB):
@@ -33,7 +33,7 @@ class Gated(SessionDB):
         self.askers: list[str] = []
 
     def append_message(self, *args: Any, **kwargs: Any) -> int:
-        """Append, once the gate is open."""
+        """Append when the gate is open."""
         self.begun.set()
         self.askers.append(asker.get())
         assert self.gate.wait(LIMIT_S)
@@ -42,7 +42,7 @@ class Gated(SessionDB):
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with a session."""
+    """Create a store with a session."""
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("s", "cli")
     return tmp_path / "state.db"
@@ -54,7 +54,7 @@ def stored(path: Path) -> list[str]:
 
 
 async def until(is_so: Callable[[], bool]) -> int:
-    """Give way until something is so; answers how often."""
+    """Yield to the loop until a condition holds; return how often."""
     async with asyncio.timeout(LIMIT_S):
         beats = 0
         while not is_so():
@@ -64,7 +64,7 @@ async def until(is_so: Callable[[], bool]) -> int:
 
 
 class TestTheLoop:
-    def test_goes_on_while_a_write_waits_for_a_lock(self, path: Path) -> None:
+    def test_loop_continues_while_a_write_waits_for_a_lock(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(SessionDB(path)) as db:
                 with plain(path) as other:
@@ -82,7 +82,7 @@ class TestTheLoop:
         asyncio.run(run())
         assert stored(path) == ["waits"]
 
-    def test_reads_while_a_write_waits(self, path: Path) -> None:
+    def test_reads_run_while_a_write_waits(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(store := Gated(path)) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "x"))
@@ -93,7 +93,7 @@ class TestTheLoop:
 
         asyncio.run(run())
 
-    def test_does_as_many_reads_at_once_as_it_has_threads(self, path: Path) -> None:
+    def test_reads_run_in_parallel_on_all_threads(self, path: Path) -> None:
         class Meeting(SessionDB):
             barrier = threading.Barrier(3)
 
@@ -107,7 +107,7 @@ class TestTheLoop:
 
         assert asyncio.run(run()) == [1] * 6
 
-    def test_is_not_blocked_by_opening(self, path: Path) -> None:
+    def test_opening_does_not_block_the_loop(self, path: Path) -> None:
         gate = threading.Event()
 
         def opener() -> SessionDB:
@@ -123,7 +123,7 @@ class TestTheLoop:
 
         assert asyncio.run(run()) == 1
 
-    def test_that_gives_up_opening_leaves_no_store_open(self, path: Path) -> None:
+    def test_cancelled_opening_leaves_no_store_open(self, path: Path) -> None:
         gate, opened = threading.Event(), list[SessionDB]()
 
         def opener() -> SessionDB:
@@ -144,7 +144,7 @@ class TestTheLoop:
 
 
 class TestWrites:
-    def test_are_done_in_the_order_of_their_calls(self, path: Path) -> None:
+    def test_writes_are_done_in_the_order_of_their_calls(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(SessionDB(path)) as db:
                 await asyncio.gather(*(db.append_message("s", "user", str(number)) for number in range(50)))
@@ -152,7 +152,7 @@ class TestWrites:
         asyncio.run(run())
         assert stored(path) == [str(number) for number in range(50)]
 
-    def test_that_have_begun_settle_when_their_caller_is_cancelled(self, path: Path) -> None:
+    def test_started_writes_finish_when_their_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(store := Gated(path)) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "begun"))
@@ -165,7 +165,7 @@ class TestWrites:
         asyncio.run(run())
         assert stored(path) == ["begun"]
 
-    def test_that_have_not_begun_are_left_out_when_their_caller_is_cancelled(self, path: Path) -> None:
+    def test_queued_writes_are_dropped_when_their_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(store := Gated(path)) as db:
                 first = asyncio.create_task(db.append_message("s", "user", "first"))
@@ -181,9 +181,7 @@ class TestWrites:
         asyncio.run(run())
         assert stored(path) == ["first"]
 
-    def test_that_fail_after_their_caller_has_left_are_told_of(
-        self, path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    def test_writes_that_fail_after_cancellation_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         async def run() -> None:
             async with AsyncSessionDB(store := Gated(path)) as db:
                 write = asyncio.create_task(db.append_message("unknown", "user", "x"))
@@ -196,7 +194,7 @@ class TestWrites:
         asyncio.run(run())
         assert "caller was cancelled" in caplog.text
 
-    def test_run_in_the_context_of_their_caller(self, path: Path) -> None:
+    def test_writes_run_in_the_context_of_their_caller(self, path: Path) -> None:
         async def run() -> list[str]:
             async with AsyncSessionDB(store := Gated(path)) as db:
                 store.gate.set()
@@ -210,7 +208,7 @@ class TestWrites:
 
 
 class TestClosing:
-    def test_waits_for_what_was_called(self, path: Path) -> None:
+    def test_close_waits_for_running_calls(self, path: Path) -> None:
         async def run() -> None:
             db = AsyncSessionDB(store := Gated(path))
             writes = [asyncio.create_task(db.append_message("s", "user", str(number))) for number in range(3)]
@@ -225,7 +223,7 @@ class TestClosing:
         asyncio.run(run())
         assert stored(path) == ["0", "1", "2"]
 
-    def test_goes_on_when_its_caller_is_cancelled(self, path: Path) -> None:
+    def test_close_continues_when_its_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> bool:
             db = AsyncSessionDB(store := Gated(path))
             write = asyncio.create_task(db.append_message("s", "user", "x"))
@@ -242,7 +240,7 @@ class TestClosing:
 
         assert asyncio.run(run())
 
-    def test_is_the_end(self, path: Path) -> None:
+    def test_calls_after_close_raise_store_closed(self, path: Path) -> None:
         async def run() -> None:
             db = AsyncSessionDB(SessionDB(path))
             await db.close()
@@ -255,8 +253,8 @@ class TestClosing:
         asyncio.run(run())
 
 
-class TestAnswers:
-    def test_errors_are_those_of_the_store(self, path: Path) -> None:
+class TestResults:
+    def test_awaited_errors_are_those_of_the_store(self, path: Path) -> None:
         async def run() -> None:
             async with AsyncSessionDB(SessionDB(path)) as db:
                 with pytest.raises(UnknownSession):
@@ -264,7 +262,7 @@ class TestAnswers:
 
         asyncio.run(run())
 
-    def test_pages_lead_to_all_sessions(self, path: Path) -> None:
+    def test_awaited_pages_lead_to_all_sessions(self, path: Path) -> None:
         async def run() -> list[str]:
             async with AsyncSessionDB(SessionDB(path)) as db:
                 for number in range(5):
@@ -278,7 +276,7 @@ class TestAnswers:
 
         assert sorted(asyncio.run(run())) == ["more0", "more1", "more2", "more3", "more4", "s"]
 
-    def test_an_export_is_gone_through_one_by_one(self, path: Path) -> None:
+    def test_an_export_is_iterated_one_by_one(self, path: Path) -> None:
         async def run() -> list[str]:
             async with AsyncSessionDB(SessionDB(path)) as db:
                 await db.create_session("other", "telegram")
@@ -286,12 +284,12 @@ class TestAnswers:
 
         assert asyncio.run(run()) == ["other"]
 
-    def test_it_serves_one_loop_after_the_other(self, path: Path) -> None:
+    def test_async_store_works_on_one_loop_after_another(self, path: Path) -> None:
         db = AsyncSessionDB(SessionDB(path))
         assert [asyncio.run(db.session_count()) for _ in range(3)] == [1, 1, 1]
         asyncio.run(db.close())
 
-    def test_it_wraps_a_store_on_a_server(self, tmp_path: Path) -> None:
+    def test_async_store_wraps_a_store_on_a_server(self, tmp_path: Path) -> None:
         async def run(dsn: str) -> list[str]:
             opened = AsyncSessionDB.open(lambda: PostgreSQLSessionDBProvider(dsn))
             async with await opened as db:
@@ -303,11 +301,11 @@ class TestAnswers:
             assert asyncio.run(run(dsn)) == [str(number) for number in range(20)]
 
     @pytest.mark.parametrize("threads", [0, -1])
-    def test_it_needs_a_thread(self, path: Path, threads: int) -> None:
+    def test_async_store_needs_a_thread(self, path: Path, threads: int) -> None:
         with SessionDB(path) as store, pytest.raises(InvalidValue, match="threads"):
             AsyncSessionDB(store, threads=threads)
 
-    def test_it_needs_a_store(self, path: Path) -> None:
+    def test_async_store_needs_a_store(self, path: Path) -> None:
         with pytest.raises(InvalidValue, match="store"):
             AsyncSessionDB(path)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""The asynchronous view of one owner's sessions keeps in step with the view."""
+"""The asynchronous view has the operations of the view."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def public(kind: type[object]) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def test_it_has_every_name_of_the_view() -> None:
+def test_async_view_has_every_name_of_the_view() -> None:
     assert public(AsyncOwnerView) == public(OwnerView)
 
 
 @pytest.mark.parametrize("name", sorted(public(AsyncOwnerView) & public(AsyncSessionDB)))
-def test_an_operation_writes_or_reads_as_that_of_the_store_does(name: str) -> None:
+def test_async_view_operations_write_or_read_like_the_store(name: str) -> None:
     own, whole = vars(AsyncOwnerView).get(name), vars(AsyncSessionDB).get(name)
     if isinstance(own, Operation):
         assert isinstance(whole, Operation)
         assert own.is_write == whole.is_write
 
 
-def test_the_sessions_of_others_are_not_there(tmp_path: Path) -> None:
+def test_async_view_hides_the_sessions_of_others(tmp_path: Path) -> None:
     async def talk() -> None:
         async with AsyncSessionDB(SessionDB(tmp_path / "state.db")) as store:
             alice, bob = store.for_owner(ALICE), store.for_owner(BOB)
@@ -48,7 +48,7 @@ def test_the_sessions_of_others_are_not_there(tmp_path: Path) -> None:
     asyncio.run(talk())
 
 
-def test_nobody_is_widened(tmp_path: Path) -> None:
+def test_async_view_cannot_be_widened(tmp_path: Path) -> None:
     async def widen() -> None:
         async with AsyncSessionDB(SessionDB(tmp_path / "state.db")) as store:
             assert store.for_owner(EVERYBODY).narrowed_to(BOB).asker == store.for_owner(BOB).owner == BOB

@@ -1,4 +1,4 @@
-"""The asynchronous store keeps in step with the store."""
+"""The asynchronous store has the operations of the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "for_owner", "read_only", "sanitize
 
 
 class Recorder:
-    """Stands for a store: notes which method is called with what."""
+    """A stand-in for a store that records each call and its arguments."""
 
     def __init__(self) -> None:
         self.called: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
@@ -35,8 +35,8 @@ class Recorder:
         return note
 
 
-def asked(call: Call, sample: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """What a call asks of a store."""
+def recorded_call(call: Call, sample: Any) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """Return the method and arguments that a call uses."""
     recorder = Recorder()
     call(recorder, sample)  # type: ignore[arg-type]
     return recorder.called
@@ -51,21 +51,21 @@ def operations() -> dict[str, Operation[..., Any]]:
     return {name: each for name, each in found.items() if isinstance(each, Operation)}
 
 
-def test_it_has_every_name_of_a_store() -> None:
+def test_async_store_has_every_name_of_a_store() -> None:
     assert public(AsyncSessionDB) - {"open"} == public(SessionDBProvider)
 
 
-def test_what_is_awaited_is_what_reaches_the_database() -> None:
+def test_every_operation_is_awaited() -> None:
     assert {*operations(), *PLAIN, "close", "iter_export"} == public(SessionDBProvider)
 
 
-def test_writes_are_known_as_writes() -> None:
+def test_every_write_is_marked_as_a_write() -> None:
     writes = {name for name, each in operations().items() if each.is_write}
     assert writes == {*WRITES, "initialize"}
 
 
 @pytest.mark.parametrize("name", sorted(operations()))
-def test_an_operation_has_the_words_and_the_parameters_of_the_stores(name: str, tmp_path: Path) -> None:
+def test_an_operation_has_the_docstring_and_parameters_of_the_store(name: str, tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as store:
         mine, theirs = getattr(AsyncSessionDB(store), name), getattr(SessionDBProvider, name)
         assert mine.__doc__ == theirs.__doc__
@@ -73,19 +73,19 @@ def test_an_operation_has_the_words_and_the_parameters_of_the_stores(name: str, 
         assert asyncio.iscoroutinefunction(mine)
 
 
-def test_every_operation_answers_what_the_store_answers(tmp_path: Path) -> None:
+def test_every_operation_returns_what_the_store_returns(tmp_path: Path) -> None:
     sample_of: dict[str, Any] = {}
     for name in ("plain", "awaited"):
         with SessionDB(tmp_path / f"{name}.db") as store, SessionDB(tmp_path / f"{name}-other.db") as other:
             sample_of[name] = fill(store, other, tmp_path / f"{name}-other.db")
 
-    async def answers() -> dict[str, Any]:
+    async def awaited_results() -> dict[str, Any]:
         async with AsyncSessionDB(SessionDB(tmp_path / "awaited.db")) as db:
             found = {}
             for name, call in {**READS, **WRITES}.items():
                 if name in ("health", "iter_export"):
                     continue
-                method, args, kwargs = asked(call, sample_of["awaited"])
+                method, args, kwargs = recorded_call(call, sample_of["awaited"])
                 operation: Callable[..., Coroutine[Any, Any, Any]] = getattr(db, method)
                 try:
                     found[name] = shape(await operation(*args, **kwargs))
@@ -99,7 +99,7 @@ def test_every_operation_answers_what_the_store_answers(tmp_path: Path) -> None:
             for name, call in {**READS, **WRITES}.items()
             if name not in ("health", "iter_export")
         }
-    assert asyncio.run(answers()) == expected
+    assert asyncio.run(awaited_results()) == expected
 
 
 def outcome(call: Call, store: SessionDB, sample: Any) -> Any:
@@ -110,7 +110,7 @@ def outcome(call: Call, store: SessionDB, sample: Any) -> Any:
 
 
 def shape(value: Any) -> Any:
-    """What of an answer does not depend on the moment."""
+    """Return a result without values that depend on the time."""
     if isinstance(value, dict):
         return {name: shape(each) for name, each in value.items() if name not in VOLATILE}
     if isinstance(value, list | tuple):
@@ -121,5 +121,5 @@ def shape(value: Any) -> Any:
 VOLATILE = {"active_tick", "uid", "timestamp", "at", "cursor", "session_id", "id"}
 
 
-def test_it_is_found_where_stores_are_found() -> None:
+def test_async_store_is_exported_with_the_stores() -> None:
     assert hermes.state.AsyncSessionDB is hermes_state.AsyncSessionDB is AsyncSessionDB

@@ -1,4 +1,4 @@
-"""The real command, as a process, in a home of its own."""
+"""The real `hermes` command as a process in its own home."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KYOTO = "20261112_101500_f9a8b7c6"
 
 @dataclass(frozen=True)
 class Hermes:
-    """Runs `hermes` in a home that nobody else uses."""
+    """Runs `hermes` in a home of its own."""
 
     home: Path
 
@@ -57,17 +57,17 @@ class Hermes:
         )
 
     def start(self, *args: str, **options: Any) -> subprocess.Popen[bytes]:
-        """Start it and leave the rest to the caller."""
+        """Start it and return the process."""
         return subprocess.Popen([*COMMAND, *args], env=self.environment(), stderr=subprocess.PIPE, **options)
 
     def json(self, *args: str) -> Any:
-        """Run it with `--json` and parse what it says."""
+        """Run it with `--json` and parse its output."""
         done = self(*args, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     def on_terminal(self, *args: str, columns: int = 80, **variables: str) -> list[str]:
-        """Run it with a terminal as stdout; the lines it wrote there."""
+        """Run it with a terminal as stdout and return the lines that it wrote."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         process = subprocess.Popen(
@@ -100,17 +100,19 @@ class Hermes:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux says so when the other side is closed
+    except OSError:  # Linux raises this when the other side is closed
         return b""
 
 
-def keep(hermes: Hermes, session_id: str, source: str, title: str | None, age_s: float, *said: tuple[str, Any]) -> None:
+def store_session(
+    hermes: Hermes, session_id: str, source: str, title: str | None, age_s: float, *contents: tuple[str, Any]
+) -> None:
     """Store a session that began so long ago; its messages are a minute apart. A tool is named as `tool:name`."""
     at = time.time() - age_s
     with SessionDB(hermes.database) as db:
         db.create_session(session_id, source, started_at=at)
         messages = []
-        for number, (speaker, content) in enumerate(said):
+        for number, (speaker, content) in enumerate(contents):
             role, _, tool = speaker.partition(":")
             messages.append(
                 {"role": role, "content": content, "timestamp": at + 60 * number, "tool_name": tool or None}
@@ -120,8 +122,8 @@ def keep(hermes: Hermes, session_id: str, source: str, title: str | None, age_s:
             db.set_session_title(session_id, title)
 
 
-def found_by(hermes: Hermes, *args: str) -> list[int]:
-    """The ids of the messages that a search answers."""
+def search_ids(hermes: Hermes, *args: str) -> list[int]:
+    """Return the ids of the messages that a search finds."""
     return [item["id"] for item in hermes.json("sessions", "search", *args)["items"]]
 
 
@@ -132,8 +134,8 @@ def hermes(tmp_path: Path) -> Hermes:
 
 @pytest.fixture
 def talks(hermes: Hermes) -> Hermes:
-    """Three sessions of three days."""
-    keep(
+    """Three sessions from three days."""
+    store_session(
         hermes,
         KYOTO,
         "discord",
@@ -142,8 +144,10 @@ def talks(hermes: Hermes) -> Hermes:
         ("user", "来月の京都旅行の計画を立てるのを手伝ってください"),
         ("assistant", "京都なら嵐山と伏見稲荷がおすすめです。🍁"),
     )
-    keep(hermes, WIKI, "cli", None, 30 * HOUR, ("user", "Write a docker compose file for the deploy of the wiki"))
-    keep(
+    store_session(
+        hermes, WIKI, "cli", None, 30 * HOUR, ("user", "Write a docker compose file for the deploy of the wiki")
+    )
+    store_session(
         hermes,
         STAGING,
         "telegram",

@@ -31,8 +31,8 @@ def stored(hermes: Hermes) -> Hermes:
     return hermes
 
 
-def made(hermes: Hermes) -> list[Path]:
-    """The backups there are, the oldest first."""
+def find_backups(hermes: Hermes) -> list[Path]:
+    """Return the backups, oldest first."""
     return sorted((hermes.home / "backups").glob("*.db"), key=lambda each: each.stat().st_mtime_ns)
 
 
@@ -41,13 +41,13 @@ def sessions(hermes: Hermes) -> set[str]:
 
 
 def error_of(done: subprocess.CompletedProcess[str]) -> tuple[int, str]:
-    """The exit code and the code of the error."""
+    """Return the exit code and the code of the JSON error."""
     assert done.stdout == ""
     return done.returncode, json.loads(done.stderr)["error"]["code"]
 
 
 def at_terminal(hermes: Hermes, answer: str, *args: str) -> tuple[int, str, str]:
-    """Run a command for a person who answers: the exit code, what it wrote to stdout, and what the person saw."""
+    """Run a command at a terminal with a reply; return the exit code, stdout and the text on the terminal."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.write(ours, f"{answer}\n".encode())
@@ -67,7 +67,7 @@ def at_terminal(hermes: Hermes, answer: str, *args: str) -> tuple[int, str, str]
     try:
         while chunk := os.read(ours, 65_536):
             seen += chunk
-    except OSError:  # Linux says so when the other side is closed
+    except OSError:  # Linux raises this when the other side is closed
         pass
     finally:
         os.close(ours)
@@ -75,21 +75,21 @@ def at_terminal(hermes: Hermes, answer: str, *args: str) -> tuple[int, str, str]
 
 
 class TestBackup:
-    def test_goes_into_the_directory_of_backups(self, stored: Hermes) -> None:
+    def test_backup_goes_to_the_backup_directory(self, stored: Hermes) -> None:
         done = stored("sessions", "backup")
-        (backup,) = made(stored)
+        (backup,) = find_backups(stored)
         size = backup.stat().st_size / 1024 / 1024
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == f"{backup}: 2 sessions, 2 messages, {size:.1f} MB\n"
         assert time.strftime("state-%Y%m%d_") in backup.name
         assert (backup.parent.stat().st_mode & 0o777, backup.stat().st_mode & 0o777) == (0o700, 0o600)
 
-    def test_for_a_script(self, stored: Hermes) -> None:
-        told = stored.json("sessions", "backup")
-        (backup,) = made(stored)
-        assert told["schema"] == "hermes.backup/1"
-        assert told["item"].pop("newest_message") < time.time()
-        assert told["item"] == {
+    def test_backup_prints_json(self, stored: Hermes) -> None:
+        output = stored.json("sessions", "backup")
+        (backup,) = find_backups(stored)
+        assert output["schema"] == "hermes.backup/1"
+        assert output["item"].pop("newest_message") < time.time()
+        assert output["item"] == {
             "path": str(backup),
             "size_bytes": backup.stat().st_size,
             "standing": "current",
@@ -101,7 +101,7 @@ class TestBackup:
             "spooled": 0,
         }
 
-    def test_keeps_the_newest_and_touches_nothing_else(self, stored: Hermes) -> None:
+    def test_backup_keeps_the_newest_and_deletes_only_old_backups(self, stored: Hermes) -> None:
         directory = stored.home / "backups"
         directory.mkdir()
         old = [directory / f"state-2020010{day}_120000.db" for day in range(1, 6)]
@@ -111,24 +111,24 @@ class TestBackup:
         (directory / "state-20190101_120000.db").mkdir()
         (directory / "state-20190102_120000.db").symlink_to(directory / "state-mine.db")
         done = stored("sessions", "backup", "--keep", "3")
-        assert done.stderr.splitlines() == [f"Removed the older {each}" for each in (old[2], old[1], old[0])]
-        assert [each for each in made(stored) if each in old] == old[3:]
+        assert done.stderr.splitlines() == [f"Deleted old backup {each}" for each in (old[2], old[1], old[0])]
+        assert [each for each in find_backups(stored) if each in old] == old[3:]
         assert all((directory / name).exists() for name in others)
         assert (directory / "state-20190101_120000.db").is_dir()
         assert (directory / "state-20190102_120000.db").is_symlink()
 
-    def test_the_configuration_says_where_and_how_many(self, stored: Hermes) -> None:
+    def test_backup_uses_the_configured_directory_and_count(self, stored: Hermes) -> None:
         (stored.home / "config.yaml").write_text("backup: {directory: elsewhere, keep: 2}")
         for _ in range(3):
             assert stored("sessions", "backup").returncode == 0
         assert len(list((stored.home / "elsewhere").glob("*.db"))) == 2
-        assert not made(stored)
+        assert not find_backups(stored)
 
-    def test_goes_exactly_where_it_is_told_to(self, stored: Hermes, tmp_path: Path) -> None:
+    def test_backup_goes_to_the_given_file(self, stored: Hermes, tmp_path: Path) -> None:
         target = tmp_path / "50% of what?.db"
         assert stored("sessions", "backup", str(target)).returncode == 0
         assert rows(target, "SELECT count(*) FROM messages") == [(2,)]
-        assert not made(stored)
+        assert not find_backups(stored)
         before = target.read_bytes()
         assert error_of(stored("sessions", "backup", str(target), "--json")) == (4, "conflict")
         assert target.read_bytes() == before
@@ -138,10 +138,10 @@ class TestBackup:
         assert stored("sessions", "verify", str(target)).returncode == 0
 
     @pytest.mark.parametrize("args", [["x.db", "--keep", "3"], ["--force"], ["--keep", "0"], ["a", "b"]])
-    def test_options_that_do_not_go_together_are_not_understood(self, stored: Hermes, args: list[str]) -> None:
+    def test_conflicting_backup_options_are_a_usage_error(self, stored: Hermes, args: list[str]) -> None:
         assert error_of(stored("sessions", "backup", *args, "--json")) == (2, "usage")
 
-    def test_the_database_itself_is_no_place_for_it(self, stored: Hermes) -> None:
+    def test_backup_over_the_database_itself_is_refused(self, stored: Hermes) -> None:
         done = stored("sessions", "backup", str(stored.database), "--force", "--json")
         assert error_of(done) == (2, "invalid_value")
         assert sessions(stored) == {"a", "b"}
@@ -150,7 +150,7 @@ class TestBackup:
         assert error_of(hermes("sessions", "backup", "--json")) == (3, "not_found")
         assert not hermes.home.exists()
 
-    def test_messages_that_wait_to_be_stored_are_mentioned(self, stored: Hermes) -> None:
+    def test_backup_reports_spooled_messages(self, stored: Hermes) -> None:
         assert stored("sessions", "backup").returncode == 0
         (page,) = rows(stored.database, "SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")[0]
         whole = stored.database.read_bytes()
@@ -160,19 +160,19 @@ class TestBackup:
         with SessionDB(stored.database) as db, pytest.raises(MessageSpooled):
             db.append_message("a", "user", "wait for me")
         assert error_of(stored("sessions", "backup", "--json")) == (1, "store_corrupt")
-        assert len(made(stored)) == 1
+        assert len(find_backups(stored)) == 1
         stored.database.write_bytes(whole)
         done = stored("sessions", "backup")
-        assert done.stderr == "1 message could not be stored yet and so cannot be in it\n"
+        assert done.stderr == "Not included: 1 spooled message not stored yet\n"
 
-    def test_a_person_sees_how_far_it_is_and_a_pipe_does_not(self, stored: Hermes) -> None:
+    def test_backup_shows_progress_on_a_terminal_only(self, stored: Hermes) -> None:
         code, out, seen = at_terminal(stored, "", "sessions", "backup")
         assert code == 0
         assert "copying [" in seen
         assert "\x1b" not in out
         assert stored("sessions", "backup").stderr == ""
 
-    def test_it_can_be_interrupted(self, stored: Hermes) -> None:
+    def test_interrupted_backup_leaves_no_file(self, stored: Hermes) -> None:
         with SessionDB(stored.database) as db:
             db.append_messages("a", [{"role": "user", "content": "x" * 100_000} for _ in range(200)])
         directory = stored.home / "backups"
@@ -189,142 +189,142 @@ class TestBackup:
 
 
 class TestVerify:
-    def test_a_store_that_is_good(self, stored: Hermes) -> None:
+    def test_verify_reports_a_good_store(self, stored: Hermes) -> None:
         done = stored("sessions", "verify")
         assert (done.returncode, done.stderr) == (0, "")
         first, second = done.stdout.splitlines()
-        assert first == f"{stored.database}: good"
-        assert second.startswith("  2 sessions, 2 messages, the newest 30m ago, ")
+        assert first == f"{stored.database}: ok"
+        assert second.startswith("  2 sessions, 2 messages, newest message 30m ago, ")
         assert second.endswith(", schema 11")
 
     @pytest.mark.parametrize("options", [[], ["--quick"]])
-    def test_for_a_script(self, stored: Hermes, options: list[str]) -> None:
-        told = stored.json("sessions", "verify", *options)
-        assert told["schema"] == "hermes.verified/1"
-        assert told["item"].items() >= {"good": True, "quick": bool(options), "findings": [], "messages": 2}.items()
+    def test_verify_prints_json(self, stored: Hermes, options: list[str]) -> None:
+        output = stored.json("sessions", "verify", *options)
+        assert output["schema"] == "hermes.verified/1"
+        assert output["item"].items() >= {"good": True, "quick": bool(options), "findings": [], "messages": 2}.items()
 
-    def test_what_is_wrong_stands_on_a_line_with_what_to_do(self, stored: Hermes) -> None:
+    def test_verify_shows_each_problem_with_a_hint(self, stored: Hermes) -> None:
         change(stored.database, "UPDATE sessions SET message_count = 7 WHERE id = 'a'")
         done = stored("sessions", "verify")
         assert done.returncode == 1
         heading, _, finding, hint = done.stdout.splitlines()
-        assert heading == f"{stored.database}: not good"
-        assert finding.startswith("- the counts and previews of 1 session are not right")
+        assert heading == f"{stored.database}: problems found"
+        assert finding.startswith("- the counts and previews of 1 session are wrong")
         (item,) = json.loads(stored("sessions", "verify", "--json").stdout)["item"]["findings"]
         assert (item["code"], item["kind"], f"  {item['hint']}") == ("counters", "drift", hint)
         assert item["hint"]
 
-    def test_a_backup(self, stored: Hermes) -> None:
+    def test_verify_detects_a_changed_backup(self, stored: Hermes) -> None:
         stored("sessions", "backup")
-        (backup,) = made(stored)
+        (backup,) = find_backups(stored)
         assert stored("sessions", "verify", str(backup)).returncode == 0
         backup.write_bytes(backup.read_bytes().replace(b"hello", b"hallo"))
         done = stored("sessions", "verify", str(backup), "--quick")
         assert done.returncode == 1
-        assert "- it is not what it was when it was made: its checksum is another\n" in done.stdout
+        assert "- it has changed since it was made: its checksum is different\n" in done.stdout
         assert "`hermes sessions backup` makes a new one" in done.stdout
 
-    def test_a_file_that_is_not_there(self, stored: Hermes) -> None:
+    def test_verify_of_a_missing_file_is_not_found(self, stored: Hermes) -> None:
         assert error_of(stored("sessions", "verify", "nothing.db", "--json")) == (3, "not_found")
 
-    def test_a_store_that_is_not_there(self, hermes: Hermes) -> None:
+    def test_verify_of_a_missing_store_is_not_found(self, hermes: Hermes) -> None:
         assert error_of(hermes("sessions", "verify", "--json")) == (3, "not_found")
         assert not hermes.home.exists()
 
 
 class TestListOfBackups:
-    def test_the_newest_first(self, stored: Hermes) -> None:
+    def test_backups_are_listed_newest_first(self, stored: Hermes) -> None:
         stored("sessions", "backup")
         stored.store(("c", "cli", None, "more"))
         stored("sessions", "backup")
-        older, newer = made(stored)
+        older, newer = find_backups(stored)
         done = stored("sessions", "restore", COLUMNS="200")
         header, _, first, second = done.stdout.splitlines()
         assert header.split() == ["Made", "Sessions", "Messages", "Newest", "Size", "Kind", "File"]
         assert first.split()[2:4] == ["3", "3"]
         assert first.endswith(f"backup  {newer}")
         assert second.endswith(f"backup  {older}")
-        told = stored.json("sessions", "restore")
-        assert (told["schema"], told["total"], told["next"]) == ("hermes.backups/1", 2, None)
-        assert [(item["path"], item["sessions"]) for item in told["items"]] == [(str(newer), 3), (str(older), 2)]
+        output = stored.json("sessions", "restore")
+        assert (output["schema"], output["total"], output["next"]) == ("hermes.backups/1", 2, None)
+        assert [(item["path"], item["sessions"]) for item in output["items"]] == [(str(newer), 3), (str(older), 2)]
 
-    def test_what_cannot_be_read_is_listed_as_that(self, stored: Hermes) -> None:
+    def test_unreadable_backup_is_listed_with_its_error(self, stored: Hermes) -> None:
         stored("sessions", "backup")
-        made(stored)[0].write_text("no database")
+        find_backups(stored)[0].write_text("no database")
         (item,) = stored.json("sessions", "restore")["items"]
         assert item["sessions"] is None
         assert "is not an SQLite database" in item["trouble"]
         assert "?" in stored("sessions", "restore").stdout
 
-    def test_none(self, stored: Hermes) -> None:
+    def test_missing_backups_are_reported(self, stored: Hermes) -> None:
         done = stored("sessions", "restore")
         assert (done.returncode, done.stdout) == (0, "")
-        assert "`hermes sessions backup` makes one" in done.stderr
+        assert "Create one with `hermes sessions backup`" in done.stderr
 
 
 class TestRestore:
     @pytest.fixture
     def changed(self, stored: Hermes) -> Hermes:
-        """The store has a third session that the backup has not, and no first."""
+        """A store with a third session that the backup lacks, and without the first."""
         stored("sessions", "backup")
         with SessionDB(stored.database) as db:
             db.delete_session("a")
         stored.store(("c", "cli", None, "more"))
         return stored
 
-    def test_shows_what_would_be_lost_and_asks(self, changed: Hermes) -> None:
-        (backup,) = made(changed)
+    def test_restore_shows_the_losses_and_asks(self, changed: Hermes) -> None:
+        (backup,) = find_backups(changed)
         code, out, seen = at_terminal(changed, "n", "sessions", "restore", backup.name)
         assert (code, out) == (0, "")
-        assert "There now, but not in the backup: 1 session and 1 message." in seen
-        assert "Restore it? [y/N]" in seen
+        assert "Not in the backup, so lost: 1 session and 1 message." in seen
+        assert "Restore this backup? [y/N]" in seen
         assert sessions(changed) == {"b", "c"}
         code, out, seen = at_terminal(changed, "y", "sessions", "restore", backup.name)
         assert (code, out) == (0, f"{changed.database}: 2 sessions, 2 messages restored\n")
         assert sessions(changed) == {"a", "b"}
 
-    def test_with_nobody_to_ask_yes_has_to_be_said(self, changed: Hermes) -> None:
-        (backup,) = made(changed)
+    def test_restore_without_a_terminal_needs_yes(self, changed: Hermes) -> None:
+        (backup,) = find_backups(changed)
         assert error_of(changed("sessions", "restore", str(backup), "--json"))[0] == 2
         assert sessions(changed) == {"b", "c"}
-        told = changed.json("sessions", "restore", str(backup), "--yes")
-        assert told["schema"] == "hermes.restored/1"
-        kept = Path(told["item"]["kept"])
-        assert told["item"].items() >= {"sessions": 2, "lost_sessions": 1, "lost_messages": 1, "spooled": 0}.items()
+        output = changed.json("sessions", "restore", str(backup), "--yes")
+        assert output["schema"] == "hermes.restored/1"
+        kept = Path(output["item"]["kept"])
+        assert output["item"].items() >= {"sessions": 2, "lost_sessions": 1, "lost_messages": 1, "spooled": 0}.items()
         assert rows(kept, "SELECT id FROM sessions ORDER BY id") == [("b",), ("c",)]
         assert sessions(changed) == {"a", "b"}
         assert {item["kind"] for item in changed.json("sessions", "restore")["items"]} == {"backup", "replaced"}
 
-    def test_a_bad_backup_is_refused_before_anything_is_asked(self, changed: Hermes) -> None:
-        (backup,) = made(changed)
+    def test_damaged_backup_is_refused_before_the_question(self, changed: Hermes) -> None:
+        (backup,) = find_backups(changed)
         backup.write_bytes(backup.read_bytes()[:-5_000])
         assert error_of(changed("sessions", "restore", str(backup), "--yes", "--json")) == (1, "store_corrupt")
         code, out, seen = at_terminal(changed, "y", "sessions", "restore", str(backup))
         assert (code, out) == (1, "")
-        assert "Restore it?" not in seen
+        assert "Restore this backup?" not in seen
         assert sessions(changed) == {"b", "c"}
 
-    def test_a_file_of_another_program_is_refused(self, changed: Hermes, tmp_path: Path) -> None:
+    def test_restore_of_a_foreign_file_is_refused(self, changed: Hermes, tmp_path: Path) -> None:
         foreign = tmp_path / "foreign.db"
         foreign.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         done = changed("sessions", "restore", str(foreign), "--yes")
         assert done.returncode == 1
         assert "hermes sessions import" in done.stderr
 
-    def test_a_damaged_store_is_put_right(self, changed: Hermes) -> None:
+    def test_restore_replaces_a_damaged_store(self, changed: Hermes) -> None:
         changed.database.write_bytes(b"\0" * 9_000)
-        done = changed("sessions", "restore", str(made(changed)[0]), "--yes")
+        done = changed("sessions", "restore", str(find_backups(changed)[0]), "--yes")
         assert done.returncode == 0
-        assert "What is there now cannot be read: " in done.stderr
+        assert "The current database cannot be read: " in done.stderr
         assert sessions(changed) == {"a", "b"}
 
-    def test_a_store_that_is_gone_comes_back(self, changed: Hermes) -> None:
+    def test_restore_recreates_a_missing_store(self, changed: Hermes) -> None:
         for each in changed.home.glob("state.db*"):
             each.unlink()
-        done = changed("sessions", "restore", str(made(changed)[0]), "--yes")
+        done = changed("sessions", "restore", str(find_backups(changed)[0]), "--yes")
         assert (done.returncode, done.stdout) == (0, f"{changed.database}: 2 sessions, 2 messages restored\n")
-        assert f"There is nothing in {changed.database} now." in done.stderr
+        assert f"{changed.database} has no sessions now." in done.stderr
         assert sessions(changed) == {"a", "b"}
 
-    def test_a_file_that_is_not_there(self, changed: Hermes) -> None:
+    def test_restore_of_a_missing_file_is_not_found(self, changed: Hermes) -> None:
         assert error_of(changed("sessions", "restore", "nothing.db", "--yes", "--json")) == (3, "not_found")

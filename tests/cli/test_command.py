@@ -1,4 +1,4 @@
-"""The command as a whole: help, versions, errors, exit codes, and how it ends."""
+"""The command as a whole: help, version, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def imported_by(hermes: Hermes, *args: str) -> set[str]:
 
 class TestHelp:
     @pytest.mark.parametrize("args", [("--help",), ("-h",)])
-    def test_the_command_says_what_it_offers(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    def test_help_lists_the_commands(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes(*args)
         assert (done.returncode, done.stderr) == (0, "")
         assert "sessions" in done.stdout
         assert "Exit codes" in done.stdout
 
     @pytest.mark.parametrize("args", [(), ("--help",)])
-    def test_a_group_alone_says_what_it_offers(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    def test_group_alone_prints_its_help(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes("sessions", *args)
         assert (done.returncode, done.stderr) == (0, "")
         assert "list" in done.stdout
         assert "stats" in done.stdout
 
-    def test_every_command_says_of_itself_what_its_group_says(self) -> None:
+    def test_group_summary_equals_the_command_summary(self) -> None:
         summaries = {name: lazy.load().get_short_help_str(limit=200) for name, lazy in COMMANDS.items()}
         assert summaries == {name: lazy.summary for name, lazy in COMMANDS.items()}
 
@@ -60,20 +60,20 @@ class TestHelp:
 
 
 class TestImports:
-    def test_help_loads_no_command(self, hermes: Hermes) -> None:
+    def test_help_imports_no_command(self, hermes: Hermes) -> None:
         assert {each for each in imported_by(hermes, "--help") if each.startswith("hermes.state")} == set()
 
     @pytest.mark.parametrize("command", ["list", "stats"])
-    def test_a_reading_command_loads_what_it_needs_and_nothing_else(self, hermes: Hermes, command: str) -> None:
+    def test_reading_command_imports_only_what_it_needs(self, hermes: Hermes, command: str) -> None:
         hermes.store(("a", "cli", "naïve — “quoted”", "hello"), ("b", "cli", None, "hello"))
         assert imported_by(hermes, "sessions", command) & NOT_FOR_A_LIST == set()
 
-    def test_wide_text_and_a_config_file_load_what_reads_them(self, hermes: Hermes) -> None:
+    def test_wide_text_and_a_config_file_import_their_libraries(self, hermes: Hermes) -> None:
         hermes.store(("a", "cli", "日本", "hello"))
         (hermes.home / "config.yaml").write_text("sessions: {retention_days: 7}")
         assert {"wcwidth", "yaml"} <= imported_by(hermes, "sessions", "list")
 
-    def test_memory_is_looked_after_while_a_command_runs(self) -> None:
+    def test_garbage_collector_is_on_while_a_command_runs(self) -> None:
         gc.disable()
         COMMANDS["sessions"].load()
         assert gc.isenabled()
@@ -94,35 +94,35 @@ class TestErrors:
             (errors.StaleLease("x"), 4),
         ],
     )
-    def test_an_exit_code_tells_the_kind(
+    def test_exit_code_depends_on_the_error(
         self, error: errors.HermesError | click.ClickException, exit_code: int
     ) -> None:
         assert report_error(error, as_json=False) == exit_code
 
-    def test_a_person_gets_a_sentence_and_what_to_do(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_error_is_printed_with_a_hint(self, capsys: pytest.CaptureFixture[str]) -> None:
         report_error(errors.UnknownSession("there is no session 'x'"), as_json=False)
         assert capsys.readouterr() == (
             "",
-            "Error: there is no session 'x'\nHint: `hermes sessions list` shows the sessions there are\n",
+            "Error: there is no session 'x'\nHint: see `hermes sessions list`\n",
         )
 
-    def test_a_script_gets_an_object(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_json_error_is_an_object(self, capsys: pytest.CaptureFixture[str]) -> None:
         report_error(errors.TitleTaken("the title 'x' is already in use"), as_json=True)
-        told = json.loads(capsys.readouterr().err)
+        output = json.loads(capsys.readouterr().err)
         message = "the title 'x' is already in use"
-        assert told == {"error": {"code": "title_taken", "message": message, "hint": "choose another title"}}
+        assert output == {"error": {"code": "title_taken", "message": message, "hint": "choose another title"}}
 
     @pytest.mark.parametrize(
         "args",
         [("nonsense",), ("sessions", "lst"), ("sessions", "list", "--limit", "0"), ("sessions", "list", "--nope")],
     )
-    def test_what_is_not_understood_ends_with_2_and_names_the_help(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    def test_usage_error_exits_with_2_and_names_the_help(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes(*args)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: ")
-        assert "--help` shows" in done.stderr
+        assert "Hint: see `hermes" in done.stderr
 
-    def test_what_is_not_understood_is_an_object_where_json_was_asked_for(self, hermes: Hermes) -> None:
+    def test_json_usage_error_is_an_object(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list", "--json", "--limit", "many")
         assert (done.returncode, done.stdout) == (2, "")
         assert json.loads(done.stderr)["error"]["code"] == "usage"
@@ -130,7 +130,7 @@ class TestErrors:
     def test_control_characters_in_arguments_are_not_echoed(self, hermes: Hermes) -> None:
         assert "\x1b" not in hermes("sessions", "\x1b[31mlist").stderr
 
-    def test_a_wrong_setting_is_an_error_that_names_the_file(self, hermes: Hermes) -> None:
+    def test_invalid_setting_is_an_error_that_names_the_file(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         (hermes.home / "config.yaml").write_text("sessions: {retention_days: soon}")
         done = hermes("sessions", "list")
@@ -145,13 +145,13 @@ class TestWarnings:
         (hermes.home / "config.yaml").write_text("sesions: {}\n")
 
     @pytest.mark.parametrize("command", ["list", "stats"])
-    def test_are_told_once_on_stderr(self, hermes: Hermes, command: str) -> None:
+    def test_config_warning_is_printed_once_to_stderr(self, hermes: Hermes, command: str) -> None:
         done = hermes("sessions", command)
         assert done.returncode == 0
         assert done.stderr.count("Warning: ") == done.stderr.count("unknown key sesions") == 1
         assert "Warning" not in done.stdout
 
-    def test_are_objects_where_json_was_asked_for(self, hermes: Hermes) -> None:
+    def test_json_config_warning_is_an_object(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list", "--json")
         assert "unknown key sesions" in json.loads(done.stderr)["warning"]["message"]
 
@@ -162,35 +162,35 @@ class TestEnding:
         hermes.store(*((f"session-{number:04}", "cli", None, "words " * 10) for number in range(400)))
 
     @pytest.mark.parametrize("limit", ["20", "400"])
-    def test_a_reader_that_leaves_is_no_failure(self, hermes: Hermes, limit: str) -> None:
+    def test_closed_pipe_is_not_an_error(self, hermes: Hermes, limit: str) -> None:
         reading, writing = os.pipe()
         os.close(reading)
         process = hermes.start("sessions", "list", "--limit", limit, stdout=writing)
         os.close(writing)
-        _, told = process.communicate(timeout=60)
-        assert (process.returncode, told) == (0, b"")
+        _, output = process.communicate(timeout=60)
+        assert (process.returncode, output) == (0, b"")
 
-    def test_ctrl_c_ends_with_130_and_without_a_traceback(self, hermes: Hermes) -> None:
+    def test_ctrl_c_exits_with_130_and_no_traceback(self, hermes: Hermes) -> None:
         process = hermes.start("sessions", "list", "--json", "--limit", "400", stdout=subprocess.PIPE)
         assert process.stdout is not None
         assert process.stderr is not None
         with process.stdout, process.stderr:
-            # It has begun to write, and cannot end before somebody reads the rest.
+            # It has started to write and cannot end before the rest is read.
             assert process.stdout.read(1) == b"{"
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 130
             assert process.stderr.read() == b""
 
     @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-    def test_a_closed_stream_is_no_failure(self, hermes: Hermes, closed: str) -> None:
+    def test_closed_stream_is_not_an_error(self, hermes: Hermes, closed: str) -> None:
         command = ["sh", "-c", f'exec "$@" {closed}', "sh", *COMMAND, "sessions", "list"]
         done = subprocess.run(command, env=hermes.environment(), capture_output=True, text=True, timeout=60)
         assert done.returncode == 0
         assert "Traceback" not in done.stderr
 
-    def test_output_that_cannot_be_written_is_a_failure(self, hermes: Hermes) -> None:
+    def test_unwritable_output_is_an_error(self, hermes: Hermes) -> None:
         with Path(os.devnull).open("rb") as only_for_reading:
             process = hermes.start("sessions", "list", stdout=only_for_reading)
-            _, told = process.communicate(timeout=60)
+            _, output = process.communicate(timeout=60)
         assert process.returncode == 1
-        assert told.startswith(b"Error: the output cannot be written: ")
+        assert output.startswith(b"Error: the output cannot be written: ")

@@ -1,4 +1,4 @@
-"""Completion: what the Tab key is answered, by the helper and in real shells."""
+"""Completion of `hermes`, through its own interface and in real shells."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def stored(hermes: Hermes) -> Hermes:
     return hermes
 
 
-def asked(hermes: Hermes, *words: str, of: str = "zsh") -> list[str]:
-    """The words that the helper answers, without what they mean."""
+def complete(hermes: Hermes, *words: str, of: str = "zsh") -> list[str]:
+    """Return the completed words without their descriptions."""
     done = hermes(*words, _HERMES_COMPLETE=of)
     assert (done.returncode, done.stderr) == (0, "")
     return [line.partition("\t")[0] for line in done.stdout.splitlines()]
@@ -74,20 +74,20 @@ class TestSituation:
             (["no", "such", "command"], "", CompletionKind.WORDS, {"sessions"}),
         ],
     )
-    def test_is_found_from_the_words_before(
+    def test_context_is_found_from_the_words_before_the_cursor(
         self, words: list[str], current: str, kind: CompletionKind, choices: set[str]
     ) -> None:
         found = find_context(root, words, current)
         assert found.kind is kind
         assert choices <= {name for name, _ in found.choices}
 
-    def test_a_value_behind_an_equals_sign_is_one(self) -> None:
+    def test_value_after_an_equals_sign_is_completed(self) -> None:
         found = find_context(root, ["sessions", "list"], "--source=tele")
         assert (found.kind, found.typed, found.before) == (CompletionKind.SOURCES, "tele", "--source=")
 
-    def test_a_name_of_several_words_goes_on(self) -> None:
+    def test_context_keeps_earlier_words_of_a_session_name(self) -> None:
         found = find_context(root, ["-c", "my"], "pro")
-        assert (found.kind, found.typed, found.said) == (CompletionKind.SESSIONS, "pro", "my ")
+        assert (found.kind, found.typed, found.earlier_words) == (CompletionKind.SESSIONS, "pro", "my ")
 
 
 class TestLine:
@@ -105,7 +105,7 @@ class TestLine:
             ("hermes '' x", ["hermes", ""], "x", ""),
         ],
     )
-    def test_is_taken_apart(self, text: str, words: list[str], current: str, quote: str) -> None:
+    def test_line_is_split_as_bash_does(self, text: str, words: list[str], current: str, quote: str) -> None:
         line = parse_line(text)
         assert (line.words, line.current, line.quote) == (words, current, quote)
 
@@ -113,52 +113,52 @@ class TestLine:
         ("text", "settled"),
         [("hermes -r 'my pro", ""), ("hermes -r my' pro", "my"), (r"hermes -r 'it'\''s", "it'"), ("hermes 'a' b", "")],
     )
-    def test_what_stands_before_an_open_quote_is_settled(self, text: str, settled: str) -> None:
+    def test_text_before_an_open_quote_is_settled(self, text: str, settled: str) -> None:
         assert parse_line(text).settled == settled
 
     @pytest.mark.parametrize("quote", ["", '"', "'"])
     @pytest.mark.parametrize("word", [NASTY.replace("!", ""), "a b", "京都", "~x", "#x", "a;b|c", "{a,b}*?[x]", "\\"])
-    def test_a_quoted_word_is_the_word_for_bash(self, word: str, quote: str) -> None:
+    def test_bash_reads_a_quoted_word_as_the_word(self, word: str, quote: str) -> None:
         script = f"printf %s {quote}{quote_word(word, quote)}{quote}"
         assert subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout == word
 
 
 class TestHelper:
-    def test_names_sessions_by_title_and_id(self, stored: Hermes) -> None:
-        assert asked(stored, "sessions", "show", "ref") == ["words", "refactoring auth", "Refill the pool"]
-        assert asked(stored, "sessions", "show", "a") == ["words", "a2", "a1"]
+    def test_completes_sessions_by_title_and_id(self, stored: Hermes) -> None:
+        assert complete(stored, "sessions", "show", "ref") == ["words", "refactoring auth", "Refill the pool"]
+        assert complete(stored, "sessions", "show", "a") == ["words", "a2", "a1"]
 
-    def test_without_a_beginning_names_the_most_recent(self, stored: Hermes) -> None:
-        assert asked(stored, "-r", "") == ["words", *(title or each for each, title in TITLES.items())]
+    def test_completes_recent_sessions_without_input(self, stored: Hermes) -> None:
+        assert complete(stored, "-r", "") == ["words", *(title or each for each, title in TITLES.items())]
 
-    def test_goes_on_with_a_name_of_several_words(self, stored: Hermes) -> None:
-        assert asked(stored, "-c", "refactoring", "a") == ["words", "auth"]
+    def test_completes_session_names_of_several_words(self, stored: Hermes) -> None:
+        assert complete(stored, "-c", "refactoring", "a") == ["words", "auth"]
 
-    def test_names_sources(self, stored: Hermes) -> None:
-        assert asked(stored, "sessions", "list", "--source", "") == ["words", "cli", "telegram"]
-        assert asked(stored, "sessions", "list", "--source=t") == ["words", "telegram"]
-        assert asked(stored, "sessions", "list", "--source=t", of="fish") == ["words", "--source=telegram"]
+    def test_completes_sources(self, stored: Hermes) -> None:
+        assert complete(stored, "sessions", "list", "--source", "") == ["words", "cli", "telegram"]
+        assert complete(stored, "sessions", "list", "--source=t") == ["words", "telegram"]
+        assert complete(stored, "sessions", "list", "--source=t", of="fish") == ["words", "--source=telegram"]
 
-    def test_leaves_files_to_the_shell(self, stored: Hermes) -> None:
-        assert asked(stored, "sessions", "import", "x") == ["files"]
+    def test_leaves_file_names_to_the_shell(self, stored: Hermes) -> None:
+        assert complete(stored, "sessions", "import", "x") == ["files"]
 
-    def test_a_name_that_could_act_on_a_terminal_or_as_an_option_is_left_out(self, hermes: Hermes) -> None:
+    def test_unsafe_session_names_are_not_completed(self, hermes: Hermes) -> None:
         hermes.store(("x\x1b[31m", "cli", None, "x"), ("-rf", "cli", None, "x"), ("xy", "cli", None, "x"))
-        assert asked(hermes, "-r", "") == ["words", "xy"]
+        assert complete(hermes, "-r", "") == ["words", "xy"]
 
-    def test_makes_no_database(self, hermes: Hermes) -> None:
-        assert asked(hermes, "-r", "") == ["words"]
+    def test_completion_creates_no_database(self, hermes: Hermes) -> None:
+        assert complete(hermes, "-r", "") == ["words"]
         assert not hermes.home.exists()
 
-    def test_leaves_an_old_database_as_it_is(self, hermes: Hermes) -> None:
+    def test_completion_does_not_upgrade_an_old_database(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         hermes.database.write_bytes(gzip.decompress((OLD_FILES / "v22.db.gz").read_bytes()))
         before = hermes.database.read_bytes()
-        assert len(asked(hermes, "-r", "")) > 1
+        assert len(complete(hermes, "-r", "")) > 1
         assert hermes.database.read_bytes() == before
 
     @pytest.mark.parametrize("trouble", ["database", "config", "shell"])
-    def test_no_trouble_is_written_into_the_prompt(self, hermes: Hermes, trouble: str) -> None:
+    def test_completion_errors_print_nothing(self, hermes: Hermes, trouble: str) -> None:
         hermes.home.mkdir()
         if trouble == "database":
             hermes.database.write_bytes(b"this is no database, but long enough to be looked at" * 100)
@@ -170,7 +170,7 @@ class TestHelper:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_script_is_written(hermes: Hermes, shell: str) -> None:
+def test_completion_script_is_printed(hermes: Hermes, shell: str) -> None:
     done = hermes("completion", shell)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"_HERMES_COMPLETE={shell}" in done.stdout
@@ -178,13 +178,13 @@ def test_the_script_is_written(hermes: Hermes, shell: str) -> None:
 
 @pytest.mark.timeout(shells.PATIENCE_S)
 @pytest.mark.parametrize("shell", SHELLS)
-def test_the_shell_can_read_the_script(hermes: Hermes, shell: str) -> None:
+def test_shell_accepts_the_completion_script(hermes: Hermes, shell: str) -> None:
     script = hermes("completion", shell).stdout
     read = subprocess.run([program_of(shell), "-n"], input=script, capture_output=True, text=True, timeout=LIMIT_S)
     assert (read.returncode, read.stderr) == (0, "")
 
 
-def test_another_shell_is_a_usage_error(hermes: Hermes) -> None:
+def test_unknown_shell_is_a_usage_error(hermes: Hermes) -> None:
     assert hermes("completion", "tcsh").returncode == 2
 
 
@@ -199,7 +199,7 @@ STARTS = {
 
 
 def shell_environment(hermes: Hermes, directory: Path) -> dict[str, str]:
-    """What a shell finds in which `hermes` is installed."""
+    """The environment of a shell in which `hermes` is installed."""
     binary = directory / "bin" / "hermes"
     binary.parent.mkdir()
     binary.write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
@@ -208,7 +208,7 @@ def shell_environment(hermes: Hermes, directory: Path) -> dict[str, str]:
 
 
 def program_of(shell: str) -> str:
-    """The program of a shell; without one the test is passed over."""
+    """Return the path of a shell; skip the test if it is not installed."""
     try:
         return shells.find(shell)
     except OSError as exc:
@@ -216,7 +216,7 @@ def program_of(shell: str) -> str:
 
 
 class Shell:
-    """A shell with the script in it; a line is typed, completed, and then taken apart by the shell itself."""
+    """A shell with the completion script; it completes a typed line and splits it into words."""
 
     def __init__(self, name: str, program: str, environment: dict[str, str]) -> None:
         options, start = STARTS[name]
@@ -226,7 +226,7 @@ class Shell:
         self._process.expect("ready")
 
     def complete(self, line: str) -> list[str]:
-        """The words of a line after the Tab key."""
+        """Return the words of a line after the Tab key."""
         self._process.send(f"{line}\t")
         # What the shell makes of the line is asked of the shell: in front of it comes a command that shows its words.
         self._process.send("\x01printf '<%s>' \x05 'fin''ish'\r")
@@ -246,7 +246,7 @@ def shell(request: pytest.FixtureRequest, stored: Hermes, tmp_path: Path) -> Ite
 
 @pytest.mark.timeout(shells.PATIENCE_S)
 class TestShells:
-    def test_complete_commands_options_sources_and_sessions(self, shell: Shell) -> None:
+    def test_shell_completes_commands_options_sources_and_sessions(self, shell: Shell) -> None:
         assert shell.complete("hermes sessions lis") == ["sessions", "list"]
         assert shell.complete("hermes sessions list --arch") == ["sessions", "list", "--archived"]
         assert shell.complete("hermes sessions list --source tele") == ["sessions", "list", "--source", "telegram"]
@@ -254,23 +254,23 @@ class TestShells:
         assert shell.complete("hermes sessions show refa") == ["sessions", "show", "refactoring auth"]
         assert shell.complete("hermes sessions show e") == ["sessions", "show", "e1"]
 
-    def test_titles_come_out_as_they_are(self, shell: Shell) -> None:
+    def test_shell_completes_titles_exactly(self, shell: Shell) -> None:
         assert shell.complete("hermes -r 京") == ["-r", "京都 旅行"]
         assert shell.complete("hermes -r it\\'s") == ["-r", NASTY]
         assert shell.complete('hermes -r "refact') == ["-r", "refactoring auth"]
         assert shell.complete("hermes -r 'refact") == ["-r", "refactoring auth"]
         assert shell.complete("hermes -r fix") == ["-r", "fix: colon"]
 
-    def test_a_title_goes_on_behind_quotes_and_backslashes(self, shell: Shell) -> None:
+    def test_shell_completes_titles_after_quotes_and_backslashes(self, shell: Shell) -> None:
         assert shell.complete("hermes -r \"it's") == ["-r", NASTY]
         assert shell.complete('hermes -r "it\'s \\"50') == ["-r", NASTY]
         assert shell.complete("hermes -r 'it'\\''s") == ["-r", NASTY]
         assert shell.complete("hermes -r refactoring\\ a") == ["-r", "refactoring auth"]
 
-    def test_an_unquoted_name_goes_on(self, shell: Shell) -> None:
+    def test_shell_completes_unquoted_names(self, shell: Shell) -> None:
         assert shell.complete("hermes -c refactoring au") == ["-c", "refactoring", "auth"]
 
-    def test_files_are_left_to_the_shell(self, shell: Shell, tmp_path: Path) -> None:
+    def test_shell_completes_file_names_itself(self, shell: Shell, tmp_path: Path) -> None:
         (tmp_path / "a page.html").write_text("")
         page = f"{tmp_path}/a page.html"
         assert shell.complete(f"hermes sessions import {tmp_path}/a") == ["sessions", "import", page]
@@ -282,7 +282,7 @@ class TestShells:
 
 @pytest.mark.timeout(shells.PATIENCE_S)
 class TestFish:
-    """fish tells by itself what it would offer, and quotes that by itself."""
+    """fish lists and quotes its completions itself."""
 
     @pytest.mark.parametrize(
         ("line", "offered"),
@@ -301,7 +301,7 @@ class TestFish:
             ("hermes sessions show e", ["e1"]),
         ],
     )
-    def test_offers(self, stored: Hermes, tmp_path: Path, line: str, offered: list[str]) -> None:
+    def test_fish_completes(self, stored: Hermes, tmp_path: Path, line: str, offered: list[str]) -> None:
         script = "hermes completion fish | source; complete -C $LINE"
         done = subprocess.run(
             [program_of("fish"), "--no-config", "-c", script],

@@ -1,4 +1,4 @@
-"""The page about the terminal keeps up with the commands."""
+"""docs/guide/terminal.md covers all commands, options and fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "terminal.md").read_text(
 
 
 def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command below this one, with its whole name."""
+    """Yield every command below this one with its full name."""
     yield name, command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -25,8 +25,8 @@ def commands(command: click.Command, name: str) -> Iterator[tuple[str, click.Com
             yield from commands(found, f"{name} {each}")
 
 
-def written(parameter: click.Parameter) -> list[str]:
-    """How a parameter is written on the command line."""
+def spellings(parameter: click.Parameter) -> list[str]:
+    """Return the spellings of a parameter on the command line."""
     if isinstance(parameter, click.Argument):
         return [parameter.make_metavar(click.Context(click.Command("any"))).strip("[].")]
     return [*parameter.opts, *parameter.secondary_opts]
@@ -37,12 +37,12 @@ OPTIONS = [
     (name, option)
     for name, command in COMMANDS.items()
     for parameter in command.params
-    for option in written(parameter)
+    for option in spellings(parameter)
 ]
 
 
 def section(command: str) -> str:
-    """What the page says about a command."""
+    """Return the section of the page about a command."""
     _, found, rest = PAGE.partition(f"## `{command}`\n")
     assert found, f"docs/guide/terminal.md has no section about {command}"
     return rest.partition("\n## ")[0]

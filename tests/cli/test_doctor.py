@@ -28,19 +28,19 @@ PAGE = Path(__file__).parents[2] / "docs" / "guide" / "doctor.md"
 AS_GUEST = """
 import json, os, sys
 import hermes.cli.doctor as doctor
-doctor.examine(is_deep=True)  # loads what it needs while it may
+doctor.examine_installation(is_deep=True)  # loads what it needs while it may
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(int(sys.argv[2]))
     os.setuid(int(sys.argv[2]))
 os.environ["HERMES_HOME"] = sys.argv[1]
-print(json.dumps({each.name: each.status for each in doctor.examine(is_deep=True)}))
+print(json.dumps({each.name: each.status for each in doctor.examine_installation(is_deep=True)}))
 """
 
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A closed store that was used in every way."""
+    """A closed store with all kinds of content."""
     path = tmp_path_factory.mktemp("used") / "state.db"
     fill(path)
     return path
@@ -48,23 +48,23 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def healthy(hermes: Hermes, used: Path) -> Hermes:
-    """A home with a copy of it."""
+    """A home with a copy of that store."""
     hermes.home.mkdir(mode=0o700)
     shutil.copy(used, hermes.database)
     return hermes
 
 
 def items(hermes: Hermes, *options: str, exit_code: int = 0) -> dict[str, dict[str, Any]]:
-    """What it says as JSON, by name."""
+    """Return the findings of `doctor --json` by name."""
     done = hermes("doctor", "--json", *options)
     assert (done.returncode, done.stderr) == (exit_code, ""), done.stdout
-    said = json.loads(done.stdout)
-    assert (said["schema"], said["next"], said["total"]) == ("hermes.doctor/1", None, len(said["items"]))
-    return {each["name"]: each for each in said["items"]}
+    report = json.loads(done.stdout)
+    assert (report["schema"], report["next"], report["total"]) == ("hermes.doctor/1", None, len(report["items"]))
+    return {each["name"]: each for each in report["items"]}
 
 
 def as_guest(home: Path) -> dict[str, str]:
-    """How every check ends for somebody without privileges."""
+    """Return the status of every check for an unprivileged user."""
     for place in home.parents:
         if place.owner() == home.owner() and place != Path("/"):
             place.chmod(place.stat().st_mode | 0o011)
@@ -77,7 +77,7 @@ def as_guest(home: Path) -> dict[str, str]:
 
 
 def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
-    """All files of a directory, byte by byte, with when they were changed and by whom they may be read."""
+    """Return the content, the change time and the mode of every file in a directory."""
     return {
         file.name: (file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode)
         for file in directory.iterdir()
@@ -86,7 +86,7 @@ def state(directory: Path) -> dict[str, tuple[bytes, int, int]]:
 
 
 class TestReport:
-    def test_a_store_that_is_well(self, healthy: Hermes) -> None:
+    def test_doctor_reports_a_healthy_store(self, healthy: Hermes) -> None:
         done = healthy("doctor", "--deep", COLUMNS="300")
         lines = done.stdout.splitlines()
         assert done.returncode == 0
@@ -99,52 +99,55 @@ class TestReport:
         ]
         assert lines[-1].strip() == "`hermes sessions backup` makes one"
 
-    def test_a_store_that_is_not(self, healthy: Hermes) -> None:
+    def test_doctor_reports_errors_and_warnings(self, healthy: Hermes) -> None:
         change(healthy.database, "DELETE FROM messages_fts WHERE rowid = 2", "UPDATE sessions SET preview = 'what?'")
         healthy.database.chmod(0o644)
         done = healthy("doctor", "--deep", COLUMNS="300")
         assert (done.returncode, done.stderr) == (1, "1 error, 2 warnings, 1 note\n")
-        assert "\n  ✗ index-parity        1 message missing from the search index, and so not found\n" in done.stdout
+        assert (
+            "\n  ✗ index-parity        1 message missing from the search index, so searches do not find them\n"
+            in done.stdout
+        )
         assert f"\n  ! permissions         others may read or write state.db\n{'':26}chmod 600 " in done.stdout
 
-    def test_warnings_are_no_failure(self, healthy: Hermes) -> None:
+    def test_warnings_exit_with_0(self, healthy: Hermes) -> None:
         healthy.database.chmod(0o644)
         assert healthy("doctor").returncode == 0
 
-    def test_text_and_json_say_the_same(self, healthy: Hermes) -> None:
+    def test_text_and_json_have_the_same_findings(self, healthy: Hermes) -> None:
         change(healthy.database, "UPDATE sessions SET message_count = 9 WHERE id = 'tip'")
         found = items(healthy, "--deep")
-        said = " ".join(healthy("doctor", "--deep").stdout.split())
+        report = " ".join(healthy("doctor", "--deep").stdout.split())
         at = 0
         for name, each in found.items():
-            # How much room is left changes from moment to moment.
+            # The free space changes from moment to moment.
             summary = "" if name == "disk" else f" {each['summary']}"
-            at = said.index(f"{MARKS[Status(each['status'])]} {name}{summary}", at)
-            at = said.index(each["remedy"], at)
-        assert said.count(MARKS[Status.OK]) == sum(each["status"] == "ok" for each in found.values())
+            at = report.index(f"{MARKS[Status(each['status'])]} {name}{summary}", at)
+            at = report.index(each["remedy"], at)
+        assert report.count(MARKS[Status.OK]) == sum(each["status"] == "ok" for each in found.values())
 
-    def test_the_parts_of_a_file_are_drawn(self, healthy: Hermes) -> None:
+    def test_parts_of_the_file_are_drawn_as_bars(self, healthy: Hermes) -> None:
         drawn = re.findall(r"^ +(\w+) +[\d.]+ \w+(?:  (█*))?$", healthy("doctor", "--deep").stdout, re.MULTILINE)
         assert [name for name, _ in drawn] == ["messages", "words", "trigrams", "indexes", "other", "free"]
         assert max(len(bar) for _, bar in drawn) == 24
 
-    def test_what_is_shown_fits_the_terminal(self, healthy: Hermes) -> None:
+    def test_report_fits_the_terminal(self, healthy: Hermes) -> None:
         lines = healthy("doctor", "--deep", COLUMNS="60").stdout.splitlines()
         assert [line for line in lines if len(line) > 60 and str(healthy.home) not in line] == []
 
-    def test_a_terminal_without_unicode_gets_plain_marks(self, healthy: Hermes) -> None:
-        said = healthy("doctor", "--deep", PYTHONIOENCODING="ascii").stdout
-        assert said.isascii()
-        assert "\n  + integrity " in said
-        assert "\n  * backups " in said
-        assert "\\u" not in said
+    def test_terminal_without_unicode_gets_plain_marks(self, healthy: Hermes) -> None:
+        report = healthy("doctor", "--deep", PYTHONIOENCODING="ascii").stdout
+        assert report.isascii()
+        assert "\n  + integrity " in report
+        assert "\n  * backups " in report
+        assert "\\u" not in report
 
-    def test_only_a_terminal_gets_style_and_not_always(self, healthy: Hermes) -> None:
+    def test_only_a_terminal_gets_styles(self, healthy: Hermes) -> None:
         assert "\x1b[1mFile\x1b[0m" in healthy.on_terminal("doctor")
         assert "\x1b" not in "".join(healthy.on_terminal("doctor", NO_COLOR="1"))
         assert "\x1b" not in healthy("doctor").stdout
 
-    def test_names_that_could_act_on_a_terminal_do_not(self, tmp_path: Path) -> None:
+    def test_control_characters_in_names_are_escaped(self, tmp_path: Path) -> None:
         strange = Hermes(tmp_path / "a \x1b[31mhome")
         strange.home.mkdir(mode=0o755)
         assert "\x1b" not in strange("doctor").stdout
@@ -155,47 +158,47 @@ class TestReport:
 
 
 class TestProgram:
-    def test_without_a_home_nothing_is_wrong_and_nothing_is_made(self, hermes: Hermes) -> None:
+    def test_missing_home_is_fine_and_not_created(self, hermes: Hermes) -> None:
         done = hermes("doctor", COLUMNS="300")
         assert (done.returncode, done.stderr) == (0, "Nothing is wrong\n")
         assert "nothing is stored yet" in done.stdout
         assert not hermes.home.exists()
 
-    def test_a_home_that_is_open_to_others_is_closed_as_it_is_said(self, healthy: Hermes) -> None:
+    def test_remedy_closes_an_open_home(self, healthy: Hermes) -> None:
         healthy.home.chmod(0o755)
         found = items(healthy)["home"]
         assert found["status"] == "warning"
         do(found["remedy"], healthy.home)
         assert items(healthy)["home"]["status"] == "ok"
 
-    def test_a_home_that_serves_others_too_is_left_open(self, healthy: Hermes) -> None:
+    def test_shared_home_is_only_a_note(self, healthy: Hermes) -> None:
         healthy.home.chmod(0o1777)
         found = items(healthy)["home"]
         assert (found["status"], "chmod" in found["remedy"]) == ("note", False)
 
-    def test_a_home_that_is_a_file_is_an_error(self, hermes: Hermes) -> None:
+    def test_file_as_home_is_an_error(self, hermes: Hermes) -> None:
         hermes.home.write_text("x")
         found = items(hermes, exit_code=1)
         assert (found["home"]["status"], found["config"]["status"]) == ("error", "error")
 
-    def test_a_home_that_nobody_can_tell_is_an_error(self, hermes: Hermes) -> None:
-        done = hermes("doctor", HERMES_HOME="~nobody-of-that-name/x")
+    def test_unresolvable_home_is_an_error(self, hermes: Hermes) -> None:
+        done = hermes("doctor", HERMES_HOME="~no-such-user/x")
         assert done.returncode == 1
         assert "set HERMES_HOME to an absolute path" in done.stdout
 
-    def test_a_config_that_cannot_be_used_does_not_keep_the_rest_from_being_looked_at(self, healthy: Hermes) -> None:
+    def test_invalid_config_does_not_stop_the_other_checks(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text("sessions: {retention_days: soon}")
         found = items(healthy, "--deep", exit_code=1)
         assert (found["config"]["status"], found["counters"]["status"]) == ("error", "ok")
         assert "config.yaml, line 1" in found["config"]["summary"]
 
-    def test_what_a_config_is_warned_of_is_a_finding(self, healthy: Hermes) -> None:
+    def test_config_warnings_are_findings(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text("sesions: {}\n")
         found = items(healthy)["config"]
         assert found["status"] == "warning"
         assert "unknown key sesions" in found["summary"]
 
-    def test_a_key_that_would_go_over_http_is_an_error_without_the_key(self, healthy: Hermes) -> None:
+    def test_key_over_http_is_an_error_that_hides_the_key(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text(
             "model: {base_url: 'http://models.example/v1', default: m, api_key: sk-secret-1}"
         )
@@ -204,7 +207,7 @@ class TestProgram:
         assert "model.allow_http" in found["remedy"]
         assert "sk-secret-1" not in str(found)
 
-    def test_a_config_that_others_may_read_is_closed_as_it_is_said(self, healthy: Hermes) -> None:
+    def test_remedy_closes_a_readable_config(self, healthy: Hermes) -> None:
         for name in ("config.yaml", ".env"):
             (healthy.home / name).touch()
             (healthy.home / name).chmod(0o644)
@@ -213,11 +216,11 @@ class TestProgram:
         do(found["remedy"], healthy.home)
         assert items(healthy)["config-permissions"]["status"] == "ok"
 
-    def test_the_database_that_the_config_names_is_looked_at(self, healthy: Hermes) -> None:
+    def test_doctor_checks_the_configured_database(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text("sessiondb: {path: elsewhere.db}")
         assert "elsewhere.db: nothing is stored yet" in items(healthy)["file"]["summary"]
 
-    def test_a_database_on_a_server_is_not_taken_for_a_good_one(self, healthy: Hermes) -> None:
+    def test_unreachable_server_is_an_error(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text("sessiondb: {provider: mysql, dsn: mysql://127.0.0.1:1/x}")
         found = items(healthy, exit_code=1)
         assert (found["server"]["status"], "integrity" in found) == ("error", False)
@@ -225,25 +228,25 @@ class TestProgram:
 
 class TestHarm:
     @pytest.mark.parametrize("options", [(), ("--deep",)], ids=["briefly", "deeply"])
-    def test_a_closed_store_stays_as_it_is(self, healthy: Hermes, options: tuple[str, ...]) -> None:
+    def test_doctor_does_not_change_a_closed_store(self, healthy: Hermes, options: tuple[str, ...]) -> None:
         before = state(healthy.home)
         healthy("doctor", *options)
         assert state(healthy.home) == before
 
     @pytest.mark.parametrize("content", [b"", b"not a database", bytes(4096)], ids=["empty", "text", "zeros"])
-    def test_what_is_no_store_stays_as_it_is(self, healthy: Hermes, content: bytes) -> None:
+    def test_doctor_does_not_change_a_foreign_file(self, healthy: Hermes, content: bytes) -> None:
         healthy.database.write_bytes(content)
         before = state(healthy.home)
         healthy("doctor")
         assert state(healthy.home) == before
 
-    def test_a_writer_at_work_is_not_disturbed(self, hermes: Hermes) -> None:
+    def test_doctor_does_not_disturb_a_writer(self, hermes: Hermes) -> None:
         hermes.home.mkdir(mode=0o700)
         with SessionDB(hermes.database) as db:
             db.create_session("s", "cli")
         with Child("append", hermes.database, "busy", "forever") as writer:
             assert writer.line() == "ready"
-            writer.tell()
+            writer.send()
             stored = [writer.line()]
             for options in ((), ("--deep",), ()):
                 found = items(hermes, *options)
@@ -255,13 +258,13 @@ class TestHarm:
         assert set(stored) <= {uid for (uid,) in rows(hermes.database, "SELECT uid FROM messages")}
         assert flaws(hermes.database) == []
 
-    def test_what_may_not_be_read_is_an_error(self, healthy: Hermes) -> None:
+    def test_unreadable_file_is_an_error(self, healthy: Hermes) -> None:
         healthy.database.chmod(0)
         healthy.home.chmod(0o711)
         found = as_guest(healthy.home)
         assert (found["schema"], found["integrity"], found["disk"]) == ("error", "note", "ok")
 
-    def test_what_cannot_be_reached_is_an_error(self, healthy: Hermes) -> None:
+    def test_unreachable_file_is_an_error(self, healthy: Hermes) -> None:
         locked = healthy.home / "locked"
         shutil.copytree(healthy.home, locked, ignore=shutil.ignore_patterns("locked"))
         locked.chmod(0)
@@ -269,7 +272,7 @@ class TestHarm:
         locked.chmod(0o700)
         assert (found["home"], found["file"], found["engine"]) == ("error", "error", "ok")
 
-    def test_what_can_only_be_read_is_read(self, healthy: Hermes) -> None:
+    def test_read_only_file_is_checked(self, healthy: Hermes) -> None:
         for file in healthy.home.iterdir():
             file.chmod(0o644)
         healthy.home.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Excerpts: as much of a message around what was found as fits into two lines."""
+"""Snippets: the part of a message around a hit that fits into two lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hermes sessions export`: JSON lines, where they go, and what is in them."""
+"""`hermes sessions export`: the JSON lines and the output file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CALLS = [{"id": "c1", "type": "function", "function": {"name": "terminal", "argu
 
 @pytest.fixture
 def full(hermes: Hermes) -> Hermes:
-    """A store with a conversation that has some of everything, and a short one of another source."""
+    """A store with a conversation of all kinds of messages, and a short one of another source."""
     hermes.store(("tea", "telegram", None, "How long for green tea?"))
     with SessionDB(hermes.database) as db:
         db.create_session("auth", "cli", model="m", system_prompt="Be brief.", started_at=1000.0)
@@ -43,14 +43,14 @@ def left_in(directory: Path) -> list[str]:
 
 
 class TestWhatIsWritten:
-    def test_is_one_object_for_each_session_the_latest_first(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_has_one_object_per_session_latest_first(self, full: Hermes, tmp_path: Path) -> None:
         done = full("sessions", "export", str(tmp_path / "x.jsonl"))
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == f"Exported 2 sessions to {tmp_path / 'x.jsonl'}.\n"
         assert [line["id"] for line in lines_of(tmp_path / "x.jsonl")] == ["tea", "auth"]
 
-    def test_has_all_columns_and_all_messages(self, full: Hermes, tmp_path: Path) -> None:
-        full("sessions", "export", str(tmp_path / "x.jsonl"), "--session-id", "refactoring auth")
+    def test_export_has_all_columns_and_messages(self, full: Hermes, tmp_path: Path) -> None:
+        full("sessions", "export", str(tmp_path / "x.jsonl"), "--session", "refactoring auth")
         (line,) = lines_of(tmp_path / "x.jsonl")
         with SessionDB(full.database, read_only=True) as db:
             row, messages = db.get_session("auth"), db.get_messages("auth", include_inactive=True)
@@ -62,24 +62,24 @@ class TestWhatIsWritten:
         assert [(each["kind"], each["input_tokens"]) for each in line["usage"]] == [("delta", 10)]
         assert [(each["action"], each["target_uid"]) for each in line["rewinds"]] == [("rewind", messages[3]["uid"])]
 
-    def test_is_utf8_with_nothing_escaped_that_need_not_be(self, full: Hermes, tmp_path: Path) -> None:
-        full("sessions", "export", str(tmp_path / "x.jsonl"), "--session-id", "auth", LANG="C", PYTHONUTF8="0")
+    def test_export_is_utf8_without_needless_escapes(self, full: Hermes, tmp_path: Path) -> None:
+        full("sessions", "export", str(tmp_path / "x.jsonl"), "--session", "auth", LANG="C", PYTHONUTF8="0")
         assert "日本語 🎉 half \\ud83d and \\u0000".encode() in (tmp_path / "x.jsonl").read_bytes()
 
-    def test_can_be_of_one_source(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_of_one_source(self, full: Hermes, tmp_path: Path) -> None:
         full("sessions", "export", str(tmp_path / "x.jsonl"), "--source", "telegram")
         assert [line["id"] for line in lines_of(tmp_path / "x.jsonl")] == ["tea"]
 
-    def test_can_be_of_a_time(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_since_a_moment(self, full: Hermes, tmp_path: Path) -> None:
         with SessionDB(full.database) as db:
             db.create_session("root", "cli", started_at=1000.0)
             db.end_session("root", "compression")
             db.create_session("tip", "cli", parent_session_id="root")
         full("sessions", "export", str(tmp_path / "x.jsonl"), "--since", "1d")
-        # A conversation that goes on is taken whole, however old its beginning.
+        # An active conversation is exported completely, however old its start.
         assert {line["id"] for line in lines_of(tmp_path / "x.jsonl")} == {"tea", "tip", "root"}
 
-    def test_has_no_secrets_if_so_wished(self, full: Hermes, tmp_path: Path) -> None:
+    def test_redacted_export_has_no_secrets(self, full: Hermes, tmp_path: Path) -> None:
         secret = {"id": "c2", "function": {"name": "terminal", "arguments": '{"command": "TOKEN=abcdefgh ls"}'}}
         with SessionDB(full.database) as db:
             db.append_message("auth", "user", "password: hunter2")
@@ -87,7 +87,7 @@ class TestWhatIsWritten:
             db.set_session_title("auth", "token: abcdefgh")
             db.update_system_prompt("auth", "secret=abcdefgh")
         done = full("sessions", "export", str(tmp_path / "x.jsonl"), "--redact")
-        assert done.stderr == "5 secrets replaced; read it before you give it away.\n"
+        assert done.stderr == "5 secrets replaced. Check the file before you share it.\n"
         written = (tmp_path / "x.jsonl").read_text()
         assert "hunter2" not in written
         assert "abcdefgh" not in written
@@ -98,12 +98,12 @@ class TestWhatIsWritten:
 
 
 class TestWhereItGoes:
-    def test_stdout_has_the_lines_and_nothing_else(self, full: Hermes) -> None:
+    def test_export_to_stdout_prints_only_the_lines(self, full: Hermes) -> None:
         done = full("sessions", "export", "-")
         assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["tea", "auth"]
         assert done.stderr == ""
 
-    def test_a_reader_that_leaves_is_no_failure(self, full: Hermes) -> None:
+    def test_closed_pipe_is_not_an_error(self, full: Hermes) -> None:
         with SessionDB(full.database) as db:
             db.append_messages("auth", [{"role": "user", "content": "x" * 1000} for _ in range(3_000)])
         process = full.start("sessions", "export", "-", stdout=subprocess.PIPE)
@@ -117,14 +117,14 @@ class TestWhereItGoes:
 
     @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
     @pytest.mark.parametrize("output", ["-", "/dev/full"])
-    def test_a_full_disk_behind_it_is_told_of(self, full: Hermes, output: str) -> None:
+    def test_export_to_a_full_device_is_an_error(self, full: Hermes, output: str) -> None:
         with open("/dev/full", "w") as device:
             process = full.start("sessions", "export", output, stdout=device)
-            _, told = process.communicate(timeout=TIMEOUT_S)
+            _, message = process.communicate(timeout=TIMEOUT_S)
         assert process.returncode == 1
-        assert b"cannot be written: No space left on device" in told
+        assert b"cannot be written: No space left on device" in message
 
-    def test_a_pipe_with_a_name_is_written_to(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_to_a_named_pipe(self, full: Hermes, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         read: list[str] = []
         reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()), daemon=True)
@@ -134,7 +134,7 @@ class TestWhereItGoes:
         assert json.loads(read[0])["id"] == "tea"
         assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
-    def test_a_file_is_readable_by_its_owner_alone(self, full: Hermes, tmp_path: Path) -> None:
+    def test_exported_file_is_readable_only_by_its_owner(self, full: Hermes, tmp_path: Path) -> None:
         subprocess.run(
             ["sh", "-c", 'umask 000 && exec "$@"', "sh", *COMMAND, "sessions", "export", str(tmp_path / "x.jsonl")],
             env=full.environment(),
@@ -145,17 +145,17 @@ class TestWhereItGoes:
         assert stat.S_IMODE((tmp_path / "x.jsonl").stat().st_mode) == 0o600
         assert left_in(tmp_path) == ["x.jsonl"]
 
-    def test_a_file_that_is_there_is_left_alone(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_does_not_replace_an_existing_file(self, full: Hermes, tmp_path: Path) -> None:
         target = tmp_path / "x.jsonl"
         target.write_text("mine")
         done = full("sessions", "export", str(target))
         assert done.returncode == 4
-        assert "say --force to replace it" in done.stderr
+        assert "pass --force to replace it" in done.stderr
         assert target.read_text() == "mine"
         assert full("sessions", "export", str(target), "--force").returncode == 0
         assert len(lines_of(target)) == 2
 
-    def test_a_link_stays_one(self, full: Hermes, tmp_path: Path) -> None:
+    def test_export_through_a_link_keeps_the_link(self, full: Hermes, tmp_path: Path) -> None:
         (tmp_path / "there").mkdir()
         (tmp_path / "there" / "real.jsonl").write_text("old")
         (tmp_path / "link").symlink_to(tmp_path / "there" / "real.jsonl")
@@ -164,30 +164,30 @@ class TestWhereItGoes:
         assert len(lines_of(tmp_path / "there" / "real.jsonl")) == 2
 
     @pytest.mark.parametrize(
-        ("output", "code", "told"),
+        ("output", "code", "message"),
         [
             ("{tmp}", 2, "is a directory"),
             ("{tmp}/no/where.jsonl", 3, "there is no directory"),
-            ("{home}/state.db", 2, "belongs to the store itself"),
-            ("{home}/state.db-wal", 2, "belongs to the store itself"),
+            ("{home}/state.db", 2, "belongs to the session database"),
+            ("{home}/state.db-wal", 2, "belongs to the session database"),
         ],
     )
-    def test_where_nothing_can_be_written_is_told(
-        self, full: Hermes, tmp_path: Path, output: str, code: int, told: str
+    def test_export_to_an_unusable_place_is_an_error(
+        self, full: Hermes, tmp_path: Path, output: str, code: int, message: str
     ) -> None:
         before = full.database.read_bytes()
         done = full("sessions", "export", output.format(tmp=tmp_path, home=full.home), "--force")
         assert done.returncode == code
-        assert told in done.stderr
+        assert message in done.stderr
         assert full.database.read_bytes() == before
 
-    @pytest.mark.parametrize("name", ["nobody", "t"])
-    def test_a_session_that_is_not_there_makes_no_file(self, full: Hermes, tmp_path: Path, name: str) -> None:
-        done = full("sessions", "export", str(tmp_path / "x.jsonl"), "--session-id", name)
+    @pytest.mark.parametrize("name", ["missing", "t"])
+    def test_export_of_an_unknown_session_creates_no_file(self, full: Hermes, tmp_path: Path, name: str) -> None:
+        done = full("sessions", "export", str(tmp_path / "x.jsonl"), "--session", name)
         assert done.returncode == 3
         assert left_in(tmp_path) == []
 
-    def test_nothing_is_an_empty_file(self, hermes: Hermes, tmp_path: Path) -> None:
+    def test_export_of_an_empty_store_is_an_empty_file(self, hermes: Hermes, tmp_path: Path) -> None:
         done = hermes("sessions", "export", str(tmp_path / "x.jsonl"))
         assert done.returncode == 0
         assert "No sessions yet" in done.stderr
@@ -195,7 +195,7 @@ class TestWhereItGoes:
         assert not hermes.database.exists()
 
 
-def test_for_a_script(full: Hermes, tmp_path: Path) -> None:
+def test_export_prints_json(full: Hermes, tmp_path: Path) -> None:
     target = str(tmp_path / "x.jsonl")
     assert full.json("sessions", "export", target) == {
         "schema": "hermes.exported/1",
@@ -204,10 +204,10 @@ def test_for_a_script(full: Hermes, tmp_path: Path) -> None:
     assert full("sessions", "export", "-", "--json").returncode == 2
 
 
-def test_a_terminal_is_not_acted_on(full: Hermes) -> None:
+def test_export_to_a_terminal_escapes_control_characters(full: Hermes) -> None:
     with SessionDB(full.database) as db:
         db.append_message("tea", "user", "\x1b[31m \x9b31m \x7f é")
-    shown = "".join(full.on_terminal("sessions", "export", "-", "--session-id", "tea"))
+    shown = "".join(full.on_terminal("sessions", "export", "-", "--session", "tea"))
     assert json.loads(shown)["messages"][-1]["content"] == "\x1b[31m \x9b31m \x7f é"
     assert not set("\x1b\x9b\x7f") & set(shown)
     assert "é" in shown

@@ -1,4 +1,4 @@
-"""`hermes sessions export --format md` and `html`: documents that people read."""
+"""`hermes sessions export --format md` and `html`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VOID = {"meta", "!doctype"}
 
 @pytest.fixture
 def talk(hermes: Hermes) -> Hermes:
-    """A conversation with tools, thoughts, pictures, several languages and something undone, and one before it."""
+    """A conversation with tools, thinking, images, several languages and undone messages, and an older one."""
     with SessionDB(hermes.database, clock=lambda: MARCH) as db:
         db.create_session("20260301_090000_0c0ffee0", "telegram", started_at=MARCH - 3600, user_id="7")
         db.append_message("20260301_090000_0c0ffee0", "user", "How long for green tea?", timestamp=MARCH - 3600)
@@ -48,7 +48,7 @@ def talk(hermes: Hermes) -> Hermes:
 
 
 @pytest.mark.parametrize("form", ["md", "html"])
-def test_a_document_is_as_it_should_be(talk: Hermes, tmp_path: Path, form: str) -> None:
+def test_document_equals_the_golden_file(talk: Hermes, tmp_path: Path, form: str) -> None:
     target = tmp_path / f"talk.{form}"
     done = talk("sessions", "export", str(target), "--format", form, TZ="UTC")
     assert (done.returncode, done.stderr) == (0, "")
@@ -57,15 +57,13 @@ def test_a_document_is_as_it_should_be(talk: Hermes, tmp_path: Path, form: str) 
 
 @pytest.mark.parametrize("form", ["md", "html", "jsonl"])
 @pytest.mark.parametrize("wants_all", [False, True])
-def test_what_was_undone_is_given_away_only_on_request(
-    talk: Hermes, tmp_path: Path, form: str, wants_all: bool
-) -> None:
+def test_document_has_undone_messages_only_on_request(talk: Hermes, tmp_path: Path, form: str, wants_all: bool) -> None:
     target = tmp_path / f"talk.{form}"
     talk("sessions", "export", str(target), "--redact", *(["--all"] if wants_all else []))
     assert ("never mind" in target.read_text()) is wants_all
 
 
-def test_lines_have_what_was_undone(talk: Hermes, tmp_path: Path) -> None:
+def test_json_lines_have_undone_messages(talk: Hermes, tmp_path: Path) -> None:
     talk("sessions", "export", str(tmp_path / "talk.jsonl"))
     assert "never mind" in (tmp_path / "talk.jsonl").read_text()
 
@@ -99,15 +97,15 @@ def forms(row: dict[str, Any] | None = None) -> list[Form]:
 
 
 @pytest.mark.parametrize("form", forms({"title": HOSTILE, "id": HOSTILE}), ids=["md", "html"])
-def test_what_was_said_cannot_break_out(form: Form) -> None:
+def test_message_text_cannot_break_out_of_the_document(form: Form) -> None:
     call = {"function": {"name": HOSTILE, "arguments": HOSTILE}}
-    said = [
+    content = [
         message("user", HOSTILE),
         message(HOSTILE, HOSTILE),
         message("assistant", HOSTILE, reasoning=HOSTILE, tool_calls=[call]),
         message("tool", HOSTILE, tool_name=HOSTILE),
     ]
-    text = document(form, *said, title=HOSTILE, id=HOSTILE, model=HOSTILE, imported_from=HOSTILE)
+    text = document(form, *content, title=HOSTILE, id=HOSTILE, model=HOSTILE, imported_from=HOSTILE)
     assert "\x1b" not in text
     assert "\u202e" not in text
     if isinstance(form, Html):
@@ -118,12 +116,12 @@ def test_what_was_said_cannot_break_out(form: Form) -> None:
         outside = re.sub(r"^(`{3,})\n.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
         unquoted = [line for line in outside.splitlines() if not line.startswith(">")]
         assert not any(re.search(r"(?<!\\)<(?!/?(?:details|summary)>)", line) for line in unquoted)
-        # A heading comes with each speaker, and none from what was said.
+        # Each speaker has a heading, and no message text creates one.
         assert sum(line.startswith("#") for line in unquoted) == 4
 
 
 class Balance(HTMLParser):
-    """Whether every element is closed where it should be."""
+    """Checks that every element is closed in the right place."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,7 +147,7 @@ class Balance(HTMLParser):
 
 @pytest.mark.parametrize("form", forms(), ids=["md", "html"])
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("content", "shown"),
     [
         (message("user", None), ""),
         (message("user", {"text": "in a dict"}), "in a dict"),
@@ -163,11 +161,11 @@ class Balance(HTMLParser):
         (message("assistant", "x", reasoning_content="hm"), "thinking"),
     ],
 )
-def test_odd_messages_are_shown_too(form: Form, said: dict[str, Any], shown: str) -> None:
-    assert shown in document(form, said)
+def test_unusual_messages_are_shown(form: Form, content: dict[str, Any], shown: str) -> None:
+    assert shown in document(form, content)
 
 
-def test_a_page_needs_nothing_else(talk: Hermes, tmp_path: Path) -> None:
+def test_page_is_self_contained(talk: Hermes, tmp_path: Path) -> None:
     page = (GOLDEN / "talk.html").read_text()
     assert "default-src 'none'" in page
     assert not re.search(r"(?:src|href)=(?!\"#)", page)
@@ -175,7 +173,7 @@ def test_a_page_needs_nothing_else(talk: Hermes, tmp_path: Path) -> None:
     assert Balance.of(page) == []
 
 
-def test_a_page_lists_no_secrets_if_so_wished(talk: Hermes, tmp_path: Path) -> None:
+def test_redacted_page_lists_no_secrets(talk: Hermes, tmp_path: Path) -> None:
     with SessionDB(talk.database) as db:
         db.set_session_title("20260301_090000_0c0ffee0", "password: hunter2")
     talk("sessions", "export", str(tmp_path / "x.html"), "--format", "html", "--redact")

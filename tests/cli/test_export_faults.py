@@ -1,4 +1,4 @@
-"""`hermes sessions export` when something comes between: there is a whole file under its name, or none."""
+"""`hermes sessions export` under faults: the file is complete, or there is none."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def drafts(directory: Path) -> list[Path]:
     return list(directory.glob(".hermes-*.partial"))
 
 
-def begun(hermes: Hermes, target: Path) -> subprocess.Popen[bytes]:
-    """An export that is going on."""
+def start_export(hermes: Hermes, target: Path) -> subprocess.Popen[bytes]:
+    """Start an export and return it while it runs."""
     process = hermes.start("sessions", "export", str(target), "--format", "html", stdout=subprocess.PIPE)
     wait_until(lambda: bool(drafts(target.parent)), "the export begins")
     return process
 
 
-def test_a_kill_leaves_nothing_under_the_name_and_the_next_one_cleans_up(large: Hermes, tmp_path: Path) -> None:
+def test_killed_export_leaves_no_file_and_the_next_one_cleans_up(large: Hermes, tmp_path: Path) -> None:
     target = tmp_path / "x.jsonl"
-    process = begun(large, target)
+    process = start_export(large, target)
     process.kill()
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == -signal.SIGKILL
@@ -56,8 +56,8 @@ def test_a_kill_leaves_nothing_under_the_name_and_the_next_one_cleans_up(large: 
     assert sum(len(json.loads(line)["messages"]) for line in target.read_text().splitlines()) == MESSAGES
 
 
-def test_ctrl_c_leaves_nothing(large: Hermes, tmp_path: Path) -> None:
-    process = begun(large, tmp_path / "x.jsonl")
+def test_interrupted_export_leaves_no_file(large: Hermes, tmp_path: Path) -> None:
+    process = start_export(large, tmp_path / "x.jsonl")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 130
@@ -65,7 +65,7 @@ def test_ctrl_c_leaves_nothing(large: Hermes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("was_there", [False, True])
-def test_a_full_disk_leaves_what_was_there(large: Hermes, tmp_path: Path, was_there: bool) -> None:
+def test_full_disk_keeps_the_existing_file(large: Hermes, tmp_path: Path, was_there: bool) -> None:
     target = tmp_path / "x.jsonl"
     if was_there:
         target.write_text("mine")
@@ -82,7 +82,7 @@ def test_a_full_disk_leaves_what_was_there(large: Hermes, tmp_path: Path, was_th
     assert (target.read_text() if was_there else target.exists()) == ("mine" if was_there else False)
 
 
-def test_of_two_at_once_the_first_to_finish_has_the_name(tmp_path: Path) -> None:
+def test_first_of_two_concurrent_exports_gets_the_name(tmp_path: Path) -> None:
     target = tmp_path / "x.jsonl"
 
     def write_slowly() -> None:
@@ -97,7 +97,7 @@ def test_of_two_at_once_the_first_to_finish_has_the_name(tmp_path: Path) -> None
     assert drafts(tmp_path) == []
 
 
-def test_what_somebody_is_writing_is_no_leftover(tmp_path: Path) -> None:
+def test_file_of_a_running_export_is_not_deleted(tmp_path: Path) -> None:
     target = tmp_path / "x.jsonl"
     with open_output(str(target), overwrite=True) as first:
         first.write(b"first")
@@ -107,7 +107,7 @@ def test_what_somebody_is_writing_is_no_leftover(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket", "link", "dangling link", "directory"])
-def test_what_only_has_the_name_of_a_leftover_is_not_touched(
+def test_other_kinds_of_files_named_like_a_leftover_are_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -132,7 +132,7 @@ def test_what_only_has_the_name_of_a_leftover_is_not_touched(
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_what_another_user_has_put_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_link_or_pipe_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     target = tmp_path / "x.jsonl"
     if kind == "pipe":
         os.mkfifo(target)
@@ -147,14 +147,14 @@ def test_what_another_user_has_put_there_is_refused(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "theirs").exists()
 
 
-def test_what_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_unwritable_output_is_an_error(tmp_path: Path) -> None:
     place = open_output(str(tmp_path / ("x" * 300)), overwrite=False)
     with pytest.raises(HermesError, match="cannot be written: File name too long"):
         place.__enter__()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_longest_name_that_can_be_is_no_trouble(tmp_path: Path) -> None:
+def test_longest_possible_file_name_works(tmp_path: Path) -> None:
     target = tmp_path / ("x" * 255)
     with open_output(str(target), overwrite=False) as file:
         file.write(b"whole")

@@ -1,4 +1,4 @@
-"""Text that comes in pieces and is broken between words."""
+"""Wrapping streamed text between words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands write, compared letter by letter with the files in `golden/`, whose README says how to renew them."""
+"""The output of commands, compared with the files in `golden/`; its README explains how to renew them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ COMMANDS = {
 
 
 class Stream(io.StringIO):
-    """What a command writes to, be it a terminal or not."""
+    """An output stream that may pretend to be a terminal."""
 
     encoding = "utf-8"
 
@@ -64,7 +64,7 @@ class Stream(io.StringIO):
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Conversations in many scripts, a family among them."""
+    """Conversations in many scripts, including a family."""
     directory = tmp_path_factory.mktemp("golden")
     clock = FakeClock(NOW)
     with SessionDB(directory / "state.db", clock=clock) as db:
@@ -106,7 +106,7 @@ def conversation(words: str, moment: float) -> Iterator[dict[str, object]]:
 
 @pytest.fixture
 def frozen(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The home at noon of that Saturday, in UTC."""
+    """The home at noon of that Saturday in UTC."""
     monkeypatch.setenv("HERMES_HOME", str(home))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -119,8 +119,8 @@ def frozen(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     time.tzset()
 
 
-def written(monkeypatch: pytest.MonkeyPatch, home: Path, work: Callable[[], object], *, colour: bool) -> str:
-    """What a piece of work writes; what goes to stderr stands behind `2>`."""
+def capture(monkeypatch: pytest.MonkeyPatch, home: Path, work: Callable[[], object], *, colour: bool) -> str:
+    """Return the output of some work; lines on stderr start with `2>`."""
     out, talk = Stream(is_terminal=colour), Stream(is_terminal=colour)
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", talk)
@@ -141,29 +141,29 @@ def compare(name: str, sections: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_writes_what_it_wrote(frozen: Path, name: str) -> None:
+def test_command_output_equals_the_golden_file(frozen: Path, name: str) -> None:
     sections = {}
     for colour in (False, True):
         for width in WIDTHS:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("COLUMNS", str(width))
-                shown = written(pytest.MonkeyPatch(), frozen, lambda: run(COMMANDS[name]), colour=colour)
+                shown = capture(pytest.MonkeyPatch(), frozen, lambda: run(COMMANDS[name]), colour=colour)
             sections[f"{width} columns{', a terminal' if colour else ', a pipe'}"] = shown
     compare(name, sections)
 
 
-def test_no_colour_is_what_a_pipe_gets(frozen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_output_equals_piped_output(frozen: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     for args in COMMANDS.values():
         plain, coloured = (
-            written(pytest.MonkeyPatch(), frozen, lambda args=args: run(args), colour=colour)  # type: ignore[misc]
+            capture(pytest.MonkeyPatch(), frozen, lambda args=args: run(args), colour=colour)  # type: ignore[misc]
             for colour in (False, True)
         )
         assert plain == coloured
 
 
-def test_a_recap_looks_as_it_looked(frozen: Path) -> None:
+def test_recap_equals_the_golden_file(frozen: Path) -> None:
     with SessionDB(frozen / "state.db", read_only=True) as db:
         history = [row for each in (AUTH, TRIP, HEBREW) for row in db.get_messages_as_conversation(each)]
     recap = build_recap(history, DisplayConfig(resume_exchanges=2))
@@ -174,6 +174,6 @@ def test_a_recap_looks_as_it_looked(frozen: Path) -> None:
             def show(width: int = width) -> None:
                 sys.stdout.write("\n".join(draw_panel(recap, width)))
 
-            shown = written(pytest.MonkeyPatch(), frozen, show, colour=colour)
+            shown = capture(pytest.MonkeyPatch(), frozen, show, colour=colour)
             sections[f"{width} columns{', a terminal' if colour else ', a pipe'}"] = shown
     compare("recap", sections)

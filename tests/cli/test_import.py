@@ -1,4 +1,4 @@
-"""`hermes sessions import`: from a terminal, from a script, from another machine."""
+"""`hermes sessions import`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
-from tests.interop.files import CLAUDE, CODEX, claude_talk, codex_talk, write
+from tests.interop.files import CLAUDE, CODEX, claude_conversation, codex_conversation, write
 
 TALK = {"id": "s", "source": "cli", "messages": [{"role": "user", "content": "hello", "uid": "u1"}]}
 
@@ -28,12 +28,12 @@ def other(tmp_path: Path) -> Hermes:
 
 
 def sessions(hermes: Hermes) -> set[str]:
-    """The ids of the sessions there are."""
+    """Return the ids of all sessions."""
     with SessionDB(hermes.database, read_only=True) as db:
         return {row["id"] for row in db.search_sessions(limit=-1)}
 
 
-def test_what_was_exported_comes_in(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
+def test_export_is_imported(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
     file = str(tmp_path / "x.jsonl")
     other("sessions", "export", file)
     done = hermes("sessions", "import", file)
@@ -44,7 +44,7 @@ def test_what_was_exported_comes_in(hermes: Hermes, other: Hermes, tmp_path: Pat
     assert hermes.json("sessions", "search", "green tea")["total"] == 1
 
 
-def test_what_another_machine_exports_comes_in_through_a_pipe(hermes: Hermes, other: Hermes) -> None:
+def test_export_of_another_machine_is_imported_through_a_pipe(hermes: Hermes, other: Hermes) -> None:
     exporting = other.start("sessions", "export", "-", stdout=subprocess.PIPE)
     importing = subprocess.run(
         [*COMMAND, "sessions", "import", "-"],
@@ -58,7 +58,7 @@ def test_what_another_machine_exports_comes_in_through_a_pipe(hermes: Hermes, ot
     assert importing.stdout == "Imported 2 messages of 2 sessions (2 new).\n"
 
 
-def test_what_is_nested_deeply_comes_back(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
+def test_deeply_nested_message_survives_export_and_import(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
     nested: list[Any] = []
     for _ in range(850):
         nested = [nested]
@@ -74,9 +74,9 @@ def test_what_is_nested_deeply_comes_back(hermes: Hermes, other: Hermes, tmp_pat
         assert db.get_messages("auth")[-1]["content"] == nested
 
 
-def test_a_whole_history_comes_in_from_everywhere(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
-    write(tmp_path / "claude" / "-home-ada" / f"{CLAUDE}.jsonl", claude_talk())
-    write(tmp_path / "codex" / "2026" / "rollout-x.jsonl", codex_talk())
+def test_directories_of_other_programs_are_imported(hermes: Hermes, other: Hermes, tmp_path: Path) -> None:
+    write(tmp_path / "claude" / "-home-ada" / f"{CLAUDE}.jsonl", claude_conversation())
+    write(tmp_path / "codex" / "2026" / "rollout-x.jsonl", codex_conversation())
     done = hermes(
         "sessions", "import", str(tmp_path / "claude"), str(tmp_path / "codex"), str(other.database), "--json"
     )
@@ -104,20 +104,20 @@ def test_a_dry_run_writes_nothing(hermes: Hermes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep_going", [False, True])
-def test_a_file_that_is_not_whole_is_told_of(hermes: Hermes, tmp_path: Path, keep_going: bool) -> None:
+def test_truncated_file_is_reported(hermes: Hermes, tmp_path: Path, keep_going: bool) -> None:
     bad = write(tmp_path / "bad.jsonl", [TALK])
     bad.write_bytes(bad.read_bytes() + b'{"id": "half", "mess')
     good = write(tmp_path / "good.jsonl", [TALK | {"id": "good"}])
     done = hermes("sessions", "import", str(bad), str(good), *(["--keep-going"] if keep_going else []))
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        f"Error: {bad}:2: it breaks off: the file is not whole, or is still being written",
-        f"1 of 2 files failed; {'what comes before it was' if keep_going else 'nothing of it was'} brought in.",
+        f"Error: {bad}:2: the line is incomplete: the file was cut off, or is still being written",
+        f"1 of 2 files failed; {'their readable parts were' if keep_going else 'nothing in them was'} imported.",
     ]
     assert sessions(hermes) == ({"s", "good"} if keep_going else {"good"})
 
 
-def test_failures_are_told_to_a_script_too(hermes: Hermes, tmp_path: Path) -> None:
+def test_import_failures_are_in_json(hermes: Hermes, tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.jsonl", ["nonsense"])
     done = hermes("sessions", "import", str(bad), "--json")
     assert done.returncode == 1
@@ -126,7 +126,7 @@ def test_failures_are_told_to_a_script_too(hermes: Hermes, tmp_path: Path) -> No
     assert not hermes.database.exists()
 
 
-def test_a_file_that_is_not_there_keeps_all_out(hermes: Hermes, tmp_path: Path) -> None:
+def test_missing_file_stops_the_import(hermes: Hermes, tmp_path: Path) -> None:
     file = write(tmp_path / "x.jsonl", [TALK])
     done = hermes("sessions", "import", str(file), str(tmp_path / "missing.jsonl"))
     assert done.returncode == 3
@@ -134,7 +134,7 @@ def test_a_file_that_is_not_there_keeps_all_out(hermes: Hermes, tmp_path: Path) 
     assert not hermes.database.exists()
 
 
-def test_the_store_is_not_brought_into_itself(other: Hermes) -> None:
+def test_store_is_not_imported_into_itself(other: Hermes) -> None:
     done = other("sessions", "import", str(other.database))
     assert done.returncode == 1
     assert "belongs to the store itself" in done.stderr
@@ -147,7 +147,7 @@ def test_the_store_is_not_brought_into_itself(other: Hermes) -> None:
 @pytest.mark.parametrize(
     ("on_conflict", "outcome", "messages"), [("skip", "skipped", 0), ("merge", "merged", 1), ("rename", "renamed", 2)]
 )
-def test_a_session_that_is_here_already(
+def test_existing_session_is_skipped_merged_or_renamed(
     hermes: Hermes, tmp_path: Path, on_conflict: str, outcome: str, messages: int
 ) -> None:
     with SessionDB(hermes.database) as db:
@@ -160,14 +160,14 @@ def test_a_session_that_is_here_already(
     assert (item["sessions"][outcome], item["messages"]) == (1, messages)
 
 
-def test_lines_that_are_passed_over_are_counted(hermes: Hermes, tmp_path: Path) -> None:
-    file = write(tmp_path / "talk.jsonl", [*claude_talk(), {"type": "hologram"}])
+def test_unknown_lines_are_counted(hermes: Hermes, tmp_path: Path) -> None:
+    file = write(tmp_path / "talk.jsonl", [*claude_conversation(), {"type": "hologram"}])
     done = hermes("sessions", "import", str(file), "--source", "work")
-    assert done.stderr == "1 line of no kind that is known here passed over.\n"
+    assert done.stderr == "Skipped 1 unknown line.\n"
     assert hermes.json("sessions", "list", "--source", "work")["total"] == 1
 
 
-def test_how_far_it_has_come_is_shown_on_a_terminal(hermes: Hermes, tmp_path: Path) -> None:
+def test_import_shows_progress_on_a_terminal(hermes: Hermes, tmp_path: Path) -> None:
     file = write(tmp_path / "x.jsonl", [TALK])
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Insights as a page: well-formed, safe, and whole without anything from elsewhere."""
+"""Insights as an HTML page: well-formed, safe and self-contained."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTILE = "</td><script>alert('\"1\"')</script><img src=x onerror=alert(1)>&amp;
 
 
 class Reader(HTMLParser):
-    """Reads a page as a browser does, and notes what is not in order."""
+    """Parses a page and records what is not well-formed."""
 
     def __init__(self, page: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -59,11 +59,11 @@ class Reader(HTMLParser):
         self.wrong.append(f"a comment: {data}")
 
     def texts(self, name: str) -> list[str]:
-        """What stands in the elements of a name."""
+        """Return the texts of all elements of a name."""
         return [text for element, text in self.text if element == name]
 
     def attributes(self, name: str) -> list[dict[str, str | None]]:
-        """The attributes of all elements of a name."""
+        """Return the attributes of all elements of a name."""
         return [attributes for element, attributes in self.tags if element == name]
 
 
@@ -73,7 +73,7 @@ def read(sums: Sums = SUMS, **options: int | str | None) -> Reader:
 
 
 def hostile() -> Sums:
-    """Sums in which everything that has a name has a hostile one."""
+    """Sums in which every name is hostile."""
     return Sums(
         sessions=[SessionCell(HOSTILE, HOSTILE, SessionCounts(1, 1, 0, 0, 60.0))],
         messages=[MessageCell(TODAY * 24, HOSTILE, 1, 1, 0, 0)],
@@ -85,7 +85,7 @@ def hostile() -> Sums:
 
 
 @pytest.mark.parametrize("days", [1, 30, 365, 36_500])
-def test_every_element_is_closed_in_its_turn(days: int) -> None:
+def test_every_element_is_closed(days: int) -> None:
     recent = Sums(SUMS.sessions, SUMS.messages[:5], SUMS.usage[:1], SUMS.tools, SUMS.skills, SUMS.notable)
     assert read(recent, days=days).wrong == []
 
@@ -104,7 +104,7 @@ def test_hostile_names_can_be_written_to_a_file() -> None:
     assert render_page(sample(hostile()), NOON).encode()
 
 
-def test_nothing_comes_from_elsewhere() -> None:
+def test_page_loads_nothing_external() -> None:
     page = read()
     assert {name for name, _ in page.tags}.isdisjoint({"script", "link", "img", "iframe", "object", "base", "form"})
     assert {"src", "href", "action"}.isdisjoint(name for _, attributes in page.tags for name in attributes)
@@ -113,22 +113,22 @@ def test_nothing_comes_from_elsewhere() -> None:
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
 
 
-def test_it_is_light_or_dark_as_the_person_likes_it() -> None:
+def test_page_supports_a_dark_theme() -> None:
     assert "prefers-color-scheme: dark" in "".join(read().texts("style"))
 
 
-def test_charts_say_what_they_show_to_those_who_do_not_see_them() -> None:
+def test_charts_have_text_alternatives() -> None:
     page = read()
     charts = page.attributes("svg")
     assert len(charts) == 4
     assert all(each["role"] == "img" for each in charts)
-    assert charts[0]["aria-label"] == "Messages per day; the most, 58 messages: 2025-12-17"
+    assert charts[0]["aria-label"] == "Messages per day; maximum: 58 messages (2025-12-17)"
     assert page.texts("summary") == ["As a table"] * 4
     assert {each.get("scope") for each in page.attributes("th")} == {"row", "col"}
     assert page.attributes("html") == [{"lang": "en"}]
 
 
-def test_it_has_every_section_with_its_numbers() -> None:
+def test_page_has_every_section_with_its_numbers() -> None:
     page = read()
     assert page.texts("h2") == [
         "Overview",
@@ -145,18 +145,18 @@ def test_it_has_every_section_with_its_numbers() -> None:
     assert {"394", "1,096,100", "$12.75", "$12.50+", "unknown", "included", "58.6%", "2h 30m"} <= shown
 
 
-def test_long_times_are_drawn_in_no_more_bars_than_can_be_seen() -> None:
+def test_long_periods_are_joined_to_a_limited_number_of_bars() -> None:
     recent = Sums(SUMS.sessions, SUMS.messages[:5], SUMS.usage[:1])
     assert "Messages per 305 days" in read(recent, days=36_500).texts("h3")
 
 
-def test_a_time_without_anything_says_so() -> None:
+def test_page_without_activity_reports_it() -> None:
     page = read(Sums())
     assert page.wrong == []
-    assert page.texts("p") == ["Nothing happened in this time."]
+    assert page.texts("p") == ["No activity in this period."]
     assert page.texts("h2") == []
 
 
-def test_markup_is_text_unless_it_says_otherwise() -> None:
+def test_text_is_escaped_and_markup_is_not() -> None:
     assert tag("b", "<i>", Markup("<i>"), title='"') == '<b title="&quot;">&lt;i&gt;<i></b>'
     assert join_markup("a&b", tag("meta", charset="utf-8")) == 'a&amp;b<meta charset="utf-8">'

@@ -1,4 +1,4 @@
-"""Insights as they look on terminals of every width."""
+"""Insights as text on terminals of every width."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def lines_of(sums: Sums = SUMS, *, width: int = 80, encoding: str = "utf-8", day
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_report_looks_like_this(width: int) -> None:
+def test_report_equals_the_golden_file(width: int) -> None:
     assert "\n".join(lines_of(width=width)) + "\n" == (GOLDEN / f"insights-{width}.txt").read_text("utf-8")
 
 
-def test_report_looks_like_this_without_unicode() -> None:
+def test_report_without_unicode_equals_the_golden_file() -> None:
     expected = (GOLDEN / "insights-ascii.txt").read_text("ascii")
     assert "\n".join(lines_of(encoding="ascii")).translate(str.maketrans("─█…", "-#~")) + "\n" == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
 @pytest.mark.parametrize("days", [1, 2, 7, 30, 365, 36_500])
-def test_report_fits(days: int, encoding: str) -> None:
+def test_report_fits_the_terminal(days: int, encoding: str) -> None:
     found = sample(SUMS._replace(messages=SUMS.messages[:5], usage=SUMS.usage[:1]), days)
     for width in (*range(60, 200, 7), 200):
         assert max(map(display_width, format_report(found, TextLayout(width, encoding), NOON))) <= width
 
 
 @pytest.mark.parametrize("width", [1, 20, 40])
-def test_smallest_terminals_get_something_too(width: int) -> None:
+def test_report_works_on_tiny_terminals(width: int) -> None:
     assert lines_of(width=width)
 
 
@@ -50,7 +50,7 @@ def test_sections_without_content_are_left_out() -> None:
     assert [line for line in lines_of(only_tools) if line and not line.startswith(" ")][1:] == ["Overview", "Tools"]
 
 
-def test_no_control_character_of_a_name_is_left() -> None:
+def test_report_escapes_control_characters_in_names() -> None:
     hostile = "\x1b[31m\x07\u202e\udc80"
     tools = Sums(tools=[ToolCell("cli", hostile, 1)])
     assert all(char.isprintable() for line in lines_of(tools) for char in line)
@@ -60,7 +60,7 @@ def test_no_control_character_of_a_name_is_left() -> None:
     ("usd", "text"),
     [(0, "$0.00"), (0.01, "$0.01"), (0.0042, "$0.0042"), (1234.5, "$1,234.50"), (-2.5, "-$2.50"), (1e-9, "$1e-09")],
 )
-def test_money_is_readable_however_little_it_is(usd: float, text: str) -> None:
+def test_small_amounts_keep_their_first_digits(usd: float, text: str) -> None:
     assert money(usd) == text
 
 
@@ -82,11 +82,11 @@ def test_durations_are_short(seconds: float, text: str) -> None:
         ([5], "█"),
     ],
 )
-def test_small_bars_show_everything_that_is_not_nothing(values: list[float], line: str) -> None:
+def test_every_value_above_zero_has_a_visible_bar(values: list[float], line: str) -> None:
     assert sparkline(values) == line
 
 
-def test_plain_bars_are_as_many() -> None:
+def test_plain_levels_are_as_many_as_unicode_levels() -> None:
     assert len(PLAIN_LEVELS) == len(LEVELS)
     assert PLAIN_LEVELS.isascii()
 
@@ -112,5 +112,5 @@ def test_days_are_joined_until_they_fit(days: int, most: int, length: int, count
         (UsageTotals(), ""),
     ],
 )
-def test_cost_of_a_model_says_what_is_known(usage: UsageTotals, cost: str) -> None:
+def test_cost_marks_unknown_parts(usage: UsageTotals, cost: str) -> None:
     assert format_cost(usage) == cost

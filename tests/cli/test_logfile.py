@@ -1,4 +1,4 @@
-"""Log records of the command: in a file that only its owner can read, and never on the screen."""
+"""The log file: private to its owner, and never shown on the screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def record(text: str) -> logging.LogRecord:
     return logging.LogRecord("hermes.test", logging.WARNING, __file__, 1, "%s", (text,), None)
 
 
-def test_a_failed_title_is_in_the_log_and_not_on_the_screen(hermes: Hermes) -> None:
+def test_failed_title_is_logged_and_not_shown(hermes: Hermes) -> None:
     with ModelServer(Say("Use a bridge."), Fail(400)) as server:
         hermes.home.mkdir()
         (hermes.home / "config.yaml").write_text(server.config)
@@ -36,12 +36,12 @@ def test_a_failed_title_is_in_the_log_and_not_on_the_screen(hermes: Hermes) -> N
     assert stat.S_IMODE(log.parent.stat().st_mode) == 0o700
 
 
-def test_a_record_is_one_line_that_cannot_act_on_a_terminal() -> None:
+def test_record_is_one_line_without_control_characters() -> None:
     line = format_record(record("two\nlines \x1b[31mred"))
     assert line.endswith("WARNING hermes.test: two lines \\x1b[31mred\n")
 
 
-def test_a_long_log_makes_room_once(home: Path) -> None:
+def test_long_log_is_rotated(home: Path) -> None:
     log = home / "logs" / "hermes.log"
     handler = LogFile()
     handler.emit(record("first"))
@@ -52,6 +52,6 @@ def test_a_long_log_makes_room_once(home: Path) -> None:
     assert (log.parent / "hermes.log.1").stat().st_size == MAX_BYTES + 1
 
 
-def test_a_log_that_cannot_be_written_stops_nothing(home: Path) -> None:
+def test_unwritable_log_is_ignored(home: Path) -> None:
     home.write_text("a file where the home should be")
     LogFile().emit(record("nowhere to go"))

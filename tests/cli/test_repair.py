@@ -50,7 +50,7 @@ def beside(hermes: Hermes) -> list[str]:
     return sorted(each.name for each in hermes.home.iterdir() if each.suffix not in (".lock", ".gate"))
 
 
-def test_a_healthy_store_is_left_alone(hermes: Hermes) -> None:
+def test_healthy_store_is_unchanged(hermes: Hermes) -> None:
     hermes.store(("a", "cli", None, "hello"))
     before = hermes.database.read_bytes()
     for args in ((), ("--check",), ("--yes",)):
@@ -61,7 +61,7 @@ def test_a_healthy_store_is_left_alone(hermes: Hermes) -> None:
 
 
 class TestCheck:
-    def test_tells_what_is_damaged_and_what_can_be_saved(self, damaged: Hermes) -> None:
+    def test_check_shows_the_damage_and_what_can_be_saved(self, damaged: Hermes) -> None:
         before = damaged.database.read_bytes()
         done = damaged("sessions", "repair", "--check")
         first, *rest = done.stdout.splitlines()
@@ -71,18 +71,18 @@ class TestCheck:
         assert rest[1] == f"Can be saved: 2 sessions, {120 - lost} messages"
         assert rest[2].startswith("Unreadable: 1 of ")
         assert rest[3:] == [
-            f"Lost: {lost} messages, as far as is known",
+            f"Lost: at least {lost} messages",
             f"  {lost} of session b\\x1b[31m",
         ]
-        assert done.stderr == "`hermes sessions repair` saves it.\n"
+        assert done.stderr == "Run `hermes sessions repair` to repair it.\n"
         assert damaged.database.read_bytes() == before
         assert beside(damaged) == ["state.db"]
 
-    def test_tells_a_program(self, damaged: Hermes) -> None:
+    def test_check_prints_json(self, damaged: Hermes) -> None:
         done = damaged("sessions", "repair", "--check", "--json")
-        told = json.loads(done.stdout)
-        assert (done.returncode, told["schema"]) == (1, "hermes.repair/1")
-        item = told["item"]
+        output = json.loads(done.stdout)
+        assert (done.returncode, output["schema"]) == (1, "hermes.repair/1")
+        item = output["item"]
         assert item.keys() == KEYS
         assert (item["condition"], item["damage"], item["kept_as"]) == ("damaged", ["data"], None)
         assert item["salvaged"]["messages"] + item["salvaged"]["messages_lost"] == 120
@@ -90,7 +90,7 @@ class TestCheck:
             {"id": "b\x1b[31m", "lost": item["salvaged"]["messages_lost"]}
         ]
 
-    def test_works_where_nothing_can_be_written(self, damaged: Hermes, tmp_path: Path) -> None:
+    def test_check_works_in_a_read_only_directory(self, damaged: Hermes, tmp_path: Path) -> None:
         for place in (tmp_path, *tmp_path.parents):
             if place.owner() == tmp_path.owner() and place != Path("/"):
                 place.chmod(place.stat().st_mode | 0o011)
@@ -111,7 +111,7 @@ class TestCheck:
 
 
 class TestRepair:
-    def test_with_yes_nobody_is_asked(self, damaged: Hermes) -> None:
+    def test_repair_with_yes_does_not_ask(self, damaged: Hermes) -> None:
         before = damaged.database.read_bytes()
         done = damaged("sessions", "repair", "--yes")
         assert done.returncode == 0
@@ -123,27 +123,27 @@ class TestRepair:
         assert damaged("sessions", "repair", "--check").returncode == 0
         assert damaged("sessions", "search", "word3").returncode == 0
 
-    def test_tells_a_program(self, damaged: Hermes) -> None:
+    def test_repair_prints_json(self, damaged: Hermes) -> None:
         item = damaged.json("sessions", "repair", "--yes")["item"]
         assert item.keys() == KEYS
         assert item["condition"] == "repaired"
         assert Path(item["kept_as"]).exists()
         assert rows(damaged.database, "SELECT count(*) FROM messages") == [(item["salvaged"]["messages"],)]
 
-    def test_asks_a_person_after_showing_what_is_lost(self, damaged: Hermes) -> None:
-        code, told, seen = at_terminal(damaged, "y", "sessions", "repair")
-        assert (code, "Lost: " in told) == (0, True)
+    def test_repair_shows_the_losses_and_asks(self, damaged: Hermes) -> None:
+        code, output, seen = at_terminal(damaged, "y", "sessions", "repair")
+        assert (code, "Lost: " in output) == (0, True)
         assert seen.index("[y/N]") < seen.index("Repaired.")
         assert len(beside(damaged)) == 2
 
-    def test_a_no_changes_nothing(self, damaged: Hermes) -> None:
+    def test_repair_denied_changes_nothing(self, damaged: Hermes) -> None:
         before = damaged.database.read_bytes()
         code, _, seen = at_terminal(damaged, "n", "sessions", "repair")
         assert (code, "Nothing was changed." in seen) == (1, True)
         assert damaged.database.read_bytes() == before
         assert beside(damaged) == ["state.db"]
 
-    def test_without_somebody_to_ask_says_so(self, damaged: Hermes) -> None:
+    def test_repair_without_a_terminal_needs_yes(self, damaged: Hermes) -> None:
         done = subprocess.run(
             [*COMMAND, "sessions", "repair"],
             env=damaged.environment(),
@@ -155,19 +155,19 @@ class TestRepair:
         assert (done.returncode, "--yes" in done.stderr) == (2, True)
         assert beside(damaged) == ["state.db"]
 
-    def test_who_leaves_without_an_answer_finds_everything_as_it_was(self, damaged: Hermes) -> None:
+    def test_repair_left_at_the_question_changes_nothing(self, damaged: Hermes) -> None:
         before = damaged.database.read_bytes()
         code, _, _ = at_terminal(damaged, "\x04", "sessions", "repair")
         assert code == 130
         assert damaged.database.read_bytes() == before
         assert beside(damaged) == ["state.db"]
 
-    def test_a_message_that_waited_is_mentioned(self, damaged: Hermes) -> None:
+    def test_repair_reports_spooled_messages(self, damaged: Hermes) -> None:
         (damaged.home / "state.db.spool").write_text(
             json.dumps({"session_id": "a", "draft": [{}, True, True, 0, [], None]}) + "\n"
         )
         done = damaged("sessions", "repair", "--yes")
-        assert "1 message could not be stored before" in done.stderr
+        assert "1 spooled message will be stored" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,9 @@ class TestRepair:
         (bytes(99_999), 1, "store_corrupt"),
     ],
 )
-def test_what_cannot_be_repaired_is_told_and_left(hermes: Hermes, content: bytes | None, code: int, error: str) -> None:
+def test_unrepairable_file_is_an_error_and_unchanged(
+    hermes: Hermes, content: bytes | None, code: int, error: str
+) -> None:
     hermes.home.mkdir()
     if content is not None:
         hermes.database.write_bytes(content)
@@ -189,8 +191,8 @@ def test_what_cannot_be_repaired_is_told_and_left(hermes: Hermes, content: bytes
     assert content is None or hermes.database.read_bytes() == content
 
 
-def test_an_empty_file_is_said_to_be_empty(hermes: Hermes) -> None:
+def test_empty_file_is_reported_as_empty(hermes: Hermes) -> None:
     hermes.home.mkdir()
     hermes.database.touch()
     done = hermes("sessions", "repair")
-    assert (done.returncode, done.stdout) == (0, f"{hermes.database} is empty: nothing is stored in it.\n")
+    assert (done.returncode, done.stdout) == (0, f"{hermes.database} is empty: it has no sessions.\n")

@@ -1,4 +1,4 @@
-"""`hermes sessions search`: what it finds, and how that is narrowed, ordered and paged."""
+"""`hermes sessions search`: hits, options, order and pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from hermes.cli.sessions.group import COMMANDS
 from hermes_state import SessionDB
-from tests.cli.conftest import HOUR, KYOTO, STAGING, WIKI, Hermes, found_by, keep
+from tests.cli.conftest import HOUR, KYOTO, STAGING, WIKI, Hermes, search_ids, store_session
 from tests.cli.test_command import NOT_FOR_A_LIST, imported_by
 from tests.cli.test_docs import section
 
@@ -23,7 +23,7 @@ OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
 
 
 class TestPage:
-    def test_shows_messages_by_session(self, talks: Hermes) -> None:
+    def test_hits_are_grouped_by_session(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "deploy", "docker")
         assert done.returncode == 0
         assert done.stdout.splitlines() == [
@@ -37,23 +37,23 @@ class TestPage:
         assert done.stderr == "3 messages in 2 sessions\n"
 
     def test_sessions_come_in_the_order_of_their_best_message(self, hermes: Hermes) -> None:
-        keep(hermes, "many", "cli", None, HOUR, ("user", "zebra"), ("user", "zebra"), ("user", "zebra"))
-        keep(hermes, "one", "cli", None, 2 * HOUR, ("user", "zebra"))
+        store_session(hermes, "many", "cli", None, HOUR, ("user", "zebra"), ("user", "zebra"), ("user", "zebra"))
+        store_session(hermes, "one", "cli", None, 2 * HOUR, ("user", "zebra"))
         items = hermes.json("sessions", "search", "zebra", "--sort", "oldest")["items"]
         assert [item["session_id"] for item in items] == ["one", "many", "many", "many"]
         lines = hermes("sessions", "search", "zebra", "--sort", "oldest").stdout.splitlines()
         assert [line.split()[1] for line in lines if line.startswith("Untitled")] == ["one", "many"]
 
-    def test_messages_that_lie_apart_are_shown_under_one_heading(self, hermes: Hermes) -> None:
-        keep(hermes, "outer", "cli", None, 3 * HOUR, ("user", "zebra"))
-        keep(hermes, "inner", "cli", None, 2 * HOUR, ("user", "zebra"))
+    def test_distant_messages_of_a_session_share_one_heading(self, hermes: Hermes) -> None:
+        store_session(hermes, "outer", "cli", None, 3 * HOUR, ("user", "zebra"))
+        store_session(hermes, "inner", "cli", None, 2 * HOUR, ("user", "zebra"))
         with SessionDB(hermes.database) as db:
             db.append_message("outer", "user", "zebra")
         done = hermes("sessions", "search", "zebra", "--sort", "newest")
         assert [line.split()[1] for line in done.stdout.splitlines() if line[:1] == "U"] == ["outer", "inner"]
         assert done.stderr == "3 messages in 2 sessions\n"
 
-    def test_chinese_japanese_and_korean_are_found_without_blanks(self, talks: Hermes) -> None:
+    def test_cjk_text_is_found_without_spaces(self, talks: Hermes) -> None:
         lines = talks("sessions", "search", "京都").stdout.splitlines()
         assert lines[0] == f"京都旅行の計画  {KYOTO}  discord  started 3d ago"
         assert sorted(lines[1:]) == [
@@ -61,43 +61,43 @@ class TestPage:
             "  user       3d ago  来月の京都旅行の計画を立てるのを手伝ってください",
         ]
 
-    def test_a_tool_is_named(self, talks: Hermes) -> None:
+    def test_hit_shows_the_tool_name(self, talks: Hermes) -> None:
         assert "  tool terminal  7h ago  Error response" in talks("sessions", "search", "daemon").stdout
 
     def test_archived_sessions_and_those_of_agents_are_searched(self, hermes: Hermes) -> None:
-        keep(hermes, "put-away", "cli", None, HOUR, ("user", "zebra"))
-        keep(hermes, "helper", "subagent", None, HOUR, ("user", "zebra"))
+        store_session(hermes, "put-away", "cli", None, HOUR, ("user", "zebra"))
+        store_session(hermes, "helper", "subagent", None, HOUR, ("user", "zebra"))
         with SessionDB(hermes.database) as db:
             db.set_session_archived("put-away", True)
-        assert len(found_by(hermes, "zebra")) == 2
+        assert len(search_ids(hermes, "zebra")) == 2
 
 
 class TestQuery:
-    def test_words_need_no_quotes(self, talks: Hermes) -> None:
-        assert found_by(talks, "docker", "compose", "wiki") == found_by(talks, "docker compose wiki") == [3]
+    def test_query_words_need_no_quotes(self, talks: Hermes) -> None:
+        assert search_ids(talks, "docker", "compose", "wiki") == search_ids(talks, "docker compose wiki") == [3]
 
-    def test_a_phrase_is_words_side_by_side(self, talks: Hermes) -> None:
-        assert found_by(talks, '"docker deploy"') == [4]
+    def test_phrase_matches_adjacent_words(self, talks: Hermes) -> None:
+        assert search_ids(talks, '"docker deploy"') == [4]
 
     @pytest.mark.parametrize("query", [("docker", "-wiki"), ("-wiki", "docker")])
-    def test_words_that_begin_with_a_minus_go_behind_two(self, talks: Hermes, query: tuple[str, ...]) -> None:
+    def test_words_with_a_minus_sign_follow_two_dashes(self, talks: Hermes, query: tuple[str, ...]) -> None:
         done = talks("sessions", "search", "--json", "--role", "user", "--", *query)
         assert [item["id"] for item in json.loads(done.stdout)["items"]] == [4]
 
-    def test_a_minus_where_an_option_may_be_is_explained(self, talks: Hermes) -> None:
+    def test_error_explains_words_with_a_minus_sign(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "deploy", "-docker")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: No such option '-d'.")
         assert "hermes sessions search -- -docker deploy" in done.stderr
 
     @pytest.mark.parametrize("query", [(), ("",), ("  ", "\t")])
-    def test_an_empty_one_is_answered_with_an_example(self, hermes: Hermes, query: tuple[str, ...]) -> None:
+    def test_empty_query_gets_an_example(self, hermes: Hermes, query: tuple[str, ...]) -> None:
         done = hermes("sessions", "search", *query)
         assert (done.returncode, done.stdout) == (2, "")
         assert "`hermes sessions search docker deploy`" in done.stderr
 
     @pytest.mark.parametrize("query", ['"', "(", "*", "AND", "'; DROP TABLE messages --", "🍁", "\udcff", "a" * 10_000])
-    def test_nothing_that_can_be_typed_is_an_error(self, talks: Hermes, query: str) -> None:
+    def test_no_query_is_a_syntax_error(self, talks: Hermes, query: str) -> None:
         done = talks("sessions", "search", query)
         assert done.returncode == 0
         assert "Traceback" not in done.stderr
@@ -122,40 +122,41 @@ class TestChoice:
             (["--since", "2w", "--until", "today"], [3, 4, 6]),
         ],
     )
-    def test_an_option_narrows(self, talks: Hermes, options: list[str], expected: list[int]) -> None:
-        assert sorted(found_by(talks, "docker", *options)) == expected
+    def test_options_narrow_the_search(self, talks: Hermes, options: list[str], expected: list[int]) -> None:
+        assert sorted(search_ids(talks, "docker", *options)) == expected
 
-    def test_a_day_counts_from_its_first_moment_to_its_last(self, hermes: Hermes) -> None:
+    def test_day_counts_from_its_start_to_its_end(self, hermes: Hermes) -> None:
         with SessionDB(hermes.database) as db:
             db.create_session("s", "cli")
             for moment in ("2026-01-30T23:59:59", "2026-01-31T00:00:00", "2026-01-31T23:59:59", "2026-02-01T00:00:00"):
                 at = time.mktime(time.strptime(moment, "%Y-%m-%dT%H:%M:%S"))
                 db.append_messages("s", [{"role": "user", "content": "zebra", "timestamp": at}])
-        assert sorted(found_by(hermes, "zebra", "--since", "2026-01-31", "--until", "2026-01-31")) == [2, 3]
-        assert found_by(hermes, "zebra", "--since", "2026-01-31T12:00", "--until", "2026-01-31T23:59:59.5") == [3]
+        assert sorted(search_ids(hermes, "zebra", "--since", "2026-01-31", "--until", "2026-01-31")) == [2, 3]
+        assert search_ids(hermes, "zebra", "--since", "2026-01-31T12:00", "--until", "2026-01-31T23:59:59.5") == [3]
 
     @pytest.mark.parametrize(("sort", "expected"), [("newest", [6, 4, 3]), ("oldest", [3, 4, 6])])
-    def test_the_order_can_be_chosen(self, talks: Hermes, sort: str, expected: list[int]) -> None:
-        assert found_by(talks, "docker", "--sort", sort) == expected
+    def test_sort_option_sets_the_order(self, talks: Hermes, sort: str, expected: list[int]) -> None:
+        assert search_ids(talks, "docker", "--sort", sort) == expected
 
-    def test_what_was_rewound_is_counted_and_can_be_shown(self, talks: Hermes) -> None:
+    def test_undone_messages_are_counted_and_can_be_shown(self, talks: Hermes) -> None:
         with SessionDB(talks.database) as db:
             db.rewind_to_message(STAGING, 4)
         done = talks("sessions", "search", "docker")
         assert done.stderr.splitlines() == [
             "1 message in 1 session",
-            "Note: 2 more with --include-rewound",
+            "Note: 2 more with --include-undone",
         ]
         assert talks.json("sessions", "search", "docker")["search"]["hidden"] == {"rewound": 2}
-        assert sorted(found_by(talks, "docker", "--include-rewound")) == [3, 4, 6]
+        assert sorted(search_ids(talks, "docker", "--include-undone")) == [3, 4, 6]
+        assert sorted(search_ids(talks, "docker", "--include-rewound")) == [3, 4, 6]
 
 
 class TestPages:
     @pytest.fixture(autouse=True)
     def twenty_five(self, hermes: Hermes) -> None:
-        keep(hermes, "s", "cli", None, HOUR, *(("user", f"zebra {number}") for number in range(25)))
+        store_session(hermes, "s", "cli", None, HOUR, *(("user", f"zebra {number}") for number in range(25)))
 
-    def test_twenty_are_shown_and_the_next_command_is_named(self, hermes: Hermes) -> None:
+    def test_twenty_hits_are_shown_with_the_next_command(self, hermes: Hermes) -> None:
         done = hermes("sessions", "search", "zebra")
         assert len(done.stdout.splitlines()) == 1 + 20
         assert done.stderr.splitlines() == [
@@ -163,8 +164,8 @@ class TestPages:
             "More: hermes sessions search --offset 20 zebra",
         ]
 
-    def test_following_the_named_command_shows_each_message_once(self, hermes: Hermes) -> None:
-        args = ["sessions", "search", "-n", "10", "--source", "cli", "--since", "7d", "--include-rewound"]
+    def test_next_commands_show_each_message_once(self, hermes: Hermes) -> None:
+        args = ["sessions", "search", "-n", "10", "--source", "cli", "--since", "7d", "--include-undone"]
         args += ["--sort", "oldest", "--role", "user", "--role", "tool", "--", "zebra", "-it's"]
         shown: list[str] = []
         for _ in range(3):
@@ -184,24 +185,24 @@ class TestPages:
             (0, None, None),
         ]
 
-    def test_a_limit_that_takes_all_leaves_nothing_to_name(self, hermes: Hermes) -> None:
+    def test_limit_above_the_total_names_no_next_command(self, hermes: Hermes) -> None:
         done = hermes("sessions", "search", "zebra", "--limit", "25")
         assert done.stderr == "25 messages in 1 session\n"
 
-    def test_behind_the_last_one_there_is_nothing(self, hermes: Hermes) -> None:
+    def test_page_after_the_last_is_empty(self, hermes: Hermes) -> None:
         done = hermes("sessions", "search", "zebra", "--offset", "25")
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "No messages behind the first 25.\n")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "No messages after the first 25.\n")
 
 
 class TestJson:
-    def test_is_one_object(self, talks: Hermes) -> None:
+    def test_json_is_one_object(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "daemon", "--json")
         found = json.loads(done.stdout)
         assert (list(found), done.stderr) == (["schema", "items", "total", "next", "search"], "")
         assert (found["schema"], found["total"], found["next"]) == ("hermes.search/1", 1, None)
         assert found["search"] == {"path": "words", "degraded": False, "complete": True, "repairs": [], "hidden": {}}
 
-    def test_an_item_is_the_message_with_all_that_search_tells(self, talks: Hermes) -> None:
+    def test_json_item_has_every_field_of_a_hit(self, talks: Hermes) -> None:
         with SessionDB(talks.database, read_only=True) as db:
             expected = db.search_messages("daemon")
         (item,) = talks.json("sessions", "search", "daemon")["items"]
@@ -217,37 +218,37 @@ class TestJson:
 
 
 class TestStart:
-    def test_search_loads_what_it_needs_and_nothing_else(self, talks: Hermes) -> None:
+    def test_search_imports_only_what_it_needs(self, talks: Hermes) -> None:
         assert imported_by(talks, "sessions", "search", "docker") & NOT_FOR_A_LIST == set()
 
-    def test_a_list_does_not_load_search(self, talks: Hermes) -> None:
+    def test_list_does_not_import_search(self, talks: Hermes) -> None:
         loaded = imported_by(talks, "sessions", "list")
         assert {each for each in loaded if each.startswith(("hermes.cli.sessions.search", "hermes.query"))} == set()
 
-    def test_its_group_says_of_it_what_it_says_of_itself(self) -> None:
+    def test_group_summary_equals_the_command_summary(self) -> None:
         summaries = {name: lazy.load().get_short_help_str(limit=200) for name, lazy in COMMANDS.items()}
         assert summaries == {name: lazy.summary for name, lazy in COMMANDS.items()}
 
-    def test_help_names_it_and_shows_the_syntax(self, hermes: Hermes) -> None:
-        assert re.search(r"search +Find messages by their words\.", hermes("sessions").stdout)
+    def test_help_lists_search_and_shows_the_query_syntax(self, hermes: Hermes) -> None:
+        assert re.search(r"search +Search the messages of all sessions\.", hermes("sessions").stdout)
         assert "'\"exact phrase\"'" in hermes("sessions", "search", "--help").stdout
 
 
 class TestNeighbours:
-    def test_what_a_program_has_just_written_is_found(self, talks: Hermes) -> None:
+    def test_message_just_written_by_another_program_is_found(self, talks: Hermes) -> None:
         with SessionDB(talks.database) as db:
             added = db.append_message(WIKI, "user", "zebra")
-            assert found_by(talks, "zebra") == [added]
+            assert search_ids(talks, "zebra") == [added]
 
     @pytest.mark.parametrize("version", ["v11", "v22"])
-    def test_a_file_of_another_version_is_searched_and_not_changed(self, hermes: Hermes, version: str) -> None:
+    def test_database_of_another_version_is_searched_and_unchanged(self, hermes: Hermes, version: str) -> None:
         content = gzip.decompress((OLD_FILES / f"{version}.db.gz").read_bytes())
         hermes.home.mkdir()
         hermes.database.write_bytes(content)
         assert "getUserById" in hermes("sessions", "search", "parser", "OR", "getUserById").stdout
         assert hermes.database.read_bytes() == content
 
-    def test_a_reader_that_leaves_is_no_failure(self, talks: Hermes) -> None:
+    def test_closed_pipe_is_not_an_error(self, talks: Hermes) -> None:
         command = f"{shlex.join([sys.executable, '-m', 'hermes.cli.main'])} sessions search docker | true"
         done = subprocess.run(["sh", "-c", command], env=talks.environment(), capture_output=True, text=True)
         assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""What `hermes sessions search` says about its answer: why there is none, what was wrong, and how it was found."""
+"""The notes and errors of `hermes sessions search`."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from hermes.cli.app import run
 from hermes.cli.sessions.search import SearchPage, SearchRequest, search, search_notes
 from hermes.state.search.results import SearchResults
 from hermes_state import SessionDB
-from tests.cli.conftest import HOUR, Hermes, keep
+from tests.cli.conftest import HOUR, Hermes, store_session
 
 
 class TestNothing:
-    def test_is_an_answer(self, talks: Hermes) -> None:
+    def test_search_without_hits_exits_with_0(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "qq", "zz")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "No messages match: qq zz\n")
 
-    def test_names_what_left_messages_out(self, talks: Hermes) -> None:
+    def test_message_without_hits_names_the_narrowing_options(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "qq", "--role", "usr", "--since", "7d")
         assert done.stderr == "No messages match: qq (within --role, --since)\n"
 
-    def test_a_source_that_is_not_there_is_answered_with_those_that_are(self, talks: Hermes) -> None:
-        told = talks("sessions", "search", "qq", "--source", "telegrm").stderr.splitlines()
-        assert told == [
+    def test_unknown_source_lists_the_known_ones(self, talks: Hermes) -> None:
+        output = talks("sessions", "search", "qq", "--source", "telegrm").stderr.splitlines()
+        assert output == [
             "No messages match: qq (within --source)",
-            "Note: no session is from telegrm; there are sessions of cli (1), discord (1), telegram (1)",
+            "Note: no sessions with source telegrm; sources with sessions: cli (1), discord (1), telegram (1)",
         ]
 
-    def test_without_a_database_there_are_no_sessions_and_none_is_made(self, hermes: Hermes) -> None:
+    def test_missing_database_has_no_sessions_and_is_not_created(self, hermes: Hermes) -> None:
         done = hermes("sessions", "search", "docker")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr.startswith(f"No sessions yet: nothing is stored in {hermes.database}.")
+        assert done.stderr.startswith(f"No sessions yet in {hermes.database}.")
         assert not hermes.home.exists()
 
     def test_an_empty_database_has_no_sessions(self, hermes: Hermes) -> None:
@@ -51,7 +51,7 @@ class TestNothing:
             "search": {"path": "words", "degraded": False, "complete": True, "repairs": [], "hidden": {}},
         }
 
-    def test_a_file_that_is_no_database_is_an_error(self, hermes: Hermes) -> None:
+    def test_file_that_is_not_a_database_is_an_error(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         hermes.database.write_bytes(b"these are my notes, not a database\n" * 100)
         done = hermes("sessions", "search", "notes", "--json")
@@ -61,15 +61,15 @@ class TestNothing:
 
 class TestMistakes:
     @pytest.mark.parametrize("option", ["--since", "--until"])
-    def test_a_moment_that_is_none_is_answered_with_those_that_are(self, hermes: Hermes, option: str) -> None:
+    def test_invalid_date_lists_the_valid_forms(self, hermes: Hermes, option: str) -> None:
         done = hermes("sessions", "search", "docker", option, "last week")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.splitlines() == [
-            f"Error: {option} does not understand 'last week'",
-            "Hint: say 2026-01-31, 2026-01-31T10:00, today, yesterday, or so long ago: 30m, 12h, 7d, 2w",
+            f"Error: {option}: invalid date or time 'last week'",
+            "Hint: use 2026-01-31, 2026-01-31T10:00, today, yesterday, or an age such as 30m, 12h, 7d, 2w",
         ]
 
-    def test_a_period_without_a_moment_is_a_mistake(self, hermes: Hermes) -> None:
+    def test_period_that_ends_before_it_starts_is_an_error(self, hermes: Hermes) -> None:
         done = hermes("sessions", "search", "docker", "--since", "today", "--until", "yesterday")
         assert (done.returncode, done.stdout) == (2, "")
         assert "--since today is later than --until yesterday" in done.stderr
@@ -77,13 +77,13 @@ class TestMistakes:
     @pytest.mark.parametrize(
         "options", [["--limit", "0"], ["-n", "many"], ["--offset", "-1"], ["--sort", "best"], ["--limit", "9" * 30]]
     )
-    def test_a_value_that_cannot_be_used_ends_with_2(self, talks: Hermes, options: list[str]) -> None:
+    def test_invalid_option_value_exits_with_2(self, talks: Hermes, options: list[str]) -> None:
         done = talks("sessions", "search", "docker", *options)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: ")
 
     @pytest.mark.parametrize("session_id", ["nope", "2026111"])
-    def test_a_session_that_is_not_there_or_not_the_only_one_ends_with_3(self, talks: Hermes, session_id: str) -> None:
+    def test_unknown_or_ambiguous_session_exits_with_3(self, talks: Hermes, session_id: str) -> None:
         done = talks("sessions", "search", "docker", "--session", session_id)
         assert (done.returncode, done.stdout) == (3, "")
         assert session_id in done.stderr
@@ -97,33 +97,33 @@ class TestMistakes:
             (["-docker"], "usage"),
         ],
     )
-    def test_is_an_object_where_json_was_asked_for(self, talks: Hermes, args: list[str], code: str) -> None:
+    def test_json_error_is_an_object(self, talks: Hermes, args: list[str], code: str) -> None:
         done = talks("sessions", "search", "--json", *args)
         assert done.stdout == ""
         assert json.loads(done.stderr)["error"]["code"] == code
 
 
 class TestNotes:
-    def test_tell_how_a_query_was_understood(self, talks: Hermes) -> None:
+    def test_note_explains_how_the_query_was_read(self, talks: Hermes) -> None:
         done = talks("sessions", "search", "ocke", "--role", "assistant")
         assert "docker builder prune" in done.stdout
         assert done.stderr.splitlines() == [
             "1 message in 1 session",
-            "Note: no message here has the word ocke: looked inside of words",
+            "Note: no message here has the word ocke; searched inside words",
         ]
 
-    def test_tell_of_an_index_that_cannot_be_read(self, hermes: Hermes) -> None:
-        keep(hermes, "a", "cli", None, HOUR, *(("user", f"zebra {number}") for number in range(600)))
+    def test_note_reports_a_damaged_index(self, hermes: Hermes) -> None:
+        store_session(hermes, "a", "cli", None, HOUR, *(("user", f"zebra {number}") for number in range(600)))
         connection = apsw.Connection(str(hermes.database))
         connection.execute("DELETE FROM messages_fts_data WHERE id > 10").fetchall()
         connection.close()
         done = hermes("sessions", "search", "zebra", "-n", "600")
         assert done.stderr.splitlines() == [
             "600 messages in 1 session",
-            "Note: the search index is damaged or still being built; the messages themselves were read",
+            "Note: the search index is damaged or incomplete; the messages themselves were searched",
         ]
 
-    def test_tell_of_a_search_that_was_stopped(
+    def test_note_reports_a_stopped_search(
         self, talks: Hermes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("HERMES_HOME", str(talks.home))
@@ -131,13 +131,13 @@ class TestNotes:
         assert run(["sessions", "search", "docker", "OR", "*prune*"]) == 0
         assert "Note: the search stopped after " in capsys.readouterr().err
 
-    def test_say_what_to_do_about_a_search_that_was_stopped(self) -> None:
+    def test_note_suggests_how_to_narrow_a_stopped_search(self) -> None:
         context = click.Context(search, info_name="search")
         found = SearchPage(SearchResults(complete=False), sources={"cli": 1})
         assert search_notes(found, SearchRequest("docker"), context, Path("state.db")) == [
             "No messages match: docker",
-            "Note: the search stopped after 5 s, there may be more; narrow it with --since, --source or more words",
+            "Note: the search stopped after 5 s; there may be more. Narrow it with --since, --source or more words",
         ]
 
-    def test_a_search_that_was_stopped_does_not_know_the_total(self) -> None:
+    def test_stopped_search_has_no_total(self) -> None:
         assert SearchPage(SearchResults(complete=False)).total(SearchRequest("docker")) is None

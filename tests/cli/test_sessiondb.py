@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes.state.postgres.schema import LEDGER as SERVER_LEDGER
-from hermes.state.sqlite.schema.inspection import LEDGER
+from hermes.state.sqlite.schema.definitions import ledger
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 from tests.support.plainsql import rows
@@ -19,13 +19,13 @@ from tests.upgrade import oldfiles
 from tests.upgrade.build_files import NEWEST, build
 from tests.upgrade.checks import backups, digest
 
-ADDITIONS = ", ".join(LEDGER)
+ADDITIONS = ", ".join(ledger())
 SECRET = "hunter2-and-more"
 
 
 @pytest.fixture
 def dsn(tmp_path: Path) -> Iterator[str]:
-    """A place on a server without a store."""
+    """A DSN of a server without a store."""
     with empty_schema(tmp_path) as dsn:
         yield dsn
 
@@ -37,14 +37,14 @@ def configure(hermes: Hermes, dsn: str, provider: str = "postgresql") -> None:
 
 
 class TestInit:
-    def test_makes_a_file(self, hermes: Hermes) -> None:
+    def test_init_creates_a_file(self, hermes: Hermes) -> None:
         done = hermes("sessiondb", "init")
         assert done.returncode == 0
-        assert done.stdout == f"Made the tables in {hermes.database}: {ADDITIONS}.\n"
+        assert done.stdout == f"Created the tables in {hermes.database}: {ADDITIONS}.\n"
         with SessionDB(hermes.database, read_only=True) as store:
             assert store.session_count() == 0
 
-    def test_does_nothing_twice(self, hermes: Hermes) -> None:
+    def test_second_init_changes_nothing(self, hermes: Hermes) -> None:
         hermes("sessiondb", "init")
         again = hermes.json("sessiondb", "init")
         assert again["schema"] == "hermes.tables/1"
@@ -55,19 +55,19 @@ class TestInit:
             "added": [],
         }
 
-    def test_makes_tables_on_a_server(self, hermes: Hermes, dsn: str) -> None:
+    def test_init_creates_tables_on_a_server(self, hermes: Hermes, dsn: str) -> None:
         configure(hermes, dsn)
         assert hermes.json("sessiondb", "init")["item"]["added"] == list(SERVER_LEDGER)
         assert hermes.json("sessiondb", "init")["item"]["added"] == []
 
-    def test_says_why_a_server_cannot_be_reached(self, hermes: Hermes, tmp_path: Path) -> None:
+    def test_init_reports_an_unreachable_server(self, hermes: Hermes, tmp_path: Path) -> None:
         configure(hermes, f"postgresql://u:{SECRET}@/db?host={tmp_path}")
         done = hermes("sessiondb", "init")
         assert done.returncode == 1
         assert done.stderr.startswith("Error: ")
         assert SECRET not in done.stderr + done.stdout
 
-    def test_leaves_the_file_of_another_program_alone(self, hermes: Hermes) -> None:
+    def test_init_does_not_change_a_foreign_file(self, hermes: Hermes) -> None:
         hermes.home.mkdir(mode=0o700)
         oldfiles.real(22, hermes.database)
         before = digest(hermes.database)
@@ -78,24 +78,24 @@ class TestInit:
 
 
 class TestUpgrade:
-    def test_brings_an_old_file_to_the_present_and_keeps_a_copy(self, hermes: Hermes) -> None:
+    def test_upgrade_of_an_old_file_keeps_a_copy(self, hermes: Hermes) -> None:
         hermes.home.mkdir(mode=0o700)
         build(NEWEST, hermes.database)
-        assert hermes.json("sessiondb", "status")["item"]["pending"] == list(LEDGER)
+        assert hermes.json("sessiondb", "status")["item"]["pending"] == list(ledger())
         done = hermes("sessiondb", "upgrade")
-        assert done.stdout == f"Added in {hermes.database}: {ADDITIONS}.\n"
+        assert done.stdout == f"Upgraded the schema in {hermes.database}: {ADDITIONS}.\n"
         assert len(backups(hermes.database)) == 1
         assert hermes.json("sessiondb", "status")["item"]["pending"] == []
 
-    def test_of_what_is_up_to_date_changes_nothing(self, hermes: Hermes) -> None:
+    def test_upgrade_of_a_current_file_changes_nothing(self, hermes: Hermes) -> None:
         hermes("sessiondb", "init")
         done = hermes("sessiondb", "upgrade")
         assert (done.returncode, done.stdout) == (
             0,
-            f"The tables in {hermes.database} are up to date; nothing was changed.\n",
+            f"The schema of {hermes.database} is up to date.\n",
         )
 
-    def test_makes_no_store_where_there_is_none(self, hermes: Hermes) -> None:
+    def test_upgrade_creates_no_store(self, hermes: Hermes) -> None:
         done = hermes("sessiondb", "upgrade")
         assert done.returncode == 1
         assert "there is no session database" in done.stderr
@@ -103,7 +103,7 @@ class TestUpgrade:
 
 
 class TestStatus:
-    def test_of_a_file(self, hermes: Hermes) -> None:
+    def test_status_of_a_file(self, hermes: Hermes) -> None:
         hermes.store(("one", "cli", None, "hello"))
         lines = hermes("sessiondb", "status").stdout.splitlines()
         assert lines[:8] == [
@@ -114,18 +114,18 @@ class TestStatus:
             "Pending: none",
             "Sessions: 1",
             "Messages: 1",
-            "Waiting for the index: 0",
+            "Not indexed yet: 0",
         ]
-        assert lines[8].startswith("Health: ok, answers in ")
+        assert lines[8].startswith("Health: ok, responds in ")
 
-    def test_where_there_is_nothing_yet(self, hermes: Hermes) -> None:
+    def test_status_without_a_store(self, hermes: Hermes) -> None:
         done = hermes("sessiondb", "status")
         assert done.returncode == 1
         assert done.stdout.splitlines()[0] == "Provider: sqlite"
         assert "there is no session database" in done.stdout
         assert not hermes.database.exists()
 
-    def test_of_a_server_shows_no_password(self, hermes: Hermes, dsn: str) -> None:
+    def test_status_of_a_server_shows_no_password(self, hermes: Hermes, dsn: str) -> None:
         configure(hermes, f"{dsn}&password={SECRET}")
         hermes("sessiondb", "init")
         done = hermes("sessiondb", "status")
@@ -134,7 +134,7 @@ class TestStatus:
         assert f"Applied: {', '.join(SERVER_LEDGER)}\nPending: none\n" in done.stdout
         assert SECRET not in done.stdout + done.stderr
 
-    def test_of_a_server_without_a_store_is_told_of(self, hermes: Hermes, dsn: str) -> None:
+    def test_status_of_a_server_without_a_store(self, hermes: Hermes, dsn: str) -> None:
         configure(hermes, dsn)
         done = hermes("sessiondb", "status", "--json")
         assert done.returncode == 1
@@ -143,19 +143,19 @@ class TestStatus:
 
 class TestSql:
     @pytest.mark.parametrize("provider", ["sqlite", "postgresql", "mysql"])
-    def test_is_printed_without_connecting(self, hermes: Hermes, provider: str) -> None:
-        configure(hermes, "postgresql://nobody@127.0.0.1:1/nowhere")
+    def test_sql_is_printed_without_a_connection(self, hermes: Hermes, provider: str) -> None:
+        configure(hermes, "postgresql://user@127.0.0.1:1/nowhere")
         done = hermes("sessiondb", "sql", "--provider", provider)
         assert done.returncode == 0, done.stderr
         assert "hermes_ledger" in done.stdout
         assert "$" not in done.stdout or provider == "postgresql"
         assert not hermes.database.exists()
 
-    def test_is_that_of_the_configured_provider(self, hermes: Hermes) -> None:
-        configure(hermes, "postgresql://nobody@127.0.0.1:1/nowhere")
+    def test_sql_is_for_the_configured_provider(self, hermes: Hermes) -> None:
+        configure(hermes, "postgresql://user@127.0.0.1:1/nowhere")
         assert "tsvector" in hermes("sessiondb", "sql").stdout
 
-    def test_makes_a_store_of_postgresql_that_lacks_nothing(self, hermes: Hermes, dsn: str) -> None:
+    def test_sql_creates_a_complete_postgresql_store(self, hermes: Hermes, dsn: str) -> None:
         configure(hermes, dsn)
         script = hermes("sessiondb", "sql").stdout
         with psycopg.connect(dsn, autocommit=True) as connection:
@@ -166,10 +166,10 @@ class TestSql:
             assert connection.execute("SELECT * FROM hermes_ledger").fetchall() == before
         assert dict(notes).keys() == {"indexed_upto", "index_epoch", "min_reader", "min_writer"}
 
-    def test_makes_a_file_that_lacks_nothing(self, hermes: Hermes, tmp_path: Path) -> None:
+    def test_sql_creates_a_complete_file(self, hermes: Hermes, tmp_path: Path) -> None:
         connection = apsw.Connection(str(tmp_path / "made.db"))
         connection.execute(hermes("sessiondb", "sql", "--provider", "sqlite").stdout).fetchall()
         connection.close()
         with SessionDB(tmp_path / "made.db") as store:
             store.create_session("s", "cli")
-        assert rows(tmp_path / "made.db", "SELECT count(*) FROM hermes_ledger") == [(len(LEDGER),)]
+        assert rows(tmp_path / "made.db", "SELECT count(*) FROM hermes_ledger") == [(len(ledger()),)]

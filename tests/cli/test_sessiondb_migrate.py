@@ -16,7 +16,7 @@ import pytest
 from hermes.cli.app import run
 from hermes.cli.sessiondb import migrate
 from hermes.cli.sessiondb.speed import SpeedReporter, format_speed
-from hermes.state.transfer import origin as reading
+from hermes.state.import_export import message_pages
 from hermes.state.transfer.migration import Migration
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
@@ -36,36 +36,36 @@ def filled(hermes: Hermes) -> Hermes:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Where there is nothing yet."""
+    """A file that does not exist yet."""
     return tmp_path / "target.db"
 
 
 @pytest.fixture
 def dsn(tmp_path: Path) -> Iterator[str]:
-    """A place on a server without a store."""
+    """A DSN of a server without a store."""
     with empty_schema(tmp_path) as dsn:
         yield dsn
 
 
 def begin(origin: Path, target: Path) -> None:
-    """Begin a migration and leave it."""
+    """Start a migration and leave it unfinished."""
     with SessionDB(origin, read_only=True) as store, SessionDB(target) as receiver:
         Migration(store, receiver).begin(resume=False)
 
 
 class TestMigrate:
-    def test_tells_what_it_did_in_one_line(self, filled: Hermes, target: Path) -> None:
+    def test_migrate_prints_one_summary_line(self, filled: Hermes, target: Path) -> None:
         done = filled("sessiondb", "migrate", "--to", str(target))
         assert done.returncode == 0, done.stderr
         assert re.fullmatch(r"Migrated 3 sessions, 3 messages, 3 FTS entries in \d+\.\ds\n", done.stdout)
         assert re.search(r"The search index took \d+\.\ds\.", done.stderr)
 
-    def test_changes_nothing_where_it_comes_from(self, filled: Hermes, target: Path) -> None:
+    def test_migrate_does_not_change_the_origin(self, filled: Hermes, target: Path) -> None:
         before = digest(filled.database)
         filled("sessiondb", "migrate", "--to", str(target), "--verify")
         assert digest(filled.database) == before
 
-    def test_to_the_configured_server_and_back(self, filled: Hermes, dsn: str, target: Path) -> None:
+    def test_migrate_to_the_configured_server_and_back(self, filled: Hermes, dsn: str, target: Path) -> None:
         (filled.home / "config.yaml").write_text(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
         (filled.home / "config.yaml").chmod(0o600)
         there = filled.json("sessiondb", "migrate", "--verify")
@@ -76,35 +76,35 @@ class TestMigrate:
         assert len(filled.json("sessions", "list")["items"]) == 3
         back = filled("sessiondb", "migrate", "--from", dsn, "--to", str(target), "--verify")
         assert back.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
-        assert "Verified: every session has the same hash on both sides." in back.stderr
+        assert "Verified: every session has the same hash in both databases." in back.stderr
 
-    def test_again_finds_nothing_new(self, filled: Hermes, target: Path) -> None:
+    def test_second_migration_copies_nothing(self, filled: Hermes, target: Path) -> None:
         filled("sessiondb", "migrate", "--to", str(target))
         done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
         assert done.stdout.startswith("Migrated 0 sessions, 0 messages, 0 FTS entries in ")
         assert done.returncode == 0
 
-    def test_names_what_differs(self, filled: Hermes, target: Path) -> None:
+    def test_verify_lists_differing_sessions(self, filled: Hermes, target: Path) -> None:
         filled("sessiondb", "migrate", "--to", str(target))
         change(target, "UPDATE messages SET content = 'other' WHERE session_id = 'two'")
         done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
         assert done.returncode == 1
-        assert "Mismatch: two says otherwise in 1 message" in done.stderr
-        assert "1 session of the target differs" in done.stderr
+        assert "Mismatch: two differs in 1 message" in done.stderr
+        assert "1 session in the target differs" in done.stderr
 
-    def test_shows_how_far_it_is_on_a_terminal(self, filled: Hermes, target: Path) -> None:
+    def test_migrate_shows_progress_on_a_terminal(self, filled: Hermes, target: Path) -> None:
         shown = on_stderr(filled, "sessiondb", "migrate", "--to", str(target))
         assert "messages" in shown
         assert "100%" in shown
 
 
 class TestDryRun:
-    def test_makes_nothing(self, filled: Hermes, target: Path) -> None:
+    def test_dry_run_creates_no_target(self, filled: Hermes, target: Path) -> None:
         done = filled("sessiondb", "migrate", "--to", str(target), "--dry-run")
         assert (done.returncode, done.stdout) == (0, "Would migrate 3 sessions, 3 messages.\n")
         assert not target.exists()
 
-    def test_tells_what_is_there_already(self, filled: Hermes, target: Path) -> None:
+    def test_dry_run_counts_the_target(self, filled: Hermes, target: Path) -> None:
         with SessionDB(target) as store:
             store.create_session("mine", "cli")
         found = filled.json("sessiondb", "migrate", "--to", str(target), "--dry-run")["item"]
@@ -112,31 +112,31 @@ class TestDryRun:
 
 
 class TestUnfinished:
-    def test_is_refused_without_resume(self, filled: Hermes, target: Path) -> None:
+    def test_unfinished_migration_is_refused_without_resume(self, filled: Hermes, target: Path) -> None:
         begin(filled.database, target)
         done = filled("sessiondb", "migrate", "--to", str(target))
         assert done.returncode == 4
         assert "--resume" in done.stderr
 
-    def test_goes_on_with_resume(self, filled: Hermes, target: Path) -> None:
+    def test_unfinished_migration_continues_with_resume(self, filled: Hermes, target: Path) -> None:
         begin(filled.database, target)
         done = filled("sessiondb", "migrate", "--to", str(target), "--resume")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
 
-    def test_after_an_interrupt_it_says_how_to_go_on(
+    def test_interrupted_migration_shows_how_to_resume(
         self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("HERMES_HOME", str(filled.home))
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 1)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 1)
         monkeypatch.setattr(migrate, "progress", lambda: interrupting(after=3))
         assert run(["sessiondb", "migrate", "--to", str(target)]) == 130
-        said = capfd.readouterr().err
-        assert "Stopped: 3 sessions and 2 messages are carried." in said
-        assert f"hermes sessiondb migrate --to {target} --resume" in said
+        notice = capfd.readouterr().err
+        assert "Interrupted after 3 sessions and 2 messages." in notice
+        assert f"hermes sessiondb migrate --to {target} --resume" in notice
         done = filled("sessiondb", "migrate", "--to", str(target), "--resume", "--verify")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
 
-    def test_sessions_that_change_all_the_time_are_named(
+    def test_sessions_that_keep_changing_are_listed(
         self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         monkeypatch.setenv("HERMES_HOME", str(filled.home))
@@ -151,13 +151,13 @@ class TestUnfinished:
 
             monkeypatch.setattr(migrate, "progress", writing)
             assert run(["sessiondb", "migrate", "--to", str(target)]) == 0
-        assert "1 session changed all the while: two." in (said := capfd.readouterr().err)
-        assert f"hermes sessiondb migrate --to {target} --resume" in said
+        assert "1 session kept changing: two." in (notice := capfd.readouterr().err)
+        assert f"hermes sessiondb migrate --to {target} --resume" in notice
 
 
 @contextmanager
 def interrupting(after: int) -> Iterator[Callable[[str, int, int], None]]:
-    """Ctrl-C after so many steps."""
+    """Raise KeyboardInterrupt after a number of steps."""
     heard = []
 
     def hear(*format_speed: object) -> None:
@@ -169,20 +169,20 @@ def interrupting(after: int) -> Iterator[Callable[[str, int, int], None]]:
 
 
 class TestPlaces:
-    def test_without_a_target_there_is_nothing_to_do(self, filled: Hermes) -> None:
+    def test_migrate_without_a_target_is_a_usage_error(self, filled: Hermes) -> None:
         done = filled("sessiondb", "migrate")
         assert done.returncode == 2
         assert "--to" in done.stderr
 
-    def test_a_file_that_is_not_there_is_not_found(self, filled: Hermes, target: Path) -> None:
+    def test_migrate_from_a_missing_file_is_not_found(self, filled: Hermes, target: Path) -> None:
         done = filled("sessiondb", "migrate", "--from", str(target), "--to", str(filled.database))
         assert done.returncode == 3
 
-    def test_a_database_is_not_carried_to_itself(self, filled: Hermes, tmp_path: Path) -> None:
+    def test_migrate_to_the_same_database_is_refused(self, filled: Hermes, tmp_path: Path) -> None:
         (tmp_path / "link.db").symlink_to(filled.database)
         done = filled("sessiondb", "migrate", "--to", str(tmp_path / "link.db"))
         assert done.returncode == 2
-        assert "itself" in done.stderr
+        assert "the same database" in done.stderr
 
     @pytest.mark.parametrize(
         "address",
@@ -212,15 +212,13 @@ class TestPlaces:
         ],
     )
     @pytest.mark.parametrize("option", ["--from", "--to"])
-    def test_a_password_in_the_command_is_refused(self, filled: Hermes, option: str, address: str) -> None:
+    def test_password_in_the_command_is_refused(self, filled: Hermes, option: str, address: str) -> None:
         done = filled("sessiondb", "migrate", option, address)
         assert done.returncode != 0
-        assert "everybody on this machine" in done.stderr
+        assert "the DSN contains a password" in done.stderr
         assert SECRET not in done.stdout + done.stderr
 
-    def test_a_password_is_taken_from_a_variable_of_the_env_file(
-        self, filled: Hermes, tmp_path: Path, target: Path
-    ) -> None:
+    def test_password_is_read_from_the_env_file(self, filled: Hermes, tmp_path: Path, target: Path) -> None:
         (filled.home / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
         (filled.home / ".env").chmod(0o600)
         with empty_schema(tmp_path) as dsn:
@@ -231,24 +229,24 @@ class TestPlaces:
             assert filled("sessiondb", "migrate", "--from", address, "--to", str(target)).returncode == 0
         assert SECRET not in done.stdout + done.stderr
 
-    def test_a_variable_that_is_not_set_is_named(self, filled: Hermes) -> None:
+    def test_unset_variable_is_named(self, filled: Hermes) -> None:
         done = filled("sessiondb", "migrate", "--to", "mysql://u:${NO_SUCH_NAME}@127.0.0.1:1/d")
         assert done.returncode != 0
         assert "NO_SUCH_NAME" in done.stderr
 
-    def test_a_schema_is_carried_to_another_of_the_same_database(self, filled: Hermes, tmp_path: Path) -> None:
+    def test_migrate_between_schemas_of_one_database(self, filled: Hermes, tmp_path: Path) -> None:
         with empty_schema(tmp_path / "one") as one, empty_schema(tmp_path / "two") as two:
             assert filled("sessiondb", "migrate", "--to", one).returncode == 0
             done = filled("sessiondb", "migrate", "--from", one, "--to", two, "--verify")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in "), done.stderr
 
-    def test_errors_are_json_where_answers_are(self, filled: Hermes) -> None:
+    def test_migrate_json_error_is_an_object(self, filled: Hermes) -> None:
         done = filled("sessiondb", "migrate", "--to", "redis://x", "--json")
         assert json.loads(done.stderr)["error"]["code"] == "invalid_value"
 
 
 class TestPace:
-    def test_tells_how_fast_it_goes_and_how_long_it_takes(self) -> None:
+    def test_speed_shows_rate_and_remaining_time(self) -> None:
         now = [10.0]
         heard: list[tuple[str, int, int]] = []
         pace = SpeedReporter(lambda *format_speed: heard.append(format_speed), lambda: now[0])
@@ -257,7 +255,7 @@ class TestPace:
         pace("messages", 25_000, 50_000)
         assert heard == [("messages", 5_000, 50_000), ("messages 10,000/s, 2 s left", 25_000, 50_000)]
 
-    def test_begins_anew_with_other_work(self) -> None:
+    def test_speed_restarts_with_other_work(self) -> None:
         now = [0.0]
         heard: list[str] = []
         pace = SpeedReporter(lambda what, *_: heard.append(what), lambda: now[0])
@@ -267,12 +265,12 @@ class TestPace:
         assert heard == ["messages", "indexing"]
 
     @pytest.mark.parametrize(("done", "left", "seconds"), [(0, 10, 5), (10, 10, 0.1)])
-    def test_says_nothing_before_it_can_be_told(self, done: int, left: int, seconds: float) -> None:
+    def test_speed_is_not_shown_too_early(self, done: int, left: int, seconds: float) -> None:
         assert format_speed(done, left, seconds) == ""
 
 
 def on_stderr(hermes: Hermes, *args: str) -> str:
-    """Run a command with a terminal as stderr; what it wrote there."""
+    """Run a command with a terminal as stderr and return what it wrote there."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen([*COMMAND, *args], env=hermes.environment(), stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
@@ -291,5 +289,5 @@ def on_stderr(hermes: Hermes, *args: str) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux says so when the other side is closed
+    except OSError:  # Linux raises this when the other side is closed
         return b""

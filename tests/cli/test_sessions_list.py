@@ -35,7 +35,7 @@ WIDE = (
 
 
 class TestTables:
-    def test_with_titles(self, hermes: Hermes) -> None:
+    def test_table_shows_titles_if_a_session_has_one(self, hermes: Hermes) -> None:
         hermes.store(AUTH, WEATHER)
         header, rule, *rows = hermes("sessions", "list").stdout.splitlines()
         assert header.split() == ["Title", "Preview", "Last", "Active", "ID"]
@@ -45,7 +45,7 @@ class TestTables:
             ["—", "What's the weather in Las Vegas?", "1h ago", "20250303_101500_f00dfeed"],
         ]
 
-    def test_without_titles(self, hermes: Hermes) -> None:
+    def test_table_shows_sources_if_no_session_has_a_title(self, hermes: Hermes) -> None:
         hermes.store(WEATHER)
         header, _, row = hermes("sessions", "list").stdout.splitlines()
         assert header.split() == ["Preview", "Last", "Active", "Src", "ID"]
@@ -56,7 +56,7 @@ class TestTables:
             "20250303_101500_f00dfeed",
         ]
 
-    def test_a_session_without_words_has_a_row_too(self, hermes: Hermes) -> None:
+    def test_session_without_messages_has_a_row(self, hermes: Hermes) -> None:
         with SessionDB(hermes.database) as db:
             db.create_session("silent", "cli")
         assert hermes("sessions", "list").stdout.splitlines()[-1].split() == ["just", "now", "cli", "silent"]
@@ -70,18 +70,18 @@ class TestWidths:
         assert max(display_width(line) for line in lines) <= columns
 
     @pytest.mark.parametrize("columns", [70, 80, 100, 200])
-    def test_wide_characters_leave_the_columns_straight(self, hermes: Hermes, columns: int) -> None:
+    def test_wide_characters_keep_columns_aligned(self, hermes: Hermes, columns: int) -> None:
         hermes.store(*WIDE)
         _, _, *rows = hermes.on_terminal("sessions", "list", columns=columns, NO_COLOR="1")
         assert len({display_width(row[: row.index("20250305")]) for row in rows}) == 1
 
     @pytest.mark.parametrize("columns", [20, 40, 60])
-    def test_an_id_is_whole_on_the_smallest_terminal(self, hermes: Hermes, columns: int) -> None:
+    def test_id_is_not_cut_on_a_tiny_terminal(self, hermes: Hermes, columns: int) -> None:
         hermes.store(*WIDE)
         _, _, *rows = hermes.on_terminal("sessions", "list", columns=columns, NO_COLOR="1")
         assert [row.split()[-1] for row in rows] == [session_id for session_id, *_ in WIDE]
 
-    def test_a_long_id_does_not_take_the_room_of_the_others(self, hermes: Hermes) -> None:
+    def test_long_id_does_not_narrow_the_other_columns(self, hermes: Hermes) -> None:
         hermes.store(("x" * 200, "cli", None, "Can you check the test failures?"))
         assert "Can you check the test failures?  30m ago" in hermes.on_terminal("sessions", "list", columns=100)[-1]
 
@@ -89,7 +89,7 @@ class TestWidths:
         hermes.store((AUTH[0], "cli", "t" * 90, "w" * 60))
         assert {len(line) for line in hermes("sessions", "list").stdout.splitlines()[1:]} == {120}
 
-    def test_the_variable_columns_wins(self, hermes: Hermes) -> None:
+    def test_columns_variable_overrides_the_terminal_width(self, hermes: Hermes) -> None:
         hermes.store((AUTH[0], "cli", "t" * 90, "w" * 60))
         assert "t" * 90 + "  " + "w" * 60 in hermes("sessions", "list", COLUMNS="300").stdout
 
@@ -106,7 +106,7 @@ class TestSafety:
         assert r"\x1b]0;owned\x07 \x9b31m words" in text
         assert r"id\x1b[2J" in text
 
-    def test_nor_through_json_or_numbers_or_talk(self, hermes: Hermes) -> None:
+    def test_no_control_character_reaches_json_stats_or_stderr(self, hermes: Hermes) -> None:
         hermes.store(self.HOSTILE)
         for done in (
             hermes("sessions", "list", "--json"),
@@ -116,12 +116,12 @@ class TestSafety:
         ):
             assert all(char.isprintable() or char == "\n" for char in done.stdout + done.stderr)
 
-    def test_json_gives_back_what_was_stored(self, hermes: Hermes) -> None:
+    def test_json_has_the_stored_text(self, hermes: Hermes) -> None:
         hermes.store(self.HOSTILE)
         (item,) = hermes.json("sessions", "list")["items"]
         assert (item["id"], item["source"]) == self.HOSTILE[:2]
 
-    def test_a_locale_without_unicode_gets_plain_lines(self, hermes: Hermes) -> None:
+    def test_locale_without_unicode_gets_plain_lines(self, hermes: Hermes) -> None:
         hermes.store(AUTH, (WEATHER[0], "cli", None, "日本"))
         done = hermes("sessions", "list", PYTHONIOENCODING="ascii")
         assert done.returncode == 0
@@ -132,21 +132,21 @@ class TestSafety:
 
 
 class TestStyle:
-    def test_a_terminal_gets_a_bold_heading_and_nothing_else(self, hermes: Hermes) -> None:
+    def test_terminal_gets_a_bold_heading_only(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         header, *rest = hermes.on_terminal("sessions", "list")
         assert STYLES.findall(header) == ["\x1b[1m", "\x1b[0m"]
         assert STYLES.findall("".join(rest)) == []
 
-    def test_a_person_can_ask_for_none(self, hermes: Hermes) -> None:
+    def test_no_color_removes_styles(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         assert "\x1b" not in "".join(hermes.on_terminal("sessions", "list", NO_COLOR="1"))
 
-    def test_a_dumb_terminal_gets_none(self, hermes: Hermes) -> None:
+    def test_dumb_terminal_gets_no_styles(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         assert "\x1b" not in "".join(hermes.on_terminal("sessions", "list", TERM="dumb"))
 
-    def test_a_pipe_gets_none(self, hermes: Hermes) -> None:
+    def test_pipe_gets_no_styles(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         assert "\x1b" not in hermes("sessions", "list").stdout
 
@@ -158,11 +158,11 @@ class TestOrder:
         with SessionDB(hermes.database) as db:
             db.append_message("older", "user", "I am back")
 
-    def test_is_by_activity(self, hermes: Hermes) -> None:
+    def test_list_is_sorted_by_activity(self, hermes: Hermes) -> None:
         assert [item["id"] for item in hermes.json("sessions", "list")["items"]] == ["older", "newer"]
         assert "Last Active" in hermes("sessions", "list", "--sort", "active").stdout
 
-    def test_can_be_by_start_and_then_shows_the_start(self, hermes: Hermes) -> None:
+    def test_sort_by_start_shows_the_start(self, hermes: Hermes) -> None:
         assert [item["id"] for item in hermes.json("sessions", "list", "--sort", "started")["items"]] == [
             "newer",
             "older",
@@ -177,12 +177,12 @@ class TestPages:
     def twenty_five(self, hermes: Hermes) -> None:
         hermes.store(*((f"s{number:02}", "cli", None, "hello") for number in range(25)))
 
-    def test_twenty_are_shown_and_the_rest_counted(self, hermes: Hermes) -> None:
+    def test_twenty_sessions_are_shown_and_all_counted(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list")
         assert len(done.stdout.splitlines()) == 2 + 20
         assert done.stderr == "20 of 25 sessions (--limit for more)\n"
 
-    def test_a_limit_that_takes_all_says_so(self, hermes: Hermes) -> None:
+    def test_limit_above_the_total_shows_all(self, hermes: Hermes) -> None:
         assert hermes("sessions", "list", "--limit", "25").stderr == "25 of 25 sessions\n"
 
     @pytest.mark.parametrize("order", ["started", "active"])
@@ -196,13 +196,13 @@ class TestPages:
         assert found == [f"s{number:02}" for number in range(25)]
         assert page["total"] == 25
 
-    def test_behind_the_last_one_there_is_nothing(self, hermes: Hermes) -> None:
+    def test_page_after_the_last_is_empty(self, hermes: Hermes) -> None:
         last = hermes.json("sessions", "list", "--limit", "25")["items"][-1]["cursor"]
         done = hermes("sessions", "list", "--after", last)
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr == "No sessions behind this cursor, of 25 sessions.\n"
+        assert done.stderr == "No sessions after this cursor, of 25 sessions.\n"
 
-    def test_what_is_no_cursor_ends_with_2(self, hermes: Hermes) -> None:
+    def test_invalid_cursor_exits_with_2(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list", "--after", "s07", "--json")
         assert (done.returncode, done.stdout) == (2, "")
         assert json.loads(done.stderr)["error"]["code"] == "invalid_value"
@@ -217,58 +217,58 @@ class TestChoice:
         with SessionDB(hermes.database) as db:
             db.set_session_archived("put-away", True)
 
-    def test_what_agents_made_for_themselves_and_what_is_archived_is_counted_only(self, hermes: Hermes) -> None:
+    def test_agent_and_archived_sessions_are_only_counted(self, hermes: Hermes) -> None:
         assert [item["id"] for item in hermes.json("sessions", "list")["items"]] == [AUTH[0], WEATHER[0]]
         assert hermes("sessions", "list").stderr == (
             "2 of 2 sessions (1 more with --source tool; 1 more with --source subagent; 1 more with --archived)\n"
         )
 
     @pytest.mark.parametrize("source", ["tool", "subagent", "telegram"])
-    def test_a_source_shows_its_own(self, hermes: Hermes, source: str) -> None:
+    def test_source_option_shows_only_that_source(self, hermes: Hermes, source: str) -> None:
         found = hermes.json("sessions", "list", "--source", source)
         assert [item["source"] for item in found["items"]] == [source]
         assert found["total"] == 1
         assert hermes("sessions", "list", "--source", source).stderr == f"1 of 1 session (source={source})\n"
 
     @pytest.mark.parametrize("option", ["--all", "-a"])
-    def test_all_can_be_shown(self, hermes: Hermes, option: str) -> None:
+    def test_all_option_shows_every_session(self, hermes: Hermes, option: str) -> None:
         found = hermes.json("sessions", "list", option)
         assert {item["id"] for item in found["items"]} == {AUTH[0], WEATHER[0], "t", "u", "put-away"}
         assert found["total"] == 5
         assert hermes("sessions", "list", option).stderr == "5 of 5 sessions\n"
 
-    def test_without_archived_ones_that_is_said(self, hermes: Hermes) -> None:
+    def test_archived_option_reports_no_archived_sessions(self, hermes: Hermes) -> None:
         with SessionDB(hermes.database) as db:
             db.set_session_archived("put-away", False)
         result = hermes("sessions", "list", "--archived")
-        assert (result.stdout, result.stderr) == ("", "No sessions are archived.\n")
+        assert (result.stdout, result.stderr) == ("", "No archived sessions.\n")
 
-    def test_archived_ones_can_be_shown_alone(self, hermes: Hermes) -> None:
+    def test_archived_option_shows_only_archived_sessions(self, hermes: Hermes) -> None:
         found = hermes.json("sessions", "list", "--archived")
         assert [(item["id"], item["archived"]) for item in found["items"]] == [("put-away", True)]
         assert found["total"] == 1
 
-    def test_only_what_was_used_since(self, hermes: Hermes) -> None:
+    def test_since_option_shows_only_recent_sessions(self, hermes: Hermes) -> None:
         found = hermes.json("sessions", "list", "--since", "1h")
         assert ([item["id"] for item in found["items"]], found["total"]) == ([AUTH[0]], 1)
         assert hermes("sessions", "list", "--since", "2099-01-01").stdout == ""
         assert hermes("sessions", "list", "--since", "soon").returncode == 2
 
-    def test_a_source_that_is_not_there_is_answered_with_those_that_are(self, hermes: Hermes) -> None:
+    def test_unknown_source_lists_the_known_ones(self, hermes: Hermes) -> None:
         done = hermes("sessions", "list", "--source", "telegrm")
         assert (done.returncode, done.stdout) == (0, "")
-        assert done.stderr.startswith("No sessions with source=telegrm; there are sessions of cli (2), ")
+        assert done.stderr.startswith("No sessions with source=telegrm. Sources with sessions: cli (2), ")
 
-    def test_when_all_is_hidden_the_list_says_how_to_see_it(self, hermes: Hermes) -> None:
+    def test_list_names_the_options_that_show_hidden_sessions(self, hermes: Hermes) -> None:
         with SessionDB(hermes.database) as db:
             db.delete_sessions([AUTH[0], WEATHER[0]])
         assert hermes("sessions", "list").stderr == (
-            "No sessions to show; there are 1 with --source tool, 1 with --source subagent, 1 with --archived.\n"
+            "No sessions to show, but 1 with --source tool, 1 with --source subagent, 1 with --archived.\n"
         )
 
 
 class TestJson:
-    def test_is_one_object(self, hermes: Hermes) -> None:
+    def test_json_is_one_object(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         done = hermes("sessions", "list", "--json")
         found = json.loads(done.stdout)
@@ -278,7 +278,7 @@ class TestJson:
         assert (item["id"], item["source"], item["title"], item["preview"]) == AUTH
         assert (item["message_count"], item["archived"], item["root_id"]) == (1, False, AUTH[0])
 
-    def test_keeps_prompts_and_configurations_out(self, hermes: Hermes) -> None:
+    def test_json_leaves_out_prompts_and_configurations(self, hermes: Hermes) -> None:
         with SessionDB(hermes.database) as db:
             db.create_session("a", "cli", system_prompt="long prompt", model_config={"key": "secret"})
         done = hermes("sessions", "list", "--json")
@@ -296,10 +296,10 @@ class TestJson:
 
 class TestNothing:
     @pytest.mark.parametrize("command", ["list", "stats"])
-    def test_without_a_database_there_are_no_sessions_and_none_is_made(self, hermes: Hermes, command: str) -> None:
+    def test_missing_database_has_no_sessions_and_is_not_created(self, hermes: Hermes, command: str) -> None:
         done = hermes("sessions", command)
         assert done.returncode == 0
-        assert done.stderr.startswith(f"No sessions yet: nothing is stored in {hermes.database}.")
+        assert done.stderr.startswith(f"No sessions yet in {hermes.database}.")
         assert "HERMES_HOME" in done.stderr
         assert not hermes.home.exists()
 
@@ -315,7 +315,7 @@ class TestNothing:
 
 class TestFailure:
     @pytest.mark.parametrize("command", ["list", "stats"])
-    def test_a_file_that_is_no_database_is_an_error_and_stays_as_it_is(self, hermes: Hermes, command: str) -> None:
+    def test_file_that_is_not_a_database_is_an_error_and_unchanged(self, hermes: Hermes, command: str) -> None:
         hermes.home.mkdir()
         hermes.database.write_bytes(b"these are my notes, not a database\n" * 100)
         done = hermes("sessions", command, "--json")
@@ -324,26 +324,26 @@ class TestFailure:
         assert hermes.database.read_bytes() == b"these are my notes, not a database\n" * 100
 
     @pytest.mark.parametrize("command", ["list", "stats"])
-    def test_a_directory_is_an_error(self, hermes: Hermes, command: str) -> None:
+    def test_directory_as_database_is_an_error(self, hermes: Hermes, command: str) -> None:
         hermes.database.mkdir(parents=True)
         done = hermes("sessions", command)
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith(f"Error: {hermes.database} is a directory\nHint: ")
 
-    def test_a_link_that_leads_nowhere_is_an_error(self, hermes: Hermes) -> None:
+    def test_broken_link_as_database_is_an_error(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         hermes.database.symlink_to("missing.db")
         done = hermes("sessions", "list")
         assert (done.returncode, done.stdout) == (1, "")
         assert str(hermes.database) in done.stderr
 
-    def test_a_home_that_is_a_file_is_an_error(self, hermes: Hermes) -> None:
+    def test_file_as_home_is_an_error(self, hermes: Hermes) -> None:
         hermes.home.write_text("not a directory")
         assert hermes("sessions", "list").returncode == 1
 
 
 class TestNeighbours:
-    def test_a_program_that_writes_is_not_in_the_way(self, hermes: Hermes) -> None:
+    def test_list_works_while_another_program_writes(self, hermes: Hermes) -> None:
         hermes.store(AUTH)
         with SessionDB(hermes.database) as db:
             db.append_message(AUTH[0], "user", "and the tests")
@@ -351,7 +351,7 @@ class TestNeighbours:
         assert item["message_count"] == 2
 
     @pytest.mark.parametrize("version", ["v11", "v22"])
-    def test_a_file_of_another_version_is_listed_and_not_changed(self, hermes: Hermes, version: str) -> None:
+    def test_database_of_another_version_is_listed_and_unchanged(self, hermes: Hermes, version: str) -> None:
         content = gzip.decompress((OLD_FILES / f"{version}.db.gz").read_bytes())
         hermes.home.mkdir()
         hermes.database.write_bytes(content)

@@ -11,7 +11,7 @@ from tests.cli.conftest import Hermes
 OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
 
 
-def test_numbers_for_a_person(hermes: Hermes) -> None:
+def test_stats_prints_text(hermes: Hermes) -> None:
     hermes.store(("a", "cli", None, "hello"), ("b", "cli", None, "hello"), ("c", "telegram", None, "hello"))
     done = hermes("sessions", "stats")
     assert done.stdout.splitlines() == [
@@ -26,7 +26,7 @@ def test_numbers_for_a_person(hermes: Hermes) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_numbers_for_a_script(hermes: Hermes) -> None:
+def test_stats_prints_json(hermes: Hermes) -> None:
     hermes.store(("a", "cli", None, "hello"), ("b", "telegram", None, "hello"))
     assert hermes.json("sessions", "stats") == {
         "schema": "hermes.stats/1",
@@ -42,7 +42,7 @@ def test_numbers_for_a_script(hermes: Hermes) -> None:
     }
 
 
-def test_every_session_of_every_source_counts(hermes: Hermes) -> None:
+def test_stats_counts_sessions_of_every_source(hermes: Hermes) -> None:
     hermes.store(("a", "cli", None, "x"), ("b", "tool", None, "x"), ("c", "a source of my own", None, "x"))
     with SessionDB(hermes.database) as db:
         db.set_session_archived("a", True)
@@ -52,7 +52,7 @@ def test_every_session_of_every_source_counts(hermes: Hermes) -> None:
     assert item["sessions"] == 4
 
 
-def test_the_write_ahead_log_counts(hermes: Hermes) -> None:
+def test_stats_size_includes_the_write_ahead_log(hermes: Hermes) -> None:
     with SessionDB(hermes.database) as db:
         db.create_session("a", "cli")
         db.append_message("a", "user", "long " * 100_000)
@@ -61,7 +61,7 @@ def test_the_write_ahead_log_counts(hermes: Hermes) -> None:
         assert "of it in the write-ahead log)" in hermes("sessions", "stats").stdout
 
 
-def test_without_a_database_all_numbers_are_zero(hermes: Hermes) -> None:
+def test_stats_without_a_database_are_zero(hermes: Hermes) -> None:
     assert hermes.json("sessions", "stats")["item"] == {
         "sessions": 0,
         "messages": 0,
@@ -74,14 +74,14 @@ def test_without_a_database_all_numbers_are_zero(hermes: Hermes) -> None:
     assert not hermes.home.exists()
 
 
-def test_a_file_of_another_program_shows_its_own_version(hermes: Hermes) -> None:
+def test_stats_show_the_version_of_a_foreign_file(hermes: Hermes) -> None:
     hermes.home.mkdir()
     hermes.database.write_bytes(gzip.decompress((OLD_FILES / "v22.db.gz").read_bytes()))
     assert hermes.json("sessions", "stats")["item"]["schema_version"] == 22
 
 
 class TestVerbose:
-    def test_what_takes_how_much_room(self, hermes: Hermes) -> None:
+    def test_verbose_shows_the_size_of_each_part(self, hermes: Hermes) -> None:
         hermes.store(("a", "cli", None, "long " * 100_000))
         lines = hermes("sessions", "stats", "--verbose").stdout.splitlines()
         names = [line.partition(":")[0] for line in lines]
@@ -90,19 +90,19 @@ class TestVerbose:
             "  messages",
             "  search index",
             "  other indexes",
-            "  sessions and the rest",
+            "  sessions and other data",
             "  unused",
             "  write-ahead log",
         ]
         assert lines[4] == "  messages: 0.5 MB"
 
-    def test_for_a_script_the_parts_are_the_whole(self, hermes: Hermes) -> None:
+    def test_json_parts_add_up_to_the_total(self, hermes: Hermes) -> None:
         hermes.store(("a", "cli", None, "hello"))
         item = hermes.json("sessions", "stats", "-v")["item"]
         assert sum(item["parts"].values()) == item["size_bytes"] == hermes.database.stat().st_size
         assert item["parts"].keys() == {"text_bytes", "search_bytes", "indexes_bytes", "other_bytes", "free_bytes"}
 
-    def test_deleted_messages_leave_room(self, hermes: Hermes) -> None:
+    def test_deleted_messages_leave_free_space(self, hermes: Hermes) -> None:
         hermes.store(("a", "cli", None, "long " * 100_000), ("b", "cli", None, "hello"))
         hermes("sessions", "delete", "a", "--yes")
         assert hermes.json("sessions", "stats", "-v")["item"]["parts"]["free_bytes"] > 400_000

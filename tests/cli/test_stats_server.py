@@ -1,4 +1,4 @@
-"""`hermes sessions stats`, and what else looks through a store, when it is on a server."""
+"""`hermes sessions stats` and other reading commands with a store on a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def served(hermes: Hermes, tmp_path: Path) -> Iterator[Hermes]:
         yield hermes
 
 
-def test_the_server_tells_how_large_it_is(served: Hermes) -> None:
+def test_stats_show_the_size_of_a_server(served: Hermes) -> None:
     item = served.json("sessions", "stats", "--verbose")["item"]
     assert (item["sessions"], item["messages"], item["path"], item["wal_bytes"]) == (2, 1, None, 0)
     assert item["server"].startswith("PostgreSQL")
@@ -41,13 +41,13 @@ def test_the_server_tells_how_large_it_is(served: Hermes) -> None:
         "  messages",
         "  search index",
         "  other indexes",
-        "  sessions and the rest",
+        "  sessions and other data",
     ]
     assert "unused" not in "\n".join(lines)
     assert any(line.startswith("Database: ") for line in lines)
 
 
-def test_no_file_is_spoken_of_without_the_division_either(served: Hermes) -> None:
+def test_stats_of_a_server_mention_no_file(served: Hermes) -> None:
     done = served("sessions", "stats")
     assert "state.db" not in done.stdout
     assert "Database size: 0.0 MB" not in done.stdout
@@ -55,7 +55,7 @@ def test_no_file_is_spoken_of_without_the_division_either(served: Hermes) -> Non
 
 
 @pytest.mark.parametrize("option", ["--vacuum", "--no-vacuum"])
-def test_optimizing_tells_how_large_the_server_says_it_is(served: Hermes, option: str) -> None:
+def test_optimize_shows_the_size_of_a_server(served: Hermes, option: str) -> None:
     item = served.json("sessions", "optimize", option)["item"]
     assert item["vacuumed"] is (option == "--vacuum")
     assert item["bytes_before"] > 0
@@ -63,15 +63,15 @@ def test_optimizing_tells_how_large_the_server_says_it_is(served: Hermes, option
     assert not served.database.exists()
 
 
-def test_the_tree_and_completion_look_there_too(served: Hermes) -> None:
+def test_tree_and_completion_read_from_a_server(served: Hermes) -> None:
     assert served("sessions", "tree").stdout.splitlines()[0].startswith("a title  a  1 message")
     assert served("-r", "a t", _HERMES_COMPLETE="zsh").stdout.splitlines() == ["words", "a title\ta"]
 
 
-def test_completion_waits_for_no_silent_server(hermes: Hermes) -> None:
+def test_completion_does_not_wait_for_a_silent_server(hermes: Hermes) -> None:
     hermes.home.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        dsn = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=0"
+        dsn = f"postgresql://user@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=0"
         (hermes.home / "config.yaml").write_text(f"sessiondb: {{provider: postgresql, dsn: '{dsn}'}}\n")
         done = hermes("-r", "", _HERMES_COMPLETE="zsh")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

@@ -1,4 +1,4 @@
-"""Text that is safe and fits."""
+"""Safe text, widths and ages on the terminal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
         ("👨\u200d👩\u200d👧 日本 é", "👨\u200d👩\u200d👧 日本 é"),
     ],
 )
-def test_what_could_act_on_a_terminal_is_shown_by_its_number(text: str, shown: str) -> None:
+def test_control_characters_are_shown_by_number(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
@@ -61,7 +61,7 @@ def test_width_is_counted_in_columns(text: str, columns: int) -> None:
         ("cafe\u0301 olé", 5, "cafe\u0301…"),
     ],
 )
-def test_a_cut_never_goes_through_a_character(text: str, width: int, kept: str) -> None:
+def test_clipping_never_splits_a_character(text: str, width: int, kept: str) -> None:
     assert clip(text, width) == kept
     assert display_width(clip(text, width)) <= width
 
@@ -71,7 +71,7 @@ def test_padding_counts_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "said"),
+    ("age_s", "expected"),
     [
         (-HOUR, "just now"),
         (0, "just now"),
@@ -86,14 +86,14 @@ def test_padding_counts_columns() -> None:
         (7 * DAY - 1, "6d ago"),
     ],
 )
-def test_a_moment_is_told_by_its_age(age_s: float, said: str) -> None:
-    assert ago(NOW - age_s, NOW) == said
+def test_recent_moment_is_shown_as_an_age(age_s: float, expected: str) -> None:
+    assert ago(NOW - age_s, NOW) == expected
 
 
-def test_after_a_week_a_date_says_more() -> None:
+def test_moment_after_a_week_is_shown_as_a_date() -> None:
     assert ago(NOW - 30 * DAY, NOW) == "2026-10-16"
 
 
 @pytest.mark.parametrize("moment", [None, 0, "yesterday", -1e18])
-def test_a_moment_that_is_not_known_is_a_question_mark(moment: object) -> None:
+def test_unknown_moment_is_a_question_mark(moment: object) -> None:
     assert ago(moment, NOW) == "?"

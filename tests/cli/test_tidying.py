@@ -20,7 +20,7 @@ DAY_S = 86_400
 
 @pytest.fixture
 def old(hermes: Hermes) -> Hermes:
-    """A store with an old session that has ended, an old one that has not, and a fresh one."""
+    """A store with an old ended session, an old open one and a new one."""
     long_ago = time.time() - 200 * DAY_S
     with SessionDB(hermes.database, clock=lambda: long_ago) as db:
         for session_id, source in ((OLD, "telegram"), ("open", "cli")):
@@ -31,13 +31,13 @@ def old(hermes: Hermes) -> Hermes:
     return hermes
 
 
-def left(hermes: Hermes) -> set[str]:
-    """The ids of the sessions there are."""
+def session_ids(hermes: Hermes) -> set[str]:
+    """Return the ids of all sessions."""
     return {item["id"] for item in hermes.json("sessions", "list")["items"]}
 
 
-def answered(hermes: Hermes, answer: str, *args: str) -> subprocess.CompletedProcess[str]:
-    """Run a command whose question a person answers at a terminal."""
+def run_with_reply(hermes: Hermes, answer: str, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run a command at a terminal and type a reply to its question."""
     ours, theirs = pty.openpty()
     try:
         os.write(ours, f"{answer}\n".encode())
@@ -56,85 +56,85 @@ def answered(hermes: Hermes, answer: str, *args: str) -> subprocess.CompletedPro
 
 @pytest.fixture
 def lineage(hermes: Hermes) -> Hermes:
-    """Three sessions of which the titles are numbered, each with another number of messages."""
+    """Three sessions with numbered titles."""
     hermes.store(("first", "cli", "p", "one"), ("second", "cli", "p #2", "two"), ("third", "cli", "p #3", "three"))
     return hermes
 
 
 class TestDeleteByTitle:
     @pytest.mark.parametrize(("title", "gone"), [("p", "first"), ("p #2", "second"), ("p #3", "third")])
-    def test_takes_the_session_of_exactly_this_title(self, lineage: Hermes, title: str, gone: str) -> None:
+    def test_delete_by_title_deletes_the_exact_title(self, lineage: Hermes, title: str, gone: str) -> None:
         assert lineage("sessions", "delete", title, "--yes").returncode == 0
-        assert left(lineage) == {"first", "second", "third"} - {gone}
+        assert session_ids(lineage) == {"first", "second", "third"} - {gone}
 
-    def test_follows_no_numbers_once_the_title_is_gone(self, lineage: Hermes) -> None:
+    def test_delete_by_title_does_not_follow_numbers(self, lineage: Hermes) -> None:
         assert lineage("sessions", "delete", "p", "--yes").returncode == 0
         done = lineage("sessions", "delete", "p", "--yes")
         assert done.returncode == 3
         assert '"p #2"' in done.stderr
-        assert left(lineage) == {"second", "third"}
+        assert session_ids(lineage) == {"second", "third"}
 
-    def test_of_other_capitals_deletes_nothing(self, old: Hermes) -> None:
+    def test_delete_by_title_in_other_case_deletes_nothing(self, old: Hermes) -> None:
         done = old("sessions", "delete", "FRESH IDEAS", "--yes")
         assert (done.returncode, done.stderr.splitlines()[1]) == (3, 'Hint: did you mean "Fresh ideas"?')
-        assert "fresh" in left(old)
+        assert "fresh" in session_ids(old)
 
     @pytest.mark.parametrize("words", [("my", "project"), ("p", "my", "project"), ("my", "project", "p")])
-    def test_of_several_words_without_quotes_deletes_nothing(self, lineage: Hermes, words: tuple[str, ...]) -> None:
+    def test_delete_of_an_unquoted_title_deletes_nothing(self, lineage: Hermes, words: tuple[str, ...]) -> None:
         lineage.store(("a", "cli", "my", "1"), ("b", "cli", "project", "2"), ("c", "cli", "my project", "3"))
         done = lineage("sessions", "delete", *words, "--yes")
         assert done.returncode == 3
         assert "'my project' is the title of one session" in done.stderr
-        assert left(lineage) == {"first", "second", "third", "a", "b", "c"}
+        assert session_ids(lineage) == {"first", "second", "third", "a", "b", "c"}
 
-    def test_of_several_sessions_deletes_all_of_them(self, lineage: Hermes) -> None:
+    def test_delete_by_several_titles_deletes_all(self, lineage: Hermes) -> None:
         lineage.store(("a", "cli", "p p #2", "1"))
         assert lineage("sessions", "delete", "p", "p #2", "p p #2", "--yes").returncode == 0
-        assert left(lineage) == {"third"}
+        assert session_ids(lineage) == {"third"}
 
-    def test_that_is_the_id_of_another_session_deletes_neither(self, lineage: Hermes) -> None:
+    def test_delete_by_an_id_that_is_also_a_title_deletes_neither(self, lineage: Hermes) -> None:
         with SessionDB(lineage.database) as db:
             db.set_session_title("second", "third")
         done = lineage("sessions", "delete", "third", "--yes")
         assert done.returncode == 3
-        assert left(lineage) == {"first", "second", "third"}
+        assert session_ids(lineage) == {"first", "second", "third"}
 
-    def test_shows_what_goes_before_the_question(self, lineage: Hermes) -> None:
+    def test_delete_shows_the_sessions_before_the_question(self, lineage: Hermes) -> None:
         with SessionDB(lineage.database) as db:
             db.create_session("helper", "subagent", parent_session_id="first", child_kind="delegate")
             db.append_message("helper", "user", "look")
-        shown = answered(lineage, "n", "sessions", "delete", "p").stderr
+        shown = run_with_reply(lineage, "n", "sessions", "delete", "p").stderr
         assert shown.splitlines()[0] == "first  p  (cli, 1 message)"
-        assert "Delete 1 session, 1 session of agents with 2 messages? [y/N]" in shown
+        assert "Delete 1 session and 1 subagent session with 2 messages? [y/N]" in shown
 
 
 class TestDelete:
     @pytest.mark.parametrize("name", ["fresh", "Fresh ideas"])
-    def test_takes_a_session_by_any_name(self, old: Hermes, name: str) -> None:
+    def test_delete_by_id_and_title(self, old: Hermes, name: str) -> None:
         done = old("sessions", "delete", name, "--yes")
         assert (done.returncode, done.stdout) == (0, "Deleted 1 session, 1 message.\n")
-        assert left(old) == {OLD, "open"}
+        assert session_ids(old) == {OLD, "open"}
 
-    def test_shows_what_is_meant_and_asks(self, old: Hermes) -> None:
-        done = answered(old, "n", "sessions", "delete", OLD[:8])
+    def test_delete_shows_the_session_and_asks(self, old: Hermes) -> None:
+        done = run_with_reply(old, "n", "sessions", "delete", OLD[:8])
         assert done.returncode == 0
         assert (
             f"{OLD}  hello from {OLD}  (telegram, 1 message)\nDelete 1 session with 1 message? [y/N]: " in done.stderr
         )
         assert done.stderr.endswith("Nothing was deleted.\n")
-        assert OLD in left(old)
+        assert OLD in session_ids(old)
 
-    def test_takes_it_after_a_yes(self, old: Hermes) -> None:
-        assert answered(old, "y", "sessions", "delete", OLD).returncode == 0
-        assert OLD not in left(old)
+    def test_delete_after_yes_deletes(self, old: Hermes) -> None:
+        assert run_with_reply(old, "y", "sessions", "delete", OLD).returncode == 0
+        assert OLD not in session_ids(old)
 
-    def test_takes_all_or_none_of_those_that_are_named(self, old: Hermes) -> None:
+    def test_delete_with_an_unknown_name_deletes_nothing(self, old: Hermes) -> None:
         done = old("sessions", "delete", "fresh", "nothing like it", "--yes")
         assert (done.returncode, done.stdout) == (3, "")
         assert "there is no session 'nothing like it'" in done.stderr
-        assert left(old) == {OLD, "open", "fresh"}
+        assert session_ids(old) == {OLD, "open", "fresh"}
 
-    def test_takes_its_files_too(self, old: Hermes) -> None:
+    def test_delete_removes_transcript_files(self, old: Hermes) -> None:
         transcripts = old.home / "sessions"
         transcripts.mkdir()
         for name in ("fresh.jsonl", "request_dump_fresh_1.json", "other.jsonl"):
@@ -142,17 +142,17 @@ class TestDelete:
         assert old("sessions", "delete", "fresh", "-y").stdout == "Deleted 1 session, 1 message, 2 files.\n"
         assert [path.name for path in transcripts.iterdir()] == ["other.jsonl"]
 
-    def test_without_anybody_to_ask_is_refused(self, old: Hermes) -> None:
+    def test_delete_without_a_terminal_needs_yes(self, old: Hermes) -> None:
         done = old("sessions", "delete", "fresh")
         assert done.returncode == 2
-        assert "say --yes" in done.stderr
-        assert "fresh" in left(old)
+        assert "pass --yes" in done.stderr
+        assert "fresh" in session_ids(old)
 
-    def test_of_a_store_that_is_not_there_is_not_found(self, hermes: Hermes) -> None:
+    def test_delete_without_a_database_is_not_found(self, hermes: Hermes) -> None:
         assert hermes("sessions", "delete", "x", "--yes").returncode == 3
         assert not hermes.database.exists()
 
-    def test_for_a_script(self, old: Hermes) -> None:
+    def test_delete_prints_json(self, old: Hermes) -> None:
         assert old.json("sessions", "delete", "fresh", "open", "--yes") == {
             "schema": "hermes.deleted/1",
             "item": {
@@ -166,17 +166,17 @@ class TestDelete:
         }
 
     @pytest.mark.parametrize("setting", ["option", "configuration"])
-    def test_erases_when_told_to(self, old: Hermes, setting: str) -> None:
+    def test_secure_delete_erases_the_files(self, old: Hermes, setting: str) -> None:
         if setting == "configuration":
             (old.home / "config.yaml").write_text("sessions: {secure_delete: true}")
         options = ["--secure"] if setting == "option" else []
         done = old("sessions", "delete", OLD, "--yes", *options)
-        assert "Nothing of it is left" in done.stdout
+        assert "Erased from the database file" in done.stdout
         assert f"hello from {OLD}".encode() not in bytes_of(old.home)
 
-    def test_does_not_erase_otherwise(self, old: Hermes) -> None:
+    def test_no_secure_option_does_not_erase(self, old: Hermes) -> None:
         (old.home / "config.yaml").write_text("sessions: {secure_delete: true}")
-        assert "Nothing of it" not in old("sessions", "delete", OLD, "--yes", "--no-secure").stdout
+        assert "Erased" not in old("sessions", "delete", OLD, "--yes", "--no-secure").stdout
         assert f"hello from {OLD}".encode() in bytes_of(old.home)
 
 
@@ -185,53 +185,53 @@ def bytes_of(directory: Path) -> bytes:
 
 
 class TestPrune:
-    def test_shows_what_would_go(self, old: Hermes) -> None:
+    def test_prune_dry_run_shows_the_sessions(self, old: Hermes) -> None:
         done = old("sessions", "prune", "--dry-run")
         date = time.strftime("%Y-%m-%d", time.localtime(time.time() - 200 * DAY_S))
         assert (done.returncode, done.stdout) == (0, "")
         assert done.stderr.splitlines() == [
             "1 session with 1 message (telegram: 1)",
-            f"last used between {date} and {date}",
+            f"last active between {date} and {date}",
             "Nothing was deleted.",
         ]
-        assert len(left(old)) == 3
+        assert len(session_ids(old)) == 3
 
-    def test_takes_what_is_old_and_ended(self, old: Hermes) -> None:
+    def test_prune_deletes_old_ended_sessions(self, old: Hermes) -> None:
         done = old("sessions", "prune", "--yes")
         assert (done.returncode, done.stdout) == (0, "Deleted 1 session, 1 message.\n")
-        assert left(old) == {"open", "fresh"}
+        assert session_ids(old) == {"open", "fresh"}
 
-    def test_takes_open_ones_when_told_to(self, old: Hermes) -> None:
+    def test_prune_include_open_deletes_open_sessions(self, old: Hermes) -> None:
         old("sessions", "prune", "--yes", "--include-open")
-        assert left(old) == {"fresh"}
+        assert session_ids(old) == {"fresh"}
 
-    def test_keeps_to_a_source_and_an_age(self, old: Hermes) -> None:
-        assert "No session is old enough." in old("sessions", "prune", "--yes", "--source", "discord").stderr
-        assert "No session is old enough." in old("sessions", "prune", "--yes", "--older-than", "300").stderr
+    def test_prune_respects_source_and_age(self, old: Hermes) -> None:
+        assert "No session is old enough to prune." in old("sessions", "prune", "--yes", "--source", "discord").stderr
+        assert "No session is old enough to prune." in old("sessions", "prune", "--yes", "--older-than", "300").stderr
         assert old("sessions", "prune", "--yes", "--source", "telegram", "--older-than", "30").stdout
-        assert left(old) == {"open", "fresh"}
+        assert session_ids(old) == {"open", "fresh"}
 
-    def test_asks(self, old: Hermes) -> None:
-        assert "Delete 1 session? [y/N]" in answered(old, "n", "sessions", "prune").stderr
-        assert len(left(old)) == 3
+    def test_prune_asks_before_deleting(self, old: Hermes) -> None:
+        assert "Delete 1 session? [y/N]" in run_with_reply(old, "n", "sessions", "prune").stderr
+        assert len(session_ids(old)) == 3
         assert old("sessions", "prune").returncode == 2
 
     @pytest.mark.parametrize("days", ["-1", "many", "nan"])
-    def test_of_a_strange_age_is_refused(self, old: Hermes, days: str) -> None:
+    def test_prune_refuses_an_invalid_age(self, old: Hermes, days: str) -> None:
         done = old("sessions", "prune", "--older-than", days, "--yes")
         assert done.returncode == 2
-        assert len(left(old)) == 3
+        assert len(session_ids(old)) == 3
 
-    def test_of_nothing_is_no_failure(self, hermes: Hermes) -> None:
+    def test_prune_without_a_database_is_not_an_error(self, hermes: Hermes) -> None:
         assert hermes("sessions", "prune", "--yes").returncode == 0
         assert not hermes.database.exists()
 
-    def test_for_a_script(self, old: Hermes) -> None:
+    def test_prune_prints_json(self, old: Hermes) -> None:
         item = old.json("sessions", "prune", "--yes")["item"]
         assert item["doomed"]["by_source"] == {"telegram": 1}
         assert (item["deleted"]["sessions"], item["dry_run"]) == (1, False)
 
-    def test_is_not_left_half_done_by_ctrl_c(self, hermes: Hermes) -> None:
+    def test_ctrl_c_does_not_stop_prune_halfway(self, hermes: Hermes) -> None:
         long_ago = time.time() - 200 * DAY_S
         with SessionDB(hermes.database, clock=lambda: long_ago) as db:
             for number in range(3000):
@@ -249,13 +249,13 @@ class TestPrune:
 
 class TestOptimize:
     @pytest.mark.parametrize("options", [[], ["--no-vacuum"]])
-    def test_says_what_it_brought(self, old: Hermes, options: list[str]) -> None:
+    def test_optimize_prints_the_sizes(self, old: Hermes, options: list[str]) -> None:
         done = old("sessions", "optimize", *options)
         assert done.returncode == 0
         assert " MB before, " in done.stdout
-        assert len(left(old)) == 3
+        assert len(session_ids(old)) == 3
 
-    def test_for_a_script(self, old: Hermes) -> None:
+    def test_optimize_prints_json(self, old: Hermes) -> None:
         before = old.database.stat().st_size
         found = old.json("sessions", "optimize")
         assert found["schema"] == "hermes.optimized/1"
@@ -265,6 +265,6 @@ class TestOptimize:
             "vacuumed": True,
         }
 
-    def test_of_nothing_creates_nothing(self, hermes: Hermes) -> None:
+    def test_optimize_without_a_database_creates_nothing(self, hermes: Hermes) -> None:
         assert hermes("sessions", "optimize").returncode == 0
         assert not hermes.database.exists()

@@ -1,4 +1,4 @@
-"""Moments as a person types them."""
+"""Parsing points in time as users type them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_age_is_counted_back_from_now(text: str, age_s: int, is_end: bool) ->
         ("Yesterday", MARCH_29 - DAY, MARCH_29),
     ],
 )
-def test_a_day_reaches_from_its_start_to_its_end(text: str, start: float, next_start: float) -> None:
+def test_day_reaches_from_its_start_to_its_end(text: str, start: float, next_start: float) -> None:
     end = parse_moment(text, NOW, is_end=True)
     assert parse_moment(text, NOW) == start
     assert end is not None
@@ -104,5 +104,5 @@ def test_the_last_day_of_the_calendar_has_an_end() -> None:
         "\x1b[31m",
     ],
 )
-def test_anything_else_names_no_moment(text: str) -> None:
+def test_other_text_is_not_a_moment(text: str) -> None:
     assert parse_moment(text, NOW) is None

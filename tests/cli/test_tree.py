@@ -10,7 +10,7 @@ from tests.cli.conftest import Hermes
 
 @pytest.fixture
 def grove(hermes: Hermes) -> Hermes:
-    """Two families and a session that stands alone."""
+    """Two families and a session without relatives."""
     hermes.store(
         ("auth", "cli", "refactoring auth", "x"), ("trip", "telegram", "京都", "x"), ("alone", "cli", None, "x")
     )
@@ -32,26 +32,26 @@ AUTH = [
 TRIP = ["京都  trip  1 message, 1h ago", "└─ branch: (no messages)  trip-2  0 messages, just now"]
 
 
-def test_every_family_is_a_tree_the_most_recently_active_first(grove: Hermes) -> None:
+def test_families_are_trees_the_most_recently_active_first(grove: Hermes) -> None:
     done = grove("sessions", "tree")
     assert done.stdout.splitlines() == [*AUTH, *TRIP]
     assert (done.returncode, done.stderr) == (0, "2 of 2 families\n")
 
 
 @pytest.mark.parametrize("name", ["auth", "refactoring auth", "auth-3"])
-def test_one_family_is_shown_by_any_of_its_members(grove: Hermes, name: str) -> None:
+def test_any_member_selects_its_family(grove: Hermes, name: str) -> None:
     done = grove("sessions", "tree", name)
     assert (done.stdout.splitlines(), done.stderr) == (AUTH, "")
 
 
-def test_what_agents_made_is_shown_when_asked_for(grove: Hermes) -> None:
+def test_agent_sessions_are_shown_with_all(grove: Hermes) -> None:
     lines = grove("sessions", "tree", "auth", "--all").stdout.splitlines()
     assert lines == [*AUTH, "      └─ delegate: (no messages)  helper  0 messages, just now"]
     assert "helper" in grove("sessions", "tree", "-a").stdout
     assert "helper" in grove("sessions", "tree", "helper").stdout
 
 
-def test_pages_follow_each_other(grove: Hermes) -> None:
+def test_tree_pages_follow_each_other(grove: Hermes) -> None:
     first = grove("sessions", "tree", "--limit", "1")
     assert first.stdout.splitlines() == AUTH
     assert first.stderr == "1 of 2 families (--limit for more, or --after auth)\n"
@@ -60,7 +60,7 @@ def test_pages_follow_each_other(grove: Hermes) -> None:
     assert grove("sessions", "tree", "--after", "nowhere").returncode == 3
 
 
-def test_for_a_script(grove: Hermes) -> None:
+def test_tree_prints_json(grove: Hermes) -> None:
     answer = grove.json("sessions", "tree", "--limit", "1")
     assert (answer["schema"], answer["total"], answer["next"]) == ("hermes.tree/1", 2, "auth")
     (family,) = answer["items"]
@@ -74,7 +74,7 @@ def test_for_a_script(grove: Hermes) -> None:
     assert grove.json("sessions", "tree", "--after", "auth")["next"] is None
 
 
-def test_lines_fit_a_narrow_terminal(grove: Hermes) -> None:
+def test_tree_fits_a_narrow_terminal(grove: Hermes) -> None:
     lines = grove("sessions", "tree", COLUMNS="30").stdout.splitlines()
     assert max(map(len, lines)) <= 30
     assert lines[1].endswith("…")
@@ -91,14 +91,14 @@ def test_a_chain_of_a_thousand_is_drawn(hermes: Hermes) -> None:
     assert len(hermes.json("sessions", "tree")["items"][0]["sessions"]) == 1_200
 
 
-def test_without_families_that_is_said(hermes: Hermes) -> None:
+def test_missing_families_are_reported(hermes: Hermes) -> None:
     assert "No sessions yet" in hermes("sessions", "tree").stderr
     assert not hermes.home.exists()
     hermes.store(("a", "cli", None, "x"))
     done = hermes("sessions", "tree")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "No session stems from another" in done.stderr
+    assert "No related sessions" in done.stderr
 
 
-def test_an_unknown_session_is_not_found(grove: Hermes) -> None:
+def test_tree_of_an_unknown_session_is_not_found(grove: Hermes) -> None:
     assert grove("sessions", "tree", "nowhere").returncode == 3

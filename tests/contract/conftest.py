@@ -1,4 +1,4 @@
-"""A fresh store for every test, on every engine."""
+"""A new store for every test, on every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be done is refused in a way that tells the caller what to do, and changes nothing."""
+"""Invalid input raises an error that says what to do, and changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Call = Callable[[SessionDBProvider], object]
 
 
 def too_deep() -> list[Any]:
-    """Lists within lists, deeper than anything that can be written as JSON."""
+    """Return lists within lists, deeper than JSON allows."""
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -33,7 +33,7 @@ def too_deep() -> list[Any]:
 
 
 def endless() -> list[Any]:
-    """A list that contains itself."""
+    """Return a list that contains itself."""
     endless: list[Any] = []
     endless.append(endless)
     return endless
@@ -61,26 +61,30 @@ class TestUnknownSession:
             ("fail_handoff", ["why"]),
         ],
     )
-    def test_cannot_be_changed(self, store: SessionDBProvider, name: str, arguments: list[object]) -> None:
-        assert getattr(store, name)("nobody", *arguments) is False
+    def test_unknown_session_cannot_be_changed(
+        self, store: SessionDBProvider, name: str, arguments: list[object]
+    ) -> None:
+        assert getattr(store, name)("missing", *arguments) is False
         assert store.session_count() == 0
 
     @pytest.mark.parametrize(
         ("name", "arguments"),
         [
-            ("append_message", {"session_id": "nobody", "role": "user"}),
-            ("append_messages", {"session_id": "nobody", "messages": [{"role": "user"}]}),
-            ("append_messages", {"session_id": "nobody", "messages": []}),
-            ("replace_messages", {"session_id": "nobody", "messages": []}),
-            ("create_session", {"session_id": "s", "source": "cli", "parent_session_id": "nobody"}),
+            ("append_message", {"session_id": "missing", "role": "user"}),
+            ("append_messages", {"session_id": "missing", "messages": [{"role": "user"}]}),
+            ("append_messages", {"session_id": "missing", "messages": []}),
+            ("replace_messages", {"session_id": "missing", "messages": []}),
+            ("create_session", {"session_id": "s", "source": "cli", "parent_session_id": "missing"}),
         ],
     )
-    def test_cannot_be_written_to(self, store: SessionDBProvider, name: str, arguments: dict[str, object]) -> None:
-        with pytest.raises(UnknownSession, match="nobody"):
+    def test_unknown_session_cannot_be_written_to(
+        self, store: SessionDBProvider, name: str, arguments: dict[str, object]
+    ) -> None:
+        with pytest.raises(UnknownSession, match="missing"):
             getattr(store, name)(**arguments)
 
-    @pytest.mark.parametrize("session_id", ["nobody", "", "a\0b", "\ud800"], ids=ascii)
-    def test_reads_as_nothing(self, store: SessionDBProvider, session_id: str) -> None:
+    @pytest.mark.parametrize("session_id", ["missing", "", "a\0b", "\ud800"], ids=ascii)
+    def test_unknown_session_reads_as_nothing(self, store: SessionDBProvider, session_id: str) -> None:
         start(store, "s")
         assert {
             "get_session": store.get_session(session_id),
@@ -98,8 +102,8 @@ class TestUnknownSession:
             "get_compression_lock_holder": None,
         }
 
-    @pytest.mark.parametrize("session_id", ["nobody", "", "a\0b", "\ud800"], ids=ascii)
-    def test_reads_as_an_empty_list(self, store: SessionDBProvider, session_id: str) -> None:
+    @pytest.mark.parametrize("session_id", ["missing", "", "a\0b", "\ud800"], ids=ascii)
+    def test_unknown_session_reads_as_an_empty_list(self, store: SessionDBProvider, session_id: str) -> None:
         start(store, "s")
         found = [
             *store.get_messages(session_id),
@@ -129,7 +133,7 @@ class TestIdOfTheWrongType:
         "bad", [None, 5, b"s", ["s"], {"s": 1}, object(), 2**70], ids=lambda bad: type(bad).__name__
     )
     @pytest.mark.parametrize("name", BY_ID)
-    def test_is_refused_or_unknown_but_no_error_of_the_database(
+    def test_id_of_the_wrong_type_is_refused_or_unknown_but_no_error_of_the_database(
         self, store: SessionDBProvider, name: str, bad: object
     ) -> None:
         start(store, "s")
@@ -140,7 +144,7 @@ class TestIdOfTheWrongType:
 class TestCreate:
     @pytest.mark.parametrize("bad", [None, "", 5, b"s", ["s"], "a\0b", "\ud800"], ids=ascii)
     @pytest.mark.parametrize("field", ["session_id", "source"])
-    def test_needs_a_name(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+    def test_create_session_needs_a_name(self, store: SessionDBProvider, field: str, bad: Any) -> None:
         fields = {"session_id": "s", "source": "cli", field: bad}
         with pytest.raises(InvalidValue, match=field):
             store.create_session(**fields)
@@ -162,7 +166,9 @@ class TestCreate:
             ("model_config", {"x": object()}),
         ],
     )
-    def test_refuses_a_field_of_the_wrong_type(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+    def test_create_session_refuses_a_field_of_the_wrong_type(
+        self, store: SessionDBProvider, field: str, bad: Any
+    ) -> None:
         with pytest.raises(InvalidValue):
             store.create_session("s", "cli", **{field: bad})
         assert store.session_count() == 0
@@ -174,14 +180,14 @@ class TestAppend:
         [5, 1.5, True, b"x", {1, 2}, object(), [{"x": {1}}], {"x": b"y"}, {1: "x"}, [{None: "x"}], [10**5000]],
         ids=lambda content: type(content).__name__,
     )
-    def test_refuses_content_that_would_not_come_back_the_same(self, store: SessionDBProvider, content: Any) -> None:
+    def test_append_refuses_content_that_cannot_round_trip(self, store: SessionDBProvider, content: Any) -> None:
         start(store, "s")
         with pytest.raises(InvalidValue):
             store.append_message("s", "user", content)
         assert session_of(store, "s")["message_count"] == 0
 
     @pytest.mark.parametrize("make", [too_deep, endless])
-    def test_refuses_content_without_a_bottom(self, store: SessionDBProvider, make: Callable[[], list[Any]]) -> None:
+    def test_append_refuses_endless_content(self, store: SessionDBProvider, make: Callable[[], list[Any]]) -> None:
         start(store, "s")
         with pytest.raises(InvalidValue):
             store.append_message("s", "user", make())
@@ -210,7 +216,7 @@ class TestAppend:
             ("uid", "a\0b"),
         ],
     )
-    def test_refuses_a_field_of_the_wrong_type(self, store: SessionDBProvider, field: str, bad: Any) -> None:
+    def test_append_refuses_a_field_of_the_wrong_type(self, store: SessionDBProvider, field: str, bad: Any) -> None:
         start(store, "s")
         fields: dict[str, Any] = {"role": "user", "content": "x", field: bad}
         with pytest.raises(InvalidValue):
@@ -231,14 +237,14 @@ class TestAppend:
         ],
         ids=str,
     )
-    def test_many_refuses_what_is_no_message(self, store: SessionDBProvider, bad: Any) -> None:
+    def test_append_messages_refuses_an_invalid_message(self, store: SessionDBProvider, bad: Any) -> None:
         start(store, "s")
         with pytest.raises(InvalidValue):
             store.append_messages("s", [{"role": "user", "content": "good"}, bad])
         assert store.message_count("s") == 0
 
     @pytest.mark.parametrize("bad", ["user", 5, None, {"role": 5}, {"role": "user", "content": 5}], ids=str)
-    def test_replace_refuses_what_is_no_message(self, store: SessionDBProvider, bad: Any) -> None:
+    def test_replace_refuses_an_invalid_message(self, store: SessionDBProvider, bad: Any) -> None:
         start(store, "s")
         say(store, "s", "old")
         with pytest.raises(InvalidValue):
@@ -285,7 +291,7 @@ class TestOtherValues:
         ],
         ids=str,
     )
-    def test_are_refused_and_change_nothing(
+    def test_wrong_values_are_refused_and_change_nothing(
         self, store: SessionDBProvider, name: str, arguments: dict[str, object]
     ) -> None:
         start(store, "s")
@@ -305,25 +311,25 @@ class TestTitle:
     @pytest.mark.parametrize(
         "bad", ["A" * 101, " A " * 51, "🌍" * 101, 5, b"Title", ["Title"], "\ud800"], ids=lambda bad: ascii(bad)[:12]
     )
-    def test_that_cannot_be_one_is_refused(self, store: SessionDBProvider, bad: Any) -> None:
+    def test_invalid_title_is_refused(self, store: SessionDBProvider, bad: Any) -> None:
         start(store, "s")
         with pytest.raises(InvalidTitle):
             store.set_session_title("s", bad)
         assert store.get_session_title("s") is None
 
-    def test_of_control_characters_is_cleaned_not_refused(self, store: SessionDBProvider) -> None:
+    def test_title_with_control_characters_is_cleaned_not_refused(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert store.set_session_title("s", "\x07Docker\x1b\x00 Build\x7f")
         assert store.get_session_title("s") == "Docker Build"
 
 
 class TestErrors:
-    """Every error says what it is (class, code), whether trying again helps, and what to do (hint)."""
+    """Every error has a class, a code, `retryable` and a hint."""
 
     @pytest.mark.parametrize(
         ("call", "kind", "code", "hint"),
         [
-            (lambda db: db.append_message("nobody", "user", "x"), UnknownSession, "unknown_session", "sessions list"),
+            (lambda db: db.append_message("missing", "user", "x"), UnknownSession, "unknown_session", "sessions list"),
             (lambda db: db.set_session_title("s", "A" * 101), InvalidTitle, "invalid_title", "shorten"),
             (lambda db: db.set_session_title("s", "Taken"), TitleTaken, "title_taken", "another title"),
             (lambda db: db.append_message("s", "user", 5), InvalidValue, "invalid_value", "convert it to text"),
@@ -331,7 +337,7 @@ class TestErrors:
             (lambda db: db.rewind_to_message("s", 10**6), UnknownMessage, "unknown_message", ""),
         ],
     )
-    def test_have_class_code_and_hint(
+    def test_errors_have_class_code_and_hint(
         self, store: SessionDBProvider, call: Call, kind: type[HermesError], code: str, hint: str
     ) -> None:
         start(store, "s", "holder")
@@ -342,15 +348,15 @@ class TestErrors:
         assert (type(error), error.code, error.retryable, hint in error.hint) == (kind, code, False, True)
 
     @pytest.mark.parametrize("kind", [InvalidValue, InvalidTitle, TitleTaken, UnknownMessage])
-    def test_of_wrong_values_are_value_errors_too(self, kind: type[HermesError]) -> None:
+    def test_errors_of_wrong_values_are_value_errors_too(self, kind: type[HermesError]) -> None:
         assert issubclass(kind, ValueError)
 
-    def test_text_ends_with_the_hint(self, store: SessionDBProvider) -> None:
+    def test_text_of_an_error_ends_with_the_hint(self, store: SessionDBProvider) -> None:
         with pytest.raises(UnknownSession) as caught:
-            store.append_message("nobody", "user", "x")
-        assert str(caught.value) == f"there is no session 'nobody' ({caught.value.hint})"
+            store.append_message("missing", "user", "x")
+        assert str(caught.value) == f"there is no session 'missing' ({caught.value.hint})"
 
-    def test_rewinding_to_an_answer_names_the_candidates(self, store: SessionDBProvider) -> None:
+    def test_undoing_to_an_answer_hints_at_the_candidates(self, store: SessionDBProvider) -> None:
         start(store, "s")
         (answer,) = say(store, "s", "x", role="assistant")
         with pytest.raises(InvalidValue) as caught:

@@ -1,4 +1,4 @@
-"""A limit means the same in every operation: None or -1 is all, 0 is nothing, and less than that is refused."""
+"""A limit means the same in every operation: None or -1 is all, 0 is nothing, smaller numbers are refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMITED: dict[str, Limited] = {
 
 @pytest.fixture
 def many(store: SessionDBProvider) -> SessionDBProvider:
-    """A store with 25 runs of a job, the first of which has 25 messages."""
+    """Create a store with 25 runs of a job, the first of which has 25 messages."""
     for number in range(MANY):
         start(store, f"cron_job_20260101_{number:06}", source="cron")
     say(store, "cron_job_20260101_000000", *["hello"] * MANY)
@@ -45,19 +45,19 @@ def many(store: SessionDBProvider) -> SessionDBProvider:
 
 @pytest.mark.parametrize("name", LIMITED)
 class TestLimit:
-    def test_of_none_or_minus_one_is_all(self, many: SessionDBProvider, name: str) -> None:
+    def test_limit_of_none_or_minus_one_is_all(self, many: SessionDBProvider, name: str) -> None:
         assert [len(LIMITED[name](many, limit)) for limit in (None, -1)] == [MANY, MANY]
 
-    def test_of_zero_is_nothing(self, many: SessionDBProvider, name: str) -> None:
+    def test_limit_of_zero_is_nothing(self, many: SessionDBProvider, name: str) -> None:
         assert list(LIMITED[name](many, 0)) == []
 
-    def test_is_kept(self, many: SessionDBProvider, name: str) -> None:
+    def test_limit_is_respected(self, many: SessionDBProvider, name: str) -> None:
         assert len(LIMITED[name](many, 3)) == 3
 
-    def test_may_be_larger_than_any_table(self, many: SessionDBProvider, name: str) -> None:
+    def test_limit_may_be_larger_than_any_table(self, many: SessionDBProvider, name: str) -> None:
         assert len(LIMITED[name](many, 2**63 - 1)) == MANY
 
     @pytest.mark.parametrize("limit", [-2, -(2**63), 2**63, "3", 1.5, True, b"3", [3]], ids=repr)
-    def test_that_means_nothing_is_refused(self, many: SessionDBProvider, name: str, limit: object) -> None:
+    def test_invalid_limit_is_refused(self, many: SessionDBProvider, name: str, limit: object) -> None:
         with pytest.raises(InvalidValue, match="limit"):
             LIMITED[name](many, limit)

@@ -1,4 +1,4 @@
-"""What a store says about itself, and how it is opened again."""
+"""The health and capabilities of a store, and opening it again."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hermes.state.provider import SessionDBProvider
 from tests.support.conversations import start
 
 
-def test_capabilities_tell_a_file_from_a_server(store: SessionDBProvider) -> None:
+def test_capabilities_distinguish_a_file_from_a_server(store: SessionDBProvider) -> None:
     assert len({Capability.FILE, Capability.SERVER} & store.capabilities) == 1
 
 
-def test_health_of_a_store_that_answers(store: SessionDBProvider) -> None:
+def test_health_of_a_working_store(store: SessionDBProvider) -> None:
     health = store.health()
     assert health["ok"] is True
     assert health["latency_ms"] >= 0
@@ -28,7 +28,7 @@ def test_health_of_a_store_that_answers(store: SessionDBProvider) -> None:
 @pytest.mark.parametrize(
     "given", [{"dsn": 5}, {"dsn": ""}, {"pool": object()}], ids=["a number", "nothing", "something else"]
 )
-def test_what_cannot_be_opened_leaves_the_store_as_it_was(store: SessionDBProvider, given: dict[str, Any]) -> None:
+def test_failed_initialize_leaves_the_store_unchanged(store: SessionDBProvider, given: dict[str, Any]) -> None:
     start(store, "s")
     with pytest.raises(InvalidValue):
         store.initialize(**given)

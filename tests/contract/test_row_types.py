@@ -1,4 +1,4 @@
-"""Rows are what their types say: the same keys, and values of the declared types, on every engine."""
+"""Rows have the keys and value types that their types declare, on every engine."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ QUESTIONS: dict[str, tuple[Question, object]] = {
 
 @pytest.fixture
 def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
-    """A store with some of everything, a compressed conversation too."""
+    """Create a store with rows in every table, and a compressed conversation."""
     with SessionDB(tmp_path / "other.db") as other:
         made = fill(store, other, tmp_path / "other.db")
     store.create_session("whole", "cli", model="m", cwd="/")
@@ -71,20 +71,22 @@ def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_answer_is_of_its_type(store: SessionDBProvider, sample: Sample, name: str) -> None:
+def test_result_has_its_declared_type(store: SessionDBProvider, sample: Sample, name: str) -> None:
     ask, hint = QUESTIONS[name]
     answer = ask(store, sample)
     assert answer
     assert list(faults(answer, hint)) == []
 
 
-def test_a_row_that_is_only_read_is_of_its_type(open_store: Opener, store: SessionDBProvider, sample: Sample) -> None:
+def test_row_of_a_read_only_store_has_its_declared_type(
+    open_store: Opener, store: SessionDBProvider, sample: Sample
+) -> None:
     with open_store(read_only=True) as reader:
         assert list(faults(reader.get_session("s"), row_types.SessionRow)) == []
 
 
 def faults(value: object, hint: Any, where: str = "") -> list[str]:
-    """Where a value is not what its type says."""
+    """Return where a value differs from its declared type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return []

@@ -1,4 +1,4 @@
-"""The surface of a store: every name that callers may use, and that this suite uses each of them."""
+"""The public names of a store, each of which this suite uses."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "for_owner", "initialize", "sanitiz
 
 @cache
 def names_used() -> tuple[set[str], set[str]]:
-    """The attributes that the other tests of this suite read, and among them those that they call."""
+    """Return the attributes that the other tests of this suite read, and those that they call."""
     read, called = set(), set()
     for path in Path(__file__).parent.rglob("test_*.py"):
         if path == Path(__file__):
@@ -138,6 +138,6 @@ def test_every_operation_is_tried_on_closed_and_read_only_stores() -> None:
     assert READS.keys() | WRITES.keys() == set(NAMES) - NOT_IN_THE_DATABASE
 
 
-def test_every_operation_says_what_it_does() -> None:
+def test_every_operation_has_a_docstring() -> None:
     silent = [name for name in NAMES if name not in NOT_CALLED and not getattr(SessionDBProvider, name).__doc__]
     assert silent == []

@@ -1,4 +1,4 @@
-"""Whatever is passed to an operation, only errors of Hermes come out; every operation is tried, a new one by itself."""
+"""Any argument of any operation raises only errors of Hermes; new operations are checked automatically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS: dict[str, Call] = {**READS, **WRITES}
 
 
 class Text(str):
-    """A string that is not quite one."""
+    """A string subclass."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ WRONG: list[Any] = [
 
 
 class Recorder:
-    """Stands for a store: notes which method is called with what."""
+    """A stand-in for a store that records each call and its arguments."""
 
     def __init__(self) -> None:
         self.called: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
@@ -64,13 +64,13 @@ class Recorder:
 
 @pytest.fixture
 def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
-    """A store with some of everything."""
+    """Create a store with rows in every table."""
     with SessionDB(tmp_path / "other.db") as other:
         return fill(store, other, tmp_path / "other.db")
 
 
 def wrong_calls(call: Call, sample: Sample) -> Iterator[tuple[str, dict[str, Any]]]:
-    """An operation's arguments, with one after the other replaced by what it cannot be."""
+    """Yield the arguments of an operation, each one replaced in turn by an invalid value."""
     recorder = Recorder()
     call(recorder, sample)  # type: ignore[arg-type]
     name, args, kwargs = recorder.called
@@ -139,6 +139,6 @@ def test_an_absolute_count_may_be_lower_than_before(store: SessionDBProvider) ->
 
 
 @pytest.mark.parametrize("path", ["", "\0", "a\0b", "\ud800", ":memory:", "file:x", b"x", 5, None])
-def test_path_that_cannot_be_one_is_refused(store: SessionDBProvider, path: Any) -> None:
+def test_invalid_path_is_refused(store: SessionDBProvider, path: Any) -> None:
     with pytest.raises(InvalidValue):
         store.import_database(path)

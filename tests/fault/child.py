@@ -1,4 +1,4 @@
-"""What other processes do in the fault tests: `python -m tests.fault.child append state.db name 100`."""
+"""The actions of other processes in the fault tests: `python -m tests.fault.child append state.db name 100`."""
 
 from __future__ import annotations
 
@@ -29,52 +29,52 @@ SESSION = "s"
 LIMIT_S = 30.0
 
 
-def say(text: object) -> None:
-    """Tell the parent one line, at once."""
+def send_line(text: object) -> None:
+    """Send the parent one line, at once."""
     os.write(1, f"{text}\n".encode())
 
 
-def hear(limit_s: float = LIMIT_S) -> None:
+def await_line(limit_s: float = LIMIT_S) -> None:
     """Wait for a line of the parent, or until the limit."""
     if select.select([0], [], [], limit_s)[0]:
         os.read(0, 4096)
 
 
 def append(path: Path, name: str, times: str) -> None:
-    """Append messages when told to, and say the uid of each once it is stored."""
+    """Append a message for each line of the parent, and send its uid once it is stored."""
     with SessionDB(path) as db:
-        say("ready")
-        hear()
+        send_line("ready")
+        await_line()
         for number in count() if times == "forever" else range(int(times)):
             uid = f"{name}-{number}"
             db.append_message(SESSION, "user", f"{name} says {number}", uid=uid)
-            say(uid)
+            send_line(uid)
 
 
 def hold_transaction(path: Path, limit_s: str) -> None:
-    """Write to the file as a program does that knows nothing of our lock, and take long over it."""
+    """Write to the file like a program that does not know our lock, and hold the transaction."""
     connection = apsw.Connection(str(path))
     connection.execute("BEGIN IMMEDIATE")
-    say("held")
-    hear(float(limit_s))
+    send_line("held")
+    await_line(float(limit_s))
     connection.execute("ROLLBACK")
-    say("released")
-    hear()
+    send_line("released")
+    await_line()
 
 
 def hold_lock(path: Path) -> None:
-    """Be a process of ours that takes long over a write."""
+    """Hold the writer lock for a long time, like a slow process of ours."""
     with open(f"{path}.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        say("held")
-        hear()
+        send_line("held")
+        await_line()
         fcntl.flock(lock, fcntl.LOCK_UN)
-        say("released")
-        hear()
+        send_line("released")
+        await_line()
 
 
 def fill_up(path: Path, room: str) -> None:
-    """Append until no file may grow further, then with room again; say what became of each."""
+    """Append until no file may grow further, then with space again; report the result of each append."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with SessionDB(path) as db:
@@ -87,13 +87,13 @@ def fill_up(path: Path, room: str) -> None:
                 db.append_message(SESSION, "user", "x" * 3000, uid=str(len(stored)))
                 stored.append(str(len(stored)))
             except StoreError as exc:
-                say(exc.code)
+                send_line(exc.code)
                 refused += 1
         seen = [message["uid"] for message in db.get_messages(SESSION)]
-        say("kept" if seen == stored else f"stored {stored}, found {seen}")
+        send_line("kept" if seen == stored else f"stored {stored}, found {seen}")
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         db.append_message(SESSION, "user", "room again", uid="last")
-        say("written")
+        send_line("written")
 
 
 def fork_and_write(path: Path) -> None:
@@ -110,7 +110,7 @@ def fork_and_write(path: Path) -> None:
 
 
 def fork_and_outlive(path: Path) -> None:
-    """Have the parent close the store while the child goes on writing, and die of it."""
+    """Let the parent close the store and die while the child continues to write."""
     db = SessionDB(path)
     db.append_message(SESSION, "user", "parent", uid="parent")
     closed, written = os.pipe(), os.pipe()
@@ -121,8 +121,8 @@ def fork_and_outlive(path: Path) -> None:
         os.read(closed[0], 1)
         for number in range(1, 6):
             db.append_message(SESSION, "user", "child", uid=f"child-{number}")
-            say(f"child-{number}")
-        say(f"sees {len(db.get_messages(SESSION))}")
+            send_line(f"child-{number}")
+        send_line(f"sees {len(db.get_messages(SESSION))}")
         os.kill(os.getpid(), signal.SIGKILL)
     os.read(written[0], 1)
     db.close()
@@ -131,7 +131,7 @@ def fork_and_outlive(path: Path) -> None:
 
 
 def fork_and_exit(path: Path) -> None:
-    """Have the child end as a script ends, closing all it has, while the parent goes on."""
+    """Let the child exit like a script, closing everything, while the parent continues."""
     db = SessionDB(path)
     db.append_message(SESSION, "user", "first", uid="parent-0")
     db.get_messages(SESSION)
@@ -141,7 +141,7 @@ def fork_and_exit(path: Path) -> None:
     os.waitpid(child, 0)
     for number in range(1, 4):
         db.append_message(SESSION, "user", "more", uid=f"parent-{number}")
-    say(f"sees {len(db.get_messages(SESSION))}")
+    send_line(f"sees {len(db.get_messages(SESSION))}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -152,7 +152,7 @@ def fork_in_a_write(path: Path) -> None:
 
     def work(tx: Transaction) -> None:
         inside.set()
-        # Until the fork, on the other thread, has begun to wait; nothing tells when that is.
+        # Until the fork on the other thread has begun to wait, which cannot be observed.
         threading.Event().wait(0.2)
         add_messages(
             tx, SESSION, [draft_message({"role": "user", "content": "x", "uid": "in the middle"}, 1.0)], EVERYBODY
@@ -164,16 +164,16 @@ def fork_in_a_write(path: Path) -> None:
     child = os.fork()
     if child == 0:
         db.append_message(SESSION, "user", "child", uid="child")
-        say("child wrote")
+        send_line("child wrote")
         os._exit(0)
     writer.join()
     os.waitpid(child, 0)
     db.append_message(SESSION, "user", "parent", uid="parent")
-    say("parent wrote")
+    send_line("parent wrote")
 
 
 def fork_inside_a_write(path: Path) -> None:
-    """Fork from inside a transaction: the parent goes on, the child is told that it cannot use the store."""
+    """Fork from inside a transaction: the parent continues, the child gets an error when it uses the store."""
     engine, db = SqliteEngine(path), SessionDB(path)
 
     def work(tx: Transaction) -> None:
@@ -183,16 +183,16 @@ def fork_inside_a_write(path: Path) -> None:
             try:
                 SessionDB(path).get_messages(SESSION)
             except StoreError as exc:
-                say(exc.code)
+                send_line(exc.code)
             os._exit(0)
         os.waitpid(child, 0)
 
     engine.write(work)
-    say(f"sees {len(db.get_messages(SESSION))}")
+    send_line(f"sees {len(db.get_messages(SESSION))}")
 
 
 def interrupted(path: Path) -> None:
-    """Interrupt the main thread at random moments while it and others write; say each uid that was acknowledged."""
+    """Interrupt the main thread at random moments while it and others write; send each uid that was acknowledged."""
     db = SessionDB(path)
     stop = threading.Event()
 
@@ -201,7 +201,7 @@ def interrupted(path: Path) -> None:
             if stop.is_set():
                 return
             db.append_message(SESSION, "user", "x", uid=f"{name}-{number}")
-            say(f"{name}-{number}")
+            send_line(f"{name}-{number}")
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -216,7 +216,7 @@ def interrupted(path: Path) -> None:
             signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00005, 0.002))
             db.append_message(SESSION, "user", "x", uid=f"main-{number}")
             signal.setitimer(signal.ITIMER_REAL, 0)
-            say(f"main-{number}")
+            send_line(f"main-{number}")
         except KeyboardInterrupt:
             struck += 1
         if struck >= 300:
@@ -226,20 +226,20 @@ def interrupted(path: Path) -> None:
     for thread in threads:
         thread.join(LIMIT_S)
     db.append_message(SESSION, "user", "x", uid="at last")
-    say("at last")
+    send_line("at last")
 
 
 def close_in_a_signal_handler(path: Path) -> None:
-    """End as programs do at SIGTERM, in the middle of a write of the same thread."""
+    """Exit like programs do at SIGTERM, in the middle of a write of the same thread."""
     engine, db = SqliteEngine(path), SessionDB(path)
 
     def stop(*_: object) -> None:
         try:
             db.end_session(SESSION, "terminated")
         except StoreError as exc:
-            say(exc.code)
+            send_line(exc.code)
         db.close()
-        say("closed")
+        send_line("closed")
 
     def work(tx: Transaction) -> None:
         add_messages(tx, SESSION, [draft_message({"role": "user", "content": "x", "uid": "before"}, 1.0)], EVERYBODY)
@@ -255,7 +255,7 @@ def close_in_a_signal_handler(path: Path) -> None:
 
     commit._after_commit = struck
     engine.write(work)
-    say("written")
+    send_line("written")
 
 
 def write_in_an_exit_hook(path: Path) -> None:
@@ -263,7 +263,7 @@ def write_in_an_exit_hook(path: Path) -> None:
     open_long_read: list[SessionDB] = []
 
     def hook() -> None:
-        say(open_long_read[0].end_session(SESSION, "exit"))
+        send_line(open_long_read[0].end_session(SESSION, "exit"))
 
     atexit.register(hook)
     open_long_read.append(SessionDB(path))

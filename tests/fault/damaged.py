@@ -1,4 +1,4 @@
-"""Stores that are damaged, and what must be left of them."""
+"""Damaged stores, and the checks of what a repair must keep."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MESSAGES = (
 SESSIONS = "SELECT id, source, user_id, owner, parent_session_id, child_kind, title, model, system_prompt, input_tokens"
 
 
-class Whole(NamedTuple):
-    """A store before anything happened to it."""
+class IntactStore(NamedTuple):
+    """A store before it is damaged."""
 
     path: Path
     messages: dict[int, Any]
@@ -31,13 +31,13 @@ class Whole(NamedTuple):
     session_pages: PageMap
 
     def copy(self, target: Path) -> Path:
-        """The same store somewhere else."""
+        """Copy the store to another path."""
         shutil.copy(self.path, target)
         return target
 
 
 def fill(path: Path, *, sessions: int, messages: int) -> None:
-    """Make a store in which every message has a word of its own, some are long, and some were deleted."""
+    """Create a store in which every message has its own word, some are long, and some were deleted."""
     calls = [{"id": "c", "function": {"name": "terminal", "arguments": "{}"}}]
     with SessionDB(path) as db:
         number = 0
@@ -67,14 +67,14 @@ def fill(path: Path, *, sessions: int, messages: int) -> None:
         db.set_meta("note", "kept")
 
 
-def make_whole(path: Path, *, sessions: int = 40, messages: int = 40) -> Whole:
-    """Such a store with small pages, so that its trees have several levels, and what is where in it."""
+def make_intact_store(path: Path, *, sessions: int = 40, messages: int = 40) -> IntactStore:
+    """Create such a store with small pages, so that its trees have several levels, and a map of its pages."""
     fill(path, sessions=sessions, messages=messages)
     with plain(path) as connection:
         for statement in ("PRAGMA journal_mode = delete", f"PRAGMA page_size = {SIZE}", "VACUUM"):
             connection.execute(statement).fetchall()
-    SessionDB(path).close()  # notes that it has been changed
-    return Whole(
+    SessionDB(path).close()  # stores the changed schema cookie
+    return IntactStore(
         path,
         {row[0]: row for row in rows(path, MESSAGES)},
         {row[0]: row for row in rows(path, f"{SESSIONS} FROM sessions")},
@@ -83,8 +83,8 @@ def make_whole(path: Path, *, sessions: int = 40, messages: int = 40) -> Whole:
     )
 
 
-def assert_saved(path: Path, whole: Whole, damaged: Sequence[int], *, lost: int | None = None) -> None:
-    """All that was not on the damaged pages is there, once and as it was, and found; nothing else is."""
+def assert_saved(path: Path, whole: IntactStore, damaged: Sequence[int], *, lost: int | None = None) -> None:
+    """Assert that all rows outside of the damaged pages are there, once, unchanged and searchable, and no others."""
     assert_sound(path)
     messages = {row[0]: row for row in rows(path, MESSAGES)}
     safe = whole.message_pages.safe(*damaged)
@@ -101,7 +101,7 @@ def assert_saved(path: Path, whole: Whole, damaged: Sequence[int], *, lost: int 
 
 
 def assert_searchable(path: Path, ids: Sequence[int]) -> None:
-    """Search agrees with the rows: each message has a word of its own, and a sample of them is looked for."""
+    """Assert that searches agree with the rows: each message has its own word, and a sample of them is searched."""
     with SessionDB(path) as db:
         found = db.search_messages(COMMON, limit=10 * len(ids), include_inactive=True, budget_s=LIMIT_S)
         assert (found.degraded, found.complete) == (False, True)

@@ -1,8 +1,7 @@
-"""Kill a repair at many moments, repair again, and say what is left.
+"""Kill a repair at many moments, repair again, and report what is left.
 
-`python -m tests.fault.kill_repairs damaged.db place` says one line for each moment: whether there was something to be
-killed, what the second repair found, how many messages there are, and whether the files beside them are as they should
-be.
+`python -m tests.fault.kill_repairs damaged.db place` prints one line for each moment: whether the repair was killed,
+the result of the second repair, the number of messages, and whether the other files are as expected.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ PARTS = ("", "-wal")
 
 
 def die() -> None:
-    """End as the kernel ends a process."""
+    """Exit without cleanup, like a killed process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def at_change(number: int, path: Path) -> None:
-    """Repair until just before the renaming or removal of a file, the first or a later one."""
+    """Repair until just before the nth rename or removal of a file."""
     left = number
 
     def watch(event: str, arguments: tuple[object, ...]) -> None:
@@ -44,12 +43,12 @@ def at_change(number: int, path: Path) -> None:
 
 
 def at_work(what: str, path: Path) -> None:
-    """Repair until something begins."""
+    """Repair until a step begins."""
     repair(path, report=lambda doing, done, total: die() if doing.startswith(what) else None)
 
 
 def is_killed(attempt: Callable[[], None]) -> bool:
-    """Do something in a process of its own; False if that came to its end."""
+    """Run something in its own process; return False if it finishes."""
     child = os.fork()
     if child == 0:
         attempt()
@@ -58,7 +57,7 @@ def is_killed(attempt: Callable[[], None]) -> bool:
 
 
 def try_it(name: str, damaged: Path, place: Path, attempt: Callable[[Path], None]) -> bool:
-    """Kill one repair and make another; False if there was nothing to kill."""
+    """Kill one repair and run another; return False if there was nothing to kill."""
     for each in place.iterdir():
         each.unlink()
     path = place / "state.db"
@@ -75,7 +74,7 @@ def try_it(name: str, damaged: Path, place: Path, attempt: Callable[[Path], None
 
 
 def main(damaged: Path, place: Path) -> None:
-    """Kill while something is being done, and then before the first change of a file, before the second, and so on."""
+    """Kill during each step, and then before the first change of a file, before the second, and so on."""
     for what in WORK:
         try_it(what, damaged, place, partial(at_work, what))
     for number in count():

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Child:
-    """A process that does one thing of `child.py`, or of another module, and talks in lines."""
+    """A process that runs one action of `child.py`, or of another module, and exchanges lines with the test."""
 
     module = "tests.fault.child"
 
@@ -43,14 +43,14 @@ class Child:
             self._process.kill()
         self._process.communicate(timeout=LIMIT_S)
 
-    def tell(self, line: str = "go") -> None:
-        """Say one line to it."""
+    def send(self, line: str = "go") -> None:
+        """Send one line to it."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()
 
     def line(self) -> str:
-        """The next line that it says; an empty one when it is done."""
+        """The next line that it sends; an empty one when it is done."""
         deadline = time.monotonic() + LIMIT_S
         while b"\n" not in self._pending:
             more = self._read(deadline - time.monotonic())
@@ -61,18 +61,18 @@ class Child:
         return said.decode()
 
     def lines(self) -> list[str]:
-        """All that it says until it is done; what a killed process said half of does not count."""
+        """All lines that it sends until it is done; an incomplete last line of a killed process is dropped."""
         found = []
         while said := self.line():
             found.append(said)
         return found
 
     def kill(self) -> None:
-        """End it as a crash or the kernel would."""
+        """Kill it like a crash or the kernel would."""
         self._process.kill()
 
     def finish(self) -> int:
-        """Wait for its end and answer its exit code."""
+        """Wait for its end and return its exit code."""
         return self._process.wait(LIMIT_S)
 
     def _read(self, limit_s: float) -> bytes:
@@ -84,7 +84,7 @@ class Child:
 
 
 class Task(threading.Thread):
-    """A thread whose outcome is asked for."""
+    """A thread with a result."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         super().__init__(daemon=True)
@@ -94,14 +94,14 @@ class Task(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Do the work and keep what comes of it."""
+        """Run the work and keep its result or error."""
         try:
             self._result = self._work()
         except BaseException as exc:  # noqa: BLE001 - handed to whoever asks
             self._error = exc
 
     def result(self) -> object:
-        """What came of it; an error is raised here."""
+        """The result; an error is raised here."""
         error = self.error()
         if error is not None:
             raise error
@@ -123,7 +123,7 @@ def queued(engine: SqliteEngine) -> int:
 
 @contextmanager
 def one_writer_inside(engine: SqliteEngine) -> Iterator[None]:
-    """A write that goes on until the block ends, so that whatever is queued meanwhile becomes one group."""
+    """Keep a write running until the block ends, so that everything queued meanwhile becomes one group."""
     inside, leave = threading.Event(), threading.Event()
 
     def work(_: object) -> None:
@@ -140,5 +140,5 @@ def one_writer_inside(engine: SqliteEngine) -> Iterator[None]:
 
 
 def assert_sound(path: Path) -> None:
-    """The whole file is as SQLite wants it."""
+    """Assert that SQLite finds no defect in the file."""
     assert flaws(path) == []

@@ -1,4 +1,4 @@
-"""Backups that are made while others write, on disks without room, and of files that are damaged."""
+"""Backups that are made while other processes write, on full disks, and of damaged files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ back_up_into(Path(sys.argv[1]), Path(sys.argv[2]), 1)
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Where the backup goes: a directory of its own, so that what else is made there is seen."""
+    """The path of the backup: in its own directory, so that other new files there are noticed."""
     directory = tmp_path / "backups"
     directory.mkdir()
     return directory / "copy.db"
@@ -54,13 +54,13 @@ def names(directory: Path) -> set[str]:
 
 
 class TestWhileOthersWrite:
-    def test_everything_is_in_it_that_was_acknowledged_before_it_began(self, path: Path, target: Path) -> None:
+    def test_backup_has_every_message_acknowledged_before_it_began(self, path: Path, target: Path) -> None:
         fill(path)
         writers = [Child("append", path, f"writer{number}", "forever") for number in range(4)]
         try:
             for writer in writers:
                 assert writer.line() == "ready"
-                writer.tell()
+                writer.send()
             acknowledged = {writer.line() for writer in writers for _ in range(20)}
             verdict = back_up(path, target)
             later = {writer.line() for writer in writers for _ in range(20)}
@@ -73,7 +73,7 @@ class TestWhileOthersWrite:
         assert_sound(target)
         assert_sound(path)
 
-    def test_it_is_of_one_moment_and_does_not_begin_again(
+    def test_backup_is_of_one_moment_and_does_not_restart(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
@@ -92,7 +92,7 @@ class TestWhileOthersWrite:
         assert done == sorted(done)
         assert len(done) > 10
 
-    def test_a_read_that_lets_the_log_grow_too_far_is_ended(
+    def test_backup_ends_if_the_log_grows_too_large(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
@@ -108,7 +108,7 @@ class TestWhileOthersWrite:
             db.append_message(SESSION, "user", "and on it goes")
         assert names(target.parent) == set()
 
-    def test_without_a_log_it_begins_again_three_times_and_then_lets_writers_wait(
+    def test_backup_without_a_log_restarts_three_times_then_blocks_writers(
         self, tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(page_copy, "STEP_PAGES", 32)
@@ -135,8 +135,8 @@ class TestWhileOthersWrite:
         assert rows(target, "PRAGMA integrity_check") == [("ok",)]
 
 
-class TestWhatIsMade:
-    def test_opens_alone_and_can_be_searched(self, path: Path, target: Path) -> None:
+class TestBackupFile:
+    def test_backup_can_be_opened_and_searched(self, path: Path, target: Path) -> None:
         fill(path)
         back_up(path, target)
         assert inspect(target).state is SchemaState.CURRENT
@@ -145,7 +145,7 @@ class TestWhatIsMade:
             assert (len(found), found.degraded, found.path) == (2_000, False, "words")
             db.append_message(SESSION, "user", "it is a store like any other")
 
-    def test_is_one_file_without_a_log_for_its_owner_alone(self, path: Path, target: Path) -> None:
+    def test_backup_is_one_private_file_without_a_log(self, path: Path, target: Path) -> None:
         with SessionDB(path) as db:
             db.append_message(SESSION, "user", "only in the log")
             back_up(path, target)
@@ -154,13 +154,13 @@ class TestWhatIsMade:
         assert rows(target, "SELECT content FROM messages") == [("only in the log",)]
         assert rows(target, "PRAGMA journal_mode") == [("delete",)]
 
-    def test_has_the_checksum_that_any_tool_would_find(self, path: Path, target: Path) -> None:
+    def test_checksum_file_is_correct(self, path: Path, target: Path) -> None:
         back_up(path, target)
         digest = hashlib.sha256(target.read_bytes()).hexdigest()
         assert Path(f"{target}.sha256").read_text() == f"{digest}  copy.db\n"
 
     @pytest.mark.parametrize("name", ["with space", "50% & more", "what?", "#1", "[x]*", "ünï"])
-    def test_any_name_will_do(self, tmp_path: Path, name: str) -> None:
+    def test_backup_works_with_any_file_name(self, tmp_path: Path, name: str) -> None:
         path, directory = tmp_path / name / f"{name}.db", tmp_path / f"to {name}"
         with SessionDB(path) as db:
             db.create_session(SESSION, "cli")
@@ -169,7 +169,7 @@ class TestWhatIsMade:
         assert verify(made[2]).defects == ()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
-    def test_what_root_makes_is_its_owners(self, path: Path, tmp_path: Path) -> None:
+    def test_backup_made_by_root_belongs_to_the_owner_of_the_store(self, path: Path, tmp_path: Path) -> None:
         os.chown(path, 65_534, 65_534)
         back_up_into(path, tmp_path / "backups", 1)
         made = [tmp_path / "backups", *(tmp_path / "backups").iterdir()]
@@ -177,8 +177,8 @@ class TestWhatIsMade:
         assert {each.stat().st_uid for each in made} == {65_534}
 
 
-class TestWhereItGoes:
-    def test_what_is_there_is_not_overwritten_unless_that_is_asked_for(self, path: Path, target: Path) -> None:
+class TestTarget:
+    def test_existing_file_is_overwritten_only_on_request(self, path: Path, target: Path) -> None:
         target.write_text("precious")
         with pytest.raises(Conflict):
             back_up(path, target)
@@ -188,12 +188,12 @@ class TestWhereItGoes:
         assert verify(target).defects == ()
 
     @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal", ".lock", ".gate", ".spool"])
-    def test_never_to_a_file_of_the_database_itself(self, path: Path, suffix: str) -> None:
+    def test_target_must_not_be_a_file_of_the_database(self, path: Path, suffix: str) -> None:
         with pytest.raises(InvalidValue, match="itself"):
             back_up(path, Path(f"{path}{suffix}"), overwrite=True)
         assert_sound(path)
 
-    def test_never_to_the_database_under_another_name(self, path: Path, tmp_path: Path) -> None:
+    def test_target_must_not_be_the_database_under_another_name(self, path: Path, tmp_path: Path) -> None:
         link, second_name = tmp_path / "link.db", tmp_path / "second.db"
         link.symlink_to(path)
         os.link(path, second_name)
@@ -201,21 +201,21 @@ class TestWhereItGoes:
             with pytest.raises(InvalidValue, match="itself"):
                 back_up(path, other, overwrite=True)
 
-    def test_not_to_a_directory_or_below_one_that_is_not_there(self, path: Path, tmp_path: Path) -> None:
+    def test_target_must_be_a_file_in_an_existing_directory(self, path: Path, tmp_path: Path) -> None:
         with pytest.raises(InvalidValue, match="not a file"):
             back_up(path, tmp_path, overwrite=True)
         with pytest.raises(NotFound, match="no directory"):
             back_up(path, tmp_path / "missing" / "copy.db")
         assert not (tmp_path / "missing").exists()
 
-    def test_two_at_once_in_one_directory_do_not_get_in_each_others_way(self, path: Path, target: Path) -> None:
+    def test_second_backup_in_the_same_directory_is_refused(self, path: Path, target: Path) -> None:
         with directory_lock(target.parent), pytest.raises(Conflict, match="another process"):
             back_up(path, target)
         back_up(path, target)
 
 
-class TestWithoutRoom:
-    def test_a_disk_that_is_too_full_is_told_of_before_anything_is_written(
+class TestFullDisk:
+    def test_full_disk_is_an_error_before_anything_is_written(
         self, path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(page_copy, "free_bytes", lambda _: 1 << 20)
@@ -223,7 +223,7 @@ class TestWithoutRoom:
             back_up(path, target)
         assert names(target.parent) == set()
 
-    def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(self, path: Path, target: Path) -> None:
+    def test_disk_that_fills_up_meanwhile_leaves_no_files(self, path: Path, target: Path) -> None:
         fill(path)
         old = back_up_into(path, target.parent, 1).verdict.path
         before = names(target.parent)

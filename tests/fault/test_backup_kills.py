@@ -1,4 +1,4 @@
-"""Processes that are killed while they make a backup or restore one: at random moments, and at each step on disk."""
+"""Processes that are killed during a backup or a restore: at random moments, and before each step on disk."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RESTORE = f"{PROLOGUE}restore(first, verify(second, Depth.QUICK, is_backup=True)
 
 
 class Victim:
-    """A process that is killed some time after it has begun, or before its nth step on disk."""
+    """A process that is killed after some time, or before its nth step on disk."""
 
     def __init__(self, code: str, *paths: Path, step: int = 0) -> None:
         env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -66,28 +66,28 @@ class Victim:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"ready\n"
 
-    def dies_of_itself(self) -> bool:
-        """Wait for its end; False if it came to that alive."""
+    def is_killed_at_its_step(self) -> bool:
+        """Wait for its end; return False if it finished alive."""
         said, _ = self._process.communicate(timeout=LIMIT_S)
         assert (said, self._process.returncode) in ((b"", -9), (b"done\n", 0))
         return said == b""
 
-    def dies(self, after_s: float) -> bool:
-        """Kill it so long after it began; False if it was done already."""
+    def is_killed_after(self, after_s: float) -> bool:
+        """Kill it after this time; return False if it was done already."""
         time.sleep(after_s)
         self._process.kill()
         return self._process.communicate(timeout=LIMIT_S)[0] == b""
 
 
 def kill_at_random(start: Callable[[], Victim], after_each: Callable[[], None]) -> int:
-    """Kill one process after the other at moments all over its work; return how many did not finish."""
+    """Kill one process after the other at random moments of its work; return how many did not finish."""
     victim, began = start(), time.monotonic()
-    assert not victim.dies_of_itself()
+    assert not victim.is_killed_at_its_step()
     took = time.monotonic() - began
     after_each()
     chance, killed = random.Random(11), 0
     for number in range(KILLS):
-        killed += start().dies(took * (number + chance.random()) / KILLS)
+        killed += start().is_killed_after(took * (number + chance.random()) / KILLS)
         after_each()
     return killed
 
@@ -95,7 +95,7 @@ def kill_at_random(start: Callable[[], Victim], after_each: Callable[[], None]) 
 def kill_at_each_step(start: Callable[[int], Victim], after_each: Callable[[], None]) -> int:
     """Kill one process after the other, each before its next step on disk; return how many steps there are."""
     for step in count(1):
-        is_killed = start(step).dies_of_itself()
+        is_killed = start(step).is_killed_at_its_step()
         after_each()
         if not is_killed:
             return step - 1
@@ -113,7 +113,7 @@ class TestBackup:
         return tmp_path / "backups"
 
     def check(self, path: Path, directory: Path, seen: set[Path]) -> None:
-        """Everything that counts as a backup is one."""
+        """Check that every file that counts as a backup is one."""
         for backup in set(backups_in(directory, path)) - seen:
             verdict = verify(backup, Depth.DAMAGE, is_backup=True)
             assert verdict.defects == ()
@@ -122,25 +122,25 @@ class TestBackup:
             seen.add(backup)
 
     def assert_tidy(self, path: Path, directory: Path) -> None:
-        """The next one has removed what the killed ones left."""
+        """Check that the next backup removed the files of the killed ones."""
         back_up_into(path, directory, 3)
         kept = {each.name for each in backups_in(directory, path)}
         assert {each.name for each in directory.iterdir()} <= kept | {f"{name}.sha256" for name in kept}
         assert 1 <= len(kept) <= 3
         assert_sound(path)
 
-    def test_a_killed_one_never_counts_and_its_traces_go_with_the_next(self, path: Path, directory: Path) -> None:
+    def test_killed_backup_never_counts_and_the_next_removes_its_files(self, path: Path, directory: Path) -> None:
         fill(path, 400, 8_000)
         seen: set[Path] = set()
         with Child("append", path, "writer", "forever") as writer:
             assert writer.line() == "ready"
-            writer.tell()
+            writer.send()
             killed = kill_at_random(lambda: Victim(BACK_UP, path, directory), lambda: self.check(path, directory, seen))
             assert writer.line()
         assert killed
         self.assert_tidy(path, directory)
 
-    def test_nor_does_one_that_is_killed_before_any_of_its_steps(self, path: Path, directory: Path) -> None:
+    def test_backup_killed_before_any_step_never_counts(self, path: Path, directory: Path) -> None:
         fill(path, 400, 10)
         seen: set[Path] = set()
         steps = kill_at_each_step(
@@ -153,7 +153,7 @@ class TestBackup:
 class TestRestore:
     @pytest.fixture
     def backup(self, path: Path, tmp_path: Path) -> Path:
-        """A backup; the store has had one message more since."""
+        """A backup; the store has one more message since."""
         fill(path, 300, 5_000)
         made = back_up(path, tmp_path / "backup.db").path
         with SessionDB(path) as db:
@@ -161,8 +161,8 @@ class TestRestore:
         shutil.copy(path, tmp_path / "present.db")
         return made
 
-    def look_and_go_back(self, path: Path, found: set[int]) -> None:
-        """The store is one or the other, and whole; then make it what it was before."""
+    def check_and_reset(self, path: Path, found: set[int]) -> None:
+        """Check that the store is the old or the restored one, and undamaged; then reset it."""
         (messages,) = rows(path, "SELECT count(*) FROM messages")[0]
         assert messages in (300, 301)
         found.add(messages)
@@ -173,23 +173,25 @@ class TestRestore:
             each.unlink()
         shutil.copy(path.parent / "present.db", path)
 
-    def test_a_killed_one_leaves_the_store_as_it_was_or_the_restored_one(self, path: Path, backup: Path) -> None:
+    def test_killed_restore_leaves_the_old_or_the_restored_store(self, path: Path, backup: Path) -> None:
         found: set[int] = set()
-        killed = kill_at_random(lambda: Victim(RESTORE, path, backup), lambda: self.look_and_go_back(path, found))
+        killed = kill_at_random(lambda: Victim(RESTORE, path, backup), lambda: self.check_and_reset(path, found))
         assert killed
         assert found == {300, 301}
 
-    def test_so_does_one_that_is_killed_before_any_of_its_steps(self, path: Path, backup: Path) -> None:
+    def test_restore_killed_before_any_step_leaves_the_old_or_the_restored_store(
+        self, path: Path, backup: Path
+    ) -> None:
         found: set[int] = set()
         steps = kill_at_each_step(
-            lambda step: Victim(RESTORE, path, backup, step=step), lambda: self.look_and_go_back(path, found)
+            lambda step: Victim(RESTORE, path, backup, step=step), lambda: self.check_and_reset(path, found)
         )
         assert steps > 5
         assert found == {300, 301}
 
-    def test_the_next_one_removes_what_a_killed_one_left(self, path: Path, backup: Path) -> None:
+    def test_next_restore_removes_the_files_of_a_killed_one(self, path: Path, backup: Path) -> None:
         for step in (4, 7, 10):
-            Victim(RESTORE, path, backup, step=step).dies_of_itself()
+            Victim(RESTORE, path, backup, step=step).is_killed_at_its_step()
         restore(path, verify(backup, is_backup=True))
         assert path.stat().st_nlink == 1
         assert not list(path.parent.glob("*.partial*"))

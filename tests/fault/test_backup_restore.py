@@ -1,4 +1,4 @@
-"""Going back to a backup: with other processes at work, over damaged files, and what is refused."""
+"""Restoring a backup: with other processes at work, over damaged files, and refused cases."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ engine.close()
 
 @pytest.fixture
 def backup(path: Path, tmp_path: Path) -> Path:
-    """A backup with one message of the store, which has had a second one since, and a second session."""
-    say(path, "in the backup")
+    """A backup with one message of the store, which has a second message and a second session since."""
+    append(path, "in the backup")
     made = back_up(path, tmp_path / "backup.db").path
     with SessionDB(path) as db:
         db.append_message(SESSION, "user", "since then")
@@ -64,13 +64,13 @@ def backup(path: Path, tmp_path: Path) -> Path:
     return made
 
 
-def say(path: Path, *texts: str) -> None:
+def append(path: Path, *texts: str) -> None:
     with SessionDB(path) as db:
         for text in texts:
             db.append_message(SESSION, "user", text)
 
 
-def said(path: Path) -> list[str]:
+def contents(path: Path) -> list[str]:
     return [content for (content,) in rows(path, "SELECT content FROM messages ORDER BY id")]
 
 
@@ -83,12 +83,12 @@ def beside(path: Path) -> set[str]:
 
 
 class TestRestoring:
-    def test_the_store_is_what_it_was_and_what_it_has_become_is_kept(self, path: Path, backup: Path) -> None:
+    def test_restore_replaces_the_store_and_keeps_the_old_file(self, path: Path, backup: Path) -> None:
         kept = restore(path, verify(backup))
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
         assert kept is not None
         assert kept.name.startswith("state.db.replaced-2")
-        assert said(kept) == ["in the backup", "since then"]
+        assert contents(kept) == ["in the backup", "since then"]
         for each in (path, kept):
             assert_sound(each)
         assert kept.stat().st_nlink == path.stat().st_nlink == 1
@@ -97,22 +97,22 @@ class TestRestoring:
             assert len(db.search_messages("backup")) == 1
             db.append_message(SESSION, "user", "and on")
 
-    def test_it_has_its_log_and_its_rights_at_once(self, path: Path, backup: Path) -> None:
+    def test_restored_file_has_its_log_and_permissions_at_once(self, path: Path, backup: Path) -> None:
         path.chmod(0o640)
         restore(path, verify(backup))
         assert path.stat().st_mode & 0o777 == 0o640
         assert rows(path, "PRAGMA journal_mode") == [("wal",)]
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
-    def test_what_root_restores_stays_its_owners(self, path: Path, backup: Path) -> None:
+    def test_file_restored_by_root_keeps_its_owner(self, path: Path, backup: Path) -> None:
         for each in path.parent.glob("state.db*"):
             os.chown(each, 65_534, 65_534)
         restore(path, verify(backup))
         assert {each.stat().st_uid for each in path.parent.glob("state.db*")} == {65_534}
 
-    def test_what_is_only_in_the_log_is_kept_too(self, path: Path, backup: Path) -> None:
+    def test_messages_only_in_the_log_are_kept(self, path: Path, backup: Path) -> None:
         with Child("append", path, "writer", "3") as writer:
-            writer.tell()
+            writer.send()
             assert writer.line() == "ready"
             assert [writer.line() for _ in range(3)]
             writer.kill()
@@ -121,7 +121,7 @@ class TestRestoring:
         assert kept is not None
         assert {"writer-0", "writer-1", "writer-2"} <= uids(kept)
 
-    def test_where_files_have_one_name_only_it_is_copied(
+    def test_old_file_is_copied_where_links_do_not_work(
         self, path: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(*_: object) -> None:
@@ -130,17 +130,17 @@ class TestRestoring:
         monkeypatch.setattr(os, "link", refuse)
         kept = restore(path, verify(backup))
         assert kept is not None
-        assert said(kept) == ["in the backup", "since then"]
+        assert contents(kept) == ["in the backup", "since then"]
         assert kept.stat().st_mode & 0o777 == 0o600
 
-    def test_a_store_that_is_gone_comes_back(self, path: Path, backup: Path) -> None:
+    def test_deleted_store_is_restored(self, path: Path, backup: Path) -> None:
         for each in path.parent.glob("state.db*"):
             each.unlink()
         assert restore(path, verify(backup)) is None
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
         assert path.stat().st_mode & 0o777 == 0o600
 
-    def test_a_link_stays_one(self, path: Path, backup: Path, tmp_path: Path) -> None:
+    def test_link_to_the_store_stays_a_link(self, path: Path, backup: Path, tmp_path: Path) -> None:
         link = tmp_path / "home" / "state.db"
         link.parent.mkdir()
         link.symlink_to(path)
@@ -149,11 +149,9 @@ class TestRestoring:
         assert link.resolve() == path
         assert kept is not None
         assert kept.parent == path.parent
-        assert said(link) == ["in the backup"]
+        assert contents(link) == ["in the backup"]
 
-    def test_an_older_version_is_restored_as_it_is_and_brought_up_when_it_is_opened(
-        self, path: Path, tmp_path: Path
-    ) -> None:
+    def test_backup_of_an_older_version_is_upgraded_at_the_next_open(self, path: Path, tmp_path: Path) -> None:
         build(7, tmp_path / "old.db")
         restore(path, verify(tmp_path / "old.db", is_backup=True))
         assert rows(path, "SELECT version FROM schema_version") == [(7,)]
@@ -161,16 +159,16 @@ class TestRestoring:
             assert db.schema_version() == 11
             assert db.message_count() > 0
 
-    def test_what_was_kept_can_be_gone_back_to(self, path: Path, backup: Path, tmp_path: Path) -> None:
+    def test_kept_file_can_be_restored(self, path: Path, backup: Path, tmp_path: Path) -> None:
         kept = restore(path, verify(backup))
         (copy,) = copies_of(path, tmp_path / "no backups")
         assert (copy.path, copy.kind) == (kept, "replaced")
         assert copy.contents is not None
         assert copy.contents[:2] == (2, 2)
         restore(path, verify(copy.path, is_backup=True))
-        assert said(path) == ["in the backup", "since then"]
+        assert contents(path) == ["in the backup", "since then"]
 
-    def test_messages_that_wait_in_the_spool_go_into_the_restored_store(self, path: Path, backup: Path) -> None:
+    def test_spooled_messages_go_into_the_restored_store(self, path: Path, backup: Path) -> None:
         overwrite_messages(path)
         with SessionDB(path) as db, pytest.raises(MessageSpooled):
             db.append_message(SESSION, "user", "waiting")
@@ -195,19 +193,19 @@ class TestOverDamage:
         kept = restore(path, verify(backup))
         assert kept is not None
         assert kept.read_bytes() == damaged
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
 
-    def test_a_file_that_is_no_database_any_more_is_kept_with_its_log(self, path: Path, backup: Path) -> None:
+    def test_unreadable_file_is_kept_with_its_log(self, path: Path, backup: Path) -> None:
         path.write_bytes(b"\0" * 20_000)
         Path(f"{path}-wal").write_bytes(b"what was in the log")
         kept = restore(path, verify(backup))
         assert kept is not None
         assert kept.read_bytes() == b"\0" * 20_000
         assert Path(f"{kept}-wal").read_bytes() == b"what was in the log"
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
         assert_sound(path)
 
-    def test_of_a_file_that_was_cut_off_to_nothing_the_log_is_kept(self, path: Path, backup: Path) -> None:
+    def test_log_of_an_emptied_file_is_kept(self, path: Path, backup: Path) -> None:
         path.write_bytes(b"")
         Path(f"{path}-wal").write_bytes(b"what was in the log")
         assert "only its log is left" in compare(path, backup).trouble
@@ -215,16 +213,16 @@ class TestOverDamage:
         assert kept is not None
         assert kept.read_bytes() == b""
         assert Path(f"{kept}-wal").read_bytes() == b"what was in the log"
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
 
 
-class TestWithOthersAtWork:
-    def test_stores_that_are_open_elsewhere_write_on_into_the_restored_file(self, path: Path, backup: Path) -> None:
+class TestOtherProcesses:
+    def test_open_stores_of_other_processes_write_to_the_restored_file(self, path: Path, backup: Path) -> None:
         writers = [Child("append", path, f"writer{number}", "forever") for number in range(3)]
         try:
             for writer in writers:
                 assert writer.line() == "ready"
-                writer.tell()
+                writer.send()
             acknowledged = {writer.line() for writer in writers for _ in range(10)}
             kept = restore(path, verify(backup))
             wait_until(
@@ -238,52 +236,48 @@ class TestWithOthersAtWork:
         for writer in writers:
             writer.__exit__(None, None, None)
         assert kept is not None
-        assert said(path)[0] == "in the backup"
-        assert "since then" not in said(path)
+        assert contents(path)[0] == "in the backup"
+        assert "since then" not in contents(path)
         assert acknowledged <= uids(path) | uids(kept)
         assert uids(path) & uids(kept) == uids(backup)
         for each in (path, kept):
             assert_sound(each)
 
-    def test_a_program_that_would_go_on_with_the_old_file_is_named_and_nothing_changes(
-        self, path: Path, backup: Path
-    ) -> None:
+    def test_foreign_program_with_the_file_open_is_named_and_nothing_changes(self, path: Path, backup: Path) -> None:
         with Child("hold-transaction", path, "20") as stranger:
             assert stranger.line() == "held"
             with pytest.raises(StoreBusy, match=rf"pid {stranger.pid} \(.*tests\.fault\.child") as caught:
                 restore(path, verify(backup))
             assert "end that program" in caught.value.hint
             assert beside(path) == set()
-        assert said(path) == ["in the backup", "since then"]
+        assert contents(path) == ["in the backup", "since then"]
         restore(path, verify(backup))
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
 
-    def test_it_waits_for_who_writes_and_gives_up_in_time(self, path: Path, backup: Path) -> None:
+    def test_restore_waits_for_a_writer_and_gives_up_in_time(self, path: Path, backup: Path) -> None:
         with Child("hold-lock", path) as holder:
             assert holder.line() == "held"
             with pytest.raises(StoreBusy, match="being written by another process"):
                 restore(path, verify(backup), timeout_s=0.1)
             assert beside(path) == set()
-            holder.tell()
+            holder.send()
             assert holder.line() == "released"
             restore(path, verify(backup))
-        assert said(path) == ["in the backup"]
+        assert contents(path) == ["in the backup"]
 
-    def test_who_reads_an_older_moment_keeps_the_log_so_it_waits_for_that(self, path: Path, backup: Path) -> None:
+    def test_restore_waits_for_a_reader_of_the_log(self, path: Path, backup: Path) -> None:
         with running(READ_ON, path) as reader:
-            say(path, "after the reader looked")
-            with pytest.raises(StoreBusy, match="being read all the time"):
+            append(path, "after the reader looked")
+            with pytest.raises(StoreBusy, match="being read by other processes"):
                 restore(path, verify(backup), timeout_s=0.1)
-            assert said(path) == ["in the backup", "since then", "after the reader looked"]
+            assert contents(path) == ["in the backup", "since then", "after the reader looked"]
             reader.communicate("go\n", timeout=LIMIT_S)
             kept = restore(path, verify(backup))
         assert kept is not None
-        assert said(kept) == ["in the backup", "since then", "after the reader looked"]
-        assert said(path) == ["in the backup"]
+        assert contents(kept) == ["in the backup", "since then", "after the reader looked"]
+        assert contents(path) == ["in the backup"]
 
-    def test_who_ends_without_noticing_leaves_the_log_of_the_restored_file_alone(
-        self, path: Path, backup: Path
-    ) -> None:
+    def test_process_that_exits_late_keeps_the_log_of_the_restored_file(self, path: Path, backup: Path) -> None:
         with running(IDLE, path) as idler:
             kept = restore(path, verify(backup))
             with SessionDB(path) as db:
@@ -294,19 +288,19 @@ class TestWithOthersAtWork:
                 db.append_message(SESSION, "user", "and more")
                 with Child("append", path, "other", "1") as other:
                     assert other.line() == "ready"
-                    other.tell()
+                    other.send()
                     assert other.line() == "other-0"
                 assert db.message_count() == 4
-        assert said(path) == ["in the backup", "into the log", "and more", "other says 0"]
+        assert contents(path) == ["in the backup", "into the log", "and more", "other says 0"]
         assert kept is not None
-        assert said(kept) == ["in the backup", "since then", "before it was idle"]
+        assert contents(kept) == ["in the backup", "since then", "before it was idle"]
         for each in (path, kept):
             assert_sound(each)
 
 
 @contextmanager
 def running(code: str, path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has said its first line."""
+    """A process that has printed its first line."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True
@@ -323,9 +317,9 @@ def running(code: str, path: Path) -> Iterator[subprocess.Popen[str]]:
             pipe.close()
 
 
-class TestWhatIsRefused:
+class TestRefused:
     @pytest.mark.parametrize("harm", ["bit", "cut", "empty", "zeros", "unsealed page"])
-    def test_a_bad_backup(self, path: Path, backup: Path, harm: str) -> None:
+    def test_bad_backup_is_refused(self, path: Path, backup: Path, harm: str) -> None:
         data = backup.read_bytes()
         if harm == "bit":
             backup.write_bytes(data.replace(b"in the backup", b"in the backuq"))
@@ -345,14 +339,14 @@ class TestWhatIsRefused:
         assert path.read_bytes() == before
         assert beside(path) == set()
 
-    def test_a_file_of_another_program_and_the_way_to_import_it_is_named(self, path: Path, tmp_path: Path) -> None:
+    def test_file_of_another_program_is_refused_with_a_hint_to_import_it(self, path: Path, tmp_path: Path) -> None:
         foreign = tmp_path / "foreign.db"
         foreign.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         with pytest.raises(NotADatabase, match="another program") as caught:
             restore(path, verify(foreign, is_backup=True))
         assert f"hermes sessions import {foreign}" in caught.value.hint
 
-    def test_to_replace_a_file_of_another_program(self, path: Path, backup: Path) -> None:
+    def test_replacing_a_file_of_another_program_is_refused(self, path: Path, backup: Path) -> None:
         foreign = gzip.decompress(UPSTREAM.read_bytes())
         path.write_bytes(foreign)
         for attempt in (lambda: compare(path, backup), lambda: restore(path, verify(backup))):
@@ -360,7 +354,7 @@ class TestWhatIsRefused:
                 attempt()
         assert path.read_bytes() == foreign
 
-    def test_the_store_itself(self, path: Path, tmp_path: Path) -> None:
+    def test_restoring_the_store_from_itself_is_refused(self, path: Path, tmp_path: Path) -> None:
         (tmp_path / "link.db").symlink_to(path)
         for each in (path, tmp_path / "link.db"):
             with pytest.raises(InvalidValue, match="itself"):
@@ -368,26 +362,26 @@ class TestWhatIsRefused:
 
 
 class TestComparing:
-    def test_tells_what_would_be_lost(self, path: Path, backup: Path) -> None:
+    def test_comparison_counts_what_would_be_lost(self, path: Path, backup: Path) -> None:
         loss = compare(path, backup)
         assert loss.contents is not None
         assert loss.contents[:2] == (2, 2)
         assert (loss.sessions, loss.messages, loss.trouble) == (1, 1, "")
 
-    def test_a_message_that_got_the_number_of_another_one_counts(self, path: Path, backup: Path) -> None:
+    def test_message_with_a_reused_id_counts_as_lost(self, path: Path, backup: Path) -> None:
         kept = restore(path, verify(backup))
-        say(path, "another second one", "a third one")
+        append(path, "another second one", "a third one")
         assert kept is not None
         assert compare(path, kept)[1:3] == (0, 2)
         assert compare(kept, path)[1:3] == (1, 1)
 
-    def test_nothing_is_lost_of_a_store_that_is_not_there(self, path: Path, backup: Path, tmp_path: Path) -> None:
+    def test_nothing_is_lost_without_a_store(self, path: Path, backup: Path, tmp_path: Path) -> None:
         assert compare(tmp_path / "missing.db", backup) == Loss(None)
         (tmp_path / "empty.db").touch()
         assert compare(tmp_path / "empty.db", backup) == Loss(None)
 
 
-def test_a_second_name_that_a_killed_restore_left_goes_away(path: Path, backup: Path) -> None:
+def test_second_name_of_a_killed_restore_is_removed(path: Path, backup: Path) -> None:
     left = restoring._keep_old_file(path, with_log=False)
     assert left is not None
     assert left.samefile(path)

@@ -1,4 +1,4 @@
-"""What is said of files that are whole, damaged, cut off, changed, or not of this program."""
+"""The verdict on files that are undamaged, damaged, cut off, changed, or of another program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UPSTREAM = Path(__file__).parents[1] / "upgrade" / "files" / "v22.db.gz"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with messages in its index and some that are not yet, which nobody changes."""
+    """A store with some indexed and some unindexed messages, which no test changes."""
     path = tmp_path_factory.mktemp("whole") / "state.db"
     with SessionDB(path) as db:
         db.create_session(SESSION, "cli")
@@ -43,13 +43,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it to be changed."""
+    """A copy of the store that a test may change."""
     return Path(shutil.copy(whole, tmp_path / "state.db"))
 
 
 @pytest.fixture
 def backup(whole: Path, tmp_path: Path) -> Path:
-    """A backup of it to be changed."""
+    """A backup of the store that a test may change."""
     return back_up(whole, tmp_path / "backup.db").path
 
 
@@ -93,9 +93,7 @@ class TestDamage:
         (finding,) = verify(store).defects
         assert finding.message.startswith("messages is damaged: ")
 
-    def test_an_index_that_says_something_else_than_its_table_is_damage_but_a_quick_look_misses_it(
-        self, store: Path
-    ) -> None:
+    def test_index_that_contradicts_its_table_is_damage_that_a_quick_check_misses(self, store: Path) -> None:
         with plain(store) as connection:
             connection.execute("PRAGMA writable_schema = ON").fetchall()
             connection.execute("UPDATE sqlite_schema SET sql = sql || ' WHERE 0' WHERE name = 'idx_usage_events_at'")
@@ -115,7 +113,7 @@ class TestDamage:
             os.truncate(path, int(path.stat().st_size * left))
             assert kinds(verify(path)) == {DefectKind.DAMAGE}
 
-    def test_a_file_that_was_cut_off_to_nothing_does_not_lose_its_log_over_it(self, store: Path) -> None:
+    def test_verifying_an_emptied_file_keeps_its_log(self, store: Path) -> None:
         store.write_bytes(b"")
         Path(f"{store}-wal").write_bytes(b"what was in the log")
         assert codes(verify(store)) == {"damaged"}
@@ -131,14 +129,14 @@ class TestDamage:
         backup.write_bytes(data)
         assert verify(backup, is_backup=True).defects == ()
 
-    def test_a_backup_without_its_checksum_is_looked_at_as_far_as_that_goes(self, backup: Path) -> None:
+    def test_backup_without_a_checksum_is_verified_without_it(self, backup: Path) -> None:
         Path(f"{backup}.sha256").unlink()
         assert verify(backup, is_backup=True).defects == ()
         overwrite(backup, "messages", 0, b"\xff" * 100)
         assert codes(verify(backup, is_backup=True)) == {"damaged"}
 
 
-class TestTheIndex:
+class TestSearchIndex:
     @pytest.mark.parametrize(
         "statement",
         [
@@ -148,24 +146,24 @@ class TestTheIndex:
             "DELETE FROM messages_fts_trigram_data WHERE id > 10",
         ],
     )
-    def test_is_looked_into(self, store: Path, statement: str) -> None:
+    def test_damage_inside_the_index_is_found(self, store: Path, statement: str) -> None:
         change(store, statement)
         verdict = verify(store)
         assert codes(verdict) == {"index"}
         assert kinds(verdict) == {DefectKind.DRIFT}
 
-    def test_a_destroyed_page_of_it_leaves_the_messages_whole(self, store: Path) -> None:
+    def test_destroyed_page_of_the_index_is_no_damage_of_messages(self, store: Path) -> None:
         overwrite(store, "messages_fts_data", 0, b"\xff" * 100)
         for depth in Depth:
             assert kinds(verify(store, depth)) == {DefectKind.DRIFT}
 
     @pytest.mark.parametrize("table", ["messages_fts", "messages_fts_trigram"])
-    def test_a_message_that_is_not_in_it_is_missed(self, store: Path, table: str) -> None:
+    def test_message_missing_from_the_index_is_reported(self, store: Path, table: str) -> None:
         change(store, f"DELETE FROM {table} WHERE rowid = 7")
         assert codes(verify(store)) == {"index_parity"}
 
 
-class TestWhatIsDerived:
+class TestDerivedValues:
     @pytest.mark.parametrize(
         ("statement", "code"),
         [
@@ -175,43 +173,43 @@ class TestWhatIsDerived:
             ("UPDATE usage_events SET session_id = 'nobody'", "orphan_rows"),
         ],
     )
-    def test_is_compared(self, store: Path, statement: str, code: str) -> None:
+    def test_wrong_derived_value_is_reported(self, store: Path, statement: str, code: str) -> None:
         change(store, statement)
         verdict = verify(store)
         assert code in codes(verdict)
         assert kinds(verdict) == {DefectKind.DRIFT}
         assert verify(store, Depth.DAMAGE).defects == ()
 
-    def test_what_another_program_stored_is_counted_at_the_next_open_and_is_no_finding(self, store: Path) -> None:
+    def test_changes_of_another_program_are_no_defect(self, store: Path) -> None:
         change(store, "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'x', 1)")
         assert verify(store).defects == ()
 
 
-class TestWhatIsNotOurs:
+class TestForeignFiles:
     @pytest.mark.parametrize("content", [b"\0" * 20_000, b"\xff\xd8\xff\xe0" * 5_000, b"no database at all " * 500])
-    def test_something_else(self, tmp_path: Path, content: bytes) -> None:
+    def test_other_file_is_not_a_database(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "file"
         path.write_bytes(content)
         assert codes(verify(path)) == {"not_a_database"}
         assert path.read_bytes() == content
 
-    def test_nothing(self, tmp_path: Path) -> None:
+    def test_empty_file_is_damage(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.touch()
         assert codes(verify(path)) == {"empty"}
 
-    def test_a_database_of_something_else(self, tmp_path: Path) -> None:
+    def test_database_without_sessions_is_foreign(self, tmp_path: Path) -> None:
         change(tmp_path / "file", "CREATE TABLE t (a)")
         assert codes(verify(tmp_path / "file")) == {"not_a_database"}
 
-    def test_a_later_version_of_another_program_is_whole_but_foreign(self, tmp_path: Path) -> None:
+    def test_later_version_of_another_program_is_foreign(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         path.write_bytes(gzip.decompress(UPSTREAM.read_bytes()))
         (finding,) = verify(path).defects
         assert (finding.kind, finding.code) == (DefectKind.FOREIGN, "foreign")
         assert "hermes sessions import" in finding.hint
 
-    def test_a_newer_version_of_this_program(self, store: Path) -> None:
+    def test_newer_version_of_this_program_is_too_new(self, store: Path) -> None:
         change(store, "UPDATE state_meta SET value = '99' WHERE key = 'min_reader'")
         assert codes(verify(store)) == {"too_new"}
 
@@ -223,7 +221,7 @@ class TestWhatIsNotOurs:
         assert verdict.inspection is not None
         assert verdict.inspection.version == version
 
-    def test_what_is_no_file(self, tmp_path: Path) -> None:
+    def test_missing_file_and_directory_are_errors(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")
         for path in (tmp_path, tmp_path / "pipe"):
             assert codes(verify(path)) == {"not_a_database"}
@@ -231,8 +229,8 @@ class TestWhatIsNotOurs:
             verify(tmp_path / "missing")
 
 
-class TestItOnlyReads:
-    def test_a_backup_and_what_is_beside_it_stay_as_they_are(self, backup: Path) -> None:
+class TestReadOnly:
+    def test_backup_and_its_directory_are_unchanged(self, backup: Path) -> None:
         def everything() -> dict[str, str]:
             return {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in backup.parent.iterdir()}
 
@@ -240,17 +238,15 @@ class TestItOnlyReads:
         assert verify(backup, is_backup=True).defects == ()
         assert everything() == before
 
-    def test_while_others_write(self, store: Path) -> None:
+    def test_store_is_verified_while_others_write(self, store: Path) -> None:
         with Child("append", store, "writer", "forever") as writer:
             assert writer.line() == "ready"
-            writer.tell()
+            writer.send()
             for _ in range(3):
                 assert verify(store).defects == ()
                 assert writer.line()
 
-    def test_a_file_that_may_only_be_read_in_a_directory_that_may_only_be_read(
-        self, backup: Path, tmp_path: Path
-    ) -> None:
+    def test_read_only_file_in_a_read_only_directory_is_verified(self, backup: Path, tmp_path: Path) -> None:
         place = tmp_path / "readonly"
         place.mkdir()
         for name in ("backup.db", "backup.db.sha256"):
@@ -267,7 +263,7 @@ class TestItOnlyReads:
         finally:
             place.chmod(0o700)
 
-    def test_a_look_that_lets_the_log_grow_too_far_is_ended(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_verification_ends_if_the_log_grows_too_large(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(long_read, "LOG_LIMIT_BYTES", 100_000)
         monkeypatch.setattr(verification, "STEPS_BETWEEN_LOOKS", 100)
         with SessionDB(store) as db:
@@ -280,7 +276,7 @@ class TestItOnlyReads:
 
 
 def as_guest(path: Path) -> str:
-    """What `verify` prints when a user without write permission runs it."""
+    """The output of `verify` for a user without write permission."""
     if os.geteuid() == 0:
         for place in (path, *path.parents):
             if place != Path("/") and place.owner() == "root":

@@ -1,4 +1,4 @@
-"""A search index that is damaged or gone, while the messages are whole."""
+"""A damaged or missing search index, while the messages are undamaged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_whole(db: SessionDB) -> bool:
 
 @pytest.mark.parametrize("statements", DAMAGES.values(), ids=DAMAGES)
 class TestWhileTheStoreIsOpen:
-    def test_messages_are_stored_and_found_and_the_index_comes_back(
+    def test_messages_are_stored_and_found_and_the_index_is_rebuilt(
         self, db: SessionDB, path: Path, statements: list[str]
     ) -> None:
         fill(db)
@@ -61,7 +61,9 @@ class TestWhileTheStoreIsOpen:
         with SessionDB(path) as again:
             assert is_whole(again)
 
-    def test_messages_are_deleted(self, db: SessionDB, path: Path, statements: list[str]) -> None:
+    def test_messages_are_deleted_despite_a_damaged_index(
+        self, db: SessionDB, path: Path, statements: list[str]
+    ) -> None:
         fill(db)
         db.create_session("other", "cli")
         db.append_message("other", "user", "a newt")
@@ -76,9 +78,7 @@ class TestWhileTheStoreIsOpen:
         )
         wait_until(lambda: not db.search_messages("newt").degraded, "the index to come back", REBUILD_S)
 
-    def test_an_open_store_of_another_kind_only_reads_on(
-        self, db: SessionDB, path: Path, statements: list[str]
-    ) -> None:
+    def test_read_only_store_still_searches(self, db: SessionDB, path: Path, statements: list[str]) -> None:
         fill(db)
         with SessionDB(path, read_only=True) as reader:
             change(path, *statements)
@@ -86,7 +86,7 @@ class TestWhileTheStoreIsOpen:
 
 
 @pytest.mark.parametrize("statements", DAMAGES.values(), ids=DAMAGES)
-def test_while_the_store_is_closed(path: Path, statements: list[str]) -> None:
+def test_index_damaged_while_the_store_is_closed_is_rebuilt(path: Path, statements: list[str]) -> None:
     with SessionDB(path) as db:
         fill(db)
     change(path, *statements)
@@ -96,14 +96,14 @@ def test_while_the_store_is_closed(path: Path, statements: list[str]) -> None:
         wait_until(lambda: is_whole(db), "the index to come back", REBUILD_S)
 
 
-def test_a_degraded_search_says_so(db: SessionDB, path: Path) -> None:
+def test_search_without_an_index_is_marked_as_degraded(db: SessionDB, path: Path) -> None:
     fill(db)
     change(path, *DAMAGES["the structure is noise"])
     found = db.search_messages("number1199")
     assert (found.degraded, found.path, found.complete, len(found)) == (True, "scan", True, 1)
 
 
-def test_an_index_that_is_whole_is_not_made_anew(db: SessionDB) -> None:
+def test_undamaged_index_is_not_rebuilt(db: SessionDB) -> None:
     fill(db)
     engine = engine_of(db)
 

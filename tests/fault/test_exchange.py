@@ -1,4 +1,4 @@
-"""A file that is put in the place of a store while it is being opened, or by a process that dies over it."""
+"""A file that replaces a store while it is being opened, or that a dying process has not replaced completely."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def test_a_file_that_is_replaced_while_it_is_being_opened_is_not_written_to(
 
 
 @pytest.mark.parametrize("steps", range(5))
-def test_an_exchange_that_dies_on_the_way_costs_no_message(
-    path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
+def test_interrupted_swap_loses_no_message(path: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     left = iter(range(steps))
 
     def dying(step: Callable[..., object]) -> Callable[..., object]:
@@ -66,7 +64,7 @@ def test_an_exchange_that_dies_on_the_way_costs_no_message(
             for name in ("replace", "unlink"):
                 patched.setattr(Path, name, dying(getattr(Path, name)))
             swap.replace_database(path, copy)
-        writer.tell()
+        writer.send()
         acknowledged = [writer.line() for _ in range(3)]
         writer.kill()
         acknowledged += writer.lines()
@@ -76,9 +74,9 @@ def test_an_exchange_that_dies_on_the_way_costs_no_message(
     assert_sound(path)
 
 
-def test_processes_go_on_writing_while_their_file_is_exchanged(tmp_path: Path) -> None:
+def test_processes_keep_writing_while_their_file_is_replaced(tmp_path: Path) -> None:
     assert_unharmed("exchanged-file", tmp_path)
 
 
-def test_processes_go_on_writing_when_an_exchange_is_killed(tmp_path: Path) -> None:
+def test_processes_keep_writing_when_a_swap_is_killed(tmp_path: Path) -> None:
     assert_unharmed("kill-exchange", tmp_path)

@@ -19,7 +19,7 @@ def uids(path: Path) -> set[str]:
         connection.close()
 
 
-def test_parent_and_child_both_write_on(path: Path) -> None:
+def test_parent_and_child_both_write_after_a_fork(path: Path) -> None:
     with Child("fork-and-write", path) as parent:
         assert parent.finish() == 0
     both = {f"{name}-{number}" for name in ("parent", "child") for number in range(30)}
@@ -36,21 +36,21 @@ def test_child_loses_nothing_when_the_parent_closes_first(path: Path) -> None:
     assert_sound(path)
 
 
-def test_parent_loses_nothing_when_a_child_exits_as_scripts_do(path: Path) -> None:
+def test_parent_loses_nothing_when_a_child_exits_like_a_script(path: Path) -> None:
     with Child("fork-and-exit", path) as parent:
         assert parent.lines() == ["sees 4"]
     assert uids(path) == {f"parent-{number}" for number in range(4)}
     assert_sound(path)
 
 
-def test_fork_in_the_middle_of_a_write_waits_for_it_and_both_sides_write_on(path: Path) -> None:
+def test_fork_waits_for_a_write_and_both_sides_write_after_it(path: Path) -> None:
     with Child("fork-in-a-write", path) as parent:
         assert parent.lines() == ["child wrote", "parent wrote"]
     assert uids(path) == {"in the middle", "child", "parent"}
     assert_sound(path)
 
 
-def test_child_of_a_fork_inside_a_transaction_is_told_and_the_parent_goes_on(path: Path) -> None:
+def test_child_of_a_fork_inside_a_transaction_gets_an_error(path: Path) -> None:
     with Child("fork-inside-a-write", path) as parent:
         assert parent.lines() == ["store_unavailable", "sees 1"]
     assert uids(path) == {"inside"}

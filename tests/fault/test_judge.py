@@ -1,4 +1,4 @@
-"""The judge of the torture finds fault with a store that has lost, doubled, half done or hidden something."""
+"""The torture judge detects a store that has lost, doubled, torn or hidden messages."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FIRST, LAST = f"content LIKE '{WORDS[0]}%'", f"content LIKE '{WORDS[-1]}%'"
 COPY = "INSERT INTO messages (session_id, role, content, timestamp) SELECT session_id, role, content, 1 FROM messages"
 
 
-def say(journal: Journal, db: SessionDB, step: Step, *, is_done: bool = True) -> None:
-    """Note a step, and do it if it comes to its end."""
+def record_step(journal: Journal, db: SessionDB, step: Step, *, is_done: bool = True) -> None:
+    """Note a step, and do it if it is to finish."""
     journal.hear(begun("test", step))
     if is_done:
         db.ensure_session(step.session, "cli")
@@ -35,7 +35,7 @@ def say(journal: Journal, db: SessionDB, step: Step, *, is_done: bool = True) ->
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Where the store of a test lies."""
+    """The path of the test's store."""
     return tmp_path / "state.db"
 
 
@@ -44,9 +44,9 @@ def journal(store: Path) -> Journal:
     """A journal of four messages in a session of one owner and four in the shared one, all of them stored."""
     journal = Journal()
     with SessionDB(store) as db:
-        say(journal, db, Step("create", OWN))
-        say(journal, db, Step("append", OWN, tuple(map(Message, WORDS[:4]))))
-        say(journal, db, Step("append", SHARED, tuple(map(Message, WORDS[4:]))))
+        record_step(journal, db, Step("create", OWN))
+        record_step(journal, db, Step("append", OWN, tuple(map(Message, WORDS[:4]))))
+        record_step(journal, db, Step("append", SHARED, tuple(map(Message, WORDS[4:]))))
     return journal
 
 
@@ -54,7 +54,7 @@ def verdict(store: Path, journal: Journal) -> Outcome:
     return judge(store, journal, Random(1))
 
 
-def test_a_store_that_kept_everything_is_unhurt(store: Path, journal: Journal) -> None:
+def test_complete_store_is_unhurt(store: Path, journal: Journal) -> None:
     outcome = verdict(store, journal)
     assert outcome.is_unhurt
     assert outcome.acknowledged == len(WORDS)
@@ -79,7 +79,7 @@ def test_a_hidden_message_is_torn(store: Path, journal: Journal) -> None:
     assert outcome.torn
 
 
-def test_a_message_that_nobody_wrote_is_torn(store: Path, journal: Journal) -> None:
+def test_unknown_message_is_torn(store: Path, journal: Journal) -> None:
     change(store, COPY.replace("content, 1 FROM", "'qstrange', 1 FROM") + f" WHERE {LAST}")
     assert verdict(store, journal).torn == 1
 
@@ -89,7 +89,7 @@ def test_a_counter_that_is_wrong_is_torn(store: Path, journal: Journal) -> None:
     assert verdict(store, journal).torn == 1
 
 
-def test_a_message_that_is_not_in_the_index_is_unfound(store: Path, journal: Journal) -> None:
+def test_message_missing_from_the_index_is_unfound(store: Path, journal: Journal) -> None:
     change(store, "DELETE FROM messages_fts WHERE rowid = 1")
     assert verdict(store, journal).unfound
 
@@ -105,10 +105,10 @@ class TestStepUnderWay:
     STEP = Step("append", OWN, (Message("qone"), Message("qtwo")))
 
     @pytest.mark.parametrize("stored", [0, 2])
-    def test_may_have_been_done_or_not(self, store: Path, journal: Journal, stored: int) -> None:
+    def test_unfinished_step_may_be_done_or_not(self, store: Path, journal: Journal, stored: int) -> None:
         assert self.judged(store, journal, stored).is_unhurt
 
-    def test_must_not_be_half_done(self, store: Path, journal: Journal) -> None:
+    def test_unfinished_step_must_not_be_half_done(self, store: Path, journal: Journal) -> None:
         assert self.judged(store, journal, 1).torn == 1
 
     def judged(self, store: Path, journal: Journal, stored: int) -> Outcome:
@@ -121,21 +121,21 @@ class TestStepUnderWay:
 
 
 class TestPowerCut:
-    """What a disk without power has of what was written."""
+    """What a disk keeps after a power cut."""
 
     PAGE = b"new!" * SECTOR
     WRITTEN = (Entry("write", "log", 0, len(PAGE)), PAGE)
     SYNCED = (Entry("synced", "log", 0, 0), b"")
 
-    def test_keeps_what_was_synced(self) -> None:
+    def test_power_cut_keeps_synced_writes(self) -> None:
         assert after_power_cut({"log": b"old"}, [self.WRITTEN, self.SYNCED], Random(1)) == {"log": self.PAGE}
 
-    def test_keeps_none_all_or_some_sectors_of_what_was_not(self) -> None:
+    def test_power_cut_keeps_none_all_or_some_sectors_of_other_writes(self) -> None:
         before = b"old!" * SECTOR
         seen = {after_power_cut({"log": before}, [self.WRITTEN], Random(seed))["log"] for seed in range(50)}
         assert {before, self.PAGE} < seen
         assert all(len(each) == len(before) for each in seen)
 
-    def test_forgets_what_was_deleted(self) -> None:
+    def test_power_cut_forgets_deleted_files(self) -> None:
         deleted = (Entry("delete", "log", 0, 0), b"")
         assert after_power_cut({"log": b"old"}, [self.WRITTEN, deleted], Random(1)) == {}

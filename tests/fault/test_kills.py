@@ -1,4 +1,4 @@
-"""Processes that are killed: while they write, commit, checkpoint, upgrade a file, or hear SIGTERM."""
+"""Processes that are killed: while they write, commit, checkpoint, upgrade a file, or handle SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ def test_killed_writers_have_stored_all_that_they_acknowledged(tmp_path: Path) -
     assert_unharmed("kill-writers", tmp_path, rounds=3)
 
 
-def test_a_process_that_dies_over_a_page_of_the_log_loses_nothing(tmp_path: Path) -> None:
+def test_process_killed_at_a_page_of_the_log_loses_nothing(tmp_path: Path) -> None:
     assert_unharmed("kill-commit", tmp_path)
 
 
-def test_a_process_that_dies_over_a_page_of_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
+def test_process_killed_at_a_page_of_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
     assert_unharmed("kill-checkpoint", tmp_path)
 
 
-def test_a_process_that_is_asked_to_end_in_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
+def test_process_terminated_in_a_checkpoint_loses_nothing(tmp_path: Path) -> None:
     assert_unharmed("term-checkpoint", tmp_path)
 
 
-def test_an_upgrade_that_is_killed_over_a_page_is_done_again(tmp_path: Path) -> None:
+def test_upgrade_killed_at_a_page_is_repeated(tmp_path: Path) -> None:
     assert_unharmed("kill-upgrade", tmp_path)

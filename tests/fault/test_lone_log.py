@@ -1,4 +1,4 @@
-"""A log without its database: what was stored last may be in it alone."""
+"""A log without its database: the newest messages may be in it only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def log(path: Path) -> Path:
-    """The log that a killed writer has left."""
+    """The log of a killed writer."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     ended = subprocess.run([sys.executable, "-c", WRITER, str(path)], env=env, timeout=60, check=False)
     assert ended.returncode == -signal.SIGKILL
@@ -38,7 +38,7 @@ def log(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_of_a_database_that_was_cut_off_to_nothing_is_left_alone(path: Path, log: Path, read_only: bool) -> None:
+def test_log_of_an_emptied_database_is_not_touched(path: Path, log: Path, read_only: bool) -> None:
     path.write_bytes(b"")
     before = log.read_bytes()
     with pytest.raises(StoreCorrupt, match="only its log is left"):
@@ -46,14 +46,14 @@ def test_of_a_database_that_was_cut_off_to_nothing_is_left_alone(path: Path, log
     assert (path.read_bytes(), log.read_bytes()) == (b"", before)
 
 
-def test_of_a_database_that_was_cut_off_to_nothing_is_what_a_repair_saves(path: Path, log: Path) -> None:
+def test_repair_saves_the_log_of_an_emptied_database(path: Path, log: Path) -> None:
     path.write_bytes(b"")
     assert repair(path).condition is FileCondition.REPAIRED
     with SessionDB(path) as db:
         assert [message["content"] for message in db.get_messages("s")] == [f"axolotl {n}" for n in range(20)]
 
 
-def test_of_a_database_that_is_gone_is_kept_when_a_new_one_is_made(path: Path, log: Path) -> None:
+def test_log_of_a_deleted_database_is_kept_when_a_new_one_is_created(path: Path, log: Path) -> None:
     before = log.read_bytes()
     path.unlink()
     with SessionDB(path) as db:

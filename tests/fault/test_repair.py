@@ -1,4 +1,4 @@
-"""Damage of every kind of page: what is not on it is saved, and the search finds it."""
+"""Damage to every kind of page: all other rows are saved, and the search finds them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from hermes.state.sqlite.repair.repair import FileCondition, check, repair
 from hermes_state import SessionDB
-from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
+from tests.fault.damaged import SIZE, IntactStore, assert_saved, make_intact_store
 from tests.support.pagemap import overwrite
 from tests.support.plainsql import change, plain, rows
 
@@ -23,12 +23,12 @@ DAMAGES: dict[str, Write] = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
-    return make_whole(tmp_path_factory.mktemp("whole") / "state.db")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> IntactStore:
+    return make_intact_store(tmp_path_factory.mktemp("whole") / "state.db")
 
 
 @pytest.fixture
-def path(whole: Whole, tmp_path: Path) -> Path:
+def path(whole: IntactStore, tmp_path: Path) -> Path:
     return whole.copy(tmp_path / "state.db")
 
 
@@ -48,14 +48,14 @@ def damage(path: Path, number: int, write: Write) -> None:
     overwrite(path, number, write(data), size=SIZE)
 
 
-def test_the_trees_have_several_levels(whole: Whole) -> None:
+def test_the_trees_have_several_levels(whole: IntactStore) -> None:
     assert len(pages_of(whole.path, "messages", "internal")) > 2
     assert len(pages_of(whole.path, "sqlite_schema", "leaf")) > 2
 
 
 class TestData:
     @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
-    def test_a_page_with_messages(self, path: Path, whole: Whole, write: Write) -> None:
+    def test_damaged_page_with_messages(self, path: Path, whole: IntactStore, write: Write) -> None:
         number = whole.message_pages.pages("leaf")[40]
         damage(path, number, write)
         outcome = repair(path)
@@ -67,7 +67,7 @@ class TestData:
         assert_saved(path, whole, [number], lost=lost)
 
     @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
-    def test_a_page_that_leads_to_messages(self, path: Path, whole: Whole, write: Write) -> None:
+    def test_damaged_interior_page_of_messages(self, path: Path, whole: IntactStore, write: Write) -> None:
         root = root_of(path, "messages")
         number = next(each for each in whole.message_pages.pages("internal") if each != root)
         damage(path, number, write)
@@ -77,7 +77,7 @@ class TestData:
         assert outcome.salvaged.lost_messages == 0
         assert_saved(path, whole, [number], lost=0)
 
-    def test_the_first_page_of_the_messages(self, path: Path, whole: Whole) -> None:
+    def test_damaged_root_page_of_messages(self, path: Path, whole: IntactStore) -> None:
         number = root_of(path, "messages")
         damage(path, number, DAMAGES["noise"])
         outcome = repair(path)
@@ -85,7 +85,7 @@ class TestData:
         assert outcome.salvaged.rows["messages"].from_table == 0
         assert_saved(path, whole, [number], lost=0)
 
-    def test_a_page_with_the_rest_of_a_long_message(self, path: Path, whole: Whole) -> None:
+    def test_damaged_overflow_page(self, path: Path, whole: IntactStore) -> None:
         number = whole.message_pages.pages("overflow")[7]
         (key,) = whole.message_pages.keys[number]
         damage(path, number, DAMAGES["noise"])
@@ -94,7 +94,7 @@ class TestData:
         (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
         assert str(said).startswith("axolotl word")
 
-    def test_a_page_with_sessions(self, path: Path, whole: Whole) -> None:
+    def test_damaged_page_with_sessions(self, path: Path, whole: IntactStore) -> None:
         number = whole.session_pages.pages("leaf")[1]
         gone = {
             rows(path, "SELECT id FROM sessions WHERE rowid = ?", key)[0][0] for key in whole.session_pages.keys[number]
@@ -113,13 +113,13 @@ class TestData:
                 assert found["message_count"] == len(db.get_messages(name)) > 0
 
     @pytest.mark.parametrize("write", DAMAGES.values(), ids=DAMAGES)
-    def test_the_first_page_of_the_file(self, path: Path, whole: Whole, write: Write) -> None:
+    def test_damaged_first_page_of_the_file(self, path: Path, whole: IntactStore, write: Write) -> None:
         damage(path, 1, write)
         outcome = repair(path)
         assert {"header", "schema"} <= set(outcome.damage)
         assert_saved(path, whole, [1], lost=0)
 
-    def test_a_page_of_the_schema(self, path: Path, whole: Whole) -> None:
+    def test_damaged_page_of_the_schema(self, path: Path, whole: IntactStore) -> None:
         for number in pages_of(path, "sqlite_schema", "leaf"):
             whole.copy(path)
             damage(path, number, DAMAGES["zeros"])
@@ -137,8 +137,8 @@ class TestIndexes:
         "name",
         ["idx_messages_order", "sqlite_autoindex_sessions_1", "idx_sessions_list_active", "messages_fts_data"],
     )
-    def test_flipped_bits_cost_nothing(self, path: Path, whole: Whole, name: str) -> None:
-        """All messages are readable and found again, and nothing is said to be lost."""
+    def test_flipped_bits_in_an_index_lose_nothing(self, path: Path, whole: IntactStore, name: str) -> None:
+        """All messages can be read and found again, and none is reported as lost."""
         numbers = pages_of(path, name, "leaf")
         for number in numbers[:: max(1, len(numbers) // 5)]:
             damage(path, number, flip_bits)
@@ -148,7 +148,7 @@ class TestIndexes:
         assert outcome.salvaged.lost_messages == outcome.salvaged.sessions_rebuilt == 0
         assert_saved(path, whole, [], lost=0)
 
-    def test_a_missing_search_index_is_made_anew(self, path: Path, whole: Whole) -> None:
+    def test_missing_search_index_is_rebuilt(self, path: Path, whole: IntactStore) -> None:
         change(path, "DROP TABLE messages_fts", "DROP TABLE messages_fts_trigram")
         damage(path, pages_of(path, "idx_messages_order", "leaf")[0], flip_bits)
         repair(path)
@@ -161,16 +161,16 @@ class TestIndexes:
             ("DELETE FROM messages_fts WHERE rowid BETWEEN 100 AND 120", "index"),
         ],
     )
-    def test_what_contradicts_the_messages_is_put_right(
-        self, path: Path, whole: Whole, statement: str, damage: str
+    def test_values_that_contradict_the_messages_are_fixed(
+        self, path: Path, whole: IntactStore, statement: str, damage: str
     ) -> None:
-        """Also where every page can be read."""
+        """Also if every page can be read."""
         change(path, statement)
         assert repair(path).damage == (damage,)
         assert_saved(path, whole, [], lost=0)
         assert check(path).condition is FileCondition.HEALTHY
 
-    def test_rows_that_nothing_reads_are_no_damage(self, path: Path) -> None:
+    def test_unused_rows_are_no_damage(self, path: Path) -> None:
         with plain(path) as connection:
             connection.execute("CREATE TABLE pairs (id TEXT REFERENCES sessions(id))").fetchall()
             connection.execute("INSERT INTO pairs VALUES ('nobody')").fetchall()
@@ -179,11 +179,11 @@ class TestIndexes:
 
 
 def flip_bits(data: bytes) -> bytes:
-    """A bit in every eighth byte behind the header of a page."""
+    """Flip a bit in every eighth byte after the header of a page."""
     return bytes(byte ^ 4 if at > 20 and at % 8 == 0 else byte for at, byte in enumerate(data))
 
 
-def test_a_row_whose_key_was_flipped_stays_where_it_was(path: Path, whole: Whole) -> None:
+def test_row_with_a_flipped_key_keeps_its_position(path: Path, whole: IntactStore) -> None:
     number = whole.message_pages.pages("leaf")[60]
     _, key, *_ = sorted(whole.message_pages.keys[number])
     stored = bytes([key >> 7 | 0x80, key & 0x7F])
@@ -198,8 +198,8 @@ def test_a_row_whose_key_was_flipped_stays_where_it_was(path: Path, whole: Whole
     assert_saved(path, whole, [], lost=0)
 
 
-def test_two_pages_that_were_exchanged(path: Path, whole: Whole) -> None:
-    """The first page of the messages lies where a page of the search index should be, and the other way round."""
+def test_swapped_pages_are_repaired(path: Path, whole: IntactStore) -> None:
+    """The root page of the messages is where a page of the search index should be, and the reverse."""
     root, other = root_of(path, "messages"), pages_of(path, "messages_fts_data", "leaf")[3]
     data = path.read_bytes()
     contents = {number: data[(number - 1) * SIZE : number * SIZE] for number in (root, other)}
@@ -209,9 +209,9 @@ def test_two_pages_that_were_exchanged(path: Path, whole: Whole) -> None:
     assert_saved(path, whole, [root], lost=0)
 
 
-def test_deleted_rows_do_not_come_back(path: Path, whole: Whole) -> None:
-    """Their pages are free, and still hold them."""
-    # Without triggers SQLite frees the pages of a table at once, without a look at what is on them.
+def test_deleted_rows_do_not_come_back(path: Path, whole: IntactStore) -> None:
+    """Their pages are free, but still contain them."""
+    # Without triggers SQLite frees the pages of a table at once, without reading them.
     triggers = [name for (name,) in rows(path, "SELECT name FROM sqlite_schema WHERE type = 'trigger'")]
     change(
         path,
@@ -229,7 +229,7 @@ def test_deleted_rows_do_not_come_back(path: Path, whole: Whole) -> None:
     assert rows(path, "SELECT MAX(id) FROM messages") == [(299,)]
 
 
-def test_a_message_that_lost_its_end_is_kept_and_counted(path: Path, whole: Whole) -> None:
+def test_truncated_message_is_kept_and_counted(path: Path, whole: IntactStore) -> None:
     number = whole.message_pages.pages("overflow")[0]
     (key,) = whole.message_pages.keys[number]
     damage(path, number, DAMAGES["zeros"])
@@ -241,7 +241,7 @@ def test_a_message_that_lost_its_end_is_kept_and_counted(path: Path, whole: Whol
     assert str(said).endswith("\ufffd")
 
 
-def test_notes_bookings_and_rewinds_come_along(path: Path) -> None:
+def test_metadata_usage_and_undos_are_saved(path: Path) -> None:
     damage(path, root_of(path, "messages"), DAMAGES["zeros"])
     repair(path)
     with SessionDB(path) as db:
@@ -252,7 +252,7 @@ def test_notes_bookings_and_rewinds_come_along(path: Path) -> None:
         assert db.append_message("s039", "user", "one more") == newest + 1
 
 
-def test_tables_columns_and_indexes_of_other_programs_come_along(path: Path) -> None:
+def test_tables_columns_and_indexes_of_other_programs_are_saved(path: Path) -> None:
     change(
         path,
         "CREATE TABLE notes (id INTEGER PRIMARY KEY, said TEXT)",

@@ -1,4 +1,4 @@
-"""A repair beside other processes, and one that is killed."""
+"""A repair while other processes run, and one that is killed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.errors import Conflict, StoreBusy
 from hermes.state.sqlite.repair.repair import FileCondition, RepairResult, check, repair
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
-from tests.fault.damaged import SIZE, Whole, assert_saved, make_whole
+from tests.fault.damaged import SIZE, IntactStore, assert_saved, make_intact_store
 from tests.fault.processes import ROOT, Child, assert_sound
 from tests.support.pagemap import overwrite
 from tests.support.plainsql import rows
@@ -20,22 +20,22 @@ from tests.upgrade.checks import environment
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> IntactStore:
     path = tmp_path_factory.mktemp("whole") / "state.db"
     with SessionDB(path) as db:
         db.create_session(SESSION, "cli")
-    return make_whole(path, sessions=12, messages=30)
+    return make_intact_store(path, sessions=12, messages=30)
 
 
 @pytest.fixture
-def path(whole: Whole, tmp_path: Path) -> Path:
+def path(whole: IntactStore, tmp_path: Path) -> Path:
     place = tmp_path / "home"
     place.mkdir()
     return whole.copy(place / "state.db")
 
 
-def damage(path: Path, whole: Whole) -> int:
-    """Overwrite a page with messages; answers its number."""
+def damage(path: Path, whole: IntactStore) -> int:
+    """Overwrite a page with messages; return its number."""
     number = whole.message_pages.pages("leaf")[20]
     overwrite(path, number, bytes(SIZE), size=SIZE)
     return number
@@ -45,13 +45,13 @@ def leftovers(path: Path) -> list[str]:
     return [each.name for each in path.parent.iterdir() if "partial" in each.name or "repaired" in each.name]
 
 
-def test_processes_that_have_the_store_open_go_on_with_the_repaired_file(path: Path, whole: Whole) -> None:
+def test_processes_with_the_store_open_use_the_repaired_file(path: Path, whole: IntactStore) -> None:
     with Child("append", path, "a", 5) as first, Child("append", path, "b", 5) as second:
         assert first.line() == second.line() == "ready"
         number = damage(path, whole)
         assert repair(path).condition is FileCondition.REPAIRED
         for child in (first, second):
-            child.tell()
+            child.send()
             assert len(child.lines()) == 5
             assert child.finish() == 0
     with SessionDB(path) as db:
@@ -63,7 +63,7 @@ def test_processes_that_have_the_store_open_go_on_with_the_repaired_file(path: P
     assert_sound(path)
 
 
-def test_a_program_that_keeps_no_rules_is_named_and_nothing_is_changed(path: Path, whole: Whole) -> None:
+def test_foreign_program_with_the_file_open_is_named_and_nothing_is_changed(path: Path, whole: IntactStore) -> None:
     damage(path, whole)
     before = path.read_bytes()
     with Child("hold-transaction", path, 20) as child:
@@ -75,7 +75,7 @@ def test_a_program_that_keeps_no_rules_is_named_and_nothing_is_changed(path: Pat
     assert leftovers(path) == []
 
 
-def test_a_process_that_is_writing_is_waited_for_and_named(path: Path, whole: Whole) -> None:
+def test_a_process_that_is_writing_is_waited_for_and_named(path: Path, whole: IntactStore) -> None:
     damage(path, whole)
     with Child("hold-lock", path) as child:
         assert child.line() == "held"
@@ -85,7 +85,7 @@ def test_a_process_that_is_writing_is_waited_for_and_named(path: Path, whole: Wh
     assert repair(path).condition is FileCondition.REPAIRED
 
 
-def test_a_check_keeps_nobody_waiting_once_there_is_a_copy(path: Path, whole: Whole) -> None:
+def test_check_does_not_block_writers_after_the_copy(path: Path, whole: IntactStore) -> None:
     damage(path, whole)
     written: list[int] = []
 
@@ -98,7 +98,7 @@ def test_a_check_keeps_nobody_waiting_once_there_is_a_copy(path: Path, whole: Wh
     assert written
 
 
-def test_two_repairs_do_not_get_in_each_others_way(path: Path, whole: Whole) -> None:
+def test_second_repair_at_the_same_time_is_refused(path: Path, whole: IntactStore) -> None:
     number = damage(path, whole)
 
     def confirm(_: RepairResult) -> bool:
@@ -110,8 +110,8 @@ def test_two_repairs_do_not_get_in_each_others_way(path: Path, whole: Whole) -> 
     assert_saved(path, whole, [number])
 
 
-class TestWhileSomebodyThinksAboutIt:
-    def test_a_no_changes_nothing(self, path: Path, whole: Whole) -> None:
+class TestConfirmation:
+    def test_a_no_changes_nothing(self, path: Path, whole: IntactStore) -> None:
         damage(path, whole)
         before = path.read_bytes()
         seen: list[RepairResult] = []
@@ -125,7 +125,7 @@ class TestWhileSomebodyThinksAboutIt:
         assert path.read_bytes() == before
         assert leftovers(path) == []
 
-    def test_messages_can_be_stored_and_are_saved_too(self, path: Path, whole: Whole) -> None:
+    def test_messages_can_be_stored_and_are_saved_too(self, path: Path, whole: IntactStore) -> None:
         number = damage(path, whole)
 
         def confirm(_: RepairResult) -> bool:
@@ -139,7 +139,7 @@ class TestWhileSomebodyThinksAboutIt:
         with SessionDB(path) as db:
             assert db.get_messages("s003")[-1]["content"] == "axolotl wordlast"
 
-    def test_more_damage_than_was_agreed_to_is_not_hidden(self, path: Path, whole: Whole) -> None:
+    def test_more_damage_than_confirmed_is_an_error(self, path: Path, whole: IntactStore) -> None:
         damage(path, whole)
 
         def confirm(_: RepairResult) -> bool:
@@ -150,7 +150,7 @@ class TestWhileSomebodyThinksAboutIt:
             repair(path, confirm=confirm)
         assert leftovers(path) == []
 
-    def test_a_failure_in_the_answer_leaves_nothing_behind(self, path: Path, whole: Whole) -> None:
+    def test_error_during_the_confirmation_leaves_no_files(self, path: Path, whole: IntactStore) -> None:
         damage(path, whole)
 
         def confirm(_: RepairResult) -> bool:
@@ -162,10 +162,10 @@ class TestWhileSomebodyThinksAboutIt:
 
 
 def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """While it works, and before each file that it renames or removes; some of the messages are only in the log."""
+    """During its work, and before each file that it renames or removes; some of the messages are only in the log."""
     source, damaged, place = tmp_path / "source.db", tmp_path / "damaged.db", tmp_path / "place"
     place.mkdir()
-    whole = make_whole(source, sessions=4, messages=20)
+    whole = make_intact_store(source, sessions=4, messages=20)
     with SessionDB(source) as db:
         db.append_messages("s003", [{"role": "user", "content": f"axolotl wordnew{i}"} for i in range(5)])
         for suffix in ("", "-wal"):

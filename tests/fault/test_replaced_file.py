@@ -11,7 +11,7 @@ from hermes_state import SessionDB
 from tests.fault.child import SESSION
 
 
-def said(path: Path) -> list[str]:
+def contents(path: Path) -> list[str]:
     connection = apsw.Connection(str(path))
     try:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -28,7 +28,7 @@ def make(path: Path, *texts: str) -> None:
             db.append_message(SESSION, "user", text)
 
 
-def test_what_is_written_after_a_file_was_put_in_its_place_is_in_the_new_file(path: Path, tmp_path: Path) -> None:
+def test_writes_after_a_replacement_go_to_the_new_file(path: Path, tmp_path: Path) -> None:
     other, aside = tmp_path / "other.db", tmp_path / "aside.db"
     make(other, "in the new file")
     with SessionDB(path) as db:
@@ -37,7 +37,7 @@ def test_what_is_written_after_a_file_was_put_in_its_place_is_in_the_new_file(pa
         other.replace(path)
         db.append_message(SESSION, "user", "after")
         assert [each["content"] for each in db.get_messages(SESSION)] == ["in the new file", "after"]
-    assert said(path) == ["in the new file", "after"]
+    assert contents(path) == ["in the new file", "after"]
 
 
 def test_reads_see_the_new_file_at_once(path: Path, tmp_path: Path) -> None:
@@ -55,22 +55,22 @@ def test_the_log_of_the_new_file_is_left_alone(path: Path, tmp_path: Path) -> No
         db.append_message(SESSION, "user", "before")
         for suffix in ("", "-wal", "-shm"):
             shutil.move(f"{path}{suffix}", f"{tmp_path / 'aside.db'}{suffix}")
-        # Another program starts the new file and keeps it open, with messages that are only in its log.
+        # Another program creates the new file and keeps it open, with messages that are only in its log.
         make(path)
         foreign = apsw.Connection(str(path))
         foreign.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'logged', 1)")
         db.append_message(SESSION, "user", "after")
         foreign.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'again', 1)")
         foreign.close()
-    assert said(path) == ["logged", "after", "again"]
-    assert said(tmp_path / "aside.db") == ["before"]
+    assert contents(path) == ["logged", "after", "again"]
+    assert contents(tmp_path / "aside.db") == ["before"]
 
 
-def test_a_removed_file_is_begun_anew(path: Path) -> None:
+def test_removed_file_is_created_again(path: Path) -> None:
     with SessionDB(path) as db:
         db.append_message(SESSION, "user", "before")
         for each in path.parent.glob("state.db*"):
             each.unlink()
         db.create_session(SESSION, "cli")
         db.append_message(SESSION, "user", "after")
-    assert said(path) == ["after"]
+    assert contents(path) == ["after"]

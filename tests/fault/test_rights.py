@@ -1,4 +1,4 @@
-"""Files and directories that a person may not use as they would like to."""
+"""Files and directories without sufficient permissions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """A directory that the guest can reach and owns."""
+    """A directory that the guest owns and can reach."""
     for place in (tmp_path, *tmp_path.parents):
         if place.owner() == tmp_path.owner() and place != Path("/"):
             place.chmod(place.stat().st_mode | 0o011)
@@ -30,14 +30,14 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def give_to_guest(*paths: Path) -> None:
-    """Make the guest the owner; whoever is not root is the guest already."""
+    """Make the guest the owner; a user other than root is the guest already."""
     for path in paths:
         if os.geteuid() == 0:
             os.chown(path, NOBODY, NOBODY)
 
 
 def use(what: str, path: Path) -> str:
-    """What happens to somebody without privileges."""
+    """Use a store as a user without privileges, and return the result."""
     command = [sys.executable, "-m", "tests.fault.use_as_guest", what, str(path)]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "HERMES_HOME": str(path.parent)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=True)
@@ -77,7 +77,7 @@ def test_file_that_cannot_be_written_is_read_only(home: Path) -> None:
     assert use("read", path) == "done"
 
 
-def test_what_root_writes_stays_its_owners(home: Path) -> None:
+def test_files_written_by_root_keep_their_owner(home: Path) -> None:
     path = home / "state.db"
     path.touch(mode=0o600)
     give_to_guest(home, path)
@@ -87,7 +87,7 @@ def test_what_root_writes_stays_its_owners(home: Path) -> None:
 
 
 def with_link(home: Path, suffix: str) -> tuple[Path, Path]:
-    """A database of the guest, beside which the guest has put a link to a file that is none of theirs."""
+    """A database of the guest, with a link next to it to a file of another user."""
     path, treasure = home / "state.db", home.parent / "treasure"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -100,21 +100,21 @@ def with_link(home: Path, suffix: str) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("suffix", [".gate", ".lock"])
-def test_link_in_the_place_of_a_lock_file_gives_nothing_away(home: Path, suffix: str) -> None:
+def test_link_instead_of_a_lock_file_changes_no_owner(home: Path, suffix: str) -> None:
     path, treasure = with_link(home, suffix)
     with SessionDB(path) as db, pytest.raises(StoreUnavailable, match=suffix):
         db.append_message("s", "user", "x")
     assert treasure.stat().st_uid == os.geteuid()
 
 
-def test_link_in_the_place_of_the_spool_empties_nothing(home: Path) -> None:
+def test_link_instead_of_the_spool_empties_nothing(home: Path) -> None:
     path, treasure = with_link(home, ".spool")
     with SessionDB(path) as db:
         db.append_message("s", "user", "x")
     assert treasure.read_text() == "not yours\n"
 
 
-def test_second_name_of_a_file_with_content_is_no_lock_file_to_give_away(home: Path) -> None:
+def test_hard_link_to_a_file_with_content_keeps_its_owner(home: Path) -> None:
     path, treasure = with_link(home, ".gate")
     Path(f"{path}.gate").unlink()
     os.link(treasure, Path(f"{path}.gate"))
@@ -123,7 +123,7 @@ def test_second_name_of_a_file_with_content_is_no_lock_file_to_give_away(home: P
     assert treasure.stat().st_uid == os.geteuid()
 
 
-def test_pipe_in_the_place_of_the_spool_is_not_waited_for(home: Path) -> None:
+def test_pipe_instead_of_the_spool_does_not_block(home: Path) -> None:
     path = home / "state.db"
     os.mkfifo(f"{path}.spool")
     assert Spool(Path(f"{path}.spool")).count() == 0

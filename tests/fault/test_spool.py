@@ -1,4 +1,4 @@
-"""Messages that cannot be stored: kept beside the database, and stored once when they can be."""
+"""Messages that cannot be stored: they are spooled next to the database, and stored once it is possible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.stores import engine_of
 
 
 def damage(path: Path) -> None:
-    """Overwrite the root of the table of messages."""
+    """Overwrite the root page of the messages."""
     connection = apsw.Connection(str(path))
     (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").fetchall()[0]
     (size,) = connection.execute("PRAGMA page_size").fetchall()[0]
@@ -62,7 +62,7 @@ def test_a_message_for_a_damaged_store_is_kept_and_stored_when_the_store_is_whol
     assert Spool(Path(f"{path}.spool")).is_empty()
 
 
-def test_what_waits_is_stored_when_the_store_is_opened(path: Path, whole: Path) -> None:
+def test_spooled_messages_are_stored_when_the_store_is_opened(path: Path, whole: Path) -> None:
     answer = {"role": "assistant", "content": [{"type": "text", "text": "2"}]}
     with SessionDB(path) as db, pytest.raises(MessageSpooled):
         db.append_messages(SESSION, [{"role": "user", "content": "one"}, answer])
@@ -72,7 +72,7 @@ def test_what_waits_is_stored_when_the_store_is_opened(path: Path, whole: Path) 
             assert contents(db) == ["before", "one", [{"type": "text", "text": "2"}]]
 
 
-def test_the_spool_can_be_read_by_its_owner_alone(path: Path, whole: Path) -> None:
+def test_only_the_owner_can_read_the_spool(path: Path, whole: Path) -> None:
     with SessionDB(path) as db, pytest.raises(MessageSpooled):
         db.append_message(SESSION, "user", "secret")
     assert Path(f"{path}.spool").stat().st_mode & 0o777 == 0o600
@@ -83,7 +83,7 @@ class TestSpool:
     def spool(self, tmp_path: Path) -> Spool:
         return Spool(tmp_path / "spool")
 
-    def test_gives_back_every_value_as_it_was(self, spool: Spool) -> None:
+    def test_spool_returns_every_value_unchanged(self, spool: Spool) -> None:
         fields: list[dict[str, Any]] = [
             {"role": "user", "content": "\x01json:[looks stored]"},
             {"role": "user", "content": "\ud800 half \0 nothing"},
@@ -103,7 +103,7 @@ class TestSpool:
             [type(value) for value in each.values.values()] for each in messages
         ]
 
-    def test_keeps_everything_when_storing_fails(self, spool: Spool) -> None:
+    def test_spool_keeps_everything_when_storing_fails(self, spool: Spool) -> None:
         spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
 
         def fail(session_id: str, drafts: list[Draft], asker: Asker) -> bool:
@@ -114,7 +114,7 @@ class TestSpool:
         assert spool.count() == 1
         assert spool.may_have_messages
 
-    def test_sets_a_torn_line_aside_and_stores_the_others(self, spool: Spool) -> None:
+    def test_unreadable_line_is_set_aside_and_the_others_are_stored(self, spool: Spool) -> None:
         spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], EVERYBODY)
         with spool.path.open("ab") as file:
             file.write(b'{"session_id": "s", "dra')
@@ -129,7 +129,7 @@ class TestSpool:
         assert seen == ["x", "y"]
         assert b'"dra' in Path(f"{spool.path}.unreadable").read_bytes()
 
-    def test_knows_who_has_said_what_waits(self, spool: Spool) -> None:
+    def test_spool_keeps_the_asker_of_each_message(self, spool: Spool) -> None:
         anna = owner_of("telegram", "1")
         for asker in (anna, TERMINAL, EVERYBODY):
             spool.add("s", [draft_message({"role": "user", "content": "x"}, 5.0)], asker)
@@ -142,14 +142,14 @@ class TestSpool:
         assert spool.replay(collect) == 3
         assert askers == [anna, TERMINAL, EVERYBODY]
 
-    def test_sets_aside_what_is_for_the_session_of_another_owner(self, spool: Spool) -> None:
+    def test_messages_for_the_session_of_another_owner_are_set_aside(self, spool: Spool) -> None:
         spool.add("s", [draft_message({"role": "user", "content": "intruder"}, 5.0)], owner_of("telegram", "1"))
         assert spool.replay(lambda _, drafts, asker: False) == 0
         assert spool.is_empty()
         assert b"intruder" in spool.unreadable.read_bytes()
 
 
-def test_what_waits_for_the_session_of_another_owner_never_gets_there(path: Path, whole: Path) -> None:
+def test_spooled_message_is_never_stored_in_the_session_of_another_owner(path: Path, whole: Path) -> None:
     whole.replace(path)
     with SessionDB(path) as db:
         intruder = draft_message({"role": "user", "content": "intruder"}, 5.0)

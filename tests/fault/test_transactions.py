@@ -1,4 +1,4 @@
-"""What becomes of work when something goes wrong in the middle of it, and of a store that is closed."""
+"""What happens to work when something fails in the middle of it, and to a store that is closed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.support.waiting import LIMIT_S, wait_until
 
 
 def contents(db: SessionDB) -> list[str]:
-    """What the messages say, in order."""
+    """The contents of the messages, in order."""
     return [str(message["content"]) for message in db.get_messages(SESSION)]
 
 
 def append(db: SessionDB, text: str) -> Task:
-    """Append a message in a thread of its own."""
+    """Append a message in its own thread."""
     return Task(lambda: db.append_message(SESSION, "user", text))
 
 
@@ -71,9 +71,7 @@ class TestGroup:
         assert contents(db) == ["first", "last"]
         assert {**(db.get_session(SESSION) or {})}["model"] is None
 
-    def test_work_that_makes_sqlite_undo_everything_costs_only_itself(
-        self, db: SessionDB, engine: SqliteEngine
-    ) -> None:
+    def test_work_that_makes_sqlite_roll_back_fails_alone(self, db: SessionDB, engine: SqliteEngine) -> None:
         def interrupted(tx: Any) -> None:
             tx.connection.set_progress_handler(lambda: True, 1)
             try:
@@ -104,7 +102,7 @@ class TestGroup:
         assert contents(db) == ["good"]
 
     @pytest.mark.parametrize("is_first", [True, False])
-    def test_interrupt_of_the_leader_loses_nobody_elses_message(
+    def test_interrupt_of_the_leader_loses_no_other_message(
         self, db: SessionDB, engine: SqliteEngine, is_first: bool
     ) -> None:
         def interrupt(tx: Any) -> None:
@@ -132,7 +130,7 @@ class TestGroup:
         assert inside.wait(LIMIT_S)
         helper = Task(line_up)
         with pytest.raises(KeyboardInterrupt):
-            # As the next leader, the main thread runs the work of everybody who has queued up behind it.
+            # As the next leader, the main thread runs the work of all callers that are queued behind it.
             engine.write(interrupt if is_first else lambda tx: tx.run("UPDATE sessions SET cwd = '/'"))
         helper.result()
         holder.result()
@@ -150,7 +148,7 @@ class TestGroup:
                 with open(f"{path}.lock") as lock:
                     wait_until(lambda: _is_locked(lock.fileno()), "the main thread to wait inside SQLite")
                 os.kill(os.getpid(), signal.SIGINT)
-                foreign.tell()
+                foreign.send()
 
             helper = Task(interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -171,7 +169,7 @@ class TestGroup:
             wait_until(lambda: queued(engine) == 1, "it to be queued")
             staying = append(db, "I stay")
             wait_until(lambda: queued(engine) == 2, "both to be queued")
-            other.tell()
+            other.send()
             assert other.line() == "released"
             assert staying.result()
             assert isinstance(leaving.error(), SystemExit)
@@ -218,9 +216,9 @@ class TestNesting:
 
 
 class TestFull:
-    """No room left."""
+    """A full disk."""
 
-    def test_full_store_says_so_and_goes_on_when_there_is_room(
+    def test_full_store_is_an_error_and_works_again_with_free_space(
         self, path: Path, connections: list[apsw.Connection]
     ) -> None:
         with SessionDB(path) as db:
@@ -234,7 +232,7 @@ class TestFull:
                     db.append_message(SESSION, "user", "x" * 3000, uid=str(len(stored)))
                     stored.append(str(len(stored)))
 
-            with pytest.raises(StoreFull, match="no room"):
+            with pytest.raises(StoreFull, match="is full"):
                 fill()
             assert stored
             assert [message["uid"] for message in db.get_messages(SESSION)] == stored
@@ -250,7 +248,7 @@ class TestFull:
         path = tmp_path / "small" / "state.db"
         with Child("fill-up", path, 600_000) as child:
             said = child.lines()
-        # A limit on files is no full disk: SQLite calls it an I/O error.
+        # A limit on files is not a full disk: SQLite reports an I/O error.
         assert said == ["store_unavailable"] * 3 + ["kept", "written"]
         assert_sound(path)
 
@@ -272,7 +270,7 @@ class TestClosing:
             with pytest.raises(StoreClosed):
                 call()
 
-    def test_other_handles_go_on(self, path: Path) -> None:
+    def test_other_handles_keep_working(self, path: Path) -> None:
         first, second = SessionDB(path), SessionDB(path)
         first.close()
         second.append_message(SESSION, "user", "still here")

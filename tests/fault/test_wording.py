@@ -1,4 +1,4 @@
-"""Whether the search index says what the messages say."""
+"""Whether the search index agrees with the messages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.plainsql import change, rows
 WORDS = ["axolotl", "newt", "京都の水", "C++", "docker-compose", "Straße", "e\u0301t\u00e9", "🦎"]
 
 
-def said(path: Path) -> list[str]:
-    """What is wrong with a file, in words."""
+def problems(path: Path) -> list[str]:
+    """The defects of a file, as sentences."""
     return [finding.message for finding in verify(path).defects]
 
 
-def live(db: SessionDB, random: Random, steps: int) -> None:
-    """Have all kinds of things happen that an index has to follow."""
+def use_randomly(db: SessionDB, random: Random, steps: int) -> None:
+    """Do all kinds of changes that an index has to follow."""
     for step in range(steps):
         session = f"s{random.randrange(5)}"
         db.ensure_session(session, source=random.choice(["cli", "telegram"]))
@@ -42,17 +42,17 @@ def test_no_history_of_a_store_makes_a_sound_index_look_wrong(path: Path, seed: 
     random = Random(seed)
     for _ in range(3):
         with SessionDB(path) as db:
-            live(db, random, random.randint(1, 8))
-            assert said(path) == []
-        assert said(path) == []
+            use_randomly(db, random, random.randint(1, 8))
+            assert problems(path) == []
+        assert problems(path) == []
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 127, 128, 129, 700])
-def test_an_index_of_any_size(path: Path, count: int) -> None:
+def test_index_of_any_size_agrees_with_the_messages(path: Path, count: int) -> None:
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_messages("s", [{"role": "user", "content": f"axolotl {n}"} for n in range(count)])
-    assert said(path) == []
+    assert problems(path) == []
 
 
 def test_a_message_that_was_changed_by_plain_sql_is_no_damage(path: Path) -> None:
@@ -60,11 +60,11 @@ def test_a_message_that_was_changed_by_plain_sql_is_no_damage(path: Path) -> Non
         db.create_session("s", "cli")
         db.append_messages("s", [{"role": "user", "content": f"axolotl {n}"} for n in range(300)])
     change(path, "UPDATE messages SET content = 'a newt' WHERE id IN (5, 250)")
-    assert said(path) == []
+    assert problems(path) == []
 
 
 @pytest.mark.parametrize("table", ["messages_fts", "messages_fts_trigram"])
-def test_a_wrong_word_in_an_index_that_is_in_order_is_told_and_repaired(path: Path, table: str) -> None:
+def test_wrong_word_in_a_consistent_index_is_reported_and_repaired(path: Path, table: str) -> None:
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_messages("s", [{"role": "user", "content": f"zebu{n} zzqzz"} for n in range(200)])
@@ -74,8 +74,8 @@ def test_a_wrong_word_in_an_index_that_is_in_order_is_told_and_repaired(path: Pa
     ][:1]
     change(path, f"UPDATE {table}_data SET block = x'{bytes(block).replace(b'zq', b'zr').hex()}' WHERE id = {number}")
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
-    assert said(path) == [f"the search index {table} does not say what the messages say"]
+    assert problems(path) == [f"the search index {table} does not agree with the messages"]
     assert repair(path).condition is FileCondition.REPAIRED
-    assert said(path) == []
+    assert problems(path) == []
     with SessionDB(path) as db:
         assert len(db.search_messages("zzqzz", limit=1_000)) == len(db.search_messages("*zqz*", limit=1_000)) == 200

@@ -38,7 +38,7 @@ def test_eight_processes_lose_and_double_nothing(path: Path) -> None:
         for writer in writers:
             assert writer.line() == "ready"
         for writer in writers:
-            writer.tell()
+            writer.send()
         acknowledged = [writer.lines() for writer in writers]
         assert [writer.finish() for writer in writers] == [0] * 8
     assert [len(uids) for uids in acknowledged] == [100] * 8
@@ -105,11 +105,11 @@ def test_threads_of_several_handles_share_one_store(path: Path) -> None:
     assert_sound(path)
 
 
-def test_survivor_goes_on_when_a_writer_is_killed(path: Path, db: SessionDB) -> None:
+def test_other_writer_continues_when_one_is_killed(path: Path, db: SessionDB) -> None:
     for turn in range(5):
         with Child("append", path, f"turn{turn}", "forever") as writer:
             writer.line()
-            writer.tell()
+            writer.send()
             writer.line()
             task = Task(lambda: [db.append_message(SESSION, "user", "survivor") for _ in range(20)])
             writer.kill()
@@ -122,7 +122,7 @@ def test_foreign_writer_that_takes_too_long_makes_the_store_busy(path: Path) -> 
         with pytest.raises(StoreBusy) as busy:
             db.append_message(SESSION, "user", "not now", uid="withdrawn")
         assert busy.value.retryable
-        foreign.tell()
+        foreign.send()
         assert foreign.line() == "released"
         db.append_message(SESSION, "user", "now", uid="later")
     assert uids(path) == ["later"]
@@ -144,24 +144,24 @@ def test_lock_held_longer_than_the_budget_makes_the_store_busy(path: Path) -> No
         assert time.monotonic() - started < 5
         assert [type(error) for error in errors] == [StoreBusy] * 4
         assert all(f"pid {other.pid}" in str(error) for error in errors)
-        other.tell()
+        other.send()
         assert other.line() == "released"
         db.append_message(SESSION, "user", "now", uid="later")
     assert uids(path) == ["later"]
 
 
-def test_patient_and_impatient_callers_keep_their_own_limits(path: Path) -> None:
+def test_each_caller_has_its_own_time_limit(path: Path) -> None:
     with SessionDB(path, write_timeout_s=0.3) as hasty, SessionDB(path) as patient, Child("hold-lock", path) as other:
         assert other.line() == "held"
         waiting = Task(lambda: patient.append_message(SESSION, "user", "I wait", uid="patient"))
         with pytest.raises(StoreBusy):
             hasty.append_message(SESSION, "user", "I do not", uid="hasty")
-        other.tell()
+        other.send()
         assert waiting.result()
     assert uids(path) == ["patient"]
 
 
-def test_reading_and_opening_go_on_while_another_process_writes(path: Path) -> None:
+def test_reading_and_opening_work_while_another_process_writes(path: Path) -> None:
     with Child("hold-lock", path) as other, Child("hold-transaction", path, 30) as foreign:
         assert (other.line(), foreign.line()) == ("held", "held")
         with SessionDB(path, write_timeout_s=0.1) as db:
@@ -174,7 +174,7 @@ def test_store_can_be_closed_while_its_writer_still_waits(path: Path) -> None:
         assert other.line() == "held"
         with SessionDB(path, write_timeout_s=0.1) as db, pytest.raises(StoreBusy):
             db.append_message(SESSION, "user", "no")
-        other.tell()
+        other.send()
         assert other.line() == "released"
         with SessionDB(path) as again:
             assert again.append_message(SESSION, "user", "yes")
@@ -184,7 +184,7 @@ def test_writers_take_turns(path: Path, db: SessionDB) -> None:
     """A busy process does not keep another one out."""
     with Child("append", path, "greedy", "forever") as greedy:
         greedy.line()
-        greedy.tell()
+        greedy.send()
         greedy.line()
         for number in range(20):
             db.append_message(SESSION, "user", "mine", uid=f"mine-{number}")

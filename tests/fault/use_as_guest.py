@@ -1,6 +1,6 @@
-"""Try to use a store as somebody with few rights, and print which error says so.
+"""Use a store as a user with few rights, and print the error.
 
-`python -m tests.fault.use_as_guest write state.db` works as root too: it becomes nobody first.
+`python -m tests.fault.use_as_guest write state.db` works as root too: it switches to the user `nobody` first.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ USES: dict[str, Callable[[Path], None]] = {"write": write, "read": read}
 
 
 def main(use: str, path: Path) -> None:
-    """Give up every right, then try."""
+    """Drop every right, then try."""
     with tempfile.TemporaryDirectory() as scratch:
-        # Python must have loaded what it needs before it may read nothing else.
+        # Python must load its modules before it loses the right to read files.
         for warm in USES.values():
             warm(Path(scratch) / "state.db")
     if os.geteuid() == 0:

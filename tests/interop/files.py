@@ -1,4 +1,4 @@
-"""Files of other programs, as they write them."""
+"""Session files in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ from pathlib import Path
 from typing import Any
 
 from hermes.interop.detection import find
-from hermes.interop.importer import Importer, Tally, Wishes
+from hermes.interop.importer import Importer, ImportOptions, Tally
 from hermes.state.provider import SessionDBProvider
 
 Entry = dict[str, Any]
 
 CLAUDE = "3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 CODEX = "0199a213-81c0-7800-8aa1-bbab2a035a53"
-AFTERWARDS = 1_800_000_000.0
-"""When files are brought in: after all that is said in them."""
+IMPORT_TIME = 1_800_000_000.0
+"""The time of the import: later than every message in the files."""
 
 
 def write(path: Path, entries: Iterable[Entry | str]) -> Path:
-    """A file with an entry on each line; texts are written as they are."""
+    """Write a file with one entry per line; strings are written unchanged."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in (e if isinstance(e, str) else json.dumps(e) for e in entries)))
     return path
 
 
-def take(store: SessionDBProvider | None, *paths: Path, now: float = AFTERWARDS, **wishes: Any) -> Tally:
-    """Bring files in, and tell what came of it."""
-    importer = Importer(store, Wishes(**wishes), now)
-    importer.take(list(find(paths)))
+def import_files(store: SessionDBProvider | None, *paths: Path, now: float = IMPORT_TIME, **options: Any) -> Tally:
+    """Import files and return the result."""
+    importer = Importer(store, ImportOptions(**options), now)
+    importer.import_files(list(find(paths)))
     return importer.tally
 
 
-def trouble(tally: Tally) -> str:
-    """What is said of the one file that failed."""
+def failure_of(tally: Tally) -> str:
+    """Return the error message of the only file that failed."""
     (error,) = tally.failures.values()
     return error.message
 
 
 class Claude:
-    """Writes lines as Claude Code does: each hangs on the one before."""
+    """Builds lines as Claude Code writes them: each names the line before as its parent."""
 
     def __init__(self, session_id: str = CLAUDE) -> None:
         self.session_id = session_id
@@ -48,7 +48,7 @@ class Claude:
         self._parent: str | None = None
 
     def line(self, kind: str, message: Entry, **more: Any) -> Entry:
-        """A line of the conversation, a second after the one before."""
+        """Return a line of the conversation, one second after the line before."""
         self._number += 1
         uuid = f"{self._number:08d}-0000-4000-8000-000000000000"
         entry = {
@@ -68,17 +68,17 @@ class Claude:
         return entry | more
 
     def user(self, content: Any, **more: Any) -> Entry:
-        """What a person, a tool or the program says."""
+        """Return a line of the user, a tool or the program."""
         return self.line("user", {"role": "user", "content": content}, **more)
 
     def result(self, call_id: str, content: Any) -> Entry:
-        """What a tool answers."""
+        """Return the line of a tool result."""
         return self.user([{"type": "tool_result", "tool_use_id": call_id, "content": content}])
 
     def assistant(
         self, *parts: Entry, answer: str = "msg_1", stop: str | None = None, output: int = 5, **more: Any
     ) -> Entry:
-        """A part of an answer."""
+        """Return the line of a part of an answer."""
         usage = {
             "input_tokens": 10,
             "cache_creation_input_tokens": 200,
@@ -99,22 +99,22 @@ class Claude:
 
 
 def text(words: str) -> Entry:
-    """A part that is said."""
+    """A text part."""
     return {"type": "text", "text": words}
 
 
 def thinking(words: str) -> Entry:
-    """A part that is thought."""
+    """A reasoning part."""
     return {"type": "thinking", "thinking": words, "signature": "c2ln"}
 
 
 def tool_use(call_id: str, name: str, **arguments: Any) -> Entry:
-    """A part that calls a tool."""
+    """A tool call part."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
 
 
-def claude_talk() -> list[Entry]:
-    """A conversation with a tool in it."""
+def claude_conversation() -> list[Entry]:
+    """A Claude Code conversation with a tool call."""
     claude = Claude()
     return [
         {"type": "file-history-snapshot", "messageId": "x", "snapshot": {}, "isSnapshotUpdate": False},
@@ -130,12 +130,12 @@ def claude_talk() -> list[Entry]:
 
 
 def codex_line(number: int, kind: str, payload: Entry) -> Entry:
-    """A line as the Codex CLI writes it."""
+    """Return a line as the Codex CLI writes it."""
     return {"timestamp": f"2026-03-02T11:00:{number:02d}.000Z", "type": kind, "payload": payload}
 
 
-def codex_talk() -> list[Entry]:
-    """A conversation with a tool in it."""
+def codex_conversation() -> list[Entry]:
+    """A Codex CLI conversation with a tool call."""
     usage = {
         "input_tokens": 1200,
         "cached_input_tokens": 1000,
@@ -159,19 +159,19 @@ def codex_talk() -> list[Entry]:
                 "model_provider": "openai",
             },
         ),
-        ("response_item", _said("user", "input_text", "<environment_context>\n  <cwd>/home/ada/wiki</cwd>")),
+        ("response_item", _message("user", "input_text", "<environment_context>\n  <cwd>/home/ada/wiki</cwd>")),
         ("turn_context", {"cwd": "/home/ada/wiki", "model": "gpt-5-codex", "effort": "high"}),
-        ("response_item", _said("user", "input_text", "What is in the wiki?")),
+        ("response_item", _message("user", "input_text", "What is in the wiki?")),
         ("event_msg", {"type": "user_message", "message": "What is in the wiki?"}),
         ("response_item", {"type": "reasoning", "summary": [text("I list the files.")], "encrypted_content": "gAAA"}),
         ("response_item", call),
         ("event_msg", counted),
         ("event_msg", counted),
         ("response_item", {"type": "function_call_output", "call_id": "call_1", "output": output}),
-        ("response_item", _said("assistant", "output_text", "One file: wiki.py")),
+        ("response_item", _message("assistant", "output_text", "One file: wiki.py")),
     ]
     return [codex_line(number, kind, payload) for number, (kind, payload) in enumerate(lines)]
 
 
-def _said(role: str, kind: str, words: str) -> Entry:
+def _message(role: str, kind: str, words: str) -> Entry:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": words}]}

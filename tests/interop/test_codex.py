@@ -1,4 +1,4 @@
-"""Sessions of the Codex CLI come in with everything that was said and spent."""
+"""Import of Codex CLI sessions: messages, tool calls, branches and token usage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.state.provider import SessionDBProvider
-from tests.interop.files import CODEX, Entry, codex_line, codex_talk, take, trouble, write
+from tests.interop.files import CODEX, Entry, codex_conversation, codex_line, failure_of, import_files, write
 from tests.support.conversations import column, contents, session_of
 
 ID = f"codex_{CODEX}"
@@ -16,17 +16,20 @@ ID = f"codex_{CODEX}"
 
 @pytest.fixture
 def talk(store: SessionDBProvider, tmp_path: Path) -> dict[str, Any]:
-    """The session that came of a conversation with a tool in it."""
-    take(store, write(tmp_path / "rollout.jsonl", codex_talk()))
+    """The session imported from a conversation with a tool call."""
+    import_files(store, write(tmp_path / "rollout.jsonl", codex_conversation()))
     return session_of(store, ID)
 
 
 def items(*payloads: Entry) -> list[Entry]:
-    """A file with just these items."""
-    return [codex_talk()[0], *(codex_line(number, "response_item", each) for number, each in enumerate(payloads, 1))]
+    """The lines of a file with just these items."""
+    return [
+        codex_conversation()[0],
+        *(codex_line(number, "response_item", each) for number, each in enumerate(payloads, 1)),
+    ]
 
 
-def test_a_session_has_what_the_file_says_of_it(talk: dict[str, Any]) -> None:
+def test_session_fields_come_from_the_file(talk: dict[str, Any]) -> None:
     assert talk["source"] == "codex"
     assert talk["model"] == "gpt-5-codex"
     assert talk["cwd"] == "/home/ada/wiki"
@@ -35,7 +38,7 @@ def test_a_session_has_what_the_file_says_of_it(talk: dict[str, Any]) -> None:
     assert talk["preview"] == "What is in the wiki?"
 
 
-def test_messages_are_in_order_with_their_roles(store: SessionDBProvider, talk: dict[str, Any]) -> None:
+def test_messages_keep_their_order_and_roles(store: SessionDBProvider, talk: dict[str, Any]) -> None:
     messages = store.get_messages(ID)
     assert [(each["role"], each["content"]) for each in messages] == [
         ("system", "<environment_context>\n  <cwd>/home/ada/wiki</cwd>"),
@@ -48,14 +51,14 @@ def test_messages_are_in_order_with_their_roles(store: SessionDBProvider, talk: 
     assert column(messages, "reasoning")[2] == "I list the files."
 
 
-def test_a_tool_and_its_result_belong_together(store: SessionDBProvider, talk: dict[str, Any]) -> None:
+def test_tool_result_refers_to_its_call(store: SessionDBProvider, talk: dict[str, Any]) -> None:
     *_, call, result, _ = store.get_messages(ID)
     function = {"name": "shell", "arguments": '{"command":["ls"]}'}
     assert call["tool_calls"] == [{"id": "call_1", "type": "function", "function": function}]
     assert (result["tool_call_id"], result["tool_name"]) == ("call_1", "shell")
 
 
-def test_tokens_are_counted_once_and_those_from_the_cache_apart(store: SessionDBProvider, talk: dict[str, Any]) -> None:
+def test_tokens_are_counted_once_and_cached_tokens_separately(store: SessionDBProvider, talk: dict[str, Any]) -> None:
     (booked,) = store.list_usage_events(ID)
     assert (booked["input_tokens"], booked["cache_read_tokens"]) == (200, 1000)
     assert (booked["output_tokens"], booked["reasoning_tokens"], booked["api_call_count"]) == (50, 20, 1)
@@ -64,26 +67,26 @@ def test_tokens_are_counted_once_and_those_from_the_cache_apart(store: SessionDB
 
 
 @pytest.mark.parametrize("cut", range(2, 11))
-def test_a_file_that_has_grown_adds_what_is_new(store: SessionDBProvider, tmp_path: Path, cut: int) -> None:
-    lines = codex_talk()
+def test_importing_a_grown_file_adds_only_new_messages(store: SessionDBProvider, tmp_path: Path, cut: int) -> None:
+    lines = codex_conversation()
     path = write(tmp_path / "rollout.jsonl", lines[:cut])
-    take(store, path)
-    take(store, write(path, lines))
+    import_files(store, path)
+    import_files(store, write(path, lines))
     messages = store.get_messages(ID)
     assert contents(messages)[1:] == ["What is in the wiki?", None, "wiki.py\n", "One file: wiki.py"]
     assert column(messages, "reasoning")[2] == "I list the files."
     assert session_of(store, ID)["output_tokens"] == 50
-    assert take(store, path).messages == 0
+    assert import_files(store, path).messages == 0
 
 
-def test_a_file_of_the_first_versions_is_read(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_file_of_the_first_versions_is_imported(store: SessionDBProvider, tmp_path: Path) -> None:
     lines: list[Entry] = [
         {"id": CODEX, "timestamp": "2025-05-20T08:00:00.000Z", "instructions": None, "git": {}},
         {"record_type": "state"},
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi"}]},
     ]
-    tally = take(store, write(tmp_path / "rollout.jsonl", lines))
+    tally = import_files(store, write(tmp_path / "rollout.jsonl", lines))
     assert contents(store.get_messages(ID)) == ["hello", "hi"]
     assert session_of(store, ID)["started_at"] == 1747728000.0
     assert tally.skipped_lines == 1
@@ -100,10 +103,10 @@ def test_a_file_of_the_first_versions_is_read(store: SessionDBProvider, tmp_path
         ({"type": "local_shell_call", "action": {"command": ["ls"]}}, "shell", '{"command": ["ls"]}'),
     ],
 )
-def test_other_tools_are_tools_too(
+def test_other_kinds_of_tool_calls_are_imported(
     store: SessionDBProvider, tmp_path: Path, item: Entry, name: str, arguments: str
 ) -> None:
-    take(store, write(tmp_path / "rollout.jsonl", items({**item, "call_id": "c"})))
+    import_files(store, write(tmp_path / "rollout.jsonl", items({**item, "call_id": "c"})))
     (message,) = store.get_messages(ID)
     (call,) = message["tool_calls"] or []
     assert call["function"] == {"name": name, "arguments": arguments}
@@ -122,36 +125,38 @@ def test_other_tools_are_tools_too(
         (5, ""),
     ],
 )
-def test_what_a_tool_answered_is_unwrapped(
-    store: SessionDBProvider, tmp_path: Path, output: object, content: str
-) -> None:
+def test_tool_output_is_unwrapped(store: SessionDBProvider, tmp_path: Path, output: object, content: str) -> None:
     answer = {"type": "function_call_output", "call_id": "c", "output": output}
-    take(store, write(tmp_path / "rollout.jsonl", items(answer)))
+    import_files(store, write(tmp_path / "rollout.jsonl", items(answer)))
     assert contents(store.get_messages(ID)) == [content]
 
 
-def test_a_summary_in_the_middle_is_the_programs(store: SessionDBProvider, tmp_path: Path) -> None:
-    lines = [*codex_talk(), codex_line(20, "compacted", {"message": "In short: one file."})]
-    take(store, write(tmp_path / "rollout.jsonl", lines))
+def test_compaction_summary_gets_the_system_role(store: SessionDBProvider, tmp_path: Path) -> None:
+    lines = [*codex_conversation(), codex_line(20, "compacted", {"message": "In short: one file."})]
+    import_files(store, write(tmp_path / "rollout.jsonl", lines))
     last = store.get_messages(ID)[-1]
     assert (last["role"], last["content"]) == ("system", "In short: one file.")
 
 
-def test_a_session_that_goes_on_from_another_is_a_branch(store: SessionDBProvider, tmp_path: Path) -> None:
-    fork = codex_talk()
+def test_forked_session_is_a_branch(store: SessionDBProvider, tmp_path: Path) -> None:
+    fork = codex_conversation()
     fork[0]["payload"] |= {"id": "fork", "forked_from_id": CODEX}
-    take(store, write(tmp_path / "fork.jsonl", [*fork, codex_talk()[0]]), write(tmp_path / "b.jsonl", codex_talk()))
+    import_files(
+        store,
+        write(tmp_path / "fork.jsonl", [*fork, codex_conversation()[0]]),
+        write(tmp_path / "b.jsonl", codex_conversation()),
+    )
     row = session_of(store, "codex_fork")
     assert (row["parent_session_id"], row["child_kind"]) == (ID, "branch")
 
 
-def test_lines_of_no_known_kind_are_counted(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_unknown_lines_are_counted(store: SessionDBProvider, tmp_path: Path) -> None:
     odd = [codex_line(21, "hologram", {}), codex_line(22, "response_item", {"type": "hologram"})]
-    tally = take(store, write(tmp_path / "rollout.jsonl", [*codex_talk(), *odd]))
+    tally = import_files(store, write(tmp_path / "rollout.jsonl", [*codex_conversation(), *odd]))
     assert (tally.skipped_lines, tally.messages) == (2, 5)
 
 
-def test_a_file_that_does_not_say_whose_it_is_is_refused(store: SessionDBProvider, tmp_path: Path) -> None:
-    path = write(tmp_path / "rollout.jsonl", codex_talk()[1:])
-    assert trouble(take(store, path)) == f"{path}:1: nothing in the file says which session it is"
+def test_file_without_a_session_id_is_refused(store: SessionDBProvider, tmp_path: Path) -> None:
+    path = write(tmp_path / "rollout.jsonl", codex_conversation()[1:])
+    assert failure_of(import_files(store, path)) == f"{path}:1: the file has no session id"
     assert store.session_count() == 0

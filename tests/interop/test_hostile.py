@@ -1,4 +1,4 @@
-"""Whatever stands in a file, it comes in or is told of: nothing breaks, and no half of it is left."""
+"""Hostile files are imported or reported: nothing crashes, and nothing is imported in part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hermes.errors import HermesError
 from hermes.interop.detection import find
 from hermes.state.import_export.session_checks import EXPORT_SCHEMA
 from hermes.state.provider import SessionDBProvider
-from tests.interop.files import Entry, claude_talk, codex_talk, take
+from tests.interop.files import Entry, claude_conversation, codex_conversation, import_files
 from tests.support.clock import FakeClock
 from tests.support.plainsql import flaws
 from tests.support.stores import SqliteStores
@@ -33,8 +33,8 @@ FEW = settings(
 )
 
 
-def exported_talk() -> list[Entry]:
-    """An export with some of everything."""
+def export_of_everything() -> list[Entry]:
+    """An export in which every field has a value."""
     message = {
         "role": "user",
         "content": [{"type": "text", "text": "hello"}],
@@ -73,7 +73,7 @@ def exported_talk() -> list[Entry]:
     return [session, {**session, "id": "t", "schema": None}]
 
 
-TALKS = {"exported": exported_talk(), "claude": claude_talk(), "codex": codex_talk()}
+TALKS = {"exported": export_of_everything(), "claude": claude_conversation(), "codex": codex_conversation()}
 
 anything = st.recursive(
     st.one_of(
@@ -89,27 +89,27 @@ anything = st.recursive(
 )
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside of a value."""
+def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to every value inside a value."""
     if path:
         yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, each in inside:
-        yield from places(each, (*path, key))
+        yield from paths_in(each, (*path, key))
 
 
-def changed(talk: list[Entry], changes: list[tuple[int, Any, bool]]) -> list[Entry]:
-    """A talk in which some values are others, or not there."""
+def mutate(talk: list[Entry], changes: list[tuple[int, Any, bool]]) -> list[Entry]:
+    """Return a copy of a conversation with some values replaced or deleted."""
     talk = copy.deepcopy(talk)
-    for number, value, is_gone in changes:
-        ways = list(places(talk))
-        if not ways:
+    for number, value, is_deleted in changes:
+        paths = list(paths_in(talk))
+        if not paths:
             break
-        *way, last = ways[number % len(ways)]
+        *path_to, last = paths[number % len(paths)]
         holder: Any = talk
-        for key in way:
+        for key in path_to:
             holder = holder[key]
-        if is_gone:
+        if is_deleted:
             del holder[last]
         else:
             holder[last] = value
@@ -123,7 +123,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> SqliteStores:
 
 @contextmanager
 def fresh(base: SqliteStores) -> Iterator[tuple[SessionDBProvider, Path]]:
-    """An empty store, which is whole at the end, and a directory."""
+    """Yield an empty store and a directory; check the store's integrity at the end."""
     with tempfile.TemporaryDirectory() as name:
         with base.open(Path(name), "store", FakeClock(), read_only=False) as store:
             yield store, Path(name)
@@ -136,19 +136,19 @@ def fresh(base: SqliteStores) -> Iterator[tuple[SessionDBProvider, Path]]:
     changes=st.lists(st.tuples(st.integers(0, 10**6), anything, st.booleans()), min_size=1, max_size=4),
     keeps_going=st.booleans(),
 )
-def test_wrong_types_anywhere(
+def test_wrong_types_anywhere_are_imported_or_reported(
     base: SqliteStores, form: str, changes: list[tuple[int, Any, bool]], keeps_going: bool
 ) -> None:
     with fresh(base) as (store, place):
         path = place / "file.jsonl"
-        path.write_text("".join(f"{json.dumps(entry)}\n" for entry in changed(TALKS[form], changes)))
-        foreseen = take(store, path, keeps_going=keeps_going, is_dry_run=True)
+        path.write_text("".join(f"{json.dumps(entry)}\n" for entry in mutate(TALKS[form], changes)))
+        preview = import_files(store, path, keeps_going=keeps_going, is_dry_run=True)
         assert store.session_count(include_archived=True) == 0
-        tally = take(store, path, keeps_going=keeps_going)
+        tally = import_files(store, path, keeps_going=keeps_going)
         assert (tally.sessions, tally.messages, tally.skipped_lines) == (
-            foreseen.sessions,
-            foreseen.messages,
-            foreseen.skipped_lines,
+            preview.sessions,
+            preview.messages,
+            preview.skipped_lines,
         )
         stored = sum(len(each["messages"]) for each in store.iter_export(include_inactive=True))
         assert stored == tally.messages
@@ -165,19 +165,23 @@ def test_wrong_types_anywhere(
     ),
     is_cut=st.booleans(),
 )
-def test_noise_anywhere(base: SqliteStores, form: str, at: int, noise: bytes, is_cut: bool) -> None:
+def test_noise_anywhere_is_imported_or_reported(
+    base: SqliteStores, form: str, at: int, noise: bytes, is_cut: bool
+) -> None:
     whole = "".join(f"{json.dumps(entry)}\n" for entry in TALKS[form]).encode()
     at %= len(whole)
     with fresh(base) as (store, place):
         path = place / "file.jsonl"
         path.write_bytes(whole[:at] + noise + (b"" if is_cut else whole[at:]))
-        tally = take(store, path)
+        tally = import_files(store, path)
         assert not tally.failures or tally.messages == 0
 
 
 @pytest.mark.parametrize("form", list(TALKS))
 @pytest.mark.parametrize("depth", [100, 700, 900, 980, 2_000, 100_000])
-def test_deep_nesting_anywhere(store: SessionDBProvider, tmp_path: Path, form: str, depth: int) -> None:
+def test_deep_nesting_anywhere_is_imported_or_reported(
+    store: SessionDBProvider, tmp_path: Path, form: str, depth: int
+) -> None:
     path = tmp_path / "file.jsonl"
     nested = "[" * depth + "]" * depth
     lines = [json.dumps(entry) for entry in TALKS[form]]
@@ -187,14 +191,14 @@ def test_deep_nesting_anywhere(store: SessionDBProvider, tmp_path: Path, form: s
             for line in lines
         ]
     path.write_text("".join(f"{line}\n" for line in lines))
-    tally = take(store, path)
+    tally = import_files(store, path)
     assert not tally.failures or (tally.messages == 0 and "nested too deeply" in str(tally.failures))
     assert depth > 100 or not tally.failures
 
 
 @pytest.mark.parametrize("form", list(TALKS))
 @pytest.mark.parametrize("after", [b"", b"[1]\n", b'{"id": "', b"{}\n" * 20, b'{"id": "' + b"x" * (3 << 20)])
-def test_a_file_that_changes_while_it_is_read(
+def test_file_changed_during_import_fails_cleanly(
     store: SessionDBProvider, tmp_path: Path, form: str, after: bytes
 ) -> None:
     path = tmp_path / "file.jsonl"
@@ -205,7 +209,7 @@ def test_a_file_that_changes_while_it_is_read(
     before = [repr(message) for session in found.source.sessions(0.0, lambda _: None) for message in session.messages]
     path.write_bytes(after)
     read: list[str] = []
-    # Only an error of ours may come of it, and nothing that was not there.
+    # It may raise only a HermesError, and yield only messages of the original file.
     with contextlib.suppress(HermesError):
         for session in found.source.sessions(0.0, lambda _: None):
             read += [repr(message) for message in session.messages]

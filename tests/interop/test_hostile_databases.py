@@ -1,4 +1,4 @@
-"""Database files that want more than to be read: they are refused or come in as what they are, and soon."""
+"""Hostile database files are refused or imported safely, and within a short time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hermes.errors import HermesError, StoreCorrupt
 from hermes.interop.jsonl import lines
 from hermes.state.provider import SessionDBProvider
-from tests.interop.files import Claude, take, trouble, write
+from tests.interop.files import Claude, failure_of, import_files, write
 from tests.support.conversations import contents, only_message, session_of
 
 SESSIONS = """CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT, user_id TEXT, model TEXT, model_config TEXT,
@@ -27,7 +27,7 @@ DEEP = "[" * 100_000
 
 
 def database(path: Path, *statements: str) -> Path:
-    """A database file as anybody can make one."""
+    """Create a database file with arbitrary statements."""
     with sqlite3.connect(path) as connection:
         for statement in statements:
             connection.execute(statement)
@@ -54,7 +54,7 @@ REFUSED = {
         *(SESSIONS, MESSAGES, ONE_SESSION),
         f"CREATE VIEW usage_events AS {ENDLESS} SELECT n AS id, 's' AS session_id FROM c",
     ),
-    "gigabytes in a column that is worked out": (
+    "gigabytes in a generated column": (
         SESSIONS,
         ONE_SESSION,
         MESSAGES.replace("content TEXT", "content TEXT GENERATED ALWAYS AS (hex(zeroblob(300000000))) VIRTUAL"),
@@ -68,17 +68,17 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_a_table_that_is_none_is_refused(store: SessionDBProvider, tmp_path: Path, kind: str) -> None:
+def test_table_that_is_not_a_plain_table_is_refused(store: SessionDBProvider, tmp_path: Path, kind: str) -> None:
     path = database(tmp_path / "evil.db", *REFUSED[kind])
-    tally = take(store, path)
-    assert "evil.db" in trouble(tally)
+    tally = import_files(store, path)
+    assert "evil.db" in failure_of(tally)
     with pytest.raises(HermesError):
         store.import_database(path)
     assert store.session_count() == 0
 
 
 def endless(path: Path, table: str) -> Path:
-    """A database of a few kilobytes with a table of 40 to the power of 12 rows: its pages are used many times."""
+    """Create a small database whose table has 40**12 rows, because its pages refer to each other many times."""
     small = f"CREATE TABLE schema_version (version INTEGER); INSERT INTO schema_version VALUES (11); {ONE_SESSION}"
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA page_size = 512")
@@ -102,21 +102,19 @@ def endless(path: Path, table: str) -> Path:
 
 
 @pytest.mark.parametrize("table", ["messages", "sessions", "schema_version"])
-def test_a_table_whose_pages_are_used_many_times_is_refused(
-    store: SessionDBProvider, tmp_path: Path, table: str
-) -> None:
+def test_table_that_reuses_its_pages_is_refused(store: SessionDBProvider, tmp_path: Path, table: str) -> None:
     path = endless(tmp_path / "evil.db", table)
-    assert table in trouble(take(store, path))
+    assert table in failure_of(import_files(store, path))
     with pytest.raises(StoreCorrupt, match=table):
         store.import_database(path)
     assert store.session_count() == 0
 
 
-def test_a_trigger_is_not_run(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_trigger_in_an_imported_file_is_not_run(store: SessionDBProvider, tmp_path: Path) -> None:
     trigger = "CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM sessions; END"
     path = database(tmp_path / "evil.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, trigger)
     before = path.read_bytes()
-    assert take(store, path).messages == 1
+    assert import_files(store, path).messages == 1
     assert path.read_bytes() == before
 
 
@@ -130,34 +128,32 @@ def test_a_trigger_is_not_run(store: SessionDBProvider, tmp_path: Path) -> None:
     ],
     ids=["tool calls", "content", "configuration", "prompt"],
 )
-def test_json_that_is_nested_too_deeply_comes_in_as_text(store: SessionDBProvider, tmp_path: Path, change: str) -> None:
+def test_too_deeply_nested_json_is_imported_as_text(store: SessionDBProvider, tmp_path: Path, change: str) -> None:
     path = database(tmp_path / "deep.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, change)
-    tally = take(store, path)
+    tally = import_files(store, path)
     assert (tally.failures, tally.messages) == ({}, 1)
     assert len(store.get_messages("s")) == 1
 
 
-def test_a_long_chain_is_soon_shown(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_long_chain_is_imported(store: SessionDBProvider, tmp_path: Path) -> None:
     chain = """INSERT INTO sessions (id, source, started_at, ended_at, end_reason, parent_session_id)
                WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500)
                SELECT 's' || n, 'cli', 1, 1, 'compression', 's' || (n - 1) FROM c"""
     path = database(tmp_path / "chain.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE, chain)
-    assert take(store, path).failures == {}
+    assert import_files(store, path).failures == {}
 
 
 class TestLines:
-    def test_text_in_the_place_of_json_may_be_nested_as_it_likes(
-        self, store: SessionDBProvider, tmp_path: Path
-    ) -> None:
+    def test_text_that_looks_like_nested_json_is_imported(self, store: SessionDBProvider, tmp_path: Path) -> None:
         message = {"role": "user", "content": "hello", "tool_calls": DEEP, "reasoning_details": DEEP}
         session = {"id": "s", "source": "cli", "model_config": f'{{"_branched_from":{DEEP}', "messages": [message]}
-        assert take(store, write(tmp_path / "deep.jsonl", [session])).messages == 1
+        assert import_files(store, write(tmp_path / "deep.jsonl", [session])).messages == 1
         assert only_message(store, "s")["content"] == "hello"
 
-    def test_commands_that_are_never_closed_are_text(self, store: SessionDBProvider, tmp_path: Path) -> None:
+    def test_unclosed_command_tags_are_text(self, store: SessionDBProvider, tmp_path: Path) -> None:
         said = "<command-name>" * 200_000
         began = time.monotonic()
-        take(store, write(tmp_path / "claude.jsonl", [Claude("s").user(said)]))
+        import_files(store, write(tmp_path / "claude.jsonl", [Claude("s").user(said)]))
         assert time.monotonic() - began < 10
         assert contents(store.get_messages("claude-code_s")) == [said]
 
@@ -168,12 +164,12 @@ class TestLines:
         monkeypatch.setattr(lines, "MOST_PARTS", 1_000)
         monkeypatch.setattr("hermes.interop.jsonl.long_line.MOST_PARTS", 1_000)
         session = {"id": "s", "messages": [{"role": "user", "content": [[]] * 1_001}], "model": "x" * padding}
-        assert "lists and dicts in one piece" in trouble(take(store, write(tmp_path / "wide.jsonl", [session])))
+        assert "lists and dicts in one message" in failure_of(
+            import_files(store, write(tmp_path / "wide.jsonl", [session]))
+        )
 
     @pytest.mark.parametrize("number", ["9" * 10_000, "1e400", "NaN"])
-    def test_numbers_that_nothing_can_hold_are_refused_or_mean_nothing(
-        self, store: SessionDBProvider, tmp_path: Path, number: str
-    ) -> None:
+    def test_huge_numbers_are_refused_or_ignored(self, store: SessionDBProvider, tmp_path: Path, number: str) -> None:
         line = f'{{"id": "s", "started_at": {number}, "messages": [{{"role": "user", "content": "x"}}]}}'
-        tally = take(store, write(tmp_path / "odd.jsonl", [line]))
+        tally = import_files(store, write(tmp_path / "odd.jsonl", [line]))
         assert tally.failures or session_of(store, "s")["started_at"] > 0

@@ -1,4 +1,4 @@
-"""What a file is is told by what is in it; directories are looked through."""
+"""Detection of file formats by content, and search for session files in directories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.interop.other_agents.codex import Codex
 from hermes.state.import_export.session_writer import ImportOutcome
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
-from tests.interop.files import Entry, claude_talk, codex_talk, take, trouble, write
+from tests.interop.files import Entry, claude_conversation, codex_conversation, failure_of, import_files, write
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, session_of
 from tests.support.plainsql import change
@@ -31,18 +31,18 @@ EXPORTED: Entry = {"id": "s", "messages": []}
     [
         ([EXPORTED], Exported),
         ([], Exported),
-        (claude_talk(), ClaudeCode),
-        (claude_talk()[1:], ClaudeCode),
-        (claude_talk()[-1:], ClaudeCode),
+        (claude_conversation(), ClaudeCode),
+        (claude_conversation()[1:], ClaudeCode),
+        (claude_conversation()[-1:], ClaudeCode),
         ([{"type": "permission-mode", "sessionId": "x"}], ClaudeCode),
-        ([{"type": "news of tomorrow"}, *claude_talk()], ClaudeCode),
-        (codex_talk(), Codex),
-        (codex_talk()[3:], Codex),
+        ([{"type": "news of tomorrow"}, *claude_conversation()], ClaudeCode),
+        (codex_conversation(), Codex),
+        (codex_conversation()[3:], Codex),
         ([{"id": "x", "timestamp": "2025-05-20T08:00:00.000Z", "instructions": None}], Codex),
     ],
 )
 @pytest.mark.parametrize("name", ["x.jsonl", "x.db", "noname"])
-def test_a_file_is_known_by_its_lines(tmp_path: Path, lines: list[Entry], form: type, name: str) -> None:
+def test_format_is_detected_by_the_lines(tmp_path: Path, lines: list[Entry], form: type, name: str) -> None:
     assert type(recognize(write(tmp_path / name, lines))) is form
 
 
@@ -56,46 +56,46 @@ def test_a_file_is_known_by_its_lines(tmp_path: Path, lines: list[Entry], form: 
         [{"id": "x"}],
         [{"messages": []}],
         [{"id": 5, "messages": []}],
-        [{"some": "object"}] * 101 + claude_talk(),
+        [{"some": "object"}] * 101 + claude_conversation(),
     ],
     ids=str,
 )
-def test_what_is_like_none_is_none(tmp_path: Path, lines: list[Entry]) -> None:
+def test_unknown_format_is_not_detected(tmp_path: Path, lines: list[Entry]) -> None:
     path = write(tmp_path / "x.jsonl", lines)
     assert recognize(path) is None
     (found,) = find([path])
     assert isinstance(found.source, NotFound)
 
 
-def test_a_directory_is_looked_through(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_directory_is_searched_for_session_files(store: SessionDBProvider, tmp_path: Path) -> None:
     place = tmp_path / "projects"
-    write(place / "-home-ada-wiki" / "talk.jsonl", claude_talk())
-    write(place / "2026" / "03" / "rollout.jsonl", codex_talk())
+    write(place / "-home-ada-wiki" / "talk.jsonl", claude_conversation())
+    write(place / "2026" / "03" / "rollout.jsonl", codex_conversation())
     write(place / "notes.txt", ["no sessions"])
     write(place / "settings.json", ["{", "}"])
     write(place / "other.jsonl", [{"some": "object"}])
     write(place / "empty.jsonl", [])
     os.symlink(place, place / "loop")
     os.mkfifo(place / "pipe.jsonl")
-    tally = take(store, place)
+    tally = import_files(store, place)
     assert tally.failures == {}
     assert dict(tally.sessions) == {ImportOutcome.NEW: 2}
 
 
-def test_a_session_file_that_cannot_be_read_is_told_of(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_unreadable_session_file_in_a_directory_is_reported(store: SessionDBProvider, tmp_path: Path) -> None:
     write(tmp_path / "x" / "talk.jsonl", ['{"type": "user", "sess'])
-    assert "talk.jsonl:1: it is not JSON" in trouble(take(store, tmp_path / "x"))
+    assert "talk.jsonl:1: not JSON" in failure_of(import_files(store, tmp_path / "x"))
 
 
-def test_a_database_in_a_directory_has_to_be_named(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_database_in_a_directory_must_be_given_by_name(store: SessionDBProvider, tmp_path: Path) -> None:
     path = tmp_path / "x" / "old.db"
     with SessionDB(path) as other:
         other.create_session("s", "cli")
-    assert take(store, path.parent).files == 0
-    assert dict(take(store, path).sessions) == {ImportOutcome.NEW: 1}
+    assert import_files(store, path.parent).files == 0
+    assert dict(import_files(store, path).sessions) == {ImportOutcome.NEW: 1}
 
 
-def test_the_files_of_the_store_itself_are_not_opened(tmp_path: Path) -> None:
+def test_files_of_the_store_itself_are_not_opened(tmp_path: Path) -> None:
     path = write(tmp_path / "state.db", [EXPORTED])
     own = identity_of(path)
     assert own is not None
@@ -108,7 +108,7 @@ def test_the_files_of_the_store_itself_are_not_opened(tmp_path: Path) -> None:
 class TestDatabases:
     @pytest.fixture
     def other(self, tmp_path: Path) -> Path:
-        """Another store, with a title that is too long here and more messages than are held at once."""
+        """Another store, with a too long title and more messages than one group."""
         path = tmp_path / "other.db"
         with SessionDB(path, clock=FakeClock()) as db:
             db.create_session("s", "telegram", user_id="7")
@@ -118,8 +118,8 @@ class TestDatabases:
         change(path, f"UPDATE sessions SET title = '{'T' * 130}'")
         return path
 
-    def test_come_in_whole(self, store: SessionDBProvider, other: Path) -> None:
-        tally = take(store, other, keeps_owners=True)
+    def test_database_is_imported_whole(self, store: SessionDBProvider, other: Path) -> None:
+        tally = import_files(store, other, keeps_owners=True)
         assert (tally.messages, dict(tally.sessions)) == (1_200, {ImportOutcome.NEW: 1})
         row = session_of(store, "s")
         assert (row["title"], row["owner"], row["message_count"]) == ("T" * 100, "telegram:7", 1_099)
@@ -127,48 +127,50 @@ class TestDatabases:
         (rewound,) = store.list_rewinds("s")
         assert store.restore_rewound("s", rewound["target_message_id"]) == 101
 
-    def test_come_in_again_with_what_is_new(self, store: SessionDBProvider, other: Path) -> None:
-        take(store, other)
+    def test_importing_a_database_again_adds_only_new_messages(self, store: SessionDBProvider, other: Path) -> None:
+        import_files(store, other)
         with SessionDB(other) as db:
             db.append_message("s", "user", "more")
-        assert (take(store, other, is_dry_run=True).messages, take(store, other).messages) == (1, 1)
+        assert (import_files(store, other, is_dry_run=True).messages, import_files(store, other).messages) == (1, 1)
         assert contents(store.get_messages("s"))[-1] == "more"
 
     @pytest.mark.parametrize("version", REAL_VERSIONS)
-    def test_of_upstream_come_in_as_they_are(self, store: SessionDBProvider, tmp_path: Path, version: int) -> None:
+    def test_database_of_upstream_is_imported_unchanged(
+        self, store: SessionDBProvider, tmp_path: Path, version: int
+    ) -> None:
         path = tmp_path / "upstream.db"
         expected = real(version, path)
         before = path.read_bytes()
-        tally = take(store, path)
+        tally = import_files(store, path)
         assert tally.failures == {}
         assert tally.messages == len(list(expected.all_messages()))
-        assert take(store, path).messages == 0
+        assert import_files(store, path).messages == 0
         assert path.read_bytes() == before
         for session in expected.sessions:
             row = session_of(store, session.id)
             assert (row["source"], row["title"]) == (session.source, session.title)
 
-    def test_that_are_damaged_are_told_of_and_leave_the_store_alone(
+    def test_damaged_database_is_reported_and_leaves_the_store_unchanged(
         self, store: SessionDBProvider, other: Path
     ) -> None:
         data = bytearray(other.read_bytes())
         data[len(data) // 3 : len(data) // 2] = bytes(len(data) // 2 - len(data) // 3)
         other.write_bytes(data)
-        tally = take(store, other)
-        assert "other.db" in trouble(tally) or "cannot be read" in trouble(tally)
+        tally = import_files(store, other)
+        assert "other.db" in failure_of(tally) or "cannot be read" in failure_of(tally)
         assert store.session_count() == 0
         store.create_session("mine", "cli")
 
-    def test_of_something_else_are_refused(self, store: SessionDBProvider, tmp_path: Path) -> None:
+    def test_database_without_sessions_is_refused(self, store: SessionDBProvider, tmp_path: Path) -> None:
         path = tmp_path / "cookies.db"
         connection = apsw.Connection(str(path))
         connection.execute("CREATE TABLE cookies (name TEXT)")
         connection.close()
-        assert "not one of sessions" in trouble(take(store, path))
+        assert "not one of sessions" in failure_of(import_files(store, path))
 
 
-def test_an_export_of_upstream_comes_in(store: SessionDBProvider, tmp_path: Path) -> None:
-    """Such a line has no schema and no uids, and some columns as the JSON text they are stored as."""
+def test_export_of_upstream_is_imported(store: SessionDBProvider, tmp_path: Path) -> None:
+    """A line of upstream has no schema and no uids, and some of its columns are JSON text."""
     message = {
         "id": 7,
         "session_id": "old",
@@ -180,7 +182,7 @@ def test_an_export_of_upstream_comes_in(store: SessionDBProvider, tmp_path: Path
     }
     line = {"id": "old", "source": "cli", "started_at": 5.0, "messages": [message]}
     path = write(tmp_path / "export.jsonl", [line])
-    take(store, path)
+    import_files(store, path)
     (stored,) = store.get_messages_as_conversation("old")
     assert stored["reasoning_details"] == [{"a": 1}]
-    assert take(store, path).messages == 0
+    assert import_files(store, path).messages == 0

@@ -1,4 +1,4 @@
-"""What counts as a secret, and what does not."""
+"""Which texts count as secrets, and which do not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes.interop.secrets import HIDDEN, redact, redact_value
+from hermes.secrets import HIDDEN, hide_keys, redact, redact_value
 
 KEY = "-----BEGIN {0}PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nZ+s=\n-----END {0}PRIVATE KEY-----"
 
@@ -82,6 +82,18 @@ BY_PLACE += [
     ('{"ghcr.io":{"auth":"YWRhOmh1bnRlcjI="}}', '{"ghcr.io":{"auth":"[redacted]"}}'),
     ("STRIPE_KEY=abcdefghijklmnop1234", "STRIPE_KEY=[redacted]"),
     ("APP_KEY=base64:abcdefgh1234ijkl=", "APP_KEY=[redacted]"),
+    ("STRIPE_KEY=abcdefgh", "STRIPE_KEY=[redacted]"),
+    ("'STRIPE_KEY': 'abcdefgh'", "'STRIPE_KEY': '[redacted]'"),
+    ("PW=hunter2", "PW=[redacted]"),
+    ("db_pw: swordfish", "db_pw: [redacted]"),
+    ("dbPw = 'swordfish'", "dbPw = '[redacted]'"),
+    ("Passwort: swordfish", "Passwort: [redacted]"),
+    ("The password is hunter2, thanks", "The password is [redacted], thanks"),
+    ("Password is swordfish", "Password is [redacted]"),
+    ("the password is 'swordfish' for now", "the password is '[redacted]' for now"),
+    ("password was correct#horse.", "password was [redacted]."),
+    ("Das Passwort ist Hunter2!", "Das Passwort ist [redacted]!"),
+    ("Das Kennwort lautet Schwertfisch.\nBis dann", "Das Kennwort lautet [redacted].\nBis dann"),
     ("pass: hunter2xyz", "pass: [redacted]"),
     ("requirepass hunter2xyz", "requirepass [redacted]"),
     ("CREATE USER a IDENTIFIED BY 'hunter2'", "CREATE USER a IDENTIFIED BY '[redacted]'"),
@@ -138,6 +150,11 @@ NO_SECRET = [
     "identified by the police; a password protected login page",
     "SECRET_KEY_BASE is read from the environment; set DB_PASS first; password=$DB_PASS",
     "The token is invalid, so the password has to be changed.",
+    "The password is wrong. The password is required for login. The password is case-sensitive",
+    "Das Passwort ist falsch. Das Kennwort ist nicht gesetzt. Passwort ist zu kurz, Passwort ist erforderlich",
+    "the password is stored in ~/.netrc, the password is $DB_PASS, the password is <hidden>",
+    "CACHE_KEY=users_by_id; PARTITION_KEY = region_name; PUBLIC_KEY=ssh-ed25519; OPENAI_KEY = os.environ",
+    "pw: ok; pwm: 1000; powerpw=10; kpw=1234",
     "max_tokens: 4096, input_tokens=5000",
     "def login(self, token: str, password: str | None = None) -> None:",
     "if token == other.token:",
@@ -160,27 +177,43 @@ NO_SECRET = [
 
 
 @pytest.mark.parametrize("secret", BY_SHAPE, ids=lambda secret: secret[:12])
-def test_a_secret_is_known_by_its_shape(secret: str) -> None:
+def test_secret_is_found_by_its_shape(secret: str) -> None:
     assert redact(f"here: {secret}, and there") == (f"here: {HIDDEN}, and there", 1)
 
 
 @pytest.mark.parametrize(("text", "left"), [*BY_PLACE, *BY_NAME])
-def test_a_secret_is_known_by_what_stands_before_it(text: str, left: str) -> None:
+def test_secret_is_found_by_the_text_before_it(text: str, left: str) -> None:
     assert redact(text) == (left, 1)
 
 
 @pytest.mark.parametrize("text", NO_SECRET)
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_harmless_text_is_unchanged(text: str) -> None:
     assert redact(text) == (text, 0)
 
 
 @pytest.mark.parametrize("text", [*BY_SHAPE, *(text for text, _ in [*BY_PLACE, *BY_NAME])])
-def test_what_was_redacted_is_not_redacted_again(text: str) -> None:
+def test_redacted_text_is_not_redacted_again(text: str) -> None:
     once, _ = redact(text)
     assert redact(once) == (once, 0)
 
 
-def test_a_private_key_that_breaks_off_is_one_too() -> None:
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Incorrect key sk-proj-****cdef given", "Incorrect key *** given"),
+        ("key sk-abcdefghijkl refused", "key *** refused"),
+        ("Authorization: Bearer opaque", "Authorization: Bearer ***"),
+        ("STRIPE_KEY=abcdefgh is wrong", "STRIPE_KEY=*** is wrong"),
+        ("postgres://ada:s3cret@db/x failed", "postgres://ada:***@db/x failed"),
+        ("No module named 'sk-learn', pk_users", "No module named 'sk-learn', pk_users"),
+        ("maximum context length is 8192 tokens: token count exceeds max_tokens: 4096",) * 2,
+    ],
+)
+def test_error_text_loses_everything_that_begins_like_a_key(text: str, shown: str) -> None:
+    assert hide_keys(text) == shown
+
+
+def test_incomplete_private_key_is_redacted() -> None:
     assert redact("-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIB") == (HIDDEN, 1)
 
 
@@ -201,7 +234,7 @@ def test_arguments_of_a_tool_stay_json(arguments: dict[str, Any]) -> None:
     assert HIDDEN in text
 
 
-def test_structures_are_looked_through() -> None:
+def test_secrets_inside_structures_are_redacted() -> None:
     value = [{"type": "text", "text": "password=hunter2"}, {"password": "x", "pin": 5, "token": None, "secret": "$S"}]
     assert redact_value(value) == (
         [{"type": "text", "text": f"password={HIDDEN}"}, {"password": HIDDEN, "pin": 5, "token": None, "secret": "$S"}],
@@ -210,12 +243,12 @@ def test_structures_are_looked_through() -> None:
 
 
 @pytest.mark.parametrize("name", ["JWT_SECRET_2", "TOKEN_PROD", "ENCRYPTION_SECRET_V2", "APP_API_KEY_OLD"])
-def test_a_variable_is_known_with_a_number_or_a_place_behind_its_name(name: str) -> None:
+def test_variable_with_a_suffix_in_its_name_is_redacted(name: str) -> None:
     assert redact(f"{name}=abcdefgh1") == (f"{name}={HIDDEN}", 1)
     assert redact_value({name: "abcdefgh1"}) == ({name: HIDDEN}, 1)
 
 
-def test_numbers_and_lists_under_the_name_of_a_secret_are_secrets_unless_they_are_counts() -> None:
+def test_numbers_and_lists_under_a_secret_name_are_redacted_unless_counts() -> None:
     given = {"password": 12345678, "tokens": 12345678, "token": ["abcd1234", "$TOKEN"], "secret": 3}
     assert redact_value(given) == (
         {"password": HIDDEN, "tokens": 12345678, "token": [HIDDEN, "$TOKEN"], "secret": 3},
@@ -224,11 +257,11 @@ def test_numbers_and_lists_under_the_name_of_a_secret_are_secrets_unless_they_ar
 
 
 @pytest.mark.parametrize("name", ["Cookie", "set-cookie", "Authorization", "DB_PASS", "pass", "SECRET_KEY_BASE"])
-def test_an_entry_is_known_by_its_name(name: str) -> None:
+def test_entry_is_redacted_by_its_name(name: str) -> None:
     assert redact_value({name: "abc"}) == ({name: HIDDEN}, 1)
 
 
-def test_what_cannot_be_looked_through_is_taken_for_a_secret() -> None:
+def test_too_deep_structure_is_redacted_whole() -> None:
     nested: list[Any] = []
     for _ in range(5_000):
         nested = [nested]
@@ -251,5 +284,5 @@ def test_what_cannot_be_looked_through_is_taken_for_a_secret() -> None:
         "login x ",
     ],
 )
-def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
+def test_adversarial_text_is_redacted_quickly(piece: str) -> None:
     assert redact(piece * (200_000 // len(piece)))[0]

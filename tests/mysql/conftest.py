@@ -1,4 +1,4 @@
-"""Stores on MariaDB or MySQL, and a server that a test may do anything to."""
+"""Stores on MariaDB or MySQL, and a private server that a test may stop or kill."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DURABLE = {"innodb-flush-log-at-trx-commit": "1", "innodb-flush-method": "fsync"
 
 
 def plain(dsn: str, **options: Any) -> pymysql.Connection:
-    """A connection as any other program opens one."""
+    """A connection like that of another program."""
     address = Address.of(dsn)
     return pymysql.connect(
         host=address.host,
@@ -35,7 +35,7 @@ def plain(dsn: str, **options: Any) -> pymysql.Connection:
 
 
 def rows_of(connection: pymysql.Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-    """What a statement answers."""
+    """The rows of a statement."""
     with connection.cursor() as cursor:
         cursor.execute(sql, values or None)
         return list(cursor.fetchall())
@@ -43,7 +43,7 @@ def rows_of(connection: pymysql.Connection, sql: str, *values: Any) -> list[tupl
 
 @contextmanager
 def empty_database(server: str, directory: Path) -> Iterator[str]:
-    """The DSN of a database that belongs to a test's directory and has nothing in it."""
+    """The DSN of an empty database for the directory of a test."""
     name = f"test_{abs(hash(str(directory))):x}"
     with plain(server) as outside:
         rows_of(outside, f"CREATE DATABASE {name}")
@@ -55,13 +55,13 @@ def empty_database(server: str, directory: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def server() -> str:
-    """The server of the run."""
+    """The DSN of the run's server."""
     return server_or_skip(lambda: dsn_of("mysql"))
 
 
 @pytest.fixture
 def dsn(server: str, tmp_path: Path) -> Iterator[str]:
-    """An empty database, which is gone after the test."""
+    """An empty database, which is dropped after the test."""
     with empty_database(server, tmp_path) as made:
         yield made
 
@@ -88,7 +88,7 @@ def store(dsn: str, settings: SessionDBConfig) -> Iterator[MySQLSessionDBProvide
 
 @pytest.fixture(scope="module")
 def private() -> Iterator[Server]:
-    """A server that keeps its promises (it syncs to disk), and that a test may stop or kill."""
+    """A server that syncs to disk, and that a test may stop or kill."""
     with ExitStack() as stack:
         durable = private_server("mysql", **DURABLE, **{"max-allowed-packet": "4M"})
         server = server_or_skip(lambda: stack.enter_context(durable))

@@ -1,4 +1,4 @@
-"""A line between clients and a server, on a unix socket, that can be cut at a chosen moment."""
+"""A proxy between clients and a server, on a unix socket, that can cut connections at a chosen moment."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SIZE = 65_536
 
 @dataclass
 class Cut:
-    """When the line is to break: at something that a client says which contains this."""
+    """When to cut the connection: at a client's data that contains this text."""
 
     text: bytes
     is_answer: bool
-    """Whether the server still gets it, and only its answer is lost."""
+    """Whether the server still gets the data, and only its response is lost."""
     is_done: threading.Event = field(default_factory=threading.Event)
 
 
 class Middleman:
-    """Passes on what it hears."""
+    """Forwards data in both directions."""
 
     def __init__(self, path: Path, server: str) -> None:
         self.cut: Cut | None = None
@@ -36,7 +36,7 @@ class Middleman:
         self._threads[0].start()
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close every connection."""
         for each in self._open:
             _hang_up(each)
         for thread in self._threads:
@@ -49,12 +49,12 @@ class Middleman:
                 server = socket.socket(socket.AF_UNIX)
                 self._open += [client, server]
                 server.connect(self._server)
-                for work in (self._pass_questions, self._pass_answers):
+                for work in (self._forward_requests, self._forward_responses):
                     thread = threading.Thread(target=work, args=(client, server), daemon=True)
                     self._threads.append(thread)
                     thread.start()
 
-    def _pass_questions(self, client: socket.socket, server: socket.socket) -> None:
+    def _forward_requests(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while said := client.recv(SIZE):
                 cut = self.cut
@@ -70,7 +70,7 @@ class Middleman:
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_WR)
 
-    def _pass_answers(self, client: socket.socket, server: socket.socket) -> None:
+    def _forward_responses(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while said := server.recv(SIZE):
                 with contextlib.suppress(OSError):
@@ -87,7 +87,7 @@ def _hang_up(line: socket.socket) -> None:
 
 @contextlib.contextmanager
 def middleman(path: Path, server: str) -> Iterator[Middleman]:
-    """A middleman for a while."""
+    """A proxy for one test."""
     between = Middleman(path, server)
     try:
         yield between

@@ -1,4 +1,4 @@
-"""Users whom a server does not let in are told what to do about it."""
+"""Users whom a server refuses get a hint."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ GREETING = b"".join(
     )
 )
 SEND_IT_ALL = b"\x01\x04"
-"""The server does not remember the password, so it wants to have it, encrypted."""
+"""The server does not remember the password, so it asks for it in encrypted form."""
 
 
 @contextmanager
 def demanding_server() -> Iterator[int]:
-    """A server without TLS that asks for a password as MySQL does after a restart; answers its port."""
+    """Run a server without TLS that asks for a password like MySQL after a restart; yield its port."""
 
     def serve() -> None:
         with listening.accept()[0] as line:
@@ -54,7 +54,7 @@ def demanding_server() -> Iterator[int]:
         serving.join(timeout=LIMIT_S)
 
 
-def test_a_password_that_cannot_be_encrypted_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_a_missing_encryption_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_auth, "_have_cryptography", False)
     with demanding_server() as port, pytest.raises(ConfigError) as caught:
         MySQLSessionDBProvider(f"mysql://hermes:secret@127.0.0.1:{port}/hermes")
@@ -63,10 +63,10 @@ def test_a_password_that_cannot_be_encrypted_names_the_package(monkeypatch: pyte
     assert "secret" not in str(caught.value)
 
 
-class TestAUser:
+class TestUser:
     @pytest.fixture
     def guest(self, server: str, dsn: str) -> Iterator[str]:
-        """A user who may do everything in the test's database, as a DSN says it."""
+        """The DSN of a user with all rights in the test's database."""
         with plain(server) as outside:
             rows_of(outside, "DROP USER IF EXISTS hermes_resident@localhost")
             rows_of(outside, "CREATE USER hermes_resident@localhost IDENTIFIED BY ''")
@@ -76,7 +76,7 @@ class TestAUser:
             rows_of(outside, "DROP USER hermes_resident@localhost")
 
     @pytest.mark.parametrize(("state", "advice"), [("ACCOUNT LOCK", "unlock"), ("PASSWORD EXPIRE", "has not expired")])
-    def test_whom_an_administrator_has_shut_out_is_told(
+    def test_locked_or_expired_user_gets_a_hint(
         self, guest: str, connection: pymysql.Connection, state: str, advice: str
     ) -> None:
         MySQLSessionDBProvider(guest).close()
@@ -93,7 +93,7 @@ class TestAUser:
             (("/test_", "/elsewhere_"), "elsewhere_", "check the name of the database"),
         ],
     )
-    def test_whom_the_server_refuses_hears_what_it_said_and_what_to_do(
+    def test_refused_user_gets_the_reason_of_the_server_and_a_hint(
         self, guest: str, change: tuple[str, str], said: str, advice: str
     ) -> None:
         with pytest.raises(StoreUnavailable, match="refused the connection") as caught:
@@ -101,14 +101,14 @@ class TestAUser:
         assert said in caught.value.message
         assert advice in caught.value.hint
 
-    def test_who_has_too_many_connections_is_told(self, guest: str, connection: pymysql.Connection) -> None:
+    def test_user_with_too_many_connections_gets_an_error(self, guest: str, connection: pymysql.Connection) -> None:
         rows_of(connection, "ALTER USER hermes_resident@localhost WITH MAX_USER_CONNECTIONS 1")
         with plain(guest), pytest.raises(StoreUnavailable, match="refused the connection") as caught:
             MySQLSessionDBProvider(guest)
         assert caught.value.hint
 
 
-def test_a_host_that_does_not_exist_is_told_apart_from_a_server_that_is_down() -> None:
+def test_unknown_host_has_another_hint_than_a_server_that_is_down() -> None:
     hints = []
     for place in ("no-such-host.invalid/hermes", "127.0.0.1:1/hermes", "localhost/hermes?unix_socket=/nowhere"):
         with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
@@ -119,7 +119,7 @@ def test_a_host_that_does_not_exist_is_told_apart_from_a_server_that_is_down() -
     assert hints[1] == hints[2]
 
 
-def test_a_server_that_listens_and_says_nothing_is_given_up_after_the_time_for_connecting() -> None:
+def test_silent_server_is_given_up_after_the_connect_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"mysql://hermes@127.0.0.1:{silent.getsockname()[1]}/hermes"
         settings = SessionDBConfig(provider="mysql", connect_timeout_s=1)
@@ -127,7 +127,7 @@ def test_a_server_that_listens_and_says_nothing_is_given_up_after_the_time_for_c
             MySQLSessionDBProvider(dsn, settings=settings)
 
 
-def test_a_node_that_has_lost_its_cluster_is_tried_again() -> None:
+def test_node_without_its_cluster_is_retried() -> None:
     fault = ServerError("1047", "WSREP has not yet prepared node for application use")
     told = errors.translate(fault, "here")
     assert (type(told), told.retryable) == (StoreUnavailable, True)

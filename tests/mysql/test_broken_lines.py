@@ -1,4 +1,4 @@
-"""Connections break and servers go away: what was acknowledged is there, once, and the store goes on."""
+"""Connections break and servers stop: every acknowledged message is stored once, and the store keeps working."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from tests.support.waiting import LIMIT_S, wait_until
 
 
 def kill_all(connection: pymysql.Connection) -> None:
-    """Have the server hang up on everybody else who uses the test's database."""
+    """Let the server close all other connections to the test's database."""
     others = "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()"
     for (number,) in rows_of(connection, others):
-        with contextlib.suppress(pymysql.err.OperationalError):  # it is gone already
+        with contextlib.suppress(pymysql.err.OperationalError):  # it is closed already
             rows_of(connection, f"KILL {number}")
     wait_until(lambda: not rows_of(connection, others), "connections to be gone")
 
 
 @pytest.fixture
 def line(dsn: str) -> Iterator[tuple[Middleman, str]]:
-    """A line to the run's server that can be cut, and the DSN of its end."""
+    """A proxy to the run's server that can cut connections, and the DSN of the proxy."""
     server = Address.of(dsn).unix_socket
     assert server is not None
     with tempfile.TemporaryDirectory(prefix="hermes-") as place:
@@ -51,7 +51,7 @@ def line(dsn: str) -> Iterator[tuple[Middleman, str]]:
 
 @pytest.fixture
 def far(line: tuple[Middleman, str], settings: SessionDBConfig) -> Iterator[MySQLSessionDBProvider]:
-    """A store at the end of that line, with a session `s`."""
+    """A store behind that proxy, with a session `s`."""
     with MySQLSessionDBProvider(line[1], settings=settings) as opened:
         opened.create_session("s", "cli")
         opened.append_message("s", "user", "first")
@@ -59,7 +59,7 @@ def far(line: tuple[Middleman, str], settings: SessionDBConfig) -> Iterator[MySQ
 
 
 @pytest.mark.parametrize("idle_s", [0.0, pool.IDLE_S])
-def test_connections_that_died_while_nobody_used_them_are_replaced(
+def test_connections_that_died_while_idle_are_replaced(
     store: MySQLSessionDBProvider, connection: pymysql.Connection, monkeypatch: pytest.MonkeyPatch, idle_s: float
 ) -> None:
     monkeypatch.setattr(pool, "IDLE_S", idle_s)
@@ -88,11 +88,11 @@ def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
     assert engine_of(store).read(lambda tx: tx.value("SELECT rewind_count FROM sessions")) == 2
 
 
-class TestACommit:
-    """Whose answer nobody hears."""
+class TestCommitWithoutResponse:
+    """A commit whose response is lost."""
 
     @pytest.mark.parametrize("is_answer", [False, True], ids=["not done", "done"])
-    def test_of_a_message_stores_it_once(
+    def test_message_is_stored_once(
         self, line: tuple[Middleman, str], far: MySQLSessionDBProvider, is_answer: bool
     ) -> None:
         line[0].cut = cut = Cut(b"COMMIT", is_answer)
@@ -102,7 +102,7 @@ class TestACommit:
         assert far.message_count("s") == 2
 
     @pytest.mark.parametrize("is_answer", [False, True], ids=["not done", "done"])
-    def test_of_several_messages_stores_each_once(
+    def test_several_messages_are_stored_once(
         self, line: tuple[Middleman, str], far: MySQLSessionDBProvider, is_answer: bool
     ) -> None:
         line[0].cut = Cut(b"COMMIT", is_answer)
@@ -111,17 +111,17 @@ class TestACommit:
         assert contents(far.get_messages("s")) == ["first", *"01234"]
 
     @pytest.mark.parametrize("is_answer", [False, True], ids=["not done", "done"])
-    def test_of_anything_else_is_told(
+    def test_other_write_is_an_error(
         self, line: tuple[Middleman, str], far: MySQLSessionDBProvider, is_answer: bool
     ) -> None:
         line[0].cut = Cut(b"COMMIT", is_answer)
-        with pytest.raises(StoreUnavailable, match="cannot be told") as caught:
+        with pytest.raises(StoreUnavailable, match="it is not known whether") as caught:
             far.set_session_title("s", "A title")
-        assert "look before" in caught.value.hint
+        assert "check the data before" in caught.value.hint
         assert far.get_session_title("s") in (None, "A title")
 
 
-def test_a_line_that_breaks_while_an_answer_is_read_is_replaced(
+def test_connection_that_breaks_while_a_result_is_read_is_replaced(
     line: tuple[Middleman, str], far: MySQLSessionDBProvider
 ) -> None:
     line[0].cut = cut = Cut(b"FROM messages", is_answer=True)
@@ -135,7 +135,7 @@ class TestServer:
         """A database on a server that may be stopped."""
         return in_database(private.dsn, "hermes")
 
-    def test_that_was_started_anew_between_two_calls_is_used_again(self, private: Server, place: str) -> None:
+    def test_server_restarted_between_two_calls_is_used_again(self, private: Server, place: str) -> None:
         with MySQLSessionDBProvider(place) as store:
             store.create_session("again", "cli")
             store.append_message("again", "user", "before")
@@ -144,7 +144,7 @@ class TestServer:
             store.append_message("again", "user", "after")
             assert contents(store.get_messages("again")) == ["before", "after"]
 
-    def test_that_is_away_for_a_moment_is_waited_for(self, private: Server, place: str) -> None:
+    def test_store_waits_for_a_server_that_restarts(self, private: Server, place: str) -> None:
         with MySQLSessionDBProvider(place) as store:
             store.create_session("away", "cli")
             private.stop()
@@ -154,7 +154,7 @@ class TestServer:
             coming.join(timeout=LIMIT_S)
             assert store.message_count("away") == 1
 
-    def test_that_stays_away_is_told(self, private: Server, place: str) -> None:
+    def test_server_that_stays_down_is_an_error(self, private: Server, place: str) -> None:
         settings = SessionDBConfig(provider="mysql", write_timeout_s=0.3, connect_timeout_s=1)
         with MySQLSessionDBProvider(place, settings=settings) as store:
             store.create_session("gone", "cli")
@@ -170,12 +170,12 @@ class TestServer:
             store.append_message("gone", "user", "hello again")
             assert contents(store.get_messages("gone")) == ["hello again"]
 
-    def test_that_is_killed_keeps_what_was_acknowledged_and_doubles_nothing(self, private: Server, place: str) -> None:
+    def test_killed_server_loses_and_doubles_nothing(self, private: Server, place: str) -> None:
         acknowledged: list[str] = []
         with MySQLSessionDBProvider(place) as store:
             store.create_session("kill", "cli")
 
-            def speak() -> None:
+            def append() -> None:
                 for number in range(150):
                     store.append_message("kill", "user", f"{number}")
                     acknowledged.append(f"{number}")
@@ -191,7 +191,7 @@ class TestServer:
             assert contents(store.get_messages("kill")) == acknowledged
 
 
-def test_a_forked_process_has_connections_of_its_own(store: MySQLSessionDBProvider) -> None:
+def test_forked_process_has_its_own_connections(store: MySQLSessionDBProvider) -> None:
     store.create_session("s", "cli")
     store.append_message("s", "user", "before")
     child = os.fork()
@@ -207,7 +207,7 @@ def test_a_forked_process_has_connections_of_its_own(store: MySQLSessionDBProvid
     assert contents(store.get_messages("s")) == ["before", "child", "after"]
 
 
-def test_a_wait_for_a_silent_server_has_an_end(
+def test_wait_for_a_silent_server_ends(
     line: tuple[Middleman, str], settings: SessionDBConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "SILENCE_S", 0.5)
@@ -217,7 +217,7 @@ def test_a_wait_for_a_silent_server_has_an_end(
         assert store.session_count() == 0
 
 
-def test_others_notice_nothing_of_a_store_that_is_closed(
+def test_closing_a_store_does_not_affect_others(
     dsn: str, settings: SessionDBConfig, store: MySQLSessionDBProvider
 ) -> None:
     with plain(dsn) as other:

@@ -1,4 +1,4 @@
-"""What a condition says about the words of messages, decided without a server."""
+"""Conditions on the words of messages, evaluated without a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IDS = {"a": 1, "b": 2, "c": 3}
         (Lacks(Some((A, B))), {5}),
     ],
 )
-def test_places_tell_which_messages_match(condition: Condition, found: set[int]) -> None:
+def test_places_decide_which_messages_match(condition: Condition, found: set[int]) -> None:
     assert matching(condition, PLACES) == found
 
 
@@ -36,7 +36,7 @@ def test_places_tell_which_messages_match(condition: Condition, found: set[int])
     ("words", "is_so"),
     [([1, 2], True), ([3, 1, 2, 3], True), ([2, 1], False), ([1, 3, 2], False), ([1], False), ([], False)],
 )
-def test_words_in_a_row_stand_next_to_each_other(words: list[int], is_so: bool) -> None:
+def test_words_in_a_row_are_adjacent(words: list[int], is_so: bool) -> None:
     text = Text(packed_words(words))
     assert holds(InARow((A, B)), text, IDS) is is_so
     assert holds(Lacks(InARow((A, B))), text, IDS) is not is_so
@@ -54,7 +54,7 @@ def test_bytes_that_only_look_like_words_are_none() -> None:
     assert not Text(packed_words([0x0100_0000, 0x0200_0000, 0])).has_in_a_row([[1], [2]])
 
 
-def test_without_order_nothing_is_let_through_less() -> None:
+def test_condition_without_order_matches_at_least_as_much() -> None:
     assert without_order(InARow((A, B))) == Every((A, B))
     assert without_order(Every((A, Lacks(InARow((B, C)))))) == A
     assert without_order(Lacks(C)) == Lacks(C)
@@ -70,7 +70,7 @@ def test_without_order_nothing_is_let_through_less() -> None:
         (Lacks(C), {EVERYTHING}),
     ],
 )
-def test_the_rarest_words_lead(condition: Condition, words: set[str]) -> None:
+def test_cover_consists_of_the_rarest_words(condition: Condition, words: set[str]) -> None:
     weights = {word: len(places) for word, places in PLACES.items()} | {EVERYTHING: 99}
     assert cover(condition, weights)[0] == words
 

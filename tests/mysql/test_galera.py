@@ -1,4 +1,4 @@
-"""A Galera cluster whose nodes all take writes: what is acknowledged through any of them is there on all of them."""
+"""A Galera cluster in which all nodes accept writes: what one of them acknowledges is stored on all of them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.support.stores import engine_of
 from tests.support.waiting import wait_until
 
 WRITERS, SESSIONS, APPENDS = 6, 4, 150
-"""Few sessions, so that writers on different nodes meet in them."""
+"""Few sessions, so that writers on different nodes collide in them."""
 CHANGED, SLOW, ADDED = "UPDATE counter SET n = n + 1", "DO SLEEP(1.5)", "INSERT INTO steps (step) VALUES (1)"
-"""A transaction that is open long enough for another node to undo it."""
+"""A transaction that is open long enough for another node to roll it back."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def place(nodes: Cluster) -> Iterator[Cluster]:
 
 def _has_database(nodes: Cluster, node: int) -> bool:
     with plain(nodes.dsn(node, "mysql")) as outside:
-        rows_of(outside, "SET SESSION wsrep_sync_wait = 1")  # so that no database of an earlier test is seen
+        rows_of(outside, "SET SESSION wsrep_sync_wait = 1")  # so that a database of an earlier test is not found
         return rows_of(outside, "SHOW DATABASES LIKE 'hermes'") != []
 
 
@@ -61,15 +61,15 @@ def stores(place: Cluster, settings: SessionDBConfig) -> Iterator[list[MySQLSess
         yield [stack.enter_context(MySQLSessionDBProvider(place.dsn(node), settings=settings)) for node in range(NODES)]
 
 
-def seen(place: Cluster, node: int, sql: str) -> list[tuple[Any, ...]]:
-    """What a statement answers on a node once all changes have arrived there."""
+def rows_on(place: Cluster, node: int, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement on a node once all changes have arrived there."""
     with plain(place.dsn(node)) as connection:
         rows_of(connection, "SET SESSION wsrep_sync_wait = 1")
         return rows_of(connection, sql)
 
 
 def make_counter(place: Cluster) -> None:
-    """Make a counter, and a table that has as many rows as the counter says."""
+    """Create a counter, and a table with as many rows as the counter says."""
     with plain(place.dsn(0)) as connection:
         rows_of(connection, "CREATE TABLE counter (id INT PRIMARY KEY, n INT)")
         rows_of(connection, "CREATE TABLE steps (id INT PRIMARY KEY AUTO_INCREMENT, step INT)")
@@ -86,9 +86,9 @@ def undo_from_another_node(place: Cluster) -> None:
         rows_of(other, "UPDATE counter SET n = n + 100")
 
 
-class TestATransactionThatAnotherNodeUndoes:
-    def test_is_kept_in_part_if_its_statements_are_sent_together(self, place: Cluster) -> None:
-        # So it is with any driver, and what the other test is worth.
+class TestTransactionRolledBackByAnotherNode:
+    def test_transaction_sent_together_is_kept_in_part(self, place: Cluster) -> None:
+        # This happens with any driver, and shows that the next test is needed.
         make_counter(place)
         with plain(place.dsn(0), client_flag=CLIENT.MULTI_STATEMENTS) as connection:
 
@@ -107,7 +107,7 @@ class TestATransactionThatAnotherNodeUndoes:
         assert n == 100
         assert steps > 0
 
-    def test_is_done_again_as_a_whole(self, place: Cluster, stores: list[MySQLSessionDBProvider]) -> None:
+    def test_transaction_is_repeated_as_a_whole(self, place: Cluster, stores: list[MySQLSessionDBProvider]) -> None:
         make_counter(place)
         attempts: list[int] = []
 
@@ -127,7 +127,7 @@ class TestATransactionThatAnotherNodeUndoes:
             assert seen(place, node, "SELECT n, (SELECT COUNT(*) FROM steps) FROM counter") == [(101, 1)]
 
 
-def test_what_writers_on_all_nodes_were_told_is_stored_is_there_on_every_node(
+def test_acknowledged_messages_of_all_nodes_are_stored_on_every_node(
     place: Cluster, stores: list[MySQLSessionDBProvider]
 ) -> None:
     for number in range(SESSIONS):
@@ -150,7 +150,7 @@ def test_what_writers_on_all_nodes_were_told_is_stored_is_there_on_every_node(
         assert len(found) == WRITERS
 
 
-def test_many_that_start_on_an_empty_database_through_different_nodes_all_succeed(
+def test_stores_opened_on_an_empty_database_through_different_nodes_all_work(
     place: Cluster, settings: SessionDBConfig
 ) -> None:
     def start(number: int) -> None:
@@ -165,7 +165,7 @@ def test_many_that_start_on_an_empty_database_through_different_nodes_all_succee
         assert seen(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{cluster_lock.KEY}'") == []
 
 
-def test_a_process_that_died_while_it_made_the_tables_is_waited_for_no_longer_than_it_must(
+def test_lock_of_a_process_that_died_while_creating_tables_expires(
     place: Cluster, settings: SessionDBConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     MySQLSessionDBProvider(place.dsn(0), settings=settings).close()
@@ -177,7 +177,7 @@ def test_a_process_that_died_while_it_made_the_tables_is_waited_for_no_longer_th
         assert store.session_count() == 0
 
 
-def test_what_was_stored_through_one_node_is_read_through_another_at_once(
+def test_message_stored_through_one_node_is_read_through_another_at_once(
     stores: list[MySQLSessionDBProvider],
 ) -> None:
     stores[0].create_session("s", "cli")
@@ -186,7 +186,7 @@ def test_what_was_stored_through_one_node_is_read_through_another_at_once(
         assert stores[(number + 1) % NODES].get_messages("s")[-1]["content"] == f"message {number}"
 
 
-def test_a_node_that_has_lost_the_others_is_unavailable_until_it_finds_them_again(
+def test_node_without_the_others_is_unavailable_until_it_rejoins(
     place: Cluster, settings: SessionDBConfig
 ) -> None:
     with (

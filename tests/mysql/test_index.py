@@ -1,4 +1,4 @@
-"""The index follows the messages: nothing is missed, nothing that is gone is kept."""
+"""The index has every message, and no words of deleted ones."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def mysql_engine(store: MySQLSessionDBProvider) -> MySQLEngine:
 
 
 def catch_up(store: MySQLSessionDBProvider) -> None:
-    """Bring the index up to date."""
+    """Update the index."""
     mysql_engine(store).catch_up()
 
 
 def mark_of(connection: pymysql.Connection) -> int:
-    """Up to where the index is filled."""
+    """The id up to which messages are indexed."""
     return int(rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'indexed_upto'")[0][0])
 
 
 @pytest.fixture
 def other(store: MySQLSessionDBProvider, dsn: str) -> Iterator[pymysql.Connection]:
-    """Another program in a transaction of its own, such as a store's."""
+    """Another program in its own transaction, such as another store."""
     start(store, "theirs")
     with plain(dsn) as opened:
         rows_of(opened, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -53,7 +53,7 @@ def other(store: MySQLSessionDBProvider, dsn: str) -> Iterator[pymysql.Connectio
 
 
 def insert(connection: pymysql.Connection, content: str, session: str = "theirs", uid: str | None = "given") -> int:
-    """Add a message as another program does, and answer its id."""
+    """Add a message like another program, and return its id."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO messages (session_id, role, content, timestamp, uid) VALUES (%s, 'user', %s, 1, %s)",
@@ -63,7 +63,7 @@ def insert(connection: pymysql.Connection, content: str, session: str = "theirs"
 
 
 class TestFilling:
-    def test_goes_on_over_several_batches(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+    def test_indexing_continues_over_several_batches(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
         start(store, "s")
         said = say(store, "s", *(f"number{n} docker" for n in range(2 * BATCH + 5)))
         catch_up(store)
@@ -71,7 +71,7 @@ class TestFilling:
         assert ids(store.search_messages("number700")) == [said[700]]
         assert len(store.search_messages("docker", limit=5_000, budget_s=LIMIT_S)) == len(said)
 
-    def test_does_not_pass_over_a_message_that_is_committed_later(
+    def test_message_committed_later_is_not_skipped(
         self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
@@ -88,7 +88,7 @@ class TestFilling:
         assert sorted(ids(store.search_messages("docker"))) == [late, *early]
 
     @pytest.mark.parametrize("count", [1, 5, 50])
-    def test_does_not_wait_for_what_is_never_committed(
+    def test_indexing_does_not_wait_for_a_rolled_back_message(
         self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection, count: int
     ) -> None:
         start(store, "s")
@@ -101,7 +101,7 @@ class TestFilling:
         assert rows_of(connection, "SELECT * FROM stale_index") == []
         assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == said
 
-    def test_waits_for_no_program_that_holds_more_than_it_needs(
+    def test_indexing_does_not_wait_for_locks_of_other_programs(
         self, store: MySQLSessionDBProvider, dsn: str, connection: pymysql.Connection
     ) -> None:
         start(store, "s", "theirs")
@@ -116,7 +116,7 @@ class TestFilling:
         assert mark_of(connection) == early[0]
         assert sorted(ids(store.search_messages("docker"))) == [late, *early]
 
-    def test_while_many_write_misses_nothing(self, store: MySQLSessionDBProvider, dsn: str) -> None:
+    def test_indexing_during_many_writes_misses_nothing(self, store: MySQLSessionDBProvider, dsn: str) -> None:
         start(store, *(f"s{n}" for n in range(4)))
         is_over = threading.Event()
 
@@ -137,14 +137,14 @@ class TestFilling:
         wanted = sorted(each for some in made for each in some)
         assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == wanted
 
-    def test_happens_by_itself(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+    def test_messages_are_indexed_in_the_background(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
         start(store, "s")
         said = say(store, "s", *(f"word{n}" for n in range(indexing.DUE + 10)))
         wait_until(lambda: mark_of(connection) >= said[indexing.DUE - 1], "the index to follow")
 
 
 class TestChanges:
-    def test_by_plain_sql_are_seen_at_once_and_indexed_later(
+    def test_changes_by_plain_sql_are_found_at_once_and_indexed_later(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
@@ -157,7 +157,7 @@ class TestChanges:
             catch_up(store)
         assert rows_of(connection, "SELECT * FROM stale_index") == []
 
-    def test_of_a_sessions_owner_are_seen_at_once(
+    def test_changed_owner_of_a_session_is_found_at_once(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s", owner="one")
@@ -169,7 +169,7 @@ class TestChanges:
             assert ids(store.search_messages("docker", owner="two")) == [said]
             catch_up(store)
 
-    def test_of_what_is_not_said_leave_the_index_alone(
+    def test_changes_of_other_columns_do_not_touch_the_index(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
@@ -192,7 +192,7 @@ class TestChanges:
 
 
 class TestDeletion:
-    def test_leaves_no_word_behind_that_nobody_else_said(
+    def test_unique_words_of_a_deleted_session_are_forgotten(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s", "t")
@@ -207,7 +207,7 @@ class TestDeletion:
         assert not {"secretword", "¦is"} & words
         assert ids(store.search_messages("common")) == kept
 
-    def test_of_everything_empties_the_index(
+    def test_deleting_everything_empties_the_index(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
@@ -219,7 +219,7 @@ class TestDeletion:
 
 
 class TestTexts:
-    def test_whose_words_are_very_long_are_found_by_any_part(self, store: MySQLSessionDBProvider) -> None:
+    def test_very_long_words_are_found_by_any_part(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s")
         said = say(store, "s", "x" * 600 + "needle" + "y" * 600, "docker", "needlework")
         catch_up(store)
@@ -228,7 +228,7 @@ class TestTexts:
         assert ids(store.search_messages("x" * 600 + "needle" + "y" * 600)) == [said[0]]
         assert ids(store.search_messages("x" * 600 + "needle" + "z" * 600)) == []
 
-    def test_that_are_very_long_are_found_by_phrases_at_their_end(
+    def test_very_long_texts_are_found_by_phrases_at_their_end(
         self, store: MySQLSessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(document, "MAX_PLACES", 50)
@@ -238,7 +238,7 @@ class TestTexts:
         assert sorted(ids(store.search_messages('"red docker"'))) == [said[0], said[2]]
         assert sorted(ids(store.search_messages('red docker -"red docker"'))) == [said[1]]
 
-    def test_phrases_are_told_without_a_look_at_the_text(self, store: MySQLSessionDBProvider) -> None:
+    def test_phrases_are_found_without_reading_the_text(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s")
         said = say(store, "s", "red docker", "docker red")
         catch_up(store)
@@ -253,7 +253,7 @@ class TestTexts:
 
 class TestDamage:
     @pytest.mark.parametrize("table", ["word_places", "known_words"])
-    def test_of_the_index_leaves_messages_findable_and_is_healed(
+    def test_messages_are_found_despite_damage_and_the_index_is_rebuilt(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection, table: str
     ) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings) as store:
@@ -272,7 +272,7 @@ class TestDamage:
             assert rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'index_epoch'") == [("1",)]
 
 
-def test_upkeep_can_be_done_while_the_store_is_used(store: MySQLSessionDBProvider) -> None:
+def test_maintenance_works_while_the_store_is_used(store: MySQLSessionDBProvider) -> None:
     start(store, "s")
     said = say(store, "s", "docker")
     told: list[str] = []

@@ -1,4 +1,4 @@
-"""Many rows go out in few statements: all of them or none, in their order, and never more than the server takes."""
+"""Many rows are sent in few statements: all or none, in their order, and never more than the server accepts."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BOOKING = "INSERT INTO usage_events (session_id, at, kind) VALUES (:session, :at
 
 
 class Counted:
-    """How many statements that contain a text went out."""
+    """Counts the statements that contain a text."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         self.count = 0
         ask = DriverConnection.execute_all
 
-        def counting(connection: DriverConnection, asked: list[str]) -> Any:
+        def counting(connection: DriverConnection, statements: list[str]) -> Any:
             self.count += sum(text in each for each in asked)
             return ask(connection, asked)
 
@@ -38,10 +38,10 @@ class Counted:
 
 
 class TestForms:
-    def test_an_insert_of_parameters_can_have_more_rows(self) -> None:
+    def test_insert_of_parameters_can_have_more_rows(self) -> None:
         assert parse_insert("INSERT INTO t (a, b) VALUES (:a, :b)") == ("INSERT INTO t (a, b) ", ("a", "b"), "")
 
-    def test_so_can_one_that_meets_rows_which_are_there(self) -> None:
+    def test_upsert_can_have_more_rows(self) -> None:
         form = parse_insert(DIALECT.upsert("state_meta", ["key"], ["value"]))
         assert form is not None
         assert form.names == ("key", "value")
@@ -58,26 +58,26 @@ class TestForms:
             "UPDATE t SET a = :a WHERE b = :b",
         ],
     )
-    def test_other_statements_stay_what_they_are(self, sql: str) -> None:
+    def test_other_statements_are_not_split(self, sql: str) -> None:
         assert parse_insert(sql) is None
 
 
 class TestStatements:
-    def test_have_a_limited_number_of_rows(self) -> None:
+    def test_statements_have_a_limited_number_of_rows(self) -> None:
         counts = [count for _, count in statements("INSERT INTO t", [["1"]] * (2 * MANY_ROWS + 1))]
         assert counts == [MANY_ROWS, MANY_ROWS, 1]
 
-    def test_have_a_limited_length_but_for_a_row_that_is_longer_alone(self) -> None:
+    def test_statements_have_a_limited_length_except_for_one_long_row(self) -> None:
         half, long = "x" * (MOST_TOGETHER // 2), "x" * (MOST_TOGETHER + 1)
         counts = [count for _, count in statements("INSERT INTO t", [["1"], [half], [half], [long], ["2"]])]
         assert counts == [2, 1, 1, 1]
 
-    def test_of_no_rows_are_none(self) -> None:
+    def test_no_rows_give_no_statements(self) -> None:
         assert list(statements("INSERT INTO t", [])) == []
 
 
 class TestManyRows:
-    def test_are_there_in_their_order_after_few_statements(
+    def test_rows_are_stored_in_order_with_few_statements(
         self, store: MySQLSessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         start(store, "s")
@@ -88,32 +88,32 @@ class TestManyRows:
         found = engine_of(store).read(lambda tx: tx.rows("SELECT at FROM usage_events ORDER BY id"))
         assert [at for (at,) in found] == [row["at"] for row in rows]
 
-    def test_keep_every_character(self, store: MySQLSessionDBProvider) -> None:
+    def test_rows_keep_every_character(self, store: MySQLSessionDBProvider) -> None:
         said = ["it's", "back\\slash", "), (1, '", ":key ::", "%s", "世界 😀", ""]
         rows = [{"key": f"mine {number}", "value": value} for number, value in enumerate(said)]
         engine_of(store).write(lambda tx: tx.run_many(NOTE, [*rows, {"key": "mine none", "value": None}]))
         assert [value for _, value in engine_of(store).read(lambda tx: tx.rows(NOTES))] == [*said, None]
 
-    def test_meet_rows_that_are_there_one_by_one(self, store: MySQLSessionDBProvider) -> None:
+    def test_rows_that_exist_are_handled_one_by_one(self, store: MySQLSessionDBProvider) -> None:
         upsert = DIALECT.upsert("state_meta", ["key"], ["value"])
         rows = [{"key": f"mine {number % 2}", "value": str(number)} for number in range(5)]
         engine_of(store).write(lambda tx: tx.run_many(upsert, rows))
         assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == [("mine 0", "4"), ("mine 1", "3")]
 
     @pytest.mark.parametrize("bad", [{"key": "mine 1", "value": "again"}, {"key": "m" * 701, "value": "too long"}])
-    def test_are_all_undone_if_one_fails(self, store: MySQLSessionDBProvider, bad: dict[str, str]) -> None:
+    def test_all_rows_are_rolled_back_if_one_fails(self, store: MySQLSessionDBProvider, bad: dict[str, str]) -> None:
         rows = [{"key": f"mine {number}", "value": "x"} for number in range(3)]
         with pytest.raises(HermesError):
             engine_of(store).write(lambda tx: tx.run_many(NOTE, [*rows, bad]))
         assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == []
 
-    def test_are_all_undone_if_one_cannot_be_bound(self, store: MySQLSessionDBProvider) -> None:
+    def test_all_rows_are_rolled_back_if_one_cannot_be_bound(self, store: MySQLSessionDBProvider) -> None:
         rows: list[dict[str, Any]] = [{"key": "mine", "value": "x"}, {"key": "mine too", "value": 2**70}]
         with pytest.raises(InvalidValue, match="too large"):
             engine_of(store).write(lambda tx: tx.run_many(NOTE, rows))
         assert engine_of(store).read(lambda tx: tx.rows(NOTES)) == []
 
-    def test_may_be_more_than_a_packet_holds(self, private: Running) -> None:
+    def test_rows_may_be_larger_than_a_packet(self, private: Running) -> None:
         with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
             rows = [{"key": f"mine {number}", "value": "世" * 300_000} for number in range(8)]
             engine_of(store).write(lambda tx: tx.run_many(NOTE, rows))
@@ -131,11 +131,11 @@ MIXED: list[dict[str, Any]] = [
     {"role": "user", "content": "hello again", "uid": "one"},
     {"role": "assistant", "content": None, "token_count": 7, "uid": "two"},
 ]
-"""Messages of which each has other columns, and one comes twice."""
+"""Messages with different columns, one of them twice."""
 
 
 class TestManyMessages:
-    def test_of_all_kinds_are_stored_as_they_are_one_by_one(self, store: MySQLSessionDBProvider) -> None:
+    def test_messages_are_stored_like_single_ones(self, store: MySQLSessionDBProvider) -> None:
         start(store, "together", "apart")
         made = store.append_messages("together", MIXED)
         for message in MIXED:
@@ -149,7 +149,7 @@ class TestManyMessages:
         ]
         assert stored[0] == stored[1]
 
-    def test_get_the_ids_that_they_are_told_where_the_server_leaves_gaps(
+    def test_returned_ids_are_correct_if_the_server_leaves_gaps(
         self, store: MySQLSessionDBProvider, dsn: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         start(store, "s")
@@ -163,7 +163,7 @@ class TestManyMessages:
                 message_id: str(number) for number, message_id in enumerate(made)
             }
 
-    def test_are_all_undone_if_one_fails(self, private: Running) -> None:
+    def test_all_messages_are_rolled_back_if_one_fails(self, private: Running) -> None:
         with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
             start(store, "undone")
             said = [{"role": "user", "content": each} for each in ("short", "x" * 5_000_000, "short too")]
@@ -172,7 +172,7 @@ class TestManyMessages:
             assert store.get_messages("undone") == []
             assert session_of(store, "undone")["message_count"] == 0
 
-    def test_of_many_threads_are_told_their_own_ids(self, store: MySQLSessionDBProvider) -> None:
+    def test_threads_get_the_ids_of_their_own_messages(self, store: MySQLSessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(4)))
 
         def add(number: int) -> dict[int, str]:
@@ -184,7 +184,7 @@ class TestManyMessages:
             assert {row["id"]: row["content"] for row in store.get_messages(f"s{number}")} == told
 
 
-def test_long_messages_are_indexed_whose_words_no_packet_holds_together(private: Running) -> None:
+def test_messages_with_more_words_than_a_packet_are_indexed(private: Running) -> None:
     words = " ".join(f"w{number}" for number in range(6_000))
     with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
         start(store, "long")

@@ -1,4 +1,4 @@
-"""A list reads what it shows, however many sessions there are."""
+"""A list reads only the rows it shows, however many sessions there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.stores import engine_of
 SESSIONS = 3_000
 SHOWN = 20
 MOST_READ = 10 * SHOWN
-"""There are also sessions to pass over, and the tips of those that are shown."""
+"""Also the sessions to skip, and the tips of those that are shown."""
 
 MANY = """INSERT INTO sessions (id, source, started_at, last_active, chain_active, active_tick)
           VALUES (%s, %s, %s, %s, %s, %s)"""
@@ -24,13 +24,13 @@ READ = "SHOW SESSION STATUS LIKE 'Handler_read%'"
 
 
 def rows_read(store: MySQLSessionDBProvider) -> int:
-    """How many rows the only connection of a store has had the server read."""
+    """How many rows the server has read for the only connection of a store."""
     return sum(int(row[1]) for row in engine_of(store).read(lambda tx: tx.rows(READ)))
 
 
 @pytest.mark.parametrize("is_by_activity", [False, True])
 @pytest.mark.parametrize("asked", [{}, {"source": "cli"}, {"exclude_sources": ["cli"]}])
-def test_is_walked_and_not_sorted(
+def test_list_walks_an_index_and_sorts_nothing(
     dsn: str, connection: pymysql.Connection, settings: SessionDBConfig, asked: dict[str, Any], is_by_activity: bool
 ) -> None:
     with MySQLSessionDBProvider(dsn, settings=replace(settings, pool_max_size=1)) as store:

@@ -1,4 +1,4 @@
-"""Texts in statements mean themselves, whatever the server takes quotes, backslashes and bytes for."""
+"""Texts in statements keep their meaning, whatever the server's quotes, backslashes and character sets mean."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHARSETS = ["utf8mb4", "latin1", "gbk", "sjis", "big5"]
 
 @pytest.mark.parametrize("charset", CHARSETS)
 @pytest.mark.parametrize("mode", MODES)
-def test_a_connection_of_any_kind_reads_them_alike(dsn: str, mode: str, charset: str) -> None:
+def test_literals_mean_the_same_with_any_sql_mode_and_charset(dsn: str, mode: str, charset: str) -> None:
     with plain(dsn) as connection:
         rows_of(connection, f"SET NAMES {charset}")
         rows_of(connection, f"SET SESSION sql_mode = '{mode}'")
@@ -50,7 +50,7 @@ def test_a_connection_of_any_kind_reads_them_alike(dsn: str, mode: str, charset:
 
 @pytest.fixture(scope="module", params=["gbk", "sjis"])
 def odd_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server of which everything is set as we do not want it."""
+    """A server with unusual settings."""
     settings = {"sql-mode": "NO_BACKSLASH_ESCAPES,ANSI_QUOTES", "character-set-server": request.param}
     with ExitStack() as stack:
         server = server_or_skip(lambda: stack.enter_context(private_server("mysql", **settings)))
@@ -59,7 +59,7 @@ def odd_server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield server
 
 
-def test_a_server_of_any_kind_keeps_them_as_they_are(odd_server: Server) -> None:
+def test_texts_are_stored_unchanged_on_an_unusual_server(odd_server: Server) -> None:
     with MySQLSessionDBProvider(in_database(odd_server.dsn, "hermes")) as store:
         start(store, *(f"s {text}" for text in HOSTILE))
         for text in HOSTILE:
@@ -74,6 +74,6 @@ def test_a_server_of_any_kind_keeps_them_as_they_are(odd_server: Server) -> None
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_a_number_that_is_not_finite_never_becomes_a_part_of_one(number: float) -> None:
+def test_number_that_is_not_finite_is_refused(number: float) -> None:
     with pytest.raises(InvalidValue):
         literal(number)

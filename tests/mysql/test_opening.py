@@ -1,7 +1,8 @@
-"""A store is made once, however many open it at once; what a crash left unfinished is finished by the next."""
+"""A store is created once, however many processes open it at once; the next one finishes what a crash left."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, S
 from hermes.state.mysql import schema
 from hermes.state.mysql.connection.statements import DriverConnection
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.server.ledger import FORMAT, checksum
+from hermes.state.server.ledger import FORMAT
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import ids, say, start
 from tests.support.mysql import in_database
@@ -49,29 +50,20 @@ with MySQLSessionDBProvider({dsn!r}) as store:
 
 
 def note(connection: pymysql.Connection, key: str, value: str) -> None:
-    """Write a note of the store by plain SQL."""
+    """Set a value in `state_meta` by plain SQL."""
     rows_of(connection, "UPDATE state_meta SET value = %s WHERE `key` = %s", value, key)
-
-
-@pytest.mark.parametrize("name", schema.ADDITIONS)
-def test_an_addition_is_what_its_checksum_says(name: str) -> None:
-    assert schema.LEDGER[name] == checksum(schema.script(name))
-
-
-def test_every_addition_has_a_checksum() -> None:
-    assert list(schema.ADDITIONS) == list(schema.LEDGER)
 
 
 def test_every_statement_can_be_repeated(store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
     collation = rows_of(connection, "SELECT table_collation FROM information_schema.tables WHERE table_name='sessions'")
-    for name in schema.ADDITIONS:
+    for name in schema.MIGRATIONS:
         for statement in schema.statements(name, collation[0][0]):
             rows_of(connection, statement.replace("%", "%%"))
     start(store, "s")
     assert store.search_messages("docker") == []
 
 
-def test_processes_that_open_a_new_store_at_once_make_it_once(dsn: str, connection: pymysql.Connection) -> None:
+def test_processes_that_open_a_new_store_at_once_create_it_once(dsn: str, connection: pymysql.Connection) -> None:
     running = [
         subprocess.Popen(
             [sys.executable, "-c", OPENS.format(dsn=dsn)], env=environment(), stderr=subprocess.PIPE, text=True
@@ -85,7 +77,7 @@ def test_processes_that_open_a_new_store_at_once_make_it_once(dsn: str, connecti
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 4, 9, len(STATEMENTS) - 3, len(STATEMENTS) - 1])
-def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_them_to_the_next(
+def test_next_process_finishes_the_tables_of_a_killed_one(
     dsn: str, settings: SessionDBConfig, connection: pymysql.Connection, after: int
 ) -> None:
     died = subprocess.run(
@@ -105,7 +97,7 @@ def test_a_process_that_is_killed_while_it_makes_the_tables_leaves_them_to_the_n
     assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(schema.LEDGER.items())
 
 
-def test_reading_makes_nothing(dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+def test_read_only_open_creates_nothing(dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
     with pytest.raises(StoreUnavailable, match="no session store"):
         MySQLSessionDBProvider(dsn, settings=settings, read_only=True)
     assert rows_of(connection, "SHOW TABLES") == []
@@ -122,7 +114,7 @@ def test_text_is_compared_byte_by_byte_in_every_column(
     assert found in ([("utf8mb4_nopad_bin",)], [("utf8mb4_0900_bin",)])
 
 
-def test_every_table_has_a_primary_key_as_servers_may_demand(
+def test_every_table_has_a_primary_key(
     store: MySQLSessionDBProvider, connection: pymysql.Connection
 ) -> None:
     without = rows_of(
@@ -134,8 +126,48 @@ def test_every_table_has_a_primary_key_as_servers_may_demand(
     assert without == []
 
 
-class TestOfTheFirstVersion:
-    """A store that knows no owner of a title yet."""
+def shape(connection: pymysql.Connection) -> list[str]:
+    """The definitions of a database: the columns and keys of its tables, in any order, and its triggers."""
+    found: list[str] = []
+    for (table,) in rows_of(connection, "SHOW TABLES"):
+        ((_, text),) = rows_of(connection, f"SHOW CREATE TABLE {table}")
+        found += [f"{table}: {line.strip().rstrip(',')}" for line in text.splitlines()]
+    triggers = rows_of(
+        connection,
+        "SELECT trigger_name, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
+    )
+    return sorted([*found, *map(str, triggers)])
+
+
+@pytest.mark.parametrize("steps", range(1, len(schema.LEDGER)))
+def test_a_store_of_an_earlier_step_gets_the_remaining_migrations(
+    dsn: str, settings: SessionDBConfig, connection: pymysql.Connection, steps: int
+) -> None:
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr(schema, "LEDGER", dict(list(schema.LEDGER.items())[:steps]))
+        MySQLSessionDBProvider(dsn, settings=settings).close()
+    before = shape(connection)
+    with MySQLSessionDBProvider(dsn, settings=settings) as store:
+        said = say(store, start(store, "s"), "docker")
+        assert ids(store.search_messages("docker")) == said
+        store.delete_session("s")
+    upgraded = shape(connection)
+    assert upgraded != before
+    assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger ORDER BY name") == list(schema.LEDGER.items())
+    rows_of(connection, "SET foreign_key_checks = 0")
+    for (table,) in rows_of(connection, "SHOW TABLES"):
+        rows_of(connection, f"DROP TABLE {table}")
+    MySQLSessionDBProvider(dsn, settings=settings).close()
+    assert [without_counter(line) for line in shape(connection)] == [without_counter(line) for line in upgraded]
+
+
+def without_counter(line: str) -> str:
+    """A line of a definition without the next id of its table."""
+    return re.sub(r" AUTO_INCREMENT=\d+", "", line)
+
+
+class TestFirstVersion:
+    """A store from before titles had owners."""
 
     @pytest.fixture(autouse=True)
     def _made(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
@@ -148,7 +180,7 @@ class TestOfTheFirstVersion:
         )
         rows_of(connection, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
 
-    def test_gets_what_it_lacks(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+    def test_first_version_is_upgraded(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings) as store:
             row = store.get_session("s")
             assert row is not None
@@ -156,14 +188,14 @@ class TestOfTheFirstVersion:
         key = rows_of(connection, "SHOW INDEX FROM sessions WHERE Key_name = 'idx_sessions_title_unique'")
         assert [column[4] for column in key] == ["title", "owner_key"]
 
-    def test_is_read_as_it_is(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+    def test_first_version_is_read_without_an_upgrade(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
             row = store.get_session("s")
             assert row is not None
             assert row["imported_from"] is None
         assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(1,)]
 
-    def test_that_was_changed_but_not_noted_as_changed_is_noted(
+    def test_upgrade_without_its_ledger_entry_is_recorded(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
     ) -> None:
         MySQLSessionDBProvider(dsn, settings=settings).close()
@@ -172,14 +204,14 @@ class TestOfTheFirstVersion:
         assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(schema.LEDGER.items())
 
 
-class TestOfAnotherVersion:
+class TestNewerVersion:
     """A store that another version has written to."""
 
     @pytest.fixture(autouse=True)
     def _made(self, dsn: str, settings: SessionDBConfig) -> None:
         MySQLSessionDBProvider(dsn, settings=settings).close()
 
-    def test_that_only_it_may_write_is_only_read(
+    def test_newer_minimum_writer_allows_reading_only(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
     ) -> None:
         note(connection, "min_writer", str(FORMAT + 1))
@@ -188,7 +220,7 @@ class TestOfAnotherVersion:
         with MySQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
             assert store.session_count() == 0
 
-    def test_with_other_tables_is_refused(
+    def test_foreign_tables_are_refused(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
     ) -> None:
         rows_of(connection, "UPDATE hermes_ledger SET checksum = 'ff'")
@@ -199,7 +231,7 @@ class TestOfAnotherVersion:
 class TestWithFewRights:
     @pytest.fixture
     def guest(self, server: str, dsn: str) -> Iterator[str]:
-        """A user who may read the test's database, and nothing else."""
+        """A user who may only read the test's database."""
         database = dsn.partition("?")[0].rpartition("/")[2]
         with plain(server) as outside:
             rows_of(outside, "DROP USER IF EXISTS hermes_guest@localhost")
@@ -208,12 +240,12 @@ class TestWithFewRights:
             yield in_database(server.replace("root@", "hermes_guest@"), database)
             rows_of(outside, "DROP USER hermes_guest@localhost")
 
-    def test_what_he_may_not_make_is_told(self, guest: str, settings: SessionDBConfig) -> None:
+    def test_missing_right_to_create_tables_is_an_error(self, guest: str, settings: SessionDBConfig) -> None:
         with pytest.raises(StoreReadOnly) as caught:
             MySQLSessionDBProvider(guest, settings=settings)
         assert "CREATE command denied" in str(caught.value)
 
-    def test_he_can_read_what_others_made(
+    def test_store_of_another_user_can_be_read(
         self, guest: str, store: MySQLSessionDBProvider, settings: SessionDBConfig
     ) -> None:
         start(store, "s")
@@ -222,14 +254,14 @@ class TestWithFewRights:
             assert ids(reading.search_messages("docker")) == said
 
 
-def test_a_wire_refuses_a_server_that_takes_backslashes_for_more_than_text(connection: pymysql.Connection) -> None:
+def test_connection_refuses_a_server_with_backslash_escapes(connection: pymysql.Connection) -> None:
     from hermes.state.server.faults import ServerError
 
     with pytest.raises(ServerError, match="sql_mode"):
         DriverConnection(connection, ["SET SESSION sql_mode = 'ANSI'"])
 
 
-def test_the_servers_own_database_is_left_alone(server: str) -> None:
+def test_system_database_is_refused(server: str) -> None:
     with pytest.raises(ConfigError, match="server's own database") as caught:
         MySQLSessionDBProvider(in_database(server, "mysql"))
     assert "CREATE DATABASE" in caught.value.hint

@@ -1,4 +1,4 @@
-"""How the server gets at the messages of a session: from the place that is asked for, however long the session is."""
+"""How the server reads the messages of a session: from the requested position, however long the session is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MIDDLE = MESSAGES // 2
     ],
     ids=["context of a hit", "after", "before", "around"],
 )
-def test_messages_are_walked_from_where_they_are_asked_for(
+def test_messages_are_read_from_the_requested_position(
     store: MySQLSessionDBProvider,
     monkeypatch: pytest.MonkeyPatch,
     ask: Callable[[MySQLSessionDBProvider, list[int]], Any],

@@ -1,4 +1,4 @@
-"""What is particular to a store on MySQL or MariaDB: its pool, its addresses, and the servers themselves."""
+"""The particulars of a store on MySQL or MariaDB: its pool, its addresses, and the servers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.support.stores import engine_of
 
 
 class TestPool:
-    def test_that_is_passed_in_stays_open(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_pool_of_the_caller_stays_open(self, dsn: str, settings: SessionDBConfig) -> None:
         pool = Pool(dsn, settings)
         MySQLSessionDBProvider(pool=pool, settings=settings).close()
         with MySQLSessionDBProvider(pool=pool, settings=settings) as store:
             assert store.session_count() == 0
         pool.close()
 
-    def test_that_was_closed_is_told(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_closed_pool_is_an_error(self, dsn: str, settings: SessionDBConfig) -> None:
         pool = Pool(dsn, settings)
         store = MySQLSessionDBProvider(pool=pool, settings=settings)
         pool.close()
@@ -37,7 +37,7 @@ class TestPool:
             store.session_count()
         store.close()
 
-    def test_opens_no_more_connections_than_it_may(
+    def test_pool_opens_no_more_connections_than_its_limit(
         self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
     ) -> None:
         with MySQLSessionDBProvider(dsn, settings=replace(settings, pool_max_size=3)) as store:
@@ -49,13 +49,13 @@ class TestPool:
 
 
 class TestAddress:
-    def test_has_everything_that_a_dsn_says(self) -> None:
+    def test_address_has_every_part_of_a_dsn(self) -> None:
         given = "mariadb://me%40home:p%2Fw@db.example:3307/hermes?ssl_ca=/ca.pem&ssl_verify_cert=true"
         address = Address.of(given)
         assert (address.user, address.password, address.host, address.port) == ("me@home", "p/w", "db.example", 3307)
         assert (address.database, address.options) == ("hermes", {"ssl_ca": "/ca.pem", "ssl_verify_cert": True})
 
-    def test_may_be_a_socket(self) -> None:
+    def test_address_can_be_a_socket(self) -> None:
         assert Address.of("mysql://root@localhost/h?unix_socket=/run/mysqld.sock").unix_socket == "/run/mysqld.sock"
 
     @pytest.mark.parametrize(
@@ -65,40 +65,40 @@ class TestAddress:
             *("mysql://u@h/d?ssl_verify_cert=perhaps", "mysql://u@h/d?nothing"),
         ],
     )
-    def test_that_is_none_is_told(self, dsn: str) -> None:
+    def test_invalid_address_is_an_error(self, dsn: str) -> None:
         with pytest.raises(ConfigError, match="MySQL or MariaDB"):
             Address.of(dsn)
 
 
 class TestSecrets:
-    """The password of a DSN is shown nowhere."""
+    """The password of a DSN is never shown."""
 
-    def test_of_a_user_whom_the_server_refuses(self, server: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test_password_of_a_refused_user_is_not_shown(self, server: str, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         with pytest.raises(StoreUnavailable, match="Access denied") as caught:
             MySQLSessionDBProvider(server.replace("root@", f"nobody_here:{SECRET}@"))
         assert "sessiondb.dsn" in caught.value.hint
         assert SECRET not in str(caught.value) + caplog.text
 
-    def test_of_an_open_store(self, store: MySQLSessionDBProvider) -> None:
+    def test_password_of_an_open_store_is_not_shown(self, store: MySQLSessionDBProvider) -> None:
         assert "root" in json.dumps(store.health())
         assert SECRET not in repr(Address.of(f"mysql://hermes:{SECRET}@host/none"))
 
 
-def test_a_database_that_is_not_there_is_told(server: str) -> None:
+def test_missing_database_is_an_error(server: str) -> None:
     with pytest.raises(StoreUnavailable) as caught:
         MySQLSessionDBProvider(server.replace("/mysql?", "/hermes_nowhere?"))
     assert "create the database" in caught.value.hint
 
 
-def test_sizes_of_tables_are_those_of_now(store: MySQLSessionDBProvider) -> None:
+def test_sizes_of_tables_are_current(store: MySQLSessionDBProvider) -> None:
     asked = "SHOW VARIABLES LIKE 'information_schema_stats_expiry'"
     found = engine_of(store).read(lambda tx: tx.rows(asked))
-    assert [int(row[1]) for row in found] in ([], [0])  # MariaDB remembers none, and has no such variable
+    assert [int(row[1]) for row in found] in ([], [0])  # MariaDB caches none, and has no such variable
 
 
 class TestServers:
-    """What a server says of itself, since no test meets them all."""
+    """The version strings of servers, because no test runs on all of them."""
 
     @pytest.mark.parametrize(
         ("greeting", "name", "collation"),
@@ -110,16 +110,16 @@ class TestServers:
             ("11.4.2-MariaDB-log", "MariaDB 11.4.2", "utf8mb4_nopad_bin"),
         ],
     )
-    def test_tells_them_apart(self, greeting: str, name: str, collation: str) -> None:
+    def test_greeting_names_the_server(self, greeting: str, name: str, collation: str) -> None:
         server = Server.of(greeting, "here")
         assert (server.name, server.collation) == (name, collation)
 
     @pytest.mark.parametrize("greeting", ["5.7.44", "8.0.20", "5.5.5-10.3.39-MariaDB", "strange"])
-    def test_refuses_old_ones(self, greeting: str) -> None:
+    def test_old_server_is_refused(self, greeting: str) -> None:
         with pytest.raises(StoreUnavailable, match="here is on"):
             Server.of(greeting, "here")
 
-    def test_limits_a_query_in_the_words_of_each(self) -> None:
+    def test_time_limit_uses_the_syntax_of_each_server(self) -> None:
         mysql, mariadb = Server.of("8.0.36", ""), Server.of("10.11.6-MariaDB", "")
         assert mysql.with_time_limit("SELECT 1", 0.25) == "SELECT /*+ MAX_EXECUTION_TIME(250) */ 1"
         assert mariadb.with_time_limit("SELECT 1", 0.25) == "SET STATEMENT max_statement_time = 0.250 FOR SELECT 1"

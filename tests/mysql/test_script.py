@@ -1,4 +1,4 @@
-"""The printed statements make a store that lacks nothing."""
+"""The printed SQL statements create a complete store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.mysql.conftest import rows_of
 DELIMITER = "DELIMITER ;;"
 
 
-def test_as_a_client_reads_them(dsn: str, connection: pymysql.Connection, settings: SessionDBConfig) -> None:
+def test_printed_statements_create_a_store(dsn: str, connection: pymysql.Connection, settings: SessionDBConfig) -> None:
     _, _, script = schema_script("mysql").partition(DELIMITER)
     for statement in filter(None, map(str.strip, script.split(";;"))):
         rows_of(connection, statement)

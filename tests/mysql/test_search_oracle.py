@@ -1,4 +1,4 @@
-"""Random questions about random messages are answered on MariaDB as the naive search answers them."""
+"""Random queries on random messages give the same results on MariaDB as a naive search."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MySQLTrial(Trial):
 
 @pytest.fixture
 def trial(dsn: str, settings: SessionDBConfig) -> type[MySQLTrial]:
-    """Makes trials in the test's database."""
+    """A trial class for the test's database."""
     return type("OneTrial", (MySQLTrial,), {"dsn": dsn, "settings": settings})
 
 
@@ -42,6 +42,6 @@ def test_a_store_finds_what_the_naive_search_finds(trial: type[MySQLTrial], tmp_
     assert not wrong, str(wrong[0])
 
 
-def test_a_store_of_several_batches_does_so_too(trial: type[MySQLTrial], tmp_path: Path) -> None:
+def test_a_store_of_several_batches_finds_what_the_naive_search_finds(trial: type[MySQLTrial], tmp_path: Path) -> None:
     wrong = list(trial(99, tmp_path, messages=1_100, queries=8).run())
     assert not wrong, str(wrong[0])

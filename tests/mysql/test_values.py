@@ -1,4 +1,4 @@
-"""What is stored comes back as it was, and what cannot be stored is refused whole."""
+"""Values are read as they were stored, and values that cannot be stored are refused."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NASTY = [
 
 
 class TestNames:
-    def test_that_differ_in_trailing_blanks_are_different(self, store: MySQLSessionDBProvider) -> None:
+    def test_names_with_different_trailing_blanks_are_different(self, store: MySQLSessionDBProvider) -> None:
         names = ["s", "s ", "s  ", "s\t", " s"]
         start(store, *names)
         for name in names:
@@ -38,17 +38,17 @@ class TestNames:
         assert store.session_count() == len(names)
         assert [contents(store.get_messages(each))[0] for each in names] == [f"in {each!r}" for each in names]
 
-    def test_that_differ_in_capitals_or_accents_are_different(self, store: MySQLSessionDBProvider) -> None:
+    def test_names_with_different_capitals_or_accents_are_different(self, store: MySQLSessionDBProvider) -> None:
         names = ["resume", "Resume", "résumé", "re\u0301sume\u0301", "ß", "ss", "\U0001f600", "\U0001f601"]
         start(store, *names)
         assert sorted(each["id"] for each in store.list_sessions_rich(limit=99)) == sorted(names)
 
-    def test_of_titles_keep_their_differences(self, store: MySQLSessionDBProvider) -> None:
+    def test_similar_titles_are_different(self, store: MySQLSessionDBProvider) -> None:
         start(store, "a", "b")
         assert store.set_session_title("a", "Plan")
         assert store.set_session_title("b", "plan")
 
-    def test_as_long_as_a_key_may_be_are_kept_whole(self, store: MySQLSessionDBProvider) -> None:
+    def test_names_of_the_longest_allowed_length_are_stored(self, store: MySQLSessionDBProvider) -> None:
         long = "\U0001f600" * LONGEST
         start(store, long, f"{long[:-1]}x")
         first = store.append_message(long, "user", "one", uid="u" * 5_000)
@@ -57,14 +57,14 @@ class TestNames:
         assert session_of(store, long)["message_count"] == 2
 
     @pytest.mark.parametrize("name", ["x" * (LONGEST + 1), "世" * 5_000])
-    def test_that_are_longer_are_refused_and_not_cut(self, store: MySQLSessionDBProvider, name: str) -> None:
+    def test_longer_names_are_refused_and_not_cut(self, store: MySQLSessionDBProvider, name: str) -> None:
         with pytest.raises(InvalidValue) as caught:
             store.create_session(name, "cli")
         assert "700 characters" in caught.value.hint
         assert store.session_count() == 0
         assert store.get_session(name) is None
 
-    def test_of_tools_may_be_of_any_length(self, store: MySQLSessionDBProvider) -> None:
+    def test_tool_names_may_have_any_length(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s")
         names = ["t" * 3_000, "t" * 3_001, "tool", "tool "]
         for name in [*names, *names]:
@@ -83,14 +83,14 @@ def test_a_number_is_no_name(store: MySQLSessionDBProvider, number: int) -> None
 
 class TestTexts:
     @pytest.mark.parametrize("text", [*NASTY, "😀👩‍👩‍👧‍👦 世界", "a\0b", "\ud800", "x" * 3_000_000, "", " "])
-    def test_come_back_as_they_were(self, store: MySQLSessionDBProvider, text: str) -> None:
+    def test_texts_are_read_unchanged(self, store: MySQLSessionDBProvider, text: str) -> None:
         start(store, "s")
         store.append_message("s", "user", text, tool_name=text[:50], reasoning=text)
         (row,) = store.get_messages("s")
         assert (row["content"], row["tool_name"], row["reasoning"]) == (text, text[:50], text)
 
     @pytest.mark.parametrize("text", NASTY)
-    def test_mean_nothing_in_names_either(self, store: MySQLSessionDBProvider, text: str) -> None:
+    def test_special_characters_in_names_have_no_meaning(self, store: MySQLSessionDBProvider, text: str) -> None:
         start(store, text)
         store.append_message(text, "user", "hello", uid=text)
         assert session_of(store, text)["message_count"] == 1
@@ -98,12 +98,12 @@ class TestTexts:
 
 class TestNumbers:
     @pytest.mark.parametrize("moment", [0.1 + 0.2, 1_700_000_000.123456, -1.5, 1e300, 5e-324, 3.0])
-    def test_keep_every_digit(self, store: MySQLSessionDBProvider, moment: float) -> None:
+    def test_numbers_keep_every_digit(self, store: MySQLSessionDBProvider, moment: float) -> None:
         start(store, "s")
         store.append_message("s", "user", "hello", timestamp=moment)
         assert store.get_messages("s")[0]["timestamp"] == moment
 
-    def test_of_sums_are_of_the_usual_kinds(self, store: MySQLSessionDBProvider) -> None:
+    def test_sums_are_ints_or_floats(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s", "t", model="m")
         for session_id in ("s", "t"):
             store.update_token_counts(session_id, input_tokens=2**40, estimated_cost_usd=0.25, model="m")
@@ -112,7 +112,7 @@ class TestNumbers:
         assert {type(row["total_input"]), type(row["total_cost"])} == {int, float}
 
 
-def test_a_message_that_the_server_does_not_take_is_refused_and_the_connection_is_used_again(
+def test_message_that_the_server_refuses_does_not_break_the_connection(
     private: Server, tmp_path: Path
 ) -> None:
     from tests.support.mysql import in_database

@@ -1,4 +1,4 @@
-"""Stores on PostgreSQL, and a server that a test may do anything to."""
+"""Stores on PostgreSQL, and a private server that a test may stop or kill."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.support.servers import Server, dsn_of, private_server, server_or_skip
 
 @pytest.fixture(scope="session")
 def dsn() -> str:
-    """The server of the run."""
+    """The DSN of the run's server."""
     return server_or_skip(lambda: dsn_of("postgresql"))
 
 
 @pytest.fixture
 def connection(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection as any other program opens one."""
+    """A connection like that of another program."""
     with psycopg.connect(dsn, autocommit=True) as opened:
         yield opened
 
 
 @pytest.fixture
 def schema(connection: psycopg.Connection[Any], request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The name of a schema that is not there yet, and is gone after the test."""
+    """The name of a schema that does not exist yet, and is dropped after the test."""
     name = f"test_{abs(hash((request.node.nodeid, str(tmp_path)))):x}"
     yield name
     connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
@@ -51,7 +51,7 @@ def store(dsn: str, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBPr
 
 @pytest.fixture(scope="module")
 def private() -> Iterator[Server]:
-    """A server that keeps its promises (it syncs to disk), and that a test may stop or kill."""
+    """A server that syncs to disk, and that a test may stop or kill."""
     with ExitStack() as stack:
         durable = private_server("postgresql", fsync="on", full_page_writes="on")
         yield server_or_skip(lambda: stack.enter_context(durable))

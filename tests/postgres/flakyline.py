@@ -1,4 +1,4 @@
-"""A line to a PostgreSQL server that breaks again and again, after any number of bytes."""
+"""A connection to a PostgreSQL server that breaks again and again, after a random number of bytes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 GREETING = 700
-"""So many bytes pass in any case but for a few connections: a pool takes its time if it cannot connect."""
+"""This many bytes always pass, except on a few connections: a pool takes its time if it cannot connect."""
 RARELY = 0.05
 
 
 class FlakyLine:
-    """Listens in a directory, and passes on so many bytes in each direction, a number drawn for each connection."""
+    """Listens in a directory, and forwards a random number of bytes in each direction of each connection."""
 
     def __init__(self, directory: Path, server: str, seed: int, longest: int) -> None:
         self.dsn = f"postgresql://postgres@/postgres?host={directory}"
@@ -31,7 +31,7 @@ class FlakyLine:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close every connection."""
         for each in (self._listening, *self._open):
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
@@ -53,7 +53,7 @@ class FlakyLine:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
                 if self.is_flaky and len(data) > room:
-                    # What was sent before the line broke arrives.
+                    # Data that was sent before the connection broke still arrives.
                     sink.sendall(data[:room])
                     self.cuts += 1
                     break
@@ -66,7 +66,7 @@ class FlakyLine:
 
 @contextlib.contextmanager
 def flaky_line(directory: Path, server: str, seed: int, longest: int) -> Iterator[FlakyLine]:
-    """A line for one test."""
+    """A flaky line for one test."""
     made = FlakyLine(directory, server, seed, longest)
     try:
         yield made

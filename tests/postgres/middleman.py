@@ -1,8 +1,8 @@
-"""A middleman between clients and a PostgreSQL server, on a unix socket.
+"""A proxy between clients and a PostgreSQL server, on a unix socket.
 
-As a pooler it gives every transaction another session of the server, as poolers in transaction mode may. It can also
-cut the line at a chosen moment: before something that a client sends reaches the server, or before the answer to it
-reaches the client.
+As a pooler it gives every transaction another session of the server, like poolers in transaction mode. It can also cut
+the connection at a chosen moment: before a client's message reaches the server, or before the server's response reaches
+the client.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ VERSION = struct.pack("!i", 196_608)
 OWN_NUMBER = b"K" + struct.pack("!iii", 12, 4_711, 4_712)
 READY = b"Z"
 ENDS_REQUEST = (b"S", b"Q")
-"""Messages of a client after which the server says that it is ready."""
+"""Messages of a client after which the server reports that it is ready."""
 
 
 @dataclass
 class Cut:
-    """When the line is to break: at a message of a client that contains this."""
+    """When to cut the connection: at a message of a client that contains this text."""
 
     text: bytes
     is_answer: bool
-    """Whether the server still gets the message, and only its answer is lost."""
+    """Whether the server still gets the message, and only its response is lost."""
     is_done: threading.Event = field(default_factory=threading.Event)
 
 
 class Middleman:
-    """Listens in a directory, and passes on what it hears to sessions of a server."""
+    """Listens in a directory, and forwards messages to sessions of a server."""
 
     def __init__(self, directory: Path, server: str, sessions: int) -> None:
         self.dsn = f"postgresql://postgres@/postgres?host={directory}"
@@ -53,7 +53,7 @@ class Middleman:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        """Hang up on everybody."""
+        """Close every connection."""
         for each in self._open:
             each.close()
         while not self._sessions.empty():
@@ -66,7 +66,7 @@ class Middleman:
         heard = b""
         for kind, message in _messages(session):
             if kind == b"S":
-                heard += message  # what the server tells about itself
+                heard += message  # the server's parameters
             if kind == READY:
                 break
         self._greeting = heard
@@ -80,8 +80,8 @@ class Middleman:
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
-        # A ValueError is what a socket says that is closed from outside while it is waited for.
-        with contextlib.suppress(OSError, EOFError, ValueError), client:
+        # A socket that is closed while it is being waited for raises ValueError.
+        with contextlib.suppress(OSError, EOFError, ValueError, queue.Empty), client:
             _read(client, struct.unpack("!i", _read(client, 4))[0] - 4)
             client.sendall(b"R" + struct.pack("!ii", 8, 0) + self._greeting + OWN_NUMBER + b"Z\0\0\0\5I")
             while True:
@@ -89,7 +89,7 @@ class Middleman:
                 self._pass_on_transaction(client)
 
     def _pass_on_transaction(self, client: socket.socket) -> None:
-        """Pass on what belongs to one transaction, over one session of the server."""
+        """Forward the messages of one transaction, over one session of the server."""
         session = self._sessions.get(timeout=20)
         is_idle = False
         try:
@@ -100,14 +100,14 @@ class Middleman:
                     self._break(client)
         finally:
             if not is_idle:
-                session.close()  # which undoes the transaction
+                session.close()  # which rolls back the transaction
                 session = self._new_session()
             self._sessions.put(session)
 
     def _pass_on_request(self, client: socket.socket, session: socket.socket) -> tuple[bytes, bool]:
-        """Pass on what a client sends until it waits for an answer, and the answer.
+        """Forward a client's messages until it waits for a response, and the response.
 
-        Answers the last message of the server, and whether the client is not to get it.
+        Returns the last message of the server, and whether to hide it from the client.
         """
         is_lost = False
         for kind, message in _messages(client):
@@ -152,7 +152,7 @@ def _read(peer: socket.socket, count: int) -> bytes:
 
 @contextlib.contextmanager
 def middleman(directory: Path, server: str, sessions: int = 2) -> Iterator[Middleman]:
-    """A middleman for one test."""
+    """A proxy for one test."""
     made = Middleman(directory, server, sessions)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""A process that talks: it stores numbered messages until somebody closes its input, and tells each one it stored.
+"""A process that stores numbered messages until its input is closed, and prints the number of each stored one.
 
 `python -m tests.postgres.talker DSN SESSION`
 """
@@ -16,7 +16,7 @@ PATIENCE_S = 2 * LIMIT_S
 
 
 def main(dsn: str, session_id: str) -> None:
-    """Store `0`, `1`, `2` ..., every other one under a uid of its own."""
+    """Store `0`, `1`, `2` ..., every other one with its own uid."""
     settings = SessionDBConfig(provider="postgresql", write_timeout_s=PATIENCE_S, pool_timeout_s=PATIENCE_S)
     with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
         store.create_session(session_id, "cli")

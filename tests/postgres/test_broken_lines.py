@@ -1,4 +1,4 @@
-"""Connections break and servers go away: what was acknowledged is there, once, and the store goes on."""
+"""Connections break and servers stop: every acknowledged message is stored once, and the store keeps working."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMMIT = b"\0COMMIT\0"
 
 
 def terminate_all(connection: psycopg.Connection[Any], name: str) -> None:
-    """Have the server hang up on everybody of that name; other tests use it too."""
+    """Let the server close all connections with this application name; other tests use the server too."""
     connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", [name])
 
 
@@ -44,7 +44,7 @@ def store(dsn: str, settings: SessionDBConfig, schema: str) -> Iterator[PostgreS
 
 @pytest.fixture
 def line(dsn: str) -> Iterator[Middleman]:
-    """A line to the run's server that can be cut."""
+    """A proxy to the run's server that can cut connections."""
     with psycopg.connect(dsn) as connection:
         server = f"{connection.info.host}/.s.PGSQL.{connection.info.port}"
     with tempfile.TemporaryDirectory(prefix="hermes-") as place, middleman(Path(place), server, 4) as between:
@@ -53,14 +53,14 @@ def line(dsn: str) -> Iterator[Middleman]:
 
 @pytest.fixture
 def far(line: Middleman, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
-    """A store at the end of that line, with a session `s`."""
+    """A store behind that proxy, with a session `s`."""
     with PostgreSQLSessionDBProvider(line.dsn, settings=settings) as opened:
         opened.create_session("s", "cli")
         opened.append_message("s", "user", "first")
         yield opened
 
 
-def test_connections_that_died_while_nobody_used_them_are_replaced(
+def test_connections_that_died_while_idle_are_replaced(
     store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
     store.create_session("s", "cli")
@@ -89,11 +89,11 @@ def test_a_write_whose_connection_dies_in_the_middle_is_done_once(
     assert (len(attempts), session["rewind_count"]) == (2, 2)
 
 
-@pytest.mark.parametrize("is_answer", [False, True], ids=["the commit is lost", "its answer is lost"])
-class TestCommitThatIsNotAnswered:
-    """The server is asked what became of it."""
+@pytest.mark.parametrize("is_answer", [False, True], ids=["the commit is lost", "its response is lost"])
+class TestCommitWithoutResponse:
+    """The server is asked whether the transaction was committed."""
 
-    def test_stores_a_message_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
+    def test_message_is_stored_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
         line.cut = cut = Cut(COMMIT, is_answer)
         message_id = far.append_message("s", "user", "second")
         assert cut.is_done.is_set()
@@ -101,7 +101,7 @@ class TestCommitThatIsNotAnswered:
         assert contents(messages) == ["first", "second"]
         assert messages[-1]["id"] == message_id
 
-    def test_counts_tokens_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
+    def test_tokens_are_counted_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
         line.cut = cut = Cut(COMMIT, is_answer)
         far.update_token_counts("s", input_tokens=5)
         assert cut.is_done.is_set()
@@ -109,13 +109,13 @@ class TestCommitThatIsNotAnswered:
         assert session is not None
         assert session["input_tokens"] == 5
 
-    def test_hands_over_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
+    def test_session_is_handed_over_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
         far.request_handoff("s", "telegram")
         line.cut = cut = Cut(COMMIT, is_answer)
         assert far.claim_handoff("s")
         assert cut.is_done.is_set()
 
-    def test_stores_a_message_once_even_if_nobody_can_tell(
+    def test_message_is_stored_once_even_if_the_server_does_not_know(
         self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(PostgresBackend, "is_committed", lambda *_: None)
@@ -124,12 +124,12 @@ class TestCommitThatIsNotAnswered:
         assert cut.is_done.is_set()
         assert contents(far.get_messages("s")) == ["first", "second", "third"]
 
-    def test_of_something_else_is_told_if_nobody_can_tell(
+    def test_other_write_is_an_error_if_the_server_does_not_know(
         self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(PostgresBackend, "is_committed", lambda *_: None)
         line.cut = Cut(COMMIT, is_answer)
-        with pytest.raises(StoreUnavailable, match="cannot be told"):
+        with pytest.raises(StoreUnavailable, match="it is not known whether"):
             far.update_token_counts("s", input_tokens=5)
 
 
@@ -139,14 +139,14 @@ def test_a_statement_that_is_cut_off_is_sent_again(
 ) -> None:
     far.append_message("s", "user", "second")
     line.cut = cut = Cut(text, is_answer=True)
-    # Statements that the server keeps go by other names; behind this line there are none.
+    # Prepared statements have other names; there are none behind this proxy.
     far.append_message("s", "user", "third")
     assert cut.is_done.is_set()
     assert contents(far.get_messages("s")) == ["first", "second", "third"]
 
 
 class TestRestart:
-    """A server that is stopped in good order, or all of a sudden, and comes back."""
+    """A server that is stopped, in order or by a kill, and starts again."""
 
     @pytest.fixture
     def store(self, private: Server) -> Iterator[PostgreSQLSessionDBProvider]:
@@ -155,7 +155,7 @@ class TestRestart:
             yield opened
 
     @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["in order", "all of a sudden"])
-    def test_loses_and_doubles_nothing(
+    def test_restart_loses_and_doubles_nothing(
         self, private: Server, store: PostgreSQLSessionDBProvider, how: signal.Signals
     ) -> None:
         session_id = store.create_session(f"s{how}", "cli")
@@ -182,7 +182,7 @@ class TestRestart:
         assert not talking.is_alive()
         assert contents(store.get_messages(session_id)) == told
 
-    def test_is_told_after_a_while_if_it_does_not_come_back(self, private: Server) -> None:
+    def test_server_that_stays_down_is_an_error(self, private: Server) -> None:
         settings = SessionDBConfig(provider="postgresql", write_timeout_s=0.5, pool_timeout_s=0.5)
         with PostgreSQLSessionDBProvider(private.dsn, settings=settings) as store:
             store.create_session("gone", "cli")
@@ -214,7 +214,7 @@ def test_an_interrupt_in_the_middle_of_a_wait_leaves_the_store_usable(
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Run `work` in a forked process and answer its exit code."""
+    """Run `work` in a forked process and return its exit code."""
     child = os.fork()
     if child == 0:
         try:
@@ -233,8 +233,8 @@ def in_child(work: Callable[[], object]) -> int:
     raise AssertionError("the forked process hangs")
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads around is what this is about
-def test_a_forked_process_has_connections_of_its_own(store: PostgreSQLSessionDBProvider) -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads is what is tested
+def test_forked_process_has_its_own_connections(store: PostgreSQLSessionDBProvider) -> None:
     store.create_session("s", "cli")
     store.append_message("s", "user", "parent")
     assert in_child(lambda: store.append_message("s", "user", "child")) == 0
@@ -242,7 +242,7 @@ def test_a_forked_process_has_connections_of_its_own(store: PostgreSQLSessionDBP
     assert contents(store.get_messages("s")) == ["parent", "child", "parent again"]
 
 
-def test_a_server_that_is_not_there_is_told_at_once(settings: SessionDBConfig, tmp_path: Path) -> None:
+def test_unreachable_server_is_an_error_at_once(settings: SessionDBConfig, tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         PostgreSQLSessionDBProvider(

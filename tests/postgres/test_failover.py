@@ -1,4 +1,4 @@
-"""A DSN with several hosts: the server that can be written is found, and one that was replaced is not written."""
+"""A DSN with several hosts: the primary is found, and a replaced primary is not written to."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_with_synchronous_replication_every_acknowledged_message_survives_the_pr
         assert sorted(stored) == sorted(told)
 
 
-def test_a_primary_that_was_frozen_while_another_took_over_is_not_written_when_it_wakes(
+def test_replaced_primary_is_not_written_when_it_wakes(
     settings: SessionDBConfig,
 ) -> None:
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Servers crash, lines break and connections run out: what was acknowledged is there, once, and the store goes on."""
+"""Servers crash, connections break and run out: acknowledged messages are stored once, and the store keeps working."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ PATIENT = SessionDBConfig(provider="postgresql", write_timeout_s=2 * LIMIT_S, po
 
 
 def socket_of(dsn: str) -> str:
-    """The socket on which a server listens."""
+    """The socket of a server."""
     with psycopg.connect(dsn) as connection:
         return f"{connection.info.host}/.s.PGSQL.{connection.info.port}"
 
 
 class Talker:
-    """A process that talks, and what it said that was acknowledged."""
+    """A process that stores messages, and the messages that were acknowledged."""
 
     def __init__(self, dsn: str, session_id: str, home: Path) -> None:
         self.session_id = session_id
@@ -60,7 +60,7 @@ class Talker:
         self._hearing.start()
 
     def end(self) -> str:
-        """Let it come to an end; answers what it complained about."""
+        """Let it finish; return its stderr."""
         with self.process:
             assert self.process.stdin is not None
             assert self.process.stderr is not None
@@ -69,12 +69,12 @@ class Talker:
             return self.process.stderr.read()
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill it."""
         with self.process:
             self.process.kill()
             self._hearing.join(LIMIT_S)
 
-    def _hear(self) -> None:
+    def _read(self) -> None:
         assert self.process.stdout is not None
         self.told += map(int, self.process.stdout)
 
@@ -91,7 +91,7 @@ class TestCrash:
             if each.process.poll() is None:
                 each.kill()
 
-    def test_loses_and_doubles_nothing(self, private: Server, talkers: list[Talker]) -> None:
+    def test_crash_loses_and_doubles_nothing(self, private: Server, talkers: list[Talker]) -> None:
         for _ in range(CRASHES):
             before = [len(each.told) for each in talkers]
             wait_until(
@@ -110,13 +110,13 @@ class TestCrash:
                 assert numbers == list(range(len(numbers)))
                 assert session_of(store, each.session_id)["message_count"] == len(numbers)
         assert [stored[each] for each in ended] == [each.told for each in ended]
-        # What was on its way when its process was killed may be there or not.
+        # Messages that were being stored when their process was killed may be there or not.
         assert len(killed.told) <= len(stored[killed]) <= len(killed.told) + 1
 
 
 @pytest.mark.parametrize("seed", range(LINES))
 class TestLineThatBreaks:
-    """The line breaks after any number of bytes in either direction, also between a commit and its answer."""
+    """The connection breaks after a random number of bytes, also between a commit and its response."""
 
     @pytest.fixture
     def line(self, private: Server, seed: int) -> Iterator[FlakyLine]:
@@ -126,7 +126,7 @@ class TestLineThatBreaks:
         ):
             yield between
 
-    def test_loses_and_doubles_nothing(self, private: Server, line: FlakyLine, seed: int) -> None:
+    def test_broken_connection_loses_and_doubles_nothing(self, private: Server, line: FlakyLine, seed: int) -> None:
         session_id, settings = f"line {seed}", replace(PATIENT, schema="lines")
         with PostgreSQLSessionDBProvider(private.dsn, settings=settings) as store:
             start(store, session_id)
@@ -140,7 +140,7 @@ class TestLineThatBreaks:
                     store.update_token_counts(session_id, input_tokens=1)
                     counted += 1
                 except StoreUnavailable as exc:
-                    assert "cannot be told" in exc.message  # noqa: PT017 - only one reason is good enough
+                    assert "it is not known whether" in exc.message  # noqa: PT017 - only one reason is good enough
                     unknown += 1
             line.is_flaky = False
             assert contents(store.get_messages(session_id)) == [f"{number}" for number in range(SAID)]
@@ -149,7 +149,7 @@ class TestLineThatBreaks:
 
 
 class TestConnectionsRunOut:
-    """A server that takes no more connections."""
+    """A server that accepts no more connections."""
 
     @pytest.fixture
     def few(self, dsn: str, connection: psycopg.Connection[Any], schema: str) -> Iterator[str]:
@@ -161,11 +161,11 @@ class TestConnectionsRunOut:
         connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
         connection.execute("DROP ROLE hermes_few")
 
-    def test_is_told_when_a_store_is_opened(self, few: str, settings: SessionDBConfig) -> None:
+    def test_opening_a_store_is_an_error(self, few: str, settings: SessionDBConfig) -> None:
         with psycopg.connect(few), psycopg.connect(few), pytest.raises(StoreUnavailable, match="too many connections"):
             PostgreSQLSessionDBProvider(few, settings=settings)
 
-    def test_makes_threads_share_those_that_there_are(self, few: str, settings: SessionDBConfig) -> None:
+    def test_threads_share_the_connections_that_are_left(self, few: str, settings: SessionDBConfig) -> None:
         own = replace(settings, pool_max_size=6, pool_timeout_s=LIMIT_S)
         with PostgreSQLSessionDBProvider(few, settings=own) as store:
             start(store, "s")
@@ -174,7 +174,7 @@ class TestConnectionsRunOut:
 
 
 @pytest.mark.parametrize("wait_s", [120, 1])
-def test_a_pooler_that_has_no_free_connection_to_the_server_is_told_apart_from_a_server_that_is_down(
+def test_pooler_without_a_free_server_connection_is_not_reported_as_down(
     dsn: str, settings: SessionDBConfig, wait_s: int
 ) -> None:
     with ExitStack() as stack:
@@ -189,8 +189,8 @@ def test_a_pooler_that_has_no_free_connection_to_the_server_is_told_apart_from_a
         store = stack.enter_context(PostgreSQLSessionDBProvider(pooler.dsn, settings=few))
 
         def work(tx: Any) -> None:
-            tx.value("SELECT 1")  # this connection has the only one to the server now
-            with pytest.raises(StoreBusy, match="no server connection was free") as caught:
+            tx.value("SELECT 1")  # this connection uses the only one to the server now
+            with pytest.raises(StoreBusy, match="no free server connection") as caught:
                 at_once(1, lambda _: store.create_session("s", "cli"))
             assert "pool_mode = transaction" in caught.value.hint
 
@@ -198,7 +198,7 @@ def test_a_pooler_that_has_no_free_connection_to_the_server_is_told_apart_from_a
 
 
 class TestPgBouncer:
-    """The real one, in transaction mode."""
+    """The real PgBouncer, in transaction mode."""
 
     @pytest.fixture
     def pooler(self, dsn: str) -> Iterator[PgBouncer]:
@@ -216,7 +216,7 @@ class TestPgBouncer:
         with PostgreSQLSessionDBProvider(pooler.dsn, settings=replace(settings, write_timeout_s=LIMIT_S)) as opened:
             yield opened
 
-    def test_is_noticed_and_every_operation_works(self, store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
+    def test_pooler_is_detected_and_every_operation_works(self, store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
         assert store.health()["is_behind_pooler"] is True
         with SessionDB(tmp_path / "other.db") as other:
             sample = fill(store, other, tmp_path / "other.db")
@@ -225,7 +225,7 @@ class TestPgBouncer:
                 with suppress(NotFound):  # some of them delete what others change
                     call(store, sample)
 
-    def test_that_is_killed_and_comes_back_loses_and_doubles_nothing(
+    def test_restarted_pooler_loses_and_doubles_nothing(
         self, store: PostgreSQLSessionDBProvider, pooler: PgBouncer
     ) -> None:
         start(store, *(f"s{number}" for number in range(4)))
@@ -252,7 +252,7 @@ class TestPgBouncer:
         assert [contents(store.get_messages(f"s{number}")) for number in range(4)] == told
 
 
-def test_a_process_that_is_killed_in_the_middle_holds_nobody_up(private: Server, tmp_path: Path) -> None:
+def test_process_killed_in_a_transaction_does_not_block_others(private: Server, tmp_path: Path) -> None:
     PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT).close()
     talker = Talker(private.dsn, "killed", tmp_path)
     wait_until(lambda: len(talker.told) > 5, "it to talk", 2 * LIMIT_S)

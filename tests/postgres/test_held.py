@@ -1,4 +1,4 @@
-"""Messages get their numbers before they are sent: their order, their errors and the index are as if they did not."""
+"""Messages get their ids before they are sent: order, errors and the index are the same as without that."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HOLD = "SELECT message_count FROM sessions WHERE id = :id FOR NO KEY UPDATE"
 
 
 @pytest.fixture
-def told(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
-    """A store in whose session `s` two messages were said."""
+def filled(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
+    """A store with two messages in its session `s`."""
     start(store, "s")
     say(store, "s", "one", "two")
     return store
@@ -37,7 +37,7 @@ def told(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
 
 @pytest.fixture
 def blocked(told: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
-    """Another program that lets nobody add messages."""
+    """Another program that blocks adding messages."""
     with psycopg.connect(dsn) as other:
         other.execute(f"LOCK TABLE {schema}.messages IN SHARE MODE".encode())
         yield other
@@ -45,7 +45,7 @@ def blocked(told: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterato
 
 
 class TestNumbers:
-    def test_are_given_out_when_it_is_sure_whose_turn_it_is(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_ids_are_assigned_after_the_session_is_locked(self, told: PostgreSQLSessionDBProvider) -> None:
         has_turn, may_end = threading.Event(), threading.Event()
         first: list[int] = []
 
@@ -66,21 +66,21 @@ class TestNumbers:
         assert first[0] < second
         assert contents(told.get_messages("s")) == ["one", "two", "three", "four"]
 
-    def test_are_one_for_each_message(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_each_message_gets_one_id(self, told: PostgreSQLSessionDBProvider) -> None:
         held = engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="s") for count in (1, 3, 0)])
         assert [row for row, _ in held] == [(2,)] * 3
         assert [len(numbers) for _, numbers in held] == [1, 3, 0]
         given = [number for _, numbers in held for number in numbers]
         assert given == sorted(set(given))
 
-    def test_are_none_for_a_session_that_is_not_there(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_unknown_session_gets_no_ids(self, told: PostgreSQLSessionDBProvider) -> None:
         assert (
             engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="t") for count in (1, 2)])
             == [(None, ())] * 2
         )
 
     @pytest.mark.parametrize("count", [1, MANY - 1, MANY, 2 * MANY + 1])
-    def test_belong_to_their_messages_however_many_there_are(
+    def test_ids_match_their_messages_for_any_number_of_them(
         self, told: PostgreSQLSessionDBProvider, count: int
     ) -> None:
         made = told.append_messages("s", [{"role": "user", "content": f"{number}"} for number in range(count)])
@@ -88,14 +88,14 @@ class TestNumbers:
         assert ids(stored) == made
         assert contents(stored) == [f"{number}" for number in range(count)]
 
-    def test_belong_to_their_messages_however_long_those_are(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_ids_match_their_messages_for_any_length(self, told: PostgreSQLSessionDBProvider) -> None:
         texts = ["x" * (MUCH // 2), "y" * (2 * MUCH), "z"]
         made = told.append_messages("s", [{"role": "user", "content": text} for text in texts])
         assert [(each["id"], each["content"]) for each in told.get_messages("s")[2:]] == list(
             zip(made, texts, strict=True)
         )
 
-    def test_of_messages_that_are_there_are_not_used(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_ids_of_repeated_messages_are_not_used(self, told: PostgreSQLSessionDBProvider) -> None:
         first = told.append_message("s", "user", "three", uid="u")
         again = [{"role": "user", "content": text, "uid": uid} for text, uid in (("x", "u"), ("y", "v"), ("z", "v"))]
         made = told.append_messages("s", again)
@@ -105,7 +105,7 @@ class TestNumbers:
         assert session_of(told, "s")["message_count"] == 4
 
 
-class TestWhatWaitsForTheCommit:
+class TestDelayedStatements:
     @pytest.mark.parametrize(
         "sql",
         [
@@ -116,8 +116,8 @@ class TestWhatWaitsForTheCommit:
             "UPDATE nonsense SET a = 1",
         ],
     )
-    def test_fails_as_it_would_at_once_and_undoes_all(self, told: PostgreSQLSessionDBProvider, sql: str) -> None:
-        def told_of(name: str) -> tuple[type[HermesError], str]:
+    def test_delayed_statement_fails_like_a_direct_one_and_rolls_back(self, told: PostgreSQLSessionDBProvider, sql: str) -> None:
+        def error_of(name: str) -> tuple[type[HermesError], str]:
             def work(tx: Transaction) -> None:
                 tx.lock_and_number(HOLD, 1, id="s")
                 tx.send("UPDATE sessions SET message_count = 77 WHERE id = 's'")
@@ -132,7 +132,7 @@ class TestWhatWaitsForTheCommit:
         say(told, "s", "three")
         assert contents(told.get_messages("s")) == ["one", "two", "three"]
 
-    def test_waits_no_longer_than_a_write_may(
+    def test_delayed_statement_obeys_the_write_timeout(
         self, blocked: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=replace(settings, write_timeout_s=0.3)) as hasty:
@@ -145,7 +145,7 @@ class TestWhatWaitsForTheCommit:
             assert contents(hasty.get_messages("s")) == ["one", "two", "three"]
 
     @pytest.mark.parametrize("limit", [PostgreSQLConfig(statement_timeout_s=0.1), PostgreSQLConfig(lock_timeout_s=0.1)])
-    def test_waits_no_longer_than_the_server_lets_it(
+    def test_delayed_statement_obeys_the_lock_timeout_of_the_server(
         self, blocked: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig, limit: PostgreSQLConfig
     ) -> None:
         own = replace(settings, write_timeout_s=0.5, postgresql=limit)
@@ -153,7 +153,7 @@ class TestWhatWaitsForTheCommit:
             hasty.append_message("s", "user", "three")
 
 
-def test_the_index_waits_for_a_number_that_was_given_out(
+def test_index_waits_for_an_id_that_was_assigned(
     told: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
     start(told, "t")

@@ -1,4 +1,4 @@
-"""The full-text index on PostgreSQL: it follows the messages, misses none, and keeps nothing of what was deleted."""
+"""The full-text index on PostgreSQL: it has every message, and no words of deleted ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVERYTHING = 100_000
 
 @pytest.fixture
 def plain(connection: psycopg.Connection[Any], schema: str) -> psycopg.Connection[Any]:
-    """A connection as another program has one, in the schema of the test."""
+    """A connection like that of another program, in the schema of the test."""
     connection.execute(f"SET search_path TO {schema}".encode())
     return connection
 
@@ -43,7 +43,7 @@ def found_in(store: PostgreSQLSessionDBProvider, query: str, **filters: Any) -> 
 
 
 def fill(store: PostgreSQLSessionDBProvider, session_id: str, count: int) -> list[int]:
-    """Append so many messages, of which each says its own number."""
+    """Append `count` messages, each with its own number."""
     return store.append_messages(
         session_id, [{"role": "user", "content": f"filler number{number}"} for number in range(count)]
     )
@@ -57,26 +57,26 @@ def one(connection: psycopg.Connection[Any], query: str) -> Any:
 
 
 def mark_of(connection: psycopg.Connection[Any]) -> int:
-    """Up to which id messages are in the index."""
+    """The id up to which messages are indexed."""
     return int(one(connection, "SELECT value FROM state_meta WHERE key = 'indexed_upto'"))
 
 
 class TestFollowing:
-    def test_happens_in_the_background_when_enough_messages_wait(
+    def test_messages_are_indexed_in_the_background(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         found = fill(store, start(store, "s"), DUE + BATCH + 3)
         wait_until(lambda: mark_of(plain) >= found[-1] - DUE, "the index to follow")
         assert found_in(store, "filler") == found
 
-    def test_happens_at_the_latest_when_the_store_is_closed(
+    def test_messages_are_indexed_when_the_store_is_closed(
         self, dsn: str, settings: SessionDBConfig, plain: psycopg.Connection[Any]
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
             found = say(store, start(store, "s"), "docker", "podman")
         assert mark_of(plain) == found[-1]
 
-    def test_is_done_by_one_at_a_time(
+    def test_only_one_process_indexes_at_a_time(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         found = fill(store, start(store, "s"), DUE - 1)
@@ -91,7 +91,7 @@ class TestFollowing:
         postgres_engine(store).catch_up()
         assert mark_of(plain) == found[-1]
 
-    def test_does_not_pass_an_id_that_may_yet_be_committed(
+    def test_mark_does_not_pass_an_id_that_may_still_be_committed(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], dsn: str, schema: str
     ) -> None:
         start(store, "s", "t")
@@ -109,7 +109,7 @@ class TestFollowing:
         assert mark_of(plain) == later[-1]
         assert found_in(store, "lantern") == [later[0] - 1]
 
-    def test_leaves_a_message_that_is_being_deleted_for_later(
+    def test_message_that_is_being_deleted_is_left_for_later(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], dsn: str, schema: str
     ) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
@@ -130,14 +130,14 @@ class TestFollowing:
 class TestForgetting:
     @pytest.fixture
     def secret(self, store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
-        """An indexed store whose session `s` says something that nobody else does."""
+        """An indexed store whose session `s` has a unique word."""
         start(store, "s", "t")
         say(store, "s", "the password is xyzzy12345")
         say(store, "t", "the password is secret")
         postgres_engine(store).catch_up()
         return store
 
-    def test_the_words_of_a_deleted_session_are_known_no_more(
+    def test_words_of_a_deleted_session_are_forgotten(
         self, secret: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         assert one(plain, "SELECT count(*) FROM known_words WHERE word LIKE 'xyzzy%'") > 0
@@ -147,13 +147,13 @@ class TestForgetting:
         assert one(plain, "SELECT count(*) FROM forgotten_words") == 0
         assert one(plain, "SELECT count(*) FROM message_words") == 1
 
-    def test_words_that_others_say_too_stay(self, secret: PostgreSQLSessionDBProvider) -> None:
+    def test_words_of_other_messages_stay(self, secret: PostgreSQLSessionDBProvider) -> None:
         secret.delete_session("s")
         postgres_engine(secret).catch_up()
         assert len(found_in(secret, "passw*")) == 1
         assert len(found_in(secret, "*asswor*")) == 1
 
-    def test_a_word_that_is_said_again_is_known_again(
+    def test_forgotten_word_is_known_again_when_it_is_used(
         self, secret: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=settings) as other:
@@ -171,7 +171,7 @@ class TestForgetting:
 
 
 class TestLongTexts:
-    """What does not fit into a tsvector is found all the same."""
+    """Texts that do not fit into a tsvector are found too."""
 
     @pytest.mark.parametrize(
         ("text", "query"),
@@ -186,19 +186,19 @@ class TestLongTexts:
         ],
         ids=["last word", "last phrase", "word said often", "beside a long word", "long word", "its end", "many words"],
     )
-    def test_are_found(self, store: PostgreSQLSessionDBProvider, text: str, query: str) -> None:
+    def test_long_text_is_found(self, store: PostgreSQLSessionDBProvider, text: str, query: str) -> None:
         found = say(store, start(store, "s"), text, "something else")
         postgres_engine(store).catch_up()
         assert found_in(store, query) == found[:1]
 
-    def test_are_not_found_for_what_they_lack(self, store: PostgreSQLSessionDBProvider) -> None:
+    def test_long_text_is_not_found_for_other_words(self, store: PostgreSQLSessionDBProvider) -> None:
         say(store, start(store, "s"), "filler " * 20_000)
         postgres_engine(store).catch_up()
         assert found_in(store, "lantern") == []
 
 
 class TestPlainSQL:
-    """What other programs do to the tables."""
+    """Changes of other programs to the tables."""
 
     @pytest.fixture(params=["unindexed", "indexed"])
     def aged(self, request: pytest.FixtureRequest, store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
@@ -210,7 +210,7 @@ class TestPlainSQL:
         return store
 
     @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
-    def test_may_edit_texts(
+    def test_edited_text_is_found(
         self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], column: str
     ) -> None:
         first, *_ = found_in(aged, "one")
@@ -222,7 +222,7 @@ class TestPlainSQL:
             assert first not in found_in(aged, "docker")
             postgres_engine(aged).catch_up()
 
-    def test_may_insert_rows(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_inserted_row_is_found(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         for number in ("DEFAULT", "-5"):
             plain.execute(
                 f"""INSERT INTO messages (id, session_id, role, content, timestamp)
@@ -235,14 +235,14 @@ class TestPlainSQL:
         assert one(plain, "SELECT count(*) FROM messages WHERE uid IS NULL") == 0
         assert [each["uid"] for each in aged.get_messages("s")] == shown
 
-    def test_may_delete_rows(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_deleted_row_is_not_found(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         first, *_ = found_in(aged, "one")
         plain.execute("DELETE FROM messages WHERE id = %s", [first])
         assert first not in found_in(aged, "docker")
         postgres_engine(aged).catch_up()
         assert found_in(aged, "one") == []
 
-    def test_may_move_a_message(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_moved_message_is_found_in_its_new_session(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         first, *_ = found_in(aged, "one")
         plain.execute("UPDATE messages SET role = 'system', session_id = 't', timestamp = 5.0 WHERE id = %s", [first])
         for _ in range(2):
@@ -253,7 +253,7 @@ class TestPlainSQL:
             assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
             postgres_engine(aged).catch_up()
 
-    def test_may_move_a_session(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_moved_session_is_found_under_its_new_owner(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         plain.execute("UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
         for _ in range(2):
             assert len(found_in(aged, "docker", source_filter=["web"])) == 2
@@ -263,7 +263,7 @@ class TestPlainSQL:
 
 
 class TestDamage:
-    def test_of_the_index_leaves_everything_to_be_found(
+    def test_everything_is_found_despite_a_damaged_index(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
@@ -274,7 +274,7 @@ class TestDamage:
         assert store.get_messages("s")
         plain.execute("ALTER TABLE elsewhere RENAME TO message_words")
 
-    def test_is_healed_by_filling_the_index_anew(
+    def test_damaged_index_is_rebuilt(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
@@ -319,7 +319,7 @@ def test_a_search_while_others_write_is_never_wrong(store: PostgreSQLSessionDBPr
     assert wrong == []
 
 
-def test_the_index_is_asked_and_not_the_table(
+def test_search_uses_the_index_and_not_the_table(
     store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
 ) -> None:
     plain.execute(
@@ -329,7 +329,7 @@ def test_the_index_is_asked_and_not_the_table(
     )
     plain.execute("SELECT gin_clean_pending_list('idx_message_words')")
     plain.execute("ANALYZE message_words")
-    asked = _ONE.replace(":ask", "$1").replace(":low", "$2").replace(":high", "$3").replace(":limit", "$4")
+    asked = _ONE.replace(":tsquery", "$1").replace(":low", "$2").replace(":high", "$3").replace(":limit", "$4")
     plain.execute(f"PREPARE asking (text, bigint, bigint, bigint) AS {asked}".encode())
     for mode in ("force_generic_plan", "force_custom_plan"):
         plain.execute(f"SET plan_cache_mode TO {mode}".encode())

@@ -1,4 +1,4 @@
-"""Whoever is not let in hears what the server said, and what to do about it."""
+"""A user whom the server refuses gets the server's reason and a hint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = "local all all trust\nhost all hermes,few,ghost 127.0.0.0/8 scram-sha-25
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Where a server is that asks for passwords: an address of this machine that nobody else uses."""
+    """The address of a server that asks for passwords: one of this machine that no other server uses."""
     own = f"127.{'.'.join(str(1 + secrets.randbelow(253)) for _ in range(3))}"
     with ExitStack() as stack:
         running = private_server("postgresql", listen_addresses=own)
@@ -38,7 +38,7 @@ def address() -> Iterator[str]:
 
 
 def refusal(dsn: str) -> StoreUnavailable:
-    """What is said about a server that cannot be used."""
+    """The error for a server that cannot be used."""
     with pytest.raises(StoreUnavailable) as caught:
         PostgreSQLSessionDBProvider(dsn)
     return caught.value
@@ -55,7 +55,7 @@ def refusal(dsn: str) -> StoreUnavailable:
         ("few:secret", "hermes", "too many connections", "pool_max_size"),
     ],
 )
-def test_a_refusal_says_what_the_server_said_and_what_to_do(
+def test_refused_login_has_the_reason_of_the_server_and_a_hint(
     address: str, user: str, database: str, said: str, advice: str
 ) -> None:
     caught = refusal(f"postgresql://{user}@{address}/{database}")
@@ -65,19 +65,19 @@ def test_a_refusal_says_what_the_server_said_and_what_to_do(
     assert "server is up" not in caught.hint
 
 
-def test_a_host_that_does_not_exist_is_told_apart_from_a_server_that_is_down() -> None:
+def test_unknown_host_has_another_hint_than_a_server_that_is_down() -> None:
     assert refusal("postgresql://hermes@no-such-host.invalid/hermes").hint == "check the host in sessiondb.dsn"
     assert "check that the server is up" in refusal("postgresql://hermes@127.0.0.1:1/hermes").hint
 
 
-def test_of_several_hosts_the_one_that_refused_decides_what_to_do(address: str) -> None:
+def test_hint_comes_from_the_host_that_refused(address: str) -> None:
     caught = refusal(f"postgresql://hermes:wrong@{address}:5432,127.0.0.1:1/hermes")
     assert "password authentication failed" in caught.message
     assert "Connection refused" in caught.message
     assert "check the user and the password" in caught.hint
 
 
-def test_a_server_that_speaks_another_language_is_quoted_with_a_general_hint() -> None:
+def test_error_in_another_language_has_a_general_hint() -> None:
     said = "FATAL:  Passwort-Authentifizierung für Benutzer »hermes« fehlgeschlagen"
     assert login.is_refusal(said)
     assert login.hint_for(said) == login.GENERAL

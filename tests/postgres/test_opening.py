@@ -1,4 +1,4 @@
-"""A store is made once, however many open it at once; what is not ours to touch is left alone."""
+"""A store is created once, however many processes open it at once; other tables are left alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.errors import ConfigError, StoreError, StoreReadOnly, StoreTooNew, S
 from hermes.state.engine import Capability
 from hermes.state.postgres import schema as tables
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.server.ledger import FORMAT, SchemaState, checksum
+from hermes.state.server.ledger import FORMAT, SchemaState
 from tests.support.conversations import ids, say, start
 from tests.upgrade.checks import environment
 
@@ -30,20 +30,11 @@ def tables_of(connection: psycopg.Connection[Any], schema: str) -> set[str]:
 
 
 def note(connection: psycopg.Connection[Any], schema: str, key: str, value: str) -> None:
-    """Write a note of the store by plain SQL."""
+    """Set a value in `state_meta` by plain SQL."""
     connection.execute(f"UPDATE {schema}.state_meta SET value = %s WHERE key = %s".encode(), [value, key])
 
 
-@pytest.mark.parametrize("name", tables.ADDITIONS)
-def test_an_addition_is_what_its_checksum_says(name: str) -> None:
-    assert tables.LEDGER[name] == checksum(tables.script(name))
-
-
-def test_every_addition_has_a_checksum() -> None:
-    assert list(tables.ADDITIONS) == list(tables.LEDGER)
-
-
-def test_processes_that_open_a_new_store_at_once_make_it_once(
+def test_processes_that_open_a_new_store_at_once_create_it_once(
     dsn: str, schema: str, connection: psycopg.Connection[Any]
 ) -> None:
     program = f"""
@@ -66,36 +57,71 @@ with PostgreSQLSessionDBProvider({dsn!r}, settings=settings) as store:
     assert connection.execute(f"SELECT count(*) FROM {schema}.messages".encode()).fetchone() == (OPENERS,)
 
 
-def test_what_fails_in_the_middle_leaves_nothing_behind(
+def test_failed_creation_leaves_no_tables(
     dsn: str,
     settings: SessionDBConfig,
     schema: str,
     connection: psycopg.Connection[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    whole = tables.script("0001_store")
-    monkeypatch.setattr(tables, "script", lambda _: f"{whole}\nSELECT nonsense();")
+    first = tables.MIGRATIONS["0001_store"]
+    monkeypatch.setitem(tables.MIGRATIONS, "0001_store", first._replace(script=f"{first.script}\nSELECT nonsense();"))
     with pytest.raises(StoreError):
         PostgreSQLSessionDBProvider(dsn, settings=settings)
     assert tables_of(connection, schema) == set()
 
 
-def test_reading_makes_nothing(dsn: str, settings: SessionDBConfig, connection: psycopg.Connection[Any]) -> None:
+def test_read_only_open_creates_nothing(dsn: str, settings: SessionDBConfig, connection: psycopg.Connection[Any]) -> None:
     with pytest.raises(StoreUnavailable, match="no session store"):
         PostgreSQLSessionDBProvider(dsn, settings=settings, read_only=True)
     assert connection.execute("SELECT to_regnamespace(%s)", [settings.schema]).fetchone() == (None,)
 
 
-def test_status_tells_what_there_is(
+def test_status_describes_the_schema(
     store: PostgreSQLSessionDBProvider, schema: str, connection: psycopg.Connection[Any]
 ) -> None:
     status = tables.inspect(connection, schema)
     assert (status.state, status.version, status.pending) == (SchemaState.CURRENT, tables.SCHEMA_VERSION, [])
-    assert tables.inspect(connection, "nowhere").pending == list(tables.ADDITIONS)
+    assert tables.inspect(connection, "nowhere").pending == list(tables.MIGRATIONS)
 
 
-class TestOfTheFirstVersion:
-    """A store that knows no owner of a title yet."""
+def shape(connection: psycopg.Connection[Any], schema: str) -> list[tuple[Any, ...]]:
+    """The definitions of a schema: columns, constraints, indexes, triggers and functions."""
+    found: list[tuple[Any, ...]] = []
+    for query in (
+        """SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default, is_identity
+           FROM information_schema.columns WHERE table_schema = %s""",
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = %s::regnamespace",
+        "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = %s",
+        """SELECT t.tgname, pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+           WHERE NOT t.tgisinternal AND c.relnamespace = %s::regnamespace""",
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = %s::regnamespace",
+    ):
+        found += connection.execute(query.encode(), [schema]).fetchall()
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("steps", range(1, len(tables.LEDGER)))
+def test_a_store_of_an_earlier_step_gets_the_remaining_migrations(
+    dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any], steps: int
+) -> None:
+    PostgreSQLSessionDBProvider(dsn, settings=settings).close()
+    fresh = shape(connection, schema)
+    connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr(tables, "LEDGER", dict(list(tables.LEDGER.items())[:steps]))
+        tables.apply_pending(connection, schema)
+    assert shape(connection, schema) != fresh
+    with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
+        said = say(store, start(store, "s"), "docker")
+        assert ids(store.search_messages("docker")) == said
+    assert shape(connection, schema) == fresh
+    ledger = connection.execute(f"SELECT name, checksum FROM {schema}.hermes_ledger ORDER BY name".encode()).fetchall()
+    assert ledger == list(tables.LEDGER.items())
+
+
+class TestFirstVersion:
+    """A store from before titles had owners."""
 
     @pytest.fixture(autouse=True)
     def _made(self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]) -> None:
@@ -110,7 +136,7 @@ class TestOfTheFirstVersion:
         ):
             connection.execute(statement.encode())
 
-    def test_gets_what_it_lacks(
+    def test_first_version_is_upgraded(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
@@ -125,7 +151,7 @@ class TestOfTheFirstVersion:
         assert "UNIQUE" in index[0]
         assert "owner" in index[0]
 
-    def test_is_read_as_it_is(
+    def test_first_version_is_read_without_an_upgrade(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         with PostgreSQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
@@ -135,14 +161,14 @@ class TestOfTheFirstVersion:
         assert connection.execute(f"SELECT count(*) FROM {schema}.hermes_ledger".encode()).fetchone() == (1,)
 
 
-class TestOfAnotherVersion:
+class TestNewerVersion:
     """A store that another version has written to."""
 
     @pytest.fixture(autouse=True)
     def _made(self, dsn: str, settings: SessionDBConfig) -> None:
         PostgreSQLSessionDBProvider(dsn, settings=settings).close()
 
-    def test_that_only_it_may_write_is_only_read(
+    def test_newer_minimum_writer_allows_reading_only(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         note(connection, schema, "min_writer", str(FORMAT + 1))
@@ -151,21 +177,21 @@ class TestOfAnotherVersion:
         with PostgreSQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
             assert store.session_count() == 0
 
-    def test_that_only_it_can_read_is_refused(
+    def test_newer_minimum_reader_is_refused(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         note(connection, schema, "min_reader", str(FORMAT + 1))
         with pytest.raises(StoreTooNew):
             PostgreSQLSessionDBProvider(dsn, settings=settings, read_only=True)
 
-    def test_with_an_addition_that_does_no_harm_is_used(
+    def test_unknown_ledger_entry_is_accepted(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         connection.execute(f"INSERT INTO {schema}.hermes_ledger VALUES ('0099_later', 'ff', 0)".encode())
         with PostgreSQLSessionDBProvider(dsn, settings=settings) as store:
             store.create_session("s", "cli")
 
-    def test_with_other_tables_is_refused(
+    def test_foreign_tables_are_refused(
         self, dsn: str, settings: SessionDBConfig, schema: str, connection: psycopg.Connection[Any]
     ) -> None:
         connection.execute(f"UPDATE {schema}.hermes_ledger SET checksum = 'ff'".encode())
@@ -174,11 +200,11 @@ class TestOfAnotherVersion:
 
 
 class TestWithFewRights:
-    """A user who may use a schema of his own, and nothing else."""
+    """A user who may use only one schema."""
 
     @pytest.fixture
     def place(self, dsn: str, connection: psycopg.Connection[Any]) -> Iterator[str]:
-        """A database without the extension, in which he may not have one."""
+        """A database without the extension, which the user may not install."""
         connection.execute("DROP DATABASE IF EXISTS hermes_few_rights")
         connection.execute("DROP ROLE IF EXISTS hermes_guest")
         connection.execute("CREATE DATABASE hermes_few_rights")
@@ -199,7 +225,7 @@ class TestWithFewRights:
             results = store.search_messages("*ckerfi*")
             assert (ids(results), results.complete) == (found[:1], True)
 
-    def test_what_he_may_not_make_is_told(self, place: str) -> None:
+    def test_missing_right_to_create_tables_is_an_error(self, place: str) -> None:
         with pytest.raises(StoreReadOnly) as caught:
             PostgreSQLSessionDBProvider(place, settings=SessionDBConfig("postgresql", schema="elsewhere"))
         assert caught.value.hint
@@ -217,7 +243,7 @@ def test_text_that_is_not_unicode_is_refused(
         connection.execute("DROP DATABASE hermes_latin")
 
 
-def test_a_store_in_the_usual_schema_needs_no_name(private_dsn: str) -> None:
+def test_default_schema_needs_no_name(private_dsn: str) -> None:
     with PostgreSQLSessionDBProvider(private_dsn) as store:
         store.create_session("s", "cli")
         assert store.session_count() == 1
@@ -225,14 +251,14 @@ def test_a_store_in_the_usual_schema_needs_no_name(private_dsn: str) -> None:
 
 @pytest.fixture
 def private_dsn(dsn: str, connection: psycopg.Connection[Any]) -> Iterator[str]:
-    """A database for one test alone."""
+    """A database for one test."""
     connection.execute("DROP DATABASE IF EXISTS hermes_alone")
     connection.execute("CREATE DATABASE hermes_alone")
     yield psycopg.conninfo.make_conninfo(dsn, dbname="hermes_alone")
     connection.execute("DROP DATABASE hermes_alone WITH (FORCE)")
 
 
-def test_schemas_know_nothing_of_each_other(dsn: str, settings: SessionDBConfig, schema: str) -> None:
+def test_stores_in_two_schemas_are_separate(dsn: str, settings: SessionDBConfig, schema: str) -> None:
     other = replace(settings, schema=f"{schema}_other")
     with (
         PostgreSQLSessionDBProvider(dsn, settings=settings) as one,

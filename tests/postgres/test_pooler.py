@@ -1,4 +1,4 @@
-"""Behind a pooler that gives every transaction another session of the server, all is as without one."""
+"""Behind a pooler that gives every transaction another session of the server, everything works as without one."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def pooler(dsn: str) -> Iterator[Middleman]:
     """A pooler in front of the run's server."""
     with psycopg.connect(dsn) as connection:
         server = f"{connection.info.host}/.s.PGSQL.{connection.info.port}"
-    # Not in the directory of the test: the name of a socket has room for a hundred characters.
+    # Not in the directory of the test: the name of a socket may have about a hundred characters.
     with tempfile.TemporaryDirectory(prefix="hermes-") as place, middleman(Path(place), server) as between:
         yield between
 
 
 @pytest.fixture
 def store(pooler: Middleman, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
-    """A store that is reached through the pooler."""
+    """A store behind the pooler."""
     own = replace(settings, postgresql=PostgreSQLConfig(statement_timeout_s=9, synchronous_commit=False))
     with PostgreSQLSessionDBProvider(pooler.dsn, settings=own) as opened:
         yield opened
 
 
-def test_the_pooler_is_noticed(store: PostgreSQLSessionDBProvider) -> None:
+def test_pooler_is_detected(store: PostgreSQLSessionDBProvider) -> None:
     assert store.health()["is_behind_pooler"] is True
 
 
@@ -47,7 +47,7 @@ def test_every_operation_works(store: PostgreSQLSessionDBProvider, tmp_path: Pat
     with SessionDB(tmp_path / "other.db") as other:
         sample = fill(store, other, tmp_path / "other.db")
     for call in (*READS.values(), *WRITES.values()):
-        for _ in range(3):  # a statement would be kept by the server from its second use on
+        for _ in range(3):  # a statement would be prepared at its second use
             with suppress(NotFound):  # some of them delete what others change
                 call(store, sample)
 

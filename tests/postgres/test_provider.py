@@ -1,4 +1,4 @@
-"""What is particular to a store on PostgreSQL: pools that are passed in, and its settings."""
+"""The particulars of a store on PostgreSQL: pools of the caller, and settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.stores import engine_of
 
 
 class TestInitialize:
-    def test_takes_a_pool(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_initialize_accepts_a_pool(self, dsn: str, settings: SessionDBConfig) -> None:
         with (
             ConnectionPool(dsn, min_size=1, open=True) as pool,
             PostgreSQLSessionDBProvider(settings=settings) as store,
@@ -34,25 +34,25 @@ class TestInitialize:
             store.initialize(pool=pool)
             assert store.session_count() == 0
 
-    def test_of_a_file_opens_another_one(self, tmp_path: Path) -> None:
+    def test_initialize_of_a_file_store_opens_another_file(self, tmp_path: Path) -> None:
         with SessionDB(tmp_path / "one.db") as store:
             store.create_session("s", "cli")
             store.initialize(str(tmp_path / "two.db"))
             assert (store.session_count(), store.db_path.name) == (0, "two.db")
 
-    def test_of_a_file_takes_no_pool(self, tmp_path: Path) -> None:
+    def test_initialize_of_a_file_store_refuses_a_pool(self, tmp_path: Path) -> None:
         with SessionDB(tmp_path / "one.db") as store, pytest.raises(InvalidValue, match="pool"):
             store.initialize(pool=object())
 
 
 class TestPool:
-    def test_that_is_passed_in_stays_open(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_pool_of_the_caller_stays_open(self, dsn: str, settings: SessionDBConfig) -> None:
         with ConnectionPool(dsn, min_size=1, open=True) as pool:
             PostgreSQLSessionDBProvider(pool=pool, settings=settings).close()
             with pool.connection() as connection:
                 assert connection.execute("SELECT 1").fetchone() == (1,)
 
-    def test_that_is_passed_in_is_left_as_it_was(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_pool_of_the_caller_is_left_unchanged(self, dsn: str, settings: SessionDBConfig) -> None:
         pool: ConnectionPool[psycopg.Connection[dict[str, Any]]] = ConnectionPool(
             dsn, min_size=1, max_size=1, open=True, kwargs={"row_factory": dict_row}
         )
@@ -64,7 +64,7 @@ class TestPool:
                 assert connection.execute("SELECT 1 AS one").fetchone() == {"one": 1}
                 assert connection.execute("SHOW search_path").fetchone() == {"search_path": '"$user", public'}
 
-    def test_that_was_closed_is_told(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_closed_pool_is_an_error(self, dsn: str, settings: SessionDBConfig) -> None:
         pool = ConnectionPool(dsn, min_size=1, open=True)
         store = PostgreSQLSessionDBProvider(pool=pool, settings=settings)
         pool.close()
@@ -87,7 +87,7 @@ def test_the_password_of_an_open_store_is_not_shown(
 class TestSettings:
     @pytest.fixture
     def opened(self, dsn: str, settings: SessionDBConfig) -> Iterator[Any]:
-        """Opens a store with other settings; answers what the server says inside of a transaction."""
+        """Open a store with other settings; return the value of a setting inside of a transaction."""
         stores: list[SessionDBProvider] = []
 
         def show(name: str, **own: Any) -> str:
@@ -100,23 +100,23 @@ class TestSettings:
         for store in stores:
             store.close()
 
-    def test_commits_are_durable_unless_somebody_says_otherwise(self, opened: Any) -> None:
+    def test_commits_are_durable_by_default(self, opened: Any) -> None:
         assert opened("synchronous_commit") == "on"
         assert opened("synchronous_commit", synchronous_commit=False) == "off"
 
-    def test_commits_are_durable_even_where_the_database_says_otherwise(
+    def test_commits_are_durable_even_if_the_database_turns_that_off(
         self, dsn: str, settings: SessionDBConfig
     ) -> None:
         careless = psycopg.conninfo.make_conninfo(dsn, options="-c synchronous_commit=off")
         with PostgreSQLSessionDBProvider(careless, settings=settings) as store:
             assert engine_of(store).write(lambda tx: tx.value("SHOW synchronous_commit")) == "on"
 
-    def test_limits_of_time_are_the_servers_unless_given(self, opened: Any) -> None:
+    def test_time_limits_are_those_of_the_server_by_default(self, opened: Any) -> None:
         assert opened("statement_timeout") == "0"
         assert opened("statement_timeout", statement_timeout_s=2.5) == "2500ms"
         assert opened("lock_timeout", lock_timeout_s=3) == "3s"
 
-    def test_connections_have_a_name(
+    def test_connections_have_an_application_name(
         self, store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any]
     ) -> None:
         store.session_count()
@@ -125,17 +125,17 @@ class TestSettings:
 
 
 class TestConfiguration:
-    def test_of_a_provider_that_nobody_brings_is_told(self) -> None:
+    def test_unknown_provider_is_an_error(self) -> None:
         with pytest.raises(ConfigError, match="oracle") as caught:
             open_session_db(Config(sessiondb=SessionDBConfig(provider="oracle")))
         assert "sqlite, postgresql" in caught.value.hint
 
-    def test_of_a_dsn_in_the_wrong_place_does_not_show_it(self) -> None:
+    def test_dsn_in_the_wrong_setting_is_not_shown(self) -> None:
         with pytest.raises(ConfigError) as caught:
             open_session_db(Config(sessiondb=SessionDBConfig(provider=f"postgresql://u:{SECRET}@host/db")))
         assert SECRET not in str(caught.value)
 
-    def test_finds_a_provider_of_another_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_provider_of_another_package_is_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         brought = importlib.metadata.EntryPoint("mine", f"{__name__}:open_mine", ENTRY_POINTS)
         monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: importlib.metadata.EntryPoints([brought]))
         config = Config(sessiondb=SessionDBConfig(provider="mine", path=str(tmp_path / "mine.db")))
@@ -144,7 +144,7 @@ class TestConfiguration:
 
 
 def open_mine(settings: SessionDBConfig, *, read_only: bool) -> SessionDBProvider:
-    """A provider as another package would bring it."""
+    """A provider like another package would register it."""
     assert settings.path is not None
     return SessionDB(settings.path, read_only=read_only)
 

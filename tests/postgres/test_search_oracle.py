@@ -1,4 +1,4 @@
-"""Random questions about random messages are answered on PostgreSQL as the naive search answers them."""
+"""Random queries on random messages give the same results on PostgreSQL as a naive search."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PostgresTrial(Trial):
 
 @pytest.fixture
 def trial(dsn: str, settings: SessionDBConfig) -> type[PostgresTrial]:
-    """Makes trials in the test's schema."""
+    """A trial class for the test's schema."""
     return type("OneTrial", (PostgresTrial,), {"dsn": dsn, "settings": settings})
 
 
@@ -43,6 +43,6 @@ def test_a_store_finds_what_the_naive_search_finds(trial: type[PostgresTrial], t
     assert not wrong, str(wrong[0])
 
 
-def test_a_store_of_several_batches_does_so_too(trial: type[PostgresTrial], tmp_path: Path) -> None:
+def test_a_store_of_several_batches_finds_what_the_naive_search_finds(trial: type[PostgresTrial], tmp_path: Path) -> None:
     wrong = list(trial(99, tmp_path, messages=1_100, queries=8).run())
     assert not wrong, str(wrong[0])

@@ -1,4 +1,4 @@
-"""Forms of English words: found after the word itself, and only where somebody wants that."""
+"""Forms of English words: found after the word itself, and only with the setting."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def english(settings: SessionDBConfig) -> SessionDBConfig:
 
 @pytest.fixture
 def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDBProvider]:
-    """A store in which forms are looked for, with the words of `SAID` in its index."""
+    """A store with stemming, with the words of `SAID` in its index."""
     with PostgreSQLSessionDBProvider(dsn, settings=english) as opened:
         start(opened, "s")
         say(opened, "s", *SAID)
@@ -46,8 +46,8 @@ def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDB
         yield opened
 
 
-def said(results: SearchResults, store: PostgreSQLSessionDBProvider) -> list[str]:
-    """What the found messages say, in the order in which they were found."""
+def texts(results: SearchResults, store: PostgreSQLSessionDBProvider) -> list[str]:
+    """The texts of the found messages, in the order of the results."""
     contents = {message["id"]: str(message["content"]) for message in store.get_messages("s")}
     return [contents[each] for each in ids(results)]
 
@@ -58,7 +58,7 @@ def test_the_word_itself_comes_first(stemming: PostgreSQLSessionDBProvider) -> N
     assert sorted(found) == sorted(SAID[:4])
 
 
-def test_a_word_that_nobody_said_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider) -> None:
+def test_unused_word_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider) -> None:
     results = stemming.search_messages("deploying")
     assert sorted(said(results, stemming)) == sorted(SAID[:4])
     assert results.repairs == ()
@@ -83,26 +83,26 @@ def test_forms_are_part_of_the_query(
     assert sorted(said(stemming.search_messages(query), stemming)) == sorted(expected)
 
 
-def test_pages_go_on_where_the_last_one_ended(stemming: PostgreSQLSessionDBProvider) -> None:
+def test_next_page_continues_after_the_last_one(stemming: PostgreSQLSessionDBProvider) -> None:
     whole = ids(stemming.search_messages("deploys"))
     pages = [stemming.search_messages("deploys", limit=1, offset=number) for number in range(6)]
     assert [each for page in pages for each in ids(page)] == whole
     assert ids(stemming.search_messages("deploys", limit=2, offset=2)) == whole[2:4]
 
 
-def test_by_time_all_forms_are_alike(stemming: PostgreSQLSessionDBProvider) -> None:
+def test_order_by_time_mixes_all_forms(stemming: PostgreSQLSessionDBProvider) -> None:
     found = ids(stemming.search_messages("deploys", sort="oldest"))
     assert found == sorted(found)
     assert len(found) == 4
 
 
-def test_what_is_found_is_marked_in_the_snippet(stemming: PostgreSQLSessionDBProvider) -> None:
+def test_form_is_marked_in_the_snippet(stemming: PostgreSQLSessionDBProvider) -> None:
     (hit,) = stemming.search_messages("universes")
     assert "universe" in hit["snippet"]
     assert hit["snippet"] != SAID[5]
 
 
-def test_without_the_setting_a_word_is_itself_alone(
+def test_without_the_setting_only_the_word_itself_is_found(
     stemming: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
 ) -> None:
     with PostgreSQLSessionDBProvider(dsn, settings=settings) as plain:
@@ -116,7 +116,7 @@ def test_stems_are_looked_up_in_an_index(
     assert named != (None,)
 
 
-def test_a_store_that_was_made_without_gets_the_index_once(
+def test_store_created_without_stemming_gets_the_index_once(
     store: PostgreSQLSessionDBProvider, dsn: str, english: SessionDBConfig, connection: psycopg.Connection[Any]
 ) -> None:
     count = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND indexname = %s"
@@ -126,7 +126,7 @@ def test_a_store_that_was_made_without_gets_the_index_once(
     assert connection.execute(count, [english.schema, tables.STEMS]).fetchone() == (1,)
 
 
-def test_only_single_words_that_are_wanted_have_forms() -> None:
+def test_excluded_words_and_phrases_have_no_forms() -> None:
     word, phrase, beginning = Words(("runs",), "runs"), Words(("a", "b"), "a b"), Words(("run",), "run", prefix=True)
     tree = And((word, phrase, beginning, Part("run"), Not(word)))
     assert widened(tree, lambda _: ["run", "runs"]) == And(

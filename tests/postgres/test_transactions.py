@@ -1,4 +1,4 @@
-"""How long a statement may take, and what it may carry."""
+"""Time limits of statements, and the values in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.stores import engine_of
 
 @pytest.fixture
 def held(store: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
-    """Another program that holds the row of session `s` in a transaction of its own."""
+    """Another program that holds a lock on the row of session `s`."""
     start(store, "s")
     with psycopg.connect(dsn) as other:
         other.execute(f"SELECT 1 FROM {schema}.sessions WHERE id = 's' FOR UPDATE".encode())
@@ -27,14 +27,14 @@ def held(store: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[
 
 
 class TestWaiting:
-    def test_no_longer_than_the_server_may_wait_for_a_lock(
+    def test_write_obeys_the_lock_timeout_of_the_server(
         self, held: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig
     ) -> None:
         own = replace(settings, write_timeout_s=0.6, postgresql=PostgreSQLConfig(lock_timeout_s=0.05))
         with PostgreSQLSessionDBProvider(dsn, settings=own) as hasty, pytest.raises(StoreBusy):
             hasty.append_message("s", "user", "hello")
 
-    def test_a_statement_that_takes_too_long_is_told(self, dsn: str, settings: SessionDBConfig) -> None:
+    def test_slow_statement_is_an_error(self, dsn: str, settings: SessionDBConfig) -> None:
         own = replace(settings, postgresql=PostgreSQLConfig(statement_timeout_s=0.1))
         with (
             PostgreSQLSessionDBProvider(dsn, settings=own) as store,
@@ -45,13 +45,13 @@ class TestWaiting:
 
 class TestValues:
     @pytest.mark.parametrize("size", [1_000_000, 12_000_000])
-    def test_large_ones_pass_in_both_directions(self, store: PostgreSQLSessionDBProvider, size: int) -> None:
+    def test_large_values_are_stored_and_read(self, store: PostgreSQLSessionDBProvider, size: int) -> None:
         start(store, "s")
         text = "wörd " * (size // 5)
         store.append_messages("s", [{"role": "tool", "content": text}, {"role": "user", "content": "after"}])
         assert contents(store.get_messages("s")) == [text, "after"]
 
-    def test_a_key_that_no_index_can_hold_is_refused(self, store: PostgreSQLSessionDBProvider) -> None:
+    def test_key_too_long_for_an_index_is_refused(self, store: PostgreSQLSessionDBProvider) -> None:
         import random
 
         unlike = "".join(chr(random.Random(number).randrange(0x4E00, 0x9FFF)) for number in range(5_000))
@@ -59,7 +59,7 @@ class TestValues:
             store.create_session(unlike, "cli")
         assert store.session_count() == 0
 
-    def test_sums_are_numbers_of_the_usual_kinds(self, store: PostgreSQLSessionDBProvider) -> None:
+    def test_sums_are_ints_or_floats(self, store: PostgreSQLSessionDBProvider) -> None:
         start(store, "s", "t", model="m")
         for session_id in ("s", "t"):
             store.update_token_counts(session_id, input_tokens=2**40, estimated_cost_usd=0.25, model="m")

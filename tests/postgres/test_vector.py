@@ -1,4 +1,4 @@
-"""What of a message is in the index, and what a query asks the index for."""
+"""The index entry of a message, and the index query for a search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermes.state.postgres.search.document import (
     vector,
 )
 from hermes.state.postgres.search.expression import Expression, of_query, of_scope, of_span
-from hermes.state.search.facets import MAX_NAMED
+from hermes.state.search.facets import MAX_WANTED
 from hermes.state.search.scope import Scope
 from hermes.state.server.search.word_patterns import Pattern
 
@@ -32,26 +32,26 @@ def entry(text: str, message_id: int = 5) -> Vector:
     return vector(message_id, "user", "s", "cli", None, text)
 
 
-def asked(query: str) -> Expression:
-    """What the index is asked for a query, when it knows the words above."""
+def expression_of(query: str) -> Expression:
+    """The index query for a search, if the index knows the words above."""
     tree = parse(query).tree
     assert tree is not None
     return of_query(tree, WORDS.get)
 
 
 class TestVector:
-    def test_has_the_places_of_every_word(self) -> None:
+    def test_vector_has_the_positions_of_every_word(self) -> None:
         assert entry("one two one").text.endswith("'one':1,3 'two':2")
 
-    def test_has_the_parts_of_identifiers_behind_a_gap(self) -> None:
+    def test_vector_has_the_parts_of_identifiers_after_a_gap(self) -> None:
         assert entry("getUser").text.endswith("'getuser':1 'get':3 'user':4")
 
-    def test_says_where_and_whose_the_message_is(self) -> None:
+    def test_vector_has_marks_for_role_session_source_and_owner(self) -> None:
         text = vector(5, "user", "s'1", "cli", "telegram:1", "x").text
         for kind, value in (("r", "user"), ("i", "s'1"), ("s", "cli"), ("o", "telegram:1")):
             assert quoted(facet(kind, value)) in text
 
-    def test_has_the_mark_of_every_span_around_the_message(self) -> None:
+    def test_vector_has_the_mark_of_every_span_around_the_message(self) -> None:
         text = entry("x", message_id=1_000_000).text
         for level in range(len(SHIFTS)):
             assert quoted(span_mark(level, 1_000_000)) in text
@@ -61,20 +61,20 @@ class TestVector:
         ["word " * (MAX_PLACE + 1), "again " * (MAX_PLACES + 1), "x" * (MAX_WORD + 1)],
         ids=["many words", "one word many times", "a long word"],
     )
-    def test_that_is_not_complete_says_so(self, text: str) -> None:
+    def test_incomplete_vector_is_marked(self, text: str) -> None:
         assert quoted(INCOMPLETE) in entry(text).text
         assert quoted(INCOMPLETE) not in entry("short").text
 
-    def test_of_a_huge_text_stays_within_bounds(self) -> None:
+    def test_vector_of_a_huge_text_is_bounded(self) -> None:
         huge = entry(" ".join(f"{number:x}{'z' * 20}" for number in range(60_000)))
         assert len(huge.text.encode()) < MAX_BYTES * 2
         assert sum(len(word.encode()) for word in huge.words) <= MAX_BYTES
 
-    def test_of_a_long_name_is_a_mark_of_bounded_length(self) -> None:
+    def test_mark_of_a_long_name_is_bounded(self) -> None:
         assert len(facet("i", "x" * 5_000)) < MAX_WORD
         assert facet("i", "x" * 5_000) != facet("i", "x" * 5_001)
 
-    def test_of_nothing_has_only_marks(self) -> None:
+    def test_vector_of_an_empty_text_has_only_marks(self) -> None:
         assert entry("").words == []
 
 
@@ -98,7 +98,7 @@ class TestExpression:
             ("世界地図", "('世界' <-> '界地' <-> '地図')"),
         ],
     )
-    def test_says_exactly_what_was_asked(self, query: str, expected: str) -> None:
+    def test_exact_expressions(self, query: str, expected: str) -> None:
         assert asked(query) == Expression(expected, is_exact=True)
 
     @pytest.mark.parametrize(
@@ -114,26 +114,26 @@ class TestExpression:
             ("docker OR *zzz*", None),
         ],
     )
-    def test_lets_through_more_where_it_cannot_say_it(self, query: str, expected: str | None) -> None:
+    def test_wider_expressions(self, query: str, expected: str | None) -> None:
         assert asked(query) == Expression(expected, is_exact=False)
 
-    def test_of_a_pattern_without_words_finds_nothing(self) -> None:
+    def test_pattern_without_words_matches_nothing(self) -> None:
         tree = parse("nosuch*").tree
         assert tree is not None
         assert of_query(tree, lambda _: []) == Expression("'¦¦¦'", is_exact=True)
 
-    def test_of_a_scope_names_its_values(self) -> None:
+    def test_scope_expression_has_its_values(self) -> None:
         scope = Scope(owner=parse_asker("o"), sources=("a", "b"), not_sessions=("s",))
         assert of_scope(scope) == Expression("(('¦sa' | '¦sb') & ('¦oo') & !('¦is'))", is_exact=True)
 
-    def test_of_a_scope_with_very_many_values_leaves_them_to_the_rows(self) -> None:
-        scope = Scope(sessions=tuple(map(str, range(MAX_NAMED + 1))))
+    def test_scope_with_very_many_values_is_not_in_the_expression(self) -> None:
+        scope = Scope(sessions=tuple(map(str, range(MAX_WANTED + 1))))
         assert of_scope(scope) == Expression(None, is_exact=False)
 
 
 class TestSpan:
     @pytest.mark.parametrize(("low", "high"), [(1, 1), (1, 5_000), (1_023, 1_024), (700_000, 1_000_000), (0, 2**23)])
-    def test_covers_every_id_and_not_much_more(self, low: int, high: int) -> None:
+    def test_span_covers_every_id_and_not_much_more(self, low: int, high: int) -> None:
         marks = set(of_span(low, high).strip("()").split(" | "))
 
         def is_covered(message_id: int) -> bool:

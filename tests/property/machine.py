@@ -1,4 +1,4 @@
-"""What people do to a store, in any order, done to a simple model too."""
+"""Random operations on a store and on a simple model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from hermes_state import ChildKindName, SessionDB, TitleTaken, UnknownMessage, UnknownSession
+from hermes_state import ChildKindName, Conflict, SessionDB, TitleTaken, UnknownMessage, UnknownSession
 from tests.property.model import Message, Model, Session
 
 KINDS = ("compression", "branch", "delegate", "reset", "import")
@@ -27,7 +27,7 @@ fields = st.fixed_dictionaries({"role": roles, "content": texts, "calls": st.int
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store and the model, side by side."""
+    """The store and the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.db = self.opened()
 
     def opened(self) -> SessionDB:
-        """The store, which tells the time by our clock."""
+        """Open the store with the clock of the test."""
         return SessionDB(self.place / "state.db", clock=lambda: self.now)
 
     def teardown(self) -> None:
@@ -46,17 +46,17 @@ class StoreMachine(RuleBasedStateMachine):
         shutil.rmtree(self.place)
 
     def some(self, index: int) -> Session:
-        """One of the sessions there are."""
+        """Return one of the existing sessions."""
         sessions = list(self.model.sessions.values())
         return sessions[index % len(sessions)]
 
     def new_name(self) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         self.made += 1
         return f"s{self.made:03}"
 
     def new_messages(self, many: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Messages as the store takes them, each with a uid."""
+        """Return new messages for the store, each with a uid."""
         return [
             {
                 "role": each["role"],
@@ -69,7 +69,7 @@ class StoreMachine(RuleBasedStateMachine):
         ]
 
     def note(self, session: Session, ids: list[int], given: list[dict[str, Any]]) -> None:
-        """Have the model store the same messages."""
+        """Store the same messages in the model."""
         for number, each in zip(ids, given, strict=True):
             message = Message(number, each["uid"], each["role"], each["content"], each["timestamp"])
             message.calls = len(each["tool_calls"])
@@ -102,6 +102,10 @@ class StoreMachine(RuleBasedStateMachine):
     ) -> None:
         name = self.new_name()
         above = self.some(parent).id if has_parent else None
+        if kind == "compression" and above is not None and self.model.continuations(above):
+            with pytest.raises(Conflict):
+                self.db.create_session(name, source, user_id=user, parent_session_id=above, child_kind=kind)
+            return
         self.db.create_session(name, source, user_id=user, parent_session_id=above, child_kind=kind)
         owner = f"{source}:{user}" if user and source != "cli" else None
         self.model.create(Session(name, source, self.now, parent=above, kind=kind, owner=owner))
@@ -231,7 +235,7 @@ class StoreMachine(RuleBasedStateMachine):
         session.input_tokens = tokens if is_absolute else session.input_tokens + tokens
 
     @rule(tokens=st.integers(1, 9))
-    def count_tokens_of_a_session_nobody_made(self, tokens: int) -> None:
+    def count_tokens_of_an_unknown_session(self, tokens: int) -> None:
         name = self.new_name()
         self.db.update_token_counts(name, output_tokens=tokens)
         self.model.create(Session(name, "unknown", self.now, output_tokens=tokens))
@@ -254,10 +258,10 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(index=indexes)
     @precondition(lambda self: self.model.sessions)
     def delete_and_bring_back(self, index: int) -> None:
-        """A session that nobody else hangs on comes back from its export as it was."""
+        """A session without children is restored unchanged from its export."""
         session = self.some(index)
         assume(all(each.parent != session.id for each in self.model.sessions.values()))
-        # A child of no kind is a test of its own; an import has no time in the future.
+        # A child without a kind has its own test; an import has no time in the future.
         assume(session.parent is None or session.kind is not None)
         assume(session.latest <= self.now)
         exported = self.db.export_session(session.id, include_inactive=True)
@@ -270,7 +274,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(index=indexes, on_conflict=st.sampled_from(["skip", "merge"]))
     @precondition(lambda self: self.model.sessions)
-    def import_what_is_there(self, index: int, on_conflict: Any) -> None:
+    def import_an_existing_session(self, index: int, on_conflict: Any) -> None:
         exported = self.db.export_session(self.some(index).id, include_inactive=True)
         assert exported is not None
         self.db.import_session(exported, on_conflict, keep_owner=True)

@@ -1,4 +1,4 @@
-"""A session store that is too simple to be wrong: dicts and lists, everything worked out anew whenever it is asked."""
+"""A session store that is too simple to be wrong: dicts and lists, with everything computed on each call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Message:
 
 @dataclass
 class Session:
-    """One session, with nothing that could be worked out."""
+    """One session, without computed values."""
 
     id: str
     source: str
@@ -44,7 +44,7 @@ class Session:
 
     @property
     def active(self) -> list[Message]:
-        """The messages that are not rewound."""
+        """The messages that are not undone."""
         return [message for message in self.messages if message.active]
 
     @property
@@ -54,18 +54,18 @@ class Session:
 
     @property
     def latest(self) -> float:
-        """The latest moment that the session tells of."""
+        """The latest time in the session."""
         return max(self.started_at, self.ended_at or 0.0, *(message.timestamp for message in self.messages), 0.0)
 
     @property
     def preview(self) -> str:
-        """The first thing a person said."""
+        """The first text of the user."""
         said = [m.content for m in self.active if m.role == "user" and m.content is not None]
         return said[0] if said else ""
 
     @property
     def is_listed(self) -> bool:
-        """Whether it stands in lists by itself."""
+        """Whether it is an entry of its own in lists."""
         return self.kind != "delegate" and (self.parent is None or self.kind in LISTED_KINDS)
 
 
@@ -76,7 +76,7 @@ class Model:
         self.sessions: dict[str, Session] = {}
 
     def create(self, session: Session) -> None:
-        """A session begins; one that is there stays as it is."""
+        """Create a session; an existing one stays unchanged."""
         if session.id in self.sessions:
             return
         if session.parent is not None and session.kind is None:
@@ -94,20 +94,24 @@ class Model:
         return session
 
     def chain(self, session: Session) -> list[Session]:
-        """Everything in the compression chain that a session is part of."""
+        """Return all sessions of a session's compression chain."""
         root = self.root(session)
         return [each for each in self.sessions.values() if self.root(each) is root]
 
+    def continuations(self, session_id: str) -> list[Session]:
+        """The compression children of a session."""
+        return [each for each in self.sessions.values() if each.parent == session_id and each.kind == "compression"]
+
     def tip(self, session: Session) -> Session:
-        """The newest session of the chain that goes on from here."""
+        """Return the newest session that continues this one."""
         while True:
-            going_on = [s for s in self.sessions.values() if s.parent == session.id and s.kind == "compression"]
-            if not going_on:
+            continuations = self.continuations(session.id)
+            if not continuations:
                 return session
-            session = max(going_on, key=lambda each: (each.started_at, each.id))
+            session = max(continuations, key=lambda each: (each.started_at, each.id))
 
     def listed(self, *, by_activity: bool, archived: bool = False, **wanted: Any) -> list[Session]:
-        """The conversations of a list, newest first, each as its first session."""
+        """Return the conversations of a list, newest first, each as its first session."""
 
         def order(session: Session) -> tuple[Any, ...]:
             newest = max(each.last_active for each in self.chain(session)) if self.root(session) is session else 0.0
@@ -124,12 +128,12 @@ class Model:
         return sorted(chosen, key=order, reverse=True)
 
     def set_for_chain(self, session: Session, name: str, value: bool) -> None:
-        """Archive or pin a whole conversation, or take it back."""
+        """Set or clear the archive or pin flag of a whole conversation."""
         for each in self.chain(session):
             setattr(each, name, value)
 
     def delete(self, ids: list[str]) -> None:
-        """Sessions go with the delegates that worked for them; other children stand for themselves from now on."""
+        """Delete sessions with their delegates; other children lose their parent."""
         helpers: set[str] = set()
         while more := {
             session.id
@@ -147,7 +151,7 @@ class Model:
                 session.kind = None if session.kind == "compression" else session.kind
 
     def prunable(self, now: float, days: float, source: str | None) -> list[str]:
-        """The ended sessions of conversations that have seen nothing for so long."""
+        """Return the ended sessions of conversations that were idle for so long."""
         return [
             session.id
             for session in self.sessions.values()
@@ -158,10 +162,10 @@ class Model:
         ]
 
     def holder_of(self, title: str, owner: str | None) -> Session | None:
-        """The session of an owner that has a title."""
+        """Return the session of an owner with this title."""
         own = (session for session in self.sessions.values() if session.owner == owner)
         return next((session for session in own if session.title == title), None)
 
     def copy_of(self, session: Session, **changes: Any) -> Session:
-        """A session with messages of its own."""
+        """Return a copy of a session with its own list of messages."""
         return replace(session, messages=[replace(message) for message in session.messages], **changes)

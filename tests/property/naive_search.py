@@ -1,4 +1,4 @@
-"""What a search must find, written down as simply as it can be said: character by character, message by message.
+"""What a search must find, computed in the simplest way: character by character, message by message.
 
 Shares no code with the product. It knows the scripts that `search_corpus` writes in, and no others.
 """
@@ -15,7 +15,7 @@ from typing import Any
 MAX_PARTS = 8
 MAX_PARTS_WITH_DIGITS = 3
 MIN_INSIDE = 3
-"""Shorter words are not looked for inside of others."""
+"""Shorter words are not searched inside words."""
 
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "IDEOGRAPHIC ITERATION")
 _INVISIBLE_MARKS = ("COMBINING", "HEBREW POINT", "ARABIC", "VARIATION SELECTOR", "EMOJI MODIFIER")
@@ -24,17 +24,17 @@ _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
 
 @dataclass(frozen=True)
 class Leaf:
-    """One thing that is looked for."""
+    """One searched word, phrase or part."""
 
     text: str
-    """As a person would type it, without stars and quotes."""
+    """The text as a user types it, without stars and quotes."""
     kind: str = "word"
     """word, phrase, prefix or part"""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Some things joined by and, or, not."""
+    """Nodes joined by and, or, not."""
 
     kind: str
     children: tuple[Tree, ...]
@@ -45,7 +45,7 @@ Tree = Leaf | Branch
 
 @dataclass
 class Message:
-    """A message, its session, and what it says."""
+    """A message with its session and its text."""
 
     id: int
     session: str
@@ -63,7 +63,11 @@ class Message:
     flat: str = field(init=False)
 
     def __post_init__(self) -> None:
-        lines = [*_said(self.content), *([self.tool_name] if self.tool_name else []), *_called(self.tool_calls)]
+        lines = [
+            *_content_text(self.content),
+            *([self.tool_name] if self.tool_name else []),
+            *_calls_text(self.tool_calls),
+        ]
         self.text = "\n".join(lines)
         self.items = items(self.text)
         self.groups = parts(self.text)
@@ -75,20 +79,22 @@ Item = tuple[str, str]
 
 
 def find(messages: Sequence[Message], tree: Tree, admits: Callable[[Message], bool]) -> set[int]:
-    """The ids of the messages that a search must answer, no more and no fewer."""
+    """Return the ids of exactly the messages that a search must find."""
     scope = [message for message in messages if admits(message)]
     found = {message.id for message in scope if holds(tree, message)}
     if found:
         return found
     absent = {
-        leaf for leaf in _wanted(tree) if may_be_inside(leaf) and not any(holds(leaf, message) for message in scope)
+        leaf
+        for leaf in _wanted_leaves(tree)
+        if may_be_inside(leaf) and not any(holds(leaf, message) for message in scope)
     }
-    looser = _replaced(tree, absent)
+    looser = _replace_leaves(tree, absent)
     return {message.id for message in scope if holds(looser, message)}
 
 
 def holds(tree: Tree, message: Message) -> bool:
-    """Whether a message is what the tree asks for."""
+    """Whether a message matches the tree."""
     if isinstance(tree, Leaf):
         return _has(tree, message)
     if tree.kind == "not":
@@ -97,7 +103,7 @@ def holds(tree: Tree, message: Message) -> bool:
 
 
 def may_be_inside(leaf: Leaf) -> bool:
-    """Whether a leaf that no message has is looked for inside of words."""
+    """Whether a leaf that no message has is searched inside words."""
     folded = flat(leaf.text)
     is_word = len(folded) >= MIN_INSIDE and " " not in folded and not all(map(is_unspaced, folded))
     return leaf.kind != "part" and is_word
@@ -108,10 +114,10 @@ def _has(leaf: Leaf, message: Message) -> bool:
         return flat(leaf.text) in message.flat
     sought = items(leaf.text)
     assert sought, f"{leaf.text!r} has no words"
-    return any(_stands_in(sought, sequence, leaf.kind == "prefix") for sequence in (message.items, *message.groups))
+    return any(_occurs_in(sought, sequence, leaf.kind == "prefix") for sequence in (message.items, *message.groups))
 
 
-def _stands_in(sought: list[Item], sequence: list[Item], is_prefix: bool) -> bool:
+def _occurs_in(sought: list[Item], sequence: list[Item], is_prefix: bool) -> bool:
     return any(
         _is_at(sought, sequence[start : start + len(sought)], is_prefix)
         for start in range(len(sequence) - len(sought) + 1)
@@ -124,7 +130,7 @@ def _is_at(sought: list[Item], there: list[Item], is_prefix: bool) -> bool:
         if kind != other:
             return False
         if kind == "run":
-            # A run may begin earlier if nothing must stand before it, and go on if nothing must stand after it.
+            # A run may start earlier if nothing must precede it, and continue if nothing must follow it.
             starts, ends = actual.startswith(wanted), actual.endswith(wanted)
             if not ((number == 0 or starts) and (number == last or ends) and wanted in actual):
                 return False
@@ -135,24 +141,24 @@ def _is_at(sought: list[Item], there: list[Item], is_prefix: bool) -> bool:
     return True
 
 
-def _wanted(tree: Tree) -> Iterable[Leaf]:
+def _wanted_leaves(tree: Tree) -> Iterable[Leaf]:
     if isinstance(tree, Leaf):
         yield tree
     elif tree.kind != "not":
         for child in tree.children:
-            yield from _wanted(child)
+            yield from _wanted_leaves(child)
 
 
-def _replaced(tree: Tree, absent: set[Leaf]) -> Tree:
+def _replace_leaves(tree: Tree, absent: set[Leaf]) -> Tree:
     if isinstance(tree, Leaf):
         return Leaf(tree.text, "part") if tree in absent else tree
     if tree.kind == "not":
         return tree
-    return Branch(tree.kind, tuple(_replaced(child, absent) for child in tree.children))
+    return Branch(tree.kind, tuple(_replace_leaves(child, absent) for child in tree.children))
 
 
 def fold(text: str) -> str:
-    """Without case, accents, width and what cannot be seen."""
+    """Remove case, accents, width and invisible characters."""
     taken_apart = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
     kept = "".join(_PLAIN.get(character, character) for character in taken_apart if not _is_ignored(character))
     return unicodedata.normalize("NFC", kept)
@@ -160,13 +166,13 @@ def fold(text: str) -> str:
 
 @lru_cache(maxsize=4_096)
 def flat(text: str) -> str:
-    """The folded characters, every white space one blank."""
+    """Return the folded text with single blanks."""
     return " ".join(fold(text).split())
 
 
 @lru_cache(maxsize=4_096)
 def items(text: str) -> list[Item]:
-    """The words, runs and symbols of a text, in order."""
+    """Return the words, runs and symbols of a text, in order."""
     found: list[Item] = []
     open_kind = ""
     for character in fold(_with_language_marks(text)):
@@ -181,24 +187,24 @@ def items(text: str) -> list[Item]:
 
 @cache
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of a script that writes no spaces."""
+    """Whether a character belongs to a script without spaces."""
     name = unicodedata.name(character, "")
     return name.startswith(_UNSPACED) and "MIDDLE DOT" not in name
 
 
 def parts(text: str) -> list[list[Item]]:
-    """The inner words of identifiers and versions, a list for each."""
+    """Return the inner words of identifiers and versions, a list for each."""
     tokens = {token for token in _tokens(text) if token.isascii()}
     groups = []
     for token in tokens:
         inner = _inner(token)
-        if len(inner) > 1 and _is_taken_apart(token, inner):
+        if len(inner) > 1 and _is_split(token, inner):
             groups.append([("word", part.lower()) for part in inner])
     return groups
 
 
-def _is_taken_apart(token: str, inner: list[str]) -> bool:
-    """Whether it is an identifier or a version, and not a hash or a number."""
+def _is_split(token: str, inner: list[str]) -> bool:
+    """Whether a token is an identifier or a version, and not a hash or a number."""
     if token.isalpha() or "." in token:
         return len(inner) <= MAX_PARTS
     if len(inner) <= MAX_PARTS_WITH_DIGITS and inner[0].isalpha() and (len(inner[0]) > 1 or inner[0] in "vV"):
@@ -209,7 +215,7 @@ def _is_taken_apart(token: str, inner: list[str]) -> bool:
 
 
 def _tokens(text: str) -> Iterable[str]:
-    """Every stretch of letters and digits, and versions such as v1.2.3."""
+    """Yield every run of letters and digits, and versions such as v1.2.3."""
     token = ""
     tokens = []
     for character in f"{text} ":
@@ -242,7 +248,7 @@ def _leading_digits(word: str) -> str:
 
 
 def _inner(token: str) -> list[str]:
-    """getHTTPServer2 is get HTTP Server 2."""
+    """Split `getHTTPServer2` into get, HTTP, Server and 2."""
     found: list[str] = []
     for at, character in enumerate(token):
         before, after = token[at - 1 : at], token[at + 1 : at + 2]
@@ -262,7 +268,7 @@ def _inner(token: str) -> list[str]:
 
 
 def _with_language_marks(text: str) -> str:
-    """C++ and F# have a word of their own after the letter."""
+    """Make the mark after the letter of C++ and F# a word."""
     found = ""
     at = 0
     while at < len(text):
@@ -295,7 +301,7 @@ def _is_ignored(character: str) -> bool:
     return category in ("Mn", "Me", "Sk") and name.startswith(_INVISIBLE_MARKS) and "SOUND MARK" not in name
 
 
-def _said(content: Any) -> list[str]:
+def _content_text(content: Any) -> list[str]:
     if content is None:
         return []
     if isinstance(content, str):
@@ -303,7 +309,7 @@ def _said(content: Any) -> list[str]:
     return [part["text"] for part in content if part["type"] == "text"]
 
 
-def _called(tool_calls: Any) -> list[str]:
+def _calls_text(tool_calls: Any) -> list[str]:
     lines: list[str] = []
     for call in tool_calls or ():
         lines += [call["id"], call["function"]["name"]]

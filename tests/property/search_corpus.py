@@ -57,7 +57,7 @@ UNTYPABLE = '"“”„«»()*\0'
 
 @dataclass(frozen=True)
 class Query:
-    """What is typed, what it means, where it is looked for, and in which order."""
+    """The typed text of a query, its tree, its filters and its order."""
 
     typed: str
     tree: Tree
@@ -65,7 +65,7 @@ class Query:
     sort: Sort | None
 
     def admits(self, message: Message) -> bool:
-        """Whether the filters let a message through."""
+        """Whether the filters admit a message."""
         filters = self.filters
         return (
             (message.active or filters.get("include_inactive", False))
@@ -80,7 +80,7 @@ class Query:
 
 
 def draft(random: Random, at: float) -> dict[str, Any]:
-    """A message as `append_messages` takes it."""
+    """Return a message for `append_messages`."""
     role = random.choice(ROLES)
     said: Any = text(random)
     if random.random() < 0.1:
@@ -104,7 +104,7 @@ def draft(random: Random, at: float) -> dict[str, Any]:
 
 
 def text(random: Random) -> str:
-    """A few words in a few scripts."""
+    """Return a few words in a few scripts."""
     said = ""
     for _ in range(random.randint(1, 9)):
         said += _piece(random) + random.choice(SEPARATORS if random.random() < 0.97 else RARE_SEPARATORS)
@@ -120,7 +120,7 @@ def _piece(random: Random) -> str:
 
 
 def _run(random: Random) -> str:
-    """Characters of a script that writes no spaces, perhaps with something else close by."""
+    """Return characters of a script without spaces, perhaps with other text next to them."""
     script = random.choice((CHINESE, CHINESE, KANA, HANGUL, HALF_WIDTH, THAI))
     run = "".join(random.choice(script) for _ in range(random.randint(1, 5)))
     if random.random() < 0.1:
@@ -133,7 +133,7 @@ def _run(random: Random) -> str:
 
 
 def query(random: Random, messages: Sequence[Message]) -> Query:
-    """A question that some of the messages may answer."""
+    """Return a query that some of the messages may match."""
     tree = _tree(random, messages, random.choice((0, 0, 1, 1, 2, 3)))
     return Query(render(random, tree), tree, _filters(random, messages), random.choice((None, "newest", "oldest")))
 
@@ -145,7 +145,7 @@ def _tree(random: Random, messages: Sequence[Message], depth: int) -> Tree:
     count = 1 if kind == "not" else random.randint(2, 3)
     children = tuple(_tree(random, messages, random.randrange(depth)) for _ in range(count))
     (first, *_) = children
-    # Two negations are none, for the parser as for people.
+    # Two negations cancel each other, as in the parser.
     if kind == "not" and isinstance(first, Branch) and first.kind == "not":
         return first.children[0]
     return Branch(kind, children)
@@ -168,9 +168,9 @@ def _leaf(random: Random, messages: Sequence[Message]) -> Leaf:
 def _some_leaf(random: Random, said: str) -> Leaf:
     chance = random.random()
     if chance < 0.35:
-        return Leaf(_respelled(random, _piece(random)))
+        return Leaf(_change_spelling(random, _piece(random)))
     if chance < 0.5:
-        return Leaf(_respelled(random, random.choice(said.split() or ["x"])))
+        return Leaf(_change_spelling(random, random.choice(said.split() or ["x"])))
     start = random.randrange(len(said) or 1)
     if chance < 0.6:
         return Leaf(said[start : start + random.randint(1, 4)])
@@ -184,7 +184,7 @@ def _some_leaf(random: Random, said: str) -> Leaf:
     return Leaf(said[start : start + random.randint(1, 8)], "part")
 
 
-def _respelled(random: Random, word: str) -> str:
+def _change_spelling(random: Random, word: str) -> str:
     chance = random.random()
     if chance < 0.15:
         return word.upper()
@@ -198,9 +198,9 @@ def _respelled(random: Random, word: str) -> str:
 
 
 def render(random: Random, tree: Tree, *, is_inner: bool = False) -> str:
-    """One of the ways to type a tree."""
+    """Return one way to type a tree."""
     if isinstance(tree, Leaf):
-        return _typed(random, tree)
+        return _type_leaf(random, tree)
     if tree.kind == "not":
         inner = render(random, tree.children[0], is_inner=True)
         sign = random.choice(("NOT ", "-")) if inner[0] not in "->" else "NOT "
@@ -210,7 +210,7 @@ def render(random: Random, tree: Tree, *, is_inner: bool = False) -> str:
     return f"({said})" if is_inner else said
 
 
-def _typed(random: Random, leaf: Leaf) -> str:
+def _type_leaf(random: Random, leaf: Leaf) -> str:
     if leaf.kind == "prefix":
         return f"{leaf.text}*"
     if leaf.kind == "part":

@@ -1,4 +1,4 @@
-"""The search of a real store beside the naive one: `python -m tests.property.search_oracle --minutes 60`.
+"""Compare the search of a real store with the naive one: `python -m tests.property.search_oracle --minutes 60`.
 
 Every trial makes a store of random messages and asks it random questions: while nothing is indexed, when all is, when
 some is and messages were changed, hidden and deleted since, and when all that is indexed too. The set of answers must
@@ -33,7 +33,7 @@ OUT_OF_ORDER = "not in the order that was asked for"
 
 @dataclass(frozen=True)
 class Mismatch:
-    """A question that a store answers wrongly."""
+    """A query for which the store returns a wrong result."""
 
     seed: int
     phase: str
@@ -51,7 +51,7 @@ class Mismatch:
 
 
 class Trial:
-    """One store, the same messages as a list, and questions to both."""
+    """One store, the same messages as a list, and queries for both."""
 
     def __init__(self, seed: int, path: Path, *, messages: int = 150, queries: int = 120) -> None:
         self._seed = seed
@@ -70,7 +70,7 @@ class Trial:
         self.asked = 0
 
     def run(self) -> Iterator[Mismatch]:
-        """Ask everything in every state of the index."""
+        """Run all queries in every state of the index."""
         try:
             yield from self._ask("nothing indexed")
             self._db.close()
@@ -86,11 +86,11 @@ class Trial:
             self._db.close()
 
     def _open(self) -> SessionDBProvider:
-        """The store; closing it brings its index up to date."""
+        """Open the store; closing it updates its index."""
         return SessionDB(self._path)
 
     def _run(self, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
-        """Change rows as another program does, which knows nothing of the index."""
+        """Change rows like another program that does not know the index."""
         with plain(self._path) as connection:
             for sql, values in statements:
                 connection.execute(sql, values).fetchall()
@@ -115,7 +115,7 @@ class Trial:
         return Message(id=message_id, session=session, source=source, owner=owner, **draft)
 
     def _change(self) -> None:
-        """Edit messages and a session by plain SQL, hide the end of a session and delete another."""
+        """Edit messages and a session with plain SQL, undo the end of a session and delete another."""
         first, second, third = self._random.sample(sorted({message.session for message in self._messages}), 3)
         self._edit(first)
         said_by_user = [each for each in self._messages if each.session == second and each.role == "user"]
@@ -156,7 +156,7 @@ class Trial:
 
 
 def answer(db: SessionDBProvider, query: Query) -> tuple[set[int], str]:
-    """The ids that a store gives, and what else is wrong with its answer."""
+    """Return the ids that a store finds, and any other error of its result."""
     try:
         results = db.search_messages(
             query.typed, limit=EVERYTHING, budget_s=PATIENCE_S, sort=query.sort, **query.filters
@@ -175,7 +175,7 @@ def answer(db: SessionDBProvider, query: Query) -> tuple[set[int], str]:
 
 
 def mismatches(seed: int, **size: int) -> tuple[list[Mismatch], int]:
-    """What a trial finds, and how many questions it asked."""
+    """Return the mismatches of a trial, and how many queries it ran."""
     place = Path(tempfile.mkdtemp())
     try:
         trial = Trial(seed, place / "state.db", **size)
@@ -185,7 +185,7 @@ def mismatches(seed: int, **size: int) -> tuple[list[Mismatch], int]:
 
 
 def smallest(mismatch: Mismatch) -> str:
-    """A store of one message and a short query that still disagree, if there are such."""
+    """Return a store of one message and a short query that still disagree, if there are any."""
     texts = [message.text for message in (*mismatch.missed, *mismatch.invented)]
     for text in texts:
         if not _disagrees(text, mismatch.query.tree):
@@ -225,7 +225,7 @@ def _disagrees(text: str, tree: Tree) -> bool:
 
 
 class Tally(NamedTuple):
-    """How many stores were asked how many questions."""
+    """How many stores ran how many queries."""
 
     stores: int
     asked: int
@@ -236,7 +236,7 @@ class Tally(NamedTuple):
 
 
 def try_seeds(first: int, deadline: float, stores: int, say: Callable[[str], None]) -> Tally:
-    """Try one seed after the other until the time is over; so many and no more, unless that is 0."""
+    """Try one seed after the other until the time is over, at most `count` unless that is 0."""
     tally = Tally(0, 0, 0)
     while (tally.stores < stores) if stores else (tally.stores == 0 or time.monotonic() < deadline):
         seed = first + tally.stores
@@ -250,7 +250,7 @@ def try_seeds(first: int, deadline: float, stores: int, say: Callable[[str], Non
 
 
 def main() -> int:
-    """Ask until the time is over."""
+    """Run queries until the time is over."""
     parser = argparse.ArgumentParser(prog="python -m tests.property.search_oracle", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to go on")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed; the others follow it")

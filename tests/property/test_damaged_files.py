@@ -1,4 +1,4 @@
-"""Whatever happens to the bytes of a file, reading it never fails, and what is on other pages comes back."""
+"""Reading a damaged file never fails, and the rows of other pages are salvaged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SESSIONS = "SELECT rowid, id, source, title, owner, system_prompt FROM sessions"
 
 
 class Original(NamedTuple):
-    """A store before anything happened to it."""
+    """A store before its damage."""
 
     data: bytes
     messages: dict[int, Any]
@@ -40,7 +40,7 @@ class Original(NamedTuple):
 
 @cache
 def original() -> Original:
-    """A store with small pages, so that it has many of every kind; some of them are free."""
+    """Create a store with small pages, so that it has many of every kind; some of them are free."""
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "state.db"
         with SessionDB(path) as db:
@@ -71,7 +71,7 @@ def _shrink_pages(path: Path) -> None:
 
 
 class Brought(NamedTuple):
-    """What came out of a damaged file."""
+    """The rows that were salvaged from a damaged file."""
 
     salvaged: Salvaged
     messages: dict[int, Any]
@@ -79,7 +79,7 @@ class Brought(NamedTuple):
 
 
 def brought_from(data: bytes, log: bytes = b"") -> Brought:
-    """Salvage what a file with these bytes holds, beside a log with others."""
+    """Salvage the rows of a file and a log with these bytes."""
     with tempfile.TemporaryDirectory() as place:
         path, target = Path(place) / "state.db", Path(place) / "new.db"
         path.write_bytes(data)
@@ -101,13 +101,13 @@ flips = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, 255)), min_s
 
 @settings(max_examples=600 if IS_LONG else 25, deadline=None)
 @given(page=st.integers(0, 10_000), edits=flips)
-@example(page=0, edits=[(20, 8)])  # the room that is reserved on each page
-@example(page=0, edits=[(59, 2)])  # how text is stored
+@example(page=0, edits=[(20, 8)])  # the space that is reserved on each page
+@example(page=0, edits=[(59, 2)])  # the text encoding
 @example(page=0, edits=[(16, 255), (17, 255)])  # the size of the pages
 @example(page=0, edits=[(0, 1)])
 @example(page=0, edits=[(35, 7)])  # the first free page
-@example(page=0, edits=[(100, 8)])  # what kind of page it is
-def test_what_happens_to_one_page_is_felt_on_that_page_only(page: int, edits: list[tuple[int, int]]) -> None:
+@example(page=0, edits=[(100, 8)])  # the page type
+def test_damage_to_one_page_affects_only_that_page(page: int, edits: list[tuple[int, int]]) -> None:
     before = original()
     number = page % before.pages + 1
     data = bytearray(before.data)
@@ -119,14 +119,14 @@ def test_what_happens_to_one_page_is_felt_on_that_page_only(page: int, edits: li
     for key in before.session_pages.safe(number):
         name = before.sessions[key][1]
         assert after.sessions.get(name) == before.sessions[key]
-    # A flipped key or id may be a new one; nothing that was deleted comes back.
+    # A flipped key or id may be a new one; deleted rows do not return.
     of_page = len(before.message_pages.keys.get(number, ()))
     assert len(after.messages.keys() - before.messages.keys()) <= of_page
 
 
 @settings(max_examples=10, deadline=None)
 @given(kept=st.integers(0, 10_000), more=st.integers(0, SIZE - 1))
-def test_of_a_file_that_was_cut_off_the_pages_that_are_there_come_back(kept: int, more: int) -> None:
+def test_remaining_pages_of_a_truncated_file_are_salvaged(kept: int, more: int) -> None:
     before = original()
     pages = kept % before.pages + 1
     after = brought_from(before.data[: pages * SIZE + more])
@@ -140,7 +140,7 @@ def test_of_a_file_that_was_cut_off_the_pages_that_are_there_come_back(kept: int
     edits=st.lists(st.tuples(st.integers(0, 1 << 30), st.binary(min_size=1, max_size=700)), max_size=30),
     kept=st.integers(0, 1 << 30) | st.none(),
 )
-def test_nothing_makes_it_fail(edits: list[tuple[int, bytes]], kept: int | None) -> None:
+def test_random_damage_never_makes_salvage_fail(edits: list[tuple[int, bytes]], kept: int | None) -> None:
     before = original()
     data = bytearray(before.data)
     for place, written in edits:
@@ -153,7 +153,7 @@ def test_nothing_makes_it_fail(edits: list[tuple[int, bytes]], kept: int | None)
 
 @settings(max_examples=10, deadline=None)
 @given(st.binary(max_size=3_000), st.booleans())
-def test_a_log_of_noise_is_not_used(noise: bytes, has_magic: bool) -> None:
+def test_a_log_of_random_bytes_is_not_used(noise: bytes, has_magic: bool) -> None:
     magic = (0x377F0682).to_bytes(4, "big") + (3_007_000).to_bytes(4, "big") + SIZE.to_bytes(4, "big")
     after = brought_from(original().data, magic * has_magic + noise)
     assert after.messages == original().messages
@@ -161,6 +161,6 @@ def test_a_log_of_noise_is_not_used(noise: bytes, has_magic: bool) -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.binary(max_size=5_000))
-def test_noise_is_nothing(data: bytes) -> None:
+def test_random_bytes_contain_no_rows(data: bytes) -> None:
     after = brought_from(data)
     assert (after.salvaged.messages, after.salvaged.sessions) == (0, 0)

@@ -1,6 +1,6 @@
-"""Whatever a store holds, its export brings back: exported again, it is the same, byte for byte.
+"""A store that imports an export has the same content: exported again, it is the same, byte for byte.
 
-Not the same are the ids of messages, and the mark that tells of each session from which file it came.
+Only the ids of messages differ, and the mark with the file of each session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from hermes.interop.detection import find
 from hermes.interop.exporter import Lines, write_out
-from hermes.interop.importer import Importer, Tally, Wishes
+from hermes.interop.importer import Importer, ImportOptions, Tally
 from hermes.state.import_export.session_reader import select_sessions
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
@@ -32,7 +32,7 @@ IS_LONG = os.environ.get("HERMES_LONG") == "1"
 MESSAGE_ID = re.compile(rb'\{"id":[0-9]+,(?="session_id")')
 MARK = re.compile(rb'"imported_from":(?:null|"[^"]*"),')
 LATER = 2e11
-"""Later than every moment in these tests, because an import has no time in the future."""
+"""Later than every time in these tests, because an import has no time in the future."""
 
 texts = st.one_of(
     st.sampled_from(
@@ -113,7 +113,7 @@ steps = st.lists(
 
 
 def live(store: SessionDBProvider, clock: FakeClock, lived: list[tuple[Any, ...]]) -> None:
-    """Do to a store what people and programs do."""
+    """Run random operations of people and programs on a store."""
     names: list[str] = []
     for number, (what, which, more) in enumerate(lived):
         clock.advance(0.25)
@@ -132,7 +132,7 @@ def live(store: SessionDBProvider, clock: FakeClock, lived: list[tuple[Any, ...]
 
 
 def act(store: SessionDBProvider, name: str, what: str, more: Any, new: str) -> list[str]:
-    """One thing that is done to a session; answers the sessions that came of it."""
+    """Run one operation on a session and return the sessions that it created."""
     shown = store.get_messages(name)
     match what:
         case "say":
@@ -170,19 +170,19 @@ def act(store: SessionDBProvider, name: str, what: str, more: Any, new: str) -> 
 
 
 def exported(store: SessionDBProvider) -> bytes:
-    """All sessions of a store, as `hermes sessions export` writes them."""
+    """Return all sessions of a store, as `hermes sessions export` writes them."""
     file = io.BytesIO()
     write_out(store, select_sessions(store), Lines(), file)
     return file.getvalue()
 
 
 def comparable(lines: bytes) -> bytes:
-    """An export without what an import gives out itself."""
+    """Return an export without the values that an import assigns."""
     return MARK.sub(b"", MESSAGE_ID.sub(b"{", lines))
 
 
 def held(store: SessionDBProvider) -> list[str]:
-    """What a store answers of every session, without the numbers that it gives out itself."""
+    """Return what a store holds of every session, without ids that it assigns."""
     found = []
     for row in store.search_sessions(limit=-1):
         messages = store.get_messages(row["id"], include_inactive=True)
@@ -196,12 +196,12 @@ def held(store: SessionDBProvider) -> list[str]:
     return [re.sub(r"'imported_from': (?:None|'[^']*')", "", each) for each in found]
 
 
-def imported(store: SessionDBProvider | None, data: bytes, directory: Path, wishes: Wishes) -> Tally:
-    """Have a store take in what was exported."""
+def imported(store: SessionDBProvider | None, data: bytes, directory: Path, options: ImportOptions) -> Tally:
+    """Import exported sessions into a store."""
     path = directory / "export.jsonl"
     path.write_bytes(data)
-    importer = Importer(store, wishes, LATER)
-    importer.take(list(find([path])))
+    importer = Importer(store, options, LATER)
+    importer.import_files(list(find([path])))
     assert importer.tally.failures == {}
     return importer.tally
 
@@ -213,7 +213,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> SqliteStores:
 
 @contextmanager
 def two(stores: SqliteStores) -> Iterator[tuple[SessionDBProvider, SessionDBProvider, FakeClock, Path]]:
-    """Two empty stores and a directory."""
+    """Yield two empty stores and a directory."""
     clock = FakeClock()
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -230,17 +230,17 @@ def two(stores: SqliteStores) -> Iterator[tuple[SessionDBProvider, SessionDBProv
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(lived=steps)
-def test_what_comes_back_is_what_went_out(stores: SqliteStores, lived: list[tuple[Any, ...]]) -> None:
+def test_imported_sessions_equal_the_export(stores: SqliteStores, lived: list[tuple[Any, ...]]) -> None:
     with two(stores) as (one, other, clock, place):
         live(one, clock, [("create", None, None), *lived])
         before = exported(one)
         clock.advance(1000)
-        imported(other, before, place, Wishes(keeps_owners=True))
+        imported(other, before, place, ImportOptions(keeps_owners=True))
         assert comparable(exported(other)) == comparable(before)
         assert held(other) == held(one)
-        # A store that has it all takes nothing more.
-        assert imported(other, before, place, Wishes()).messages == 0
-        assert imported(one, before, place, Wishes()).messages == 0
+        # A store that already has everything imports nothing.
+        assert imported(other, before, place, ImportOptions()).messages == 0
+        assert imported(one, before, place, ImportOptions()).messages == 0
         assert exported(one) == before
 
 
@@ -250,7 +250,7 @@ def test_what_comes_back_is_what_went_out(stores: SqliteStores, lived: list[tupl
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(here=steps, there=steps, on_conflict=st.sampled_from(["skip", "rename", "merge"]), twice=st.booleans())
-def test_a_dry_run_tells_what_will_be(
+def test_a_dry_run_reports_what_an_import_does(
     stores: SqliteStores, here: list[tuple[Any, ...]], there: list[tuple[Any, ...]], on_conflict: Any, twice: bool
 ) -> None:
     with two(stores) as (one, other, clock, place):
@@ -258,20 +258,20 @@ def test_a_dry_run_tells_what_will_be(
         live(other, clock, [("create", None, None), *here])
         data = exported(one) * (2 if twice else 1)
         untouched = exported(other)
-        foreseen = imported(other, data, place, Wishes(on_conflict, is_dry_run=True))
+        foreseen = imported(other, data, place, ImportOptions(on_conflict, is_dry_run=True))
         assert exported(other) == untouched
-        assert imported(other, data, place, Wishes(on_conflict)) == foreseen
+        assert imported(other, data, place, ImportOptions(on_conflict)) == foreseen
 
 
-def test_nothing_is_needed_for_a_dry_run(stores: SqliteStores) -> None:
+def test_a_dry_run_needs_no_store(stores: SqliteStores) -> None:
     with two(stores) as (one, other, clock, place):
         live(one, clock, [("create", None, None), ("say", 0, [{"role": "user", "content": "x"}])])
-        foreseen = imported(None, exported(one), place, Wishes(is_dry_run=True))
-        assert imported(other, exported(one), place, Wishes()) == foreseen
+        foreseen = imported(None, exported(one), place, ImportOptions(is_dry_run=True))
+        assert imported(other, exported(one), place, ImportOptions()) == foreseen
 
 
-def test_a_store_of_the_past_goes_out_too(tmp_path: Path, stores: SqliteStores) -> None:
-    """A file that was opened for reading only, as the command does."""
+def test_an_old_store_can_be_exported(tmp_path: Path, stores: SqliteStores) -> None:
+    """The file is opened read-only, as the command does."""
     with two(stores) as (one, _, clock, place):
         live(one, clock, [("create", None, None), ("say", 0, [{"role": "user", "content": "x"}])])
         before = exported(one)

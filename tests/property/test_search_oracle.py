@@ -1,4 +1,4 @@
-"""Random questions about random messages are answered as the naive search answers them."""
+"""Random queries on random messages find what the naive search finds."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def test_a_store_finds_what_the_naive_search_finds(seed: int) -> None:
     assert not wrong, f"{wrong[0]}\n{smallest(wrong[0])}"
 
 
-def test_a_store_of_several_batches_does_so_too() -> None:
+def test_a_store_of_several_batches_finds_what_the_naive_search_finds() -> None:
     wrong, _ = mismatches(99, messages=1_100, queries=20)
     assert not wrong, f"{wrong[0]}\n{smallest(wrong[0])}"
 
 
 class TestNaiveSearch:
-    """The naive search itself is looked at by hand."""
+    """Examples for the naive search itself."""
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -35,10 +35,10 @@ class TestNaiveSearch:
             ("ｶﾞ नमस्ते", "ガ नमस्ते"),
         ],
     )
-    def test_takes_a_text_apart(self, text: str, words: str) -> None:
+    def test_naive_search_splits_a_text_into_words(self, text: str, words: str) -> None:
         assert [word for _, word in items(text)] == words.split()
 
-    def test_folds(self) -> None:
+    def test_naive_search_folds_a_text(self) -> None:
         assert fold("Straße ŁÓDŹ ﬁ ＡＢ مُحَمَّد") == "strasse lodz fi ab محمد"
 
     @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ class TestNaiveSearch:
             ("a1b2c3d4 plain DONE eyJhbGciOiJIUzI1NiJ9", []),
         ],
     )
-    def test_knows_the_parts_of_identifiers(self, text: str, groups: list[list[str]]) -> None:
+    def test_naive_search_knows_the_parts_of_identifiers(self, text: str, groups: list[list[str]]) -> None:
         assert sorted([word for _, word in group] for group in parts(text)) == groups
 
     @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ class TestNaiveSearch:
             ("redeploy", Leaf("pl"), False),
         ],
     )
-    def test_finds(self, text: str, leaf: Leaf, is_found: bool) -> None:
+    def test_naive_search_finds_a_word(self, text: str, leaf: Leaf, is_found: bool) -> None:
         message = Message(1, "s", "cli", None, "user", 0.0, text)
         assert (find([message], leaf, lambda _: True) == {1}) == is_found
 
-    def test_joins(self) -> None:
+    def test_naive_search_joins_conditions(self) -> None:
         messages = [
             Message(number, "s", "cli", None, "user", 0.0, text) for number, text in enumerate(("a", "b", "a b"))
         ]

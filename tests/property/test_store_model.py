@@ -1,4 +1,4 @@
-"""Whatever people do, in whatever order, the store says the same as a simple model."""
+"""After any sequence of operations the store equals a simple model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
+from hermes.state.sessions.browsing import BrowseFilter, ListedConversation, Order, list_conversations
 from hermes_state import SessionDB
 from tests.property.machine import StoreMachine, indexes
 
@@ -47,6 +48,19 @@ class CheckedMachine(StoreMachine):
             tip = self.model.tip(session)
             assert (row["id"], row["title"], row["preview"]) == (tip.id, tip.title, tip.preview)
             assert (row["message_count"], row["last_active"]) == (len(tip.active), tip.last_active)
+
+    @rule(size=st.integers(1, 4), order=st.sampled_from(Order))
+    def browse(self, size: int, order: Order) -> None:
+        found: list[ListedConversation] = []
+        while page := list_conversations(self.db, BrowseFilter(order=order), size, found[-1] if found else None):
+            found += page
+        listed = self.model.listed(by_activity=order is Order.ACTIVE)
+        if order is Order.MESSAGES:
+            listed.sort(key=lambda each: (len(self.model.tip(each).active), each.started_at, each.id), reverse=True)
+        elif order is Order.TITLE:
+            titles = {each.id: self.model.tip(each).title for each in listed}
+            listed.sort(key=lambda each: (titles[each.id] is None, (titles[each.id] or "").lower(), each.id))
+        assert [(each.root_id, each.id) for each in found] == [(each.id, self.model.tip(each).id) for each in listed]
 
     @rule()
     def look_at_everything_by_activity(self) -> None:
@@ -117,7 +131,7 @@ class CheckedMachine(StoreMachine):
         assert self.db.message_count() == sum(len(session.active) for session in self.model.sessions.values())
 
 
-def test_child_of_no_kind_comes_back_from_its_export_as_one(tmp_path: Path) -> None:
+def test_child_without_a_kind_survives_export_and_import(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("parent", "cli")
         db.create_session("child", "cli", parent_session_id="parent")

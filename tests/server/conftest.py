@@ -1,4 +1,4 @@
-"""A place for a store on a server of each kind."""
+"""A database for a store on a server of each kind."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.server.kinds import KINDS, Connection, Kind
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages that cannot be stored now wait in the test's own directory."""
+    """Use the test's own directory as the home, so that spooled messages go there."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture(params=sorted(KINDS))
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """What there is to know about a kind of server."""
+    """A kind of server."""
     return KINDS[request.param]
 
 
 @pytest.fixture
 def dsn(kind: Kind, tmp_path: Path) -> Iterator[str]:
-    """Where there is no store yet, but can be one; gone after the test."""
+    """The DSN of an empty place for a store; removed after the test."""
     with kind.place(tmp_path) as made:
         yield made
 
@@ -47,7 +47,7 @@ def store(kind: Kind, dsn: str, settings: SessionDBConfig) -> Iterator[ServerPro
 
 @pytest.fixture
 def connection(kind: Kind, dsn: str) -> Iterator[Connection]:
-    """A connection of another program to the test's place."""
+    """A connection of another program to the test's database."""
     opened = kind.connect(dsn)
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""The kinds of servers that a store can be on: what tests that hold for all of them need to know of each."""
+"""The kinds of servers that a store can be on, with what shared tests need for each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECRET = "hunter2-and-more"
 
 
 class Connection(Protocol):
-    """What every driver calls a connection."""
+    """A connection of any driver."""
 
     def cursor(self) -> Any: ...
 
@@ -40,13 +40,13 @@ class Kind:
     provider: type[ServerProvider[Any]]
     capabilities: frozenset[Capability]
     servers: tuple[str, ...]
-    """How the names of its servers begin."""
+    """The beginning of its servers' names."""
     pool: str
-    """Where the class of its pools is."""
+    """The module with the class of its pools."""
     place: Callable[[Path], AbstractContextManager[str]]
-    """The DSN of a place that belongs to a test's directory and has nothing in it."""
+    """The DSN of an empty place for the store of a test."""
     connect: Callable[[str], Connection]
-    """Connects as any other program does, which begins its transactions itself."""
+    """Connects like another program, which begins its transactions itself."""
     nowhere: tuple[str, ...]
     """Addresses with a password that lead to no server."""
 
@@ -62,7 +62,7 @@ KINDS = {
         MySQLSessionDBProvider,
         frozenset({Capability.SERVER}),
         ("MariaDB ", "MySQL "),
-        r"hermes\.state\.mysql\.pool",
+        r"hermes\.state\.mysql\.connection\.pool",
         _database,
         plain,
         (

@@ -1,4 +1,4 @@
-"""The index follows the messages, and waits for nobody who is not there."""
+"""The index is updated after the messages, without needless waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.state.server.provider import ServerProvider
 from tests.support.conversations import say, start
 
 
-def test_nothing_to_index_is_nothing_to_wait_for(store: ServerProvider[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_indexing_without_messages_does_not_wait(store: ServerProvider[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(_: float) -> None:
         pytest.fail("it waited")
 

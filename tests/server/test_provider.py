@@ -34,22 +34,22 @@ except Exception as exc:
 
 
 class TestInitialize:
-    def test_is_needed_where_nothing_was_named(self, kind: Kind) -> None:
+    def test_store_without_an_address_must_be_initialized(self, kind: Kind) -> None:
         store = kind.provider()
         with pytest.raises(StoreClosed, match="initialize"):
             store.session_count()
         store.close()
 
-    def test_opens_what_a_dsn_names(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    def test_initialize_opens_the_store_of_a_dsn(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with kind.provider(settings=settings) as store:
             store.initialize(dsn=dsn)
             assert store.session_count() == 0
 
-    def test_takes_no_pool_but_that_of_its_driver(self, kind: Kind) -> None:
+    def test_pool_of_another_type_is_refused(self, kind: Kind) -> None:
         with pytest.raises(InvalidValue, match=kind.pool):
             kind.provider(pool=object())
 
-    def test_closes_what_was_open_before(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    def test_second_initialize_closes_the_first_store(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with kind.provider(dsn, settings=settings) as store:
             before = engine_of(store)
             store.initialize(dsn=dsn)
@@ -59,7 +59,7 @@ class TestInitialize:
 
 
 class TestPool:
-    def test_of_one_connection_is_enough_for_every_operation(
+    def test_pool_of_one_connection_is_enough_for_every_operation(
         self, kind: Kind, dsn: str, settings: SessionDBConfig, tmp_path: Path
     ) -> None:
         own = replace(settings, pool_max_size=1, pool_timeout_s=5)
@@ -72,13 +72,13 @@ class TestPool:
             assert len(store.search_messages("word599")) == 1
             engine_of(store).write(lambda tx: store.get_session("s"))
 
-    def test_of_one_connection_is_shared_by_threads(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    def test_threads_share_a_pool_of_one_connection(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with kind.provider(dsn, settings=replace(settings, pool_max_size=1)) as store:
             store.create_session("s", "cli")
             at_once(6, lambda number: [store.append_message("s", "user", f"{number}") for _ in range(20)])
             assert store.message_count("s") == 120
 
-    def test_that_is_used_up_is_told(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    def test_pool_without_a_free_connection_is_an_error(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         own = replace(settings, pool_max_size=1, pool_timeout_s=0.2, write_timeout_s=0.2)
         with kind.provider(dsn, settings=own) as store:
 
@@ -105,17 +105,17 @@ def test_the_password_of_an_address_that_leads_nowhere_is_not_shown(
 
 
 class TestConfiguration:
-    def test_names_the_store(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+    def test_store_is_opened_from_the_configuration(self, kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
         with open_session_db(Config(sessiondb=replace(settings, dsn=dsn))) as store:
             assert isinstance(store, kind.provider)
             assert store.capabilities == kind.capabilities
 
-    def test_without_an_address_is_told(self, settings: SessionDBConfig) -> None:
+    def test_configuration_without_an_address_is_an_error(self, settings: SessionDBConfig) -> None:
         with pytest.raises(ConfigError, match=r"sessiondb\.dsn"):
             open_session_db(Config(sessiondb=settings))
 
 
-def test_without_the_driver_the_command_that_installs_it_is_named(kind: Kind) -> None:
+def test_missing_driver_is_an_error_with_the_install_command(kind: Kind) -> None:
     told = kind.provider.kind
     program = NO_DRIVER.format(driver=told.driver, extra=told.extra, name=told.name, provider=kind.provider.__name__)
     done = subprocess.run(
@@ -124,7 +124,7 @@ def test_without_the_driver_the_command_that_installs_it_is_named(kind: Kind) ->
     assert done.stdout == "ConfigError 0 True\n"
 
 
-def test_health_tells_what_there_is_to_know(kind: Kind, store: SessionDBProvider, settings: SessionDBConfig) -> None:
+def test_health_describes_the_server(kind: Kind, store: SessionDBProvider, settings: SessionDBConfig) -> None:
     health = store.health()
     assert (health["ok"], health["provider"], health["schema_version"]) == (True, settings.provider, 11)
     assert health["server"].startswith(kind.servers)

@@ -1,4 +1,4 @@
-"""Messages that a server could not take wait in a file, for the store that they were meant for."""
+"""Messages that a server could not store are spooled in a file of their store."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def spool_of(store: ServerProvider[Any]) -> str:
     return engine_of(store).spool.path.name
 
 
-def test_a_store_finds_its_file_again(kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
+def test_store_uses_the_same_spool_after_a_reopen(kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
     with kind.provider(dsn, settings=settings) as store, kind.provider(dsn, settings=settings) as again:
         assert spool_of(store) == spool_of(again)
 
 
-def test_another_store_in_a_place_of_the_same_name_has_another_file(
+def test_stores_with_the_same_displayed_address_have_different_spools(
     kind: Kind, dsn: str, settings: SessionDBConfig, connection: Connection
 ) -> None:
     with kind.provider(dsn, settings=settings) as store:
@@ -35,9 +35,7 @@ def test_another_store_in_a_place_of_the_same_name_has_another_file(
         assert spool_of(store) != before
 
 
-def test_what_waits_is_kept_without_a_home_and_stored_at_the_next_open(
-    kind: Kind, dsn: str, settings: SessionDBConfig
-) -> None:
+def test_spooled_messages_are_stored_at_the_next_open(kind: Kind, dsn: str, settings: SessionDBConfig) -> None:
     with kind.provider(dsn, settings=settings) as store:
         store.create_session("s", "cli")
         assert not get_hermes_home().exists()

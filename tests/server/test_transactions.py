@@ -1,4 +1,4 @@
-"""Many write at once: nobody's change is lost, and who has to wait is told for how long."""
+"""Many writers at once: no change is lost, and a writer that waits too long gets an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.waiting import LIMIT_S
 
 @pytest.fixture
 def held(store: SessionDBProvider, connection: Connection) -> Iterator[Connection]:
-    """Another program that holds the row of session `s` in a transaction of its own."""
+    """Another program that holds a lock on the row of session `s`."""
     start(store, "s")
     with connection.cursor() as cursor:
         cursor.execute("BEGIN")
@@ -31,14 +31,14 @@ def held(store: SessionDBProvider, connection: Connection) -> Iterator[Connectio
 
 
 class TestWaiting:
-    def test_ends_when_the_other_is_done(self, store: SessionDBProvider, held: Connection) -> None:
+    def test_writer_continues_when_the_lock_is_released(self, store: SessionDBProvider, held: Connection) -> None:
         releasing = threading.Timer(0.2, held.commit)
         releasing.start()
         store.append_message("s", "user", "hello")
         releasing.join()
         assert store.message_count("s") == 1
 
-    def test_for_too_long_is_told_and_changes_nothing(
+    def test_waiting_too_long_is_an_error_and_changes_nothing(
         self, kind: Kind, store: SessionDBProvider, held: Connection, dsn: str, settings: SessionDBConfig
     ) -> None:
         with kind.provider(dsn, settings=replace(settings, write_timeout_s=0.3)) as hasty:
@@ -51,7 +51,7 @@ class TestWaiting:
         assert store.message_count("s") == 1
 
     @pytest.mark.parametrize("count", [1, 2, 5, 40])
-    def test_is_not_needed_for_deleting_others(
+    def test_deleting_other_sessions_does_not_wait(
         self, kind: Kind, store: SessionDBProvider, held: Connection, dsn: str, settings: SessionDBConfig, count: int
     ) -> None:
         with held.cursor() as cursor:
@@ -65,12 +65,12 @@ class TestWaiting:
         with kind.provider(dsn, settings=replace(settings, write_timeout_s=1)) as hasty:
             assert hasty.delete_with_receipt(others).messages == 5 * count
 
-    def test_is_not_needed_for_reading(self, store: SessionDBProvider, held: Connection) -> None:
+    def test_reading_does_not_wait(self, store: SessionDBProvider, held: Connection) -> None:
         assert session_of(store, "s")["id"] == "s"
 
 
 class TestConflicts:
-    def test_two_who_wait_for_each_other_both_get_through(self, store: SessionDBProvider) -> None:
+    def test_both_writers_of_a_deadlock_succeed(self, store: SessionDBProvider) -> None:
         start(store, "a", "b")
         meeting = threading.Barrier(2)
 
@@ -90,12 +90,12 @@ class TestConflicts:
         at_once(2, work)
         assert [session_of(store, each)["rewind_count"] for each in ("a", "b")] == [2, 2]
 
-    def test_one_session_is_made_by_many_once(self, store: SessionDBProvider) -> None:
+    def test_session_created_by_many_threads_exists_once(self, store: SessionDBProvider) -> None:
         made = at_once(8, lambda number: store.create_session("s", "cli", model=f"m{number}"))
         assert made == ["s"] * 8
         assert store.session_count() == 1
 
-    def test_one_title_is_given_by_many_once(self, store: SessionDBProvider) -> None:
+    def test_title_set_by_many_threads_is_used_once(self, store: SessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(6)))
 
         def name(number: int) -> bool:
@@ -111,18 +111,18 @@ class TestConflicts:
             won = at_once(6, lambda number: store.try_acquire_compression_lock(f"s{turn}", f"holder {number}"))  # noqa: B023 - done before the next turn
             assert sum(won) == 1
 
-    def test_a_uid_is_stored_by_many_once(self, store: SessionDBProvider) -> None:
+    def test_uid_appended_by_many_threads_is_stored_once(self, store: SessionDBProvider) -> None:
         start(store, "s")
         made = at_once(8, lambda _: store.append_message("s", "user", "hello", uid="the same"))
         assert len(set(made)) == 1
         assert store.message_count("s") == 1
 
-    def test_what_contradicts_the_rows_for_good_is_told(self, store: SessionDBProvider) -> None:
+    def test_lasting_conflict_is_an_error(self, store: SessionDBProvider) -> None:
         start(store, "s")
         with pytest.raises(Conflict):
             engine_of(store).write(lambda tx: tx.run("INSERT INTO sessions SELECT * FROM sessions"))
 
-    def test_what_fails_in_the_middle_changes_nothing(self, store: SessionDBProvider) -> None:
+    def test_work_that_fails_in_the_middle_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
 
         def work(tx: Any) -> None:
@@ -134,7 +134,7 @@ class TestConflicts:
         assert session_of(store, "s")["rewind_count"] == 0
 
 
-class TestViews:
+class TestReads:
     def test_a_read_sees_one_moment(self, store: SessionDBProvider) -> None:
         start(store, "s")
 
@@ -172,7 +172,7 @@ class TestOrder:
             looking.join(timeout=LIMIT_S)
         last = ids(store.get_messages("s"))
         assert len(last) == 160
-        # Whoever looked saw a beginning of what there is in the end: nothing came in between later.
+        # Each read saw a prefix of the final rows: nothing was inserted before them later.
         assert all(each == last[: len(each)] for each in seen)
 
     def test_the_activity_of_a_chain_never_goes_back(self, store: SessionDBProvider) -> None:
@@ -180,7 +180,8 @@ class TestOrder:
         store._clock = clock
         start(store, "root")
         for number in range(4):
-            store.create_session(f"c{number}", "cli", parent_session_id="root", child_kind="compression")
+            before = f"c{number - 1}" if number else "root"
+            store.create_session(f"c{number}", "cli", parent_session_id=before, child_kind="compression")
         at_once(
             4,
             lambda number: [
@@ -190,9 +191,7 @@ class TestOrder:
         )
         assert session_of(store, "root")["chain_active"] == 2e9 + 10 * 24 + 3
 
-    def test_a_session_that_is_pruned_while_somebody_speaks_in_it_stays_or_is_unknown(
-        self, store: SessionDBProvider
-    ) -> None:
+    def test_session_pruned_during_an_append_stays_or_is_unknown(self, store: SessionDBProvider) -> None:
         for turn in range(6):
             session_id = start(store, f"s{turn}", started_at=1.0)
             store.end_session(session_id, "user_exit")
@@ -202,7 +201,7 @@ class TestOrder:
                     return f"{store.prune_sessions(1)}"
                 try:
                     store.append_message(session_id, "user", "wait")
-                except StoreError as exc:  # pragma: no cover - only to be told apart
+                except StoreError as exc:  # pragma: no cover - only to distinguish the errors
                     raise AssertionError from exc
                 except Exception as exc:  # noqa: BLE001 - UnknownSession is what remains
                     return type(exc).__name__
@@ -213,7 +212,7 @@ class TestOrder:
             assert (said, pruned, is_there) in (("stored", "0", True), ("UnknownSession", "1", False))
 
 
-def test_chains_that_are_written_and_settled_at_once_agree(store: SessionDBProvider) -> None:
+def test_chains_written_and_settled_at_the_same_time_agree(store: SessionDBProvider) -> None:
     clock = FakeClock()
     store._clock = clock
     start(store, "root")

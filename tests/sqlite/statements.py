@@ -1,4 +1,4 @@
-"""What SQLite is really asked: the statements that operations run, and how SQLite goes about them."""
+"""The statements that operations really run on SQLite, and their query plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import apsw
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as it was run, and the connection and file it was run on."""
+    """A statement that was run, with its connection and file."""
 
     connection: apsw.Connection
     file: str
@@ -20,7 +20,7 @@ class Statement:
     values: Any
 
     def plan(self) -> list[str]:
-        """How SQLite would go about it again, one step a line."""
+        """The query plan of SQLite, one line for each step."""
         plain = apsw.Connection(self.file, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             steps = plain.execute(f"EXPLAIN QUERY PLAN {self.sql}", self.values).fetchall()
@@ -31,13 +31,13 @@ class Statement:
 
 @dataclass
 class Record:
-    """The statements of every connection that is opened while it is kept."""
+    """The statements of every connection that is opened while the record is active."""
 
     statements: list[Statement] = field(default_factory=list)
     _is_on: bool = False
 
     def watch(self, connection: apsw.Connection) -> None:
-        """Listen to a new connection."""
+        """Record the statements of a new connection."""
 
         def note(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
             if self._is_on:
@@ -50,7 +50,7 @@ class Record:
 
     @contextmanager
     def listening(self) -> Iterator[list[Statement]]:
-        """The statements that run inside the block."""
+        """Yield the list of statements that run inside the block."""
         self.statements.clear()
         self._is_on = True
         try:
@@ -59,13 +59,13 @@ class Record:
             self._is_on = False
 
     def sql(self) -> list[str]:
-        """The text of what was heard, without needless blanks."""
+        """The text of the recorded statements, without extra blanks."""
         return [" ".join(statement.sql.split()) for statement in self.statements]
 
 
 @contextmanager
 def recorded() -> Iterator[Record]:
-    """Hear every statement of every connection that is opened inside the block."""
+    """Record every statement of every connection that is opened inside the block."""
     record = Record()
     apsw.connection_hooks.append(record.watch)
     try:

@@ -1,4 +1,4 @@
-"""Numbers that nothing can wait for, or that count nothing."""
+"""Invalid time limits and counts."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("value", NO_TIMES)
-def test_no_time_to_wait_for_a_write(tmp_path: Path, value: Any) -> None:
+def test_invalid_write_timeout_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises(InvalidValue, match="write_timeout_s"):
         SessionDB(tmp_path / "other.db", write_timeout_s=value)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("value", NO_TIMES)
-def test_no_time_to_wait_for_others(path: Path, value: Any) -> None:
+def test_invalid_restore_and_repair_timeouts_are_refused(path: Path, value: Any) -> None:
     before = path.read_bytes()
     with pytest.raises(InvalidValue, match="timeout_s"):
         restore(path, verify(path), timeout_s=value)
@@ -46,7 +46,7 @@ def test_no_time_to_wait_for_others(path: Path, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", NO_COUNTS)
-def test_no_number_of_backups_to_keep(path: Path, value: Any) -> None:
+def test_invalid_number_of_backups_to_keep_is_refused(path: Path, value: Any) -> None:
     with pytest.raises(InvalidValue, match="keep"):
         back_up_into(path, path.parent / "backups", value)
     assert not (path.parent / "backups").exists()

@@ -1,4 +1,4 @@
-"""Rows whose text is not UTF-8: they are read, searched and kept like any other."""
+"""Rows whose text is not UTF-8: they are read, searched and kept like all others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fault.processes import assert_sound
 from tests.support.plainsql import change
 
 BROKEN = "CAST(x'68656c6c6f20ff20776f726c64' AS TEXT)"
-"""`hello`, a byte that no text has, `world`."""
+"""`hello`, a byte that is not valid in UTF-8, `world`."""
 SHOWN = "hello \ufffd world"
 
 
@@ -26,13 +26,13 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_is_read_with_a_sign_in_its_place(path: Path) -> None:
+def test_invalid_byte_is_read_as_a_replacement_character(path: Path) -> None:
     with SessionDB(path) as db:
         assert [message["content"] for message in db.get_messages("s")] == ["before", SHOWN]
         assert [message["content"] for message in db.get_messages_as_conversation("s")] == ["before", SHOWN]
 
 
-def test_has_the_same_uid_whenever_it_is_read(path: Path) -> None:
+def test_message_with_invalid_text_keeps_its_uid(path: Path) -> None:
     with SessionDB(path, read_only=True) as db:
         first = db.get_messages("s")[1]["uid"]
     with SessionDB(path) as db:
@@ -40,12 +40,12 @@ def test_has_the_same_uid_whenever_it_is_read(path: Path) -> None:
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-def test_is_found(path: Path, read_only: bool) -> None:
+def test_message_with_invalid_text_is_found(path: Path, read_only: bool) -> None:
     with SessionDB(path, read_only=read_only) as db:
         assert [each["session_id"] for each in db.search_messages("world")] == ["s"]
 
 
-def test_is_found_through_the_index(path: Path) -> None:
+def test_message_with_invalid_text_is_found_through_the_index(path: Path) -> None:
     with SessionDB(path) as db:
         db.append_messages("s", [{"role": "user", "content": f"more {number}"} for number in range(600)])
     with SessionDB(path) as db:
@@ -53,14 +53,14 @@ def test_is_found_through_the_index(path: Path) -> None:
         assert len(db.search_messages("more", limit=1000)) == 600
 
 
-def test_keeps_no_message_from_being_stored(path: Path) -> None:
+def test_other_messages_are_still_stored(path: Path) -> None:
     with SessionDB(path) as db:
         db.append_message("s", "user", "after")
         assert db.message_count("s") == 3
     assert_sound(path)
 
 
-def test_in_the_columns_of_a_session_hides_nothing(path: Path) -> None:
+def test_invalid_text_in_a_session_hides_nothing(path: Path) -> None:
     change(path, f"UPDATE sessions SET model = {BROKEN}, cwd = {BROKEN}, preview = {BROKEN}, title = {BROKEN}")
     with SessionDB(path) as db:
         (row,) = db.list_sessions_rich()
@@ -68,7 +68,7 @@ def test_in_the_columns_of_a_session_hides_nothing(path: Path) -> None:
         assert row["message_count"] == 2
 
 
-def test_is_exported_and_deleted(path: Path) -> None:
+def test_session_with_invalid_text_is_exported_and_deleted(path: Path) -> None:
     with SessionDB(path) as db:
         exported = db.export_session("s")
         assert exported is not None

@@ -1,4 +1,4 @@
-"""What a checkup finds in a file: each check on a file that is well, and on one that is bad in just that way."""
+"""What a checkup finds in a file: each check on a healthy file, and on one with just that defect."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MANY = (
     f"""{_HUNDRED} INSERT INTO messages (session_id, role, content, timestamp, uid)
         SELECT 's' || i, 'user', 'x', 5.0, '~' || i FROM n""",
 )
-"""A hundred sessions with a message each, as this program stores them."""
+"""A hundred sessions with one message each, as this program stores them."""
 
 
 @pytest.fixture(autouse=True)
-def all_the_time_in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     give_time(monkeypatch)
 
 
@@ -44,12 +44,12 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def path(used: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of the used store."""
     return Path(shutil.copy(used, tmp_path / "state.db"))
 
 
 def overwrite(path: Path, table: str, byte: bytes) -> None:
-    """Fill the last page of a table with one byte, as a disk does that loses a write."""
+    """Fill the last page of a table with one byte, like a disk that loses a write."""
     page, size = rows(path, f"SELECT MAX(pageno), pgsize FROM dbstat WHERE name = '{table}'")[0]
     with open(path, "r+b") as file:
         file.seek((page - 1) * size)
@@ -58,25 +58,25 @@ def overwrite(path: Path, table: str, byte: bytes) -> None:
 
 @pytest.mark.parametrize("deep", [False, True], ids=["briefly", "deeply"])
 class TestAsAWhole:
-    def test_a_store_that_was_used_in_every_way_is_well(self, path: Path, deep: bool) -> None:
+    def test_used_store_is_healthy(self, path: Path, deep: bool) -> None:
         assert worse_than_ok(path, deep=deep) == {}
 
-    def test_an_empty_store_is_well(self, tmp_path: Path, deep: bool) -> None:
+    def test_empty_store_is_healthy(self, tmp_path: Path, deep: bool) -> None:
         SessionDB(tmp_path / "new.db").close()
         assert worse_than_ok(tmp_path / "new.db", deep=deep) == {}
 
-    def test_a_store_is_well_while_it_is_open(self, path: Path, deep: bool) -> None:
+    def test_open_store_is_healthy(self, path: Path, deep: bool) -> None:
         with SessionDB(path) as db:
             db.append_message("tip", "user", "not in the database file yet")
             assert worse_than_ok(path, deep=deep) == {}
             assert checkup(path, deep=deep)["counters"].values["sessions_checked"] == 6
 
-    def test_a_closed_store_and_its_directory_stay_as_they_are(self, path: Path, deep: bool) -> None:
+    def test_checkup_changes_neither_the_store_nor_its_directory(self, path: Path, deep: bool) -> None:
         before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.parent.iterdir()}
         checkup(path, deep=deep)
         assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in path.parent.iterdir()} == before
 
-    def test_what_was_read_before_somebody_opened_the_store_does_not_count(self, path: Path, deep: bool) -> None:
+    def test_checkup_runs_again_if_a_process_opens_the_store_meanwhile(self, path: Path, deep: bool) -> None:
         stored: list[str] = []
 
         def store_in_the_middle(name: str, _done: int, _total: int) -> None:
@@ -88,7 +88,7 @@ class TestAsAWhole:
         assert found["counters"].values["sessions"] == 7
 
 
-def test_a_deep_look_ends_before_the_log_of_a_busy_store_fills_the_disk(
+def test_deep_checkup_ends_before_the_log_of_a_busy_store_fills_the_disk(
     monkeypatch: pytest.MonkeyPatch, path: Path
 ) -> None:
     monkeypatch.setattr(long_read, "LOG_LIMIT_BYTES", -1)
@@ -100,21 +100,21 @@ def test_a_deep_look_ends_before_the_log_of_a_busy_store_fills_the_disk(
 
 
 class TestSizes:
-    def test_the_parts_are_all_of_the_file(self, path: Path) -> None:
+    def test_parts_add_up_to_the_file(self, path: Path) -> None:
         values = look(path, "size").values
         parts = values["parts"]
         assert isinstance(parts, dict)
         assert set(parts) == set(PARTS)
         assert sum(parts.values()) == values["bytes"] == path.stat().st_size
 
-    def test_parts_that_take_too_long_are_not_measured(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_parts_are_not_measured_if_that_takes_too_long(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(sizes, "MEASURING_S", -1.0)
         found = look(path, "size")
         assert (found.status, found.values["parts"]) == (NOTE, None)
         assert "--deep" in found.remedy
         assert look(path, "size", deep=True).status == OK
 
-    def test_an_empty_part_is_given_back_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_free_pages_shrinks_the_file(self, path: Path) -> None:
         change(path, "CREATE TABLE large (x)", "INSERT INTO large VALUES (zeroblob(3000000))", "DROP TABLE large")
         found = look(path, "free-pages")
         assert found.status == NOTE
@@ -122,12 +122,12 @@ class TestSizes:
         do("hermes sessions optimize", path.parent)
         assert look(path, "free-pages").status == OK
 
-    def test_a_small_empty_part_is_nothing_to_tell(self, path: Path) -> None:
+    def test_few_free_pages_are_ok(self, path: Path) -> None:
         change(path, "CREATE TABLE large (x)", "INSERT INTO large VALUES (zeroblob(300000))", "DROP TABLE large")
         found = look(path, "free-pages")
         assert (found.status, found.values["share"]) == (OK, pytest.approx(0.5, abs=0.3))
 
-    def test_a_large_log_is_emptied_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_large_log_empties_it(self, path: Path) -> None:
         with open(f"{path}-wal", "wb") as log:
             log.truncate(sizes.LOG_LIMIT_BYTES + 1)
         found = look(path, "wal")
@@ -140,14 +140,14 @@ class TestSizes:
         ("free", "status"),
         [(None, NOTE), (50 << 20, ERROR), (150 << 20, WARNING), (10 << 30, OK)],
     )
-    def test_room_on_the_disk(
+    def test_status_depends_on_free_disk_space(
         self, monkeypatch: pytest.MonkeyPatch, path: Path, free: int | None, status: Status
     ) -> None:
         monkeypatch.setattr(sizes, "free_bytes", lambda _: free)
         os.truncate(path, 100 << 20)
         assert look(path, "disk").status == status
 
-    def test_room_is_asked_of_the_disk_that_a_store_will_be_on(self, tmp_path: Path) -> None:
+    def test_disk_of_a_future_store_is_checked(self, tmp_path: Path) -> None:
         found = look(tmp_path / "not" / "yet" / "state.db", "disk")
         assert (found.status, found.values["wanted_bytes"]) == (OK, 0)
 
@@ -161,7 +161,7 @@ class TestIntegrity:
         assert found.status == ERROR
         assert "hermes sessions repair" in found.remedy
 
-    def test_a_damaged_table_is_repaired_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_damaged_table_repairs_it(self, path: Path) -> None:
         overwrite(path, "messages", b"\x5a")
         assert repaired(look(path, "integrity"), path) == {}
 
@@ -178,14 +178,14 @@ class TestIntegrity:
         found = look(path, "integrity")
         assert (found.status, found.values["flaws"]) == (ERROR, {"end": "the last page is not complete"})
 
-    def test_a_part_that_is_read_is_not_all_of_it(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_incomplete_integrity_check_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(integrity, "READING_S", -1.0)
         found = look(path, "integrity")
         assert found.status == NOTE
         assert found.values["tables_checked"] != found.values["tables"]
         assert look(path, "integrity", deep=True).status == OK
 
-    def test_damage_that_another_check_runs_into_is_an_error(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_damage_found_by_another_check_is_an_error(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(integrity, "READING_S", -1.0)
         overwrite(path, "messages", b"\0")
         found = checkup(path)
@@ -194,7 +194,7 @@ class TestIntegrity:
 
 
 class TestOrphans:
-    def test_messages_without_a_session_get_one_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_orphan_messages_gives_them_a_session(self, path: Path) -> None:
         change(path, "DELETE FROM sessions WHERE id = 'replaced'")
         found = look(path, "orphan-messages")
         assert (found.status, found.values["missing_sessions"]) == (WARNING, ["replaced"])
@@ -202,13 +202,13 @@ class TestOrphans:
         with SessionDB(path, read_only=True) as db:
             assert db.message_count("replaced") == 2
 
-    def test_sessions_without_their_parent_stand_for_themselves_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_missing_parent_makes_sessions_independent(self, path: Path) -> None:
         change(path, "DELETE FROM messages WHERE session_id = 'root'", "DELETE FROM sessions WHERE id = 'root'")
         found = look(path, "orphan-sessions")
         assert (found.status, found.values["cut_off"]) == (WARNING, ["tip"])
         assert repaired(found, path) == {}
 
-    def test_delegates_without_their_session_are_deleted_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_orphan_delegates_deletes_them(self, path: Path) -> None:
         change(path, "UPDATE sessions SET parent_session_id = NULL WHERE id = 'helper'")
         found = look(path, "orphan-sessions")
         assert (found.status, found.values["delegates"]) == (NOTE, ["helper"])
@@ -226,12 +226,12 @@ class TestOrphans:
         assert worse_than_ok(path, deep=True) == {}
 
     @pytest.mark.parametrize("sql", [orphans._PARENT_MISSING, orphans._DELEGATES_ALONE, orphans._NAMED_BY_MESSAGES])
-    def test_they_are_looked_for_along_an_index(self, path: Path, sql: str) -> None:
+    def test_orphan_queries_use_an_index(self, path: Path, sql: str) -> None:
         plan = [str(row[3]) for row in rows(path, f"EXPLAIN QUERY PLAN {sql}")]
         assert [step for step in plan if step.startswith("SCAN") and step != "SCAN named"] == []
 
     @pytest.mark.parametrize("name", ["orphan-messages", "orphan-sessions"])
-    def test_some_are_not_all(self, monkeypatch: pytest.MonkeyPatch, path: Path, name: str) -> None:
+    def test_incomplete_orphan_check_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path, name: str) -> None:
         change(path, *MANY)
         monkeypatch.setattr(orphans, "LOOKING_S", -1.0)
         assert look(path, name).status == NOTE
@@ -249,7 +249,7 @@ class TestCounters:
             ("UPDATE sessions SET preview = NULL WHERE id = 'root'", "preview"),
         ],
     )
-    def test_what_is_noted_of_a_session_is_put_right_as_it_is_said(self, path: Path, changed: str, wrong: str) -> None:
+    def test_hint_for_wrong_counters_fixes_them(self, path: Path, changed: str, wrong: str) -> None:
         change(path, changed)
         found = look(path, "counters")
         assert (found.status, found.values["wrong"]) == (WARNING, {wrong: 1})
@@ -259,7 +259,7 @@ class TestCounters:
         "changed",
         ["UPDATE sessions SET input_tokens = 70 WHERE id = 'root'", "DELETE FROM usage_events WHERE input_tokens = 4"],
     )
-    def test_what_is_booked_for_a_session_is_put_right_as_it_is_said(self, path: Path, changed: str) -> None:
+    def test_hint_for_wrong_usage_fixes_it(self, path: Path, changed: str) -> None:
         change(path, changed)
         found = look(path, "usage")
         assert found.status == WARNING
@@ -268,7 +268,7 @@ class TestCounters:
         assert worse_than_ok(path, deep=True) == {}
 
     @pytest.mark.parametrize("name", ["counters", "usage"])
-    def test_some_sessions_are_not_all(self, monkeypatch: pytest.MonkeyPatch, path: Path, name: str) -> None:
+    def test_incomplete_counter_check_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path, name: str) -> None:
         change(path, *MANY)
         monkeypatch.setattr(counters, "COUNTING_S", -1.0)
         found = look(path, name)
@@ -276,7 +276,7 @@ class TestCounters:
         assert found.values["sessions_checked"] != found.values["sessions"] == 106
         assert look(path, name, deep=True).status == OK
 
-    def test_what_another_program_stored_is_counted_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_foreign_changes_counts_them(self, path: Path) -> None:
         change(path, "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('tip', 'user', 'hi', 9.0)")
         found = checkup(path)
         assert (found["changed-elsewhere"].status, found["changed-elsewhere"].values["sessions"]) == (NOTE, 1)
@@ -285,21 +285,19 @@ class TestCounters:
         do("hermes sessions optimize", path.parent)
         assert worse_than_ok(path, deep=True) == {}
 
-    def test_text_that_is_not_unicode_is_no_obstacle(self, path: Path) -> None:
+    def test_text_that_is_not_unicode_is_compared(self, path: Path) -> None:
         change(path, "UPDATE messages SET content = CAST(x'ff41' AS TEXT) WHERE id = 1")
         assert "preview" in look(path, "counters").summary
 
 
 class TestSearchIndex:
-    def test_a_few_messages_may_wait(self, path: Path) -> None:
+    def test_few_unindexed_messages_are_ok(self, path: Path) -> None:
         with SessionDB(path) as db:
             db.append_message("tip", "user", "just now")
             found = look(path, "index")
             assert (found.status, found.values["waiting"]) == (OK, 1)
 
-    def test_many_messages_that_wait_are_indexed_as_it_is_said(
-        self, monkeypatch: pytest.MonkeyPatch, path: Path
-    ) -> None:
+    def test_hint_for_many_unindexed_messages_indexes_them(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(index, "BACKLOG", 5)
         with SessionDB(path) as db:
             db.append_messages("tip", [{"role": "user", "content": "x"}] * 6)
@@ -316,7 +314,7 @@ class TestSearchIndex:
             ("INSERT INTO messages_fts(rowid, content) VALUES (-5, 'x')", WARNING),
         ],
     )
-    def test_an_index_that_lacks_or_has_too_much_is_made_anew_as_it_is_said(
+    def test_hint_for_missing_or_surplus_entries_rebuilds_the_index(
         self, path: Path, changed: str, status: Status, deep: bool
     ) -> None:
         change(path, changed)
@@ -324,7 +322,7 @@ class TestSearchIndex:
         assert found.status == status
         assert repaired(found, path) == {}
 
-    def test_an_index_that_is_not_there_is_made_anew_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_missing_index_rebuilds_it(self, path: Path) -> None:
         change(path, "DROP TABLE messages_fts_trigram")
         found = look(path, "index-parity")
         assert found.status == WARNING
@@ -332,7 +330,7 @@ class TestSearchIndex:
         do("hermes sessions optimize", path.parent)
         assert worse_than_ok(path, deep=True) == {}
 
-    def test_a_sample_is_not_all(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_sample_of_the_index_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(index, "SPAN", 2)
         monkeypatch.setattr(index, "SPANS", 3)
         found = look(path, "index-parity")

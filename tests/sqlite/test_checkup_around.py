@@ -1,4 +1,4 @@
-"""What a checkup finds around a file: whether it is there, whose it is, where it lies, who uses it."""
+"""What a checkup finds around a file: whether it exists, who owns it, its file system, and which processes use it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ sys.stdin.read()
 
 
 @pytest.fixture(autouse=True)
-def all_the_time_in_the_world(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_time_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     give_time(monkeypatch)
 
 
@@ -68,8 +68,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def another(code: str, path: Path) -> Iterator[int]:
-    """Another process that has done something with a file and is still there; its pid."""
+def other_process(code: str, path: Path) -> Iterator[int]:
+    """Run another process that does something with a file and stays alive; yield its pid."""
     program = [sys.executable, "-c", code + WAIT, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(SRC)}
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as process:
@@ -86,14 +86,14 @@ def put_on(monkeypatch: pytest.MonkeyPatch, kind: str, *, is_shared: bool) -> No
 
 
 def processes(found: Finding, key: str = "processes") -> list[int]:
-    """The pids that a finding tells of."""
+    """The pids in a finding."""
     told = found.values[key]
     assert isinstance(told, list)
     return [each["pid"] for each in told]
 
 
 class TestEngine:
-    def test_the_one_in_use_is_well(self, path: Path) -> None:
+    def test_installed_sqlite_is_ok(self, path: Path) -> None:
         found = look(path, "engine")
         assert (found.status, found.values["sqlite"]) == (OK, apsw.sqlite_lib_version())
 
@@ -107,24 +107,24 @@ class TestEngine:
             ("3.54.1", (), ERROR),
         ],
     )
-    def test_others_may_not_be(self, version: str, options: tuple[str, ...], status: Status) -> None:
+    def test_unsafe_sqlite_is_reported(self, version: str, options: tuple[str, ...], status: Status) -> None:
         assert sqlite_version.judge_version(version, "3.0", options).status == status
 
 
 class TestFile:
-    def test_one_that_is_not_there_yet_is_no_fault_and_is_not_made(self, tmp_path: Path) -> None:
+    def test_missing_file_is_ok_and_not_created(self, tmp_path: Path) -> None:
         path = tmp_path / "none" / "state.db"
         assert worse_than_ok(path) == {}
         assert "nothing is stored yet" in look(path, "file").summary
         assert not path.parent.exists()
 
-    def test_an_empty_one_is_no_fault(self, tmp_path: Path) -> None:
+    def test_empty_file_is_ok(self, tmp_path: Path) -> None:
         path = tmp_path / "state.db"
         path.touch(mode=0o600)
         assert worse_than_ok(path) == {}
         assert "is empty" in look(path, "file").summary
 
-    def test_an_empty_one_with_a_log_was_cut_off_and_the_log_stays(self, path: Path) -> None:
+    def test_empty_file_with_a_log_is_an_error_and_the_log_stays(self, path: Path) -> None:
         with SessionDB(path) as db:
             db.append_message("s", "user", "only in the log")
             shutil.copy(f"{path}-wal", path.parent / "kept")
@@ -132,32 +132,32 @@ class TestFile:
         (path.parent / "kept").rename(f"{path}-wal")
         found = look(path, "file")
         assert found.status == ERROR
-        assert "SQLite removes the log" in found.remedy
+        assert "SQLite would remove the log" in found.remedy
         assert Path(f"{path}-wal").stat().st_size > 0
 
-    def test_a_link_is_followed_and_told_of(self, path: Path) -> None:
+    def test_link_is_followed_and_reported(self, path: Path) -> None:
         link = path.parent / "link.db"
         link.symlink_to(path)
         assert worse_than_ok(link) == {}
         assert look(link, "file").values["link"] == str(path)
 
-    def test_a_link_that_leads_nowhere_is_removed_as_it_is_said(self, tmp_path: Path) -> None:
+    def test_hint_for_a_broken_link_removes_it(self, tmp_path: Path) -> None:
         link = tmp_path / "a link.db"
         link.symlink_to(tmp_path / "gone" / "state.db")
         found = look(link, "file")
         assert found.status == ERROR
-        do(found.remedy.partition("remove it: ")[2], tmp_path)
+        do(found.remedy.partition("remove the link: ")[2], tmp_path)
         assert look(link, "file").status == OK
 
     def test_a_directory_is_an_error(self, tmp_path: Path) -> None:
         assert worse_than_ok(tmp_path) == {"file": ERROR}
 
-    def test_something_that_is_no_file_is_an_error(self, tmp_path: Path) -> None:
+    def test_pipe_is_an_error(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe", 0o600)
         assert worse_than_ok(tmp_path / "pipe") == {"file": ERROR}
 
     @pytest.mark.parametrize("content", [b"not a database at all" * 100, bytes(8192)], ids=["text", "zeros"])
-    def test_what_is_no_database_is_an_error_and_all_else_is_looked_at(self, tmp_path: Path, content: bytes) -> None:
+    def test_other_file_is_an_error_and_the_other_checks_run(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "state.db"
         path.write_bytes(content)
         path.chmod(0o600)
@@ -169,15 +169,15 @@ class TestFile:
 
 
 class TestSchema:
-    def test_tables_of_something_else_are_an_error(self, tmp_path: Path) -> None:
+    def test_unknown_tables_are_an_error(self, tmp_path: Path) -> None:
         change(tmp_path / "other.db", "CREATE TABLE recipes (x)")
         assert look(tmp_path / "other.db", "schema").status == ERROR
 
-    def test_no_tables_are_no_fault(self, tmp_path: Path) -> None:
+    def test_file_without_tables_is_ok(self, tmp_path: Path) -> None:
         change(tmp_path / "new.db", "CREATE TABLE x (y)", "DROP TABLE x")
         assert look(tmp_path / "new.db", "schema").status == OK
 
-    def test_an_older_file_is_brought_up_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_an_older_file_upgrades_it(self, path: Path) -> None:
         real(11, path)
         found = checkup(path)
         assert (found["schema"].status, found["schema"].values["standing"]) == (NOTE, "old")
@@ -186,7 +186,7 @@ class TestSchema:
         do("hermes sessions optimize", path.parent)
         assert look(path, "schema").status == OK
 
-    def test_a_file_of_another_program_is_imported_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_file_of_another_program_imports_it(self, path: Path) -> None:
         foreign = path.parent / "its own.db"
         expected = real(22, foreign)
         found = look(foreign, "schema")
@@ -218,7 +218,7 @@ class TestSchema:
         assert found.status == NOTE
         assert "0099_more" in found.summary
 
-    def test_what_another_program_changed_is_put_right_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_foreign_schema_changes_removes_them(self, path: Path) -> None:
         change(path, "DROP TRIGGER messages_fts_update")
         assert look(path, "schema").status == NOTE
         SessionDB(path).close()
@@ -226,7 +226,7 @@ class TestSchema:
 
 
 class TestPlace:
-    def test_files_that_others_may_read_are_closed_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_open_permissions_closes_them(self, path: Path) -> None:
         path.chmod(0o640)
         Path(f"{path}.lock").chmod(0o644)
         found = look(path, "permissions")
@@ -234,47 +234,47 @@ class TestPlace:
         do(found.remedy, path.parent)
         assert look(path, "permissions").status == OK
 
-    def test_a_shared_place_is_told_of(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_shared_file_system_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         put_on(monkeypatch, "nfs4", is_shared=True)
         assert look(path, "place").status == NOTE
 
-    def test_a_log_in_a_shared_place_is_an_error(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_log_on_a_shared_file_system_is_an_error(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         put_on(monkeypatch, "nfs4", is_shared=True)
         assert look(path, "journal").status == ERROR
         change(path, "SELECT 1")
         assert rows(path, "PRAGMA journal_mode = delete") == [("delete",)]
         assert look(path, "journal").status == OK
 
-    def test_a_place_that_the_system_does_not_name_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_unknown_file_system_is_a_note(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         put_on(monkeypatch, "", is_shared=False)
         assert look(path, "place").status == NOTE
 
-    def test_a_local_file_without_a_log_gets_one_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_a_local_file_without_a_log_adds_one(self, path: Path) -> None:
         assert rows(path, "PRAGMA journal_mode = delete") == [("delete",)]
         assert worse_than_ok(path) == {"journal": NOTE}
         SessionDB(path).close()
         assert look(path, "journal").status == OK
 
-    def test_what_was_left_half_done_without_a_log_is_undone_as_it_is_said(self, path: Path) -> None:
+    def test_hint_for_an_unfinished_write_rolls_it_back(self, path: Path) -> None:
         assert rows(path, "PRAGMA journal_mode = delete") == [("delete",)]
         subprocess.run([sys.executable, "-c", DIE_IN_THE_MIDDLE, str(path)])
         before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
         assert "state.db-journal" in before
         found = look(path, "schema")
         assert found.status == WARNING
-        assert "half done" in found.summary
+        assert "died during a write" in found.summary
         assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
         do(found.remedy, path.parent)
         assert worse_than_ok(path, deep=True) == {"journal": NOTE}
 
 
 class TestUse:
-    def test_programs_that_keep_the_rules_are_named(self, path: Path) -> None:
-        with another(WRITE, path) as pid:
+    def test_processes_with_the_writer_lock_are_listed(self, path: Path) -> None:
+        with other_process(WRITE, path) as pid:
             found = look(path, "holders")
             assert (found.status, processes(found)) == (OK, [pid])
 
-    def test_one_that_writes_and_does_not_is_a_warning(self, path: Path) -> None:
+    def test_process_that_writes_without_the_lock_is_a_warning(self, path: Path) -> None:
         with Child("hold-transaction", path, "30") as stranger:
             assert stranger.line() == "held"
             found = checkup(path)
@@ -282,15 +282,15 @@ class TestUse:
             assert found["writer"].summary.startswith(f"pid {stranger.pid}")
             assert found["counters"].status == OK
 
-    def test_one_that_only_reads_is_no_fault(self, path: Path) -> None:
-        with another(READ, path) as pid:
+    def test_process_that_only_reads_is_ok(self, path: Path) -> None:
+        with other_process(READ, path) as pid:
             found = checkup(path)
             assert (found["holders"].status, processes(found["holders"])) == (OK, [pid])
             assert processes(found["readers"]) == [pid]
 
-    def test_one_that_reads_and_keeps_a_large_log_is_named(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    def test_reader_that_keeps_a_large_log_is_named(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(sizes, "LOG_LIMIT_BYTES", 0)
-        with another(READ, path) as pid, SessionDB(path) as db:
+        with other_process(READ, path) as pid, SessionDB(path) as db:
             db.append_message("s", "user", "x")
             found = look(path, "wal")
             assert found.status == WARNING
@@ -298,32 +298,30 @@ class TestUse:
 
     def test_too_many_handles_are_a_leak(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         monkeypatch.setattr(use, "MANY_HANDLES", 0)
-        with another(WRITE, path):
+        with other_process(WRITE, path):
             assert look(path, "holders").status == WARNING
 
-    def test_the_one_that_writes_is_named(self, path: Path) -> None:
+    def test_writing_process_is_named(self, path: Path) -> None:
         with Child("hold-lock", path) as writer:
             assert writer.line() == "held"
             assert look(path, "writer").summary.startswith(f"pid {writer.pid}")
         assert look(path, "writer").values["holder"] == ""
 
-    def test_a_file_that_was_replaced_is_noticed_in_time_by_our_own(self, path: Path) -> None:
+    def test_process_of_ours_with_a_replaced_file_is_a_note(self, path: Path) -> None:
         shutil.copy(path, path.parent / "other.db")
-        with another(WRITE, path) as pid:
+        with other_process(WRITE, path) as pid:
             (path.parent / "other.db").replace(path)
             found = look(path, "left-behind")
             assert (found.status, processes(found, "late")) == (NOTE, [pid])
 
-    def test_a_log_that_was_removed_under_somebody_is_an_error(self, path: Path) -> None:
+    def test_removed_log_of_an_open_file_is_an_error(self, path: Path) -> None:
         with Child("hold-transaction", path, "30") as stranger:
             assert stranger.line() == "held"
             Path(f"{path}-wal").unlink()
             found = look(path, "left-behind")
             assert (found.status, processes(found, "lost")) == (ERROR, [stranger.pid])
 
-    def test_a_system_that_says_nothing_is_not_taken_for_a_good_sign(
-        self, monkeypatch: pytest.MonkeyPatch, path: Path
-    ) -> None:
+    def test_checks_without_system_information_are_not_ok(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
         nothing = path.parent / "nothing"
         monkeypatch.setattr(use, "holders_of", lambda _: None)
         monkeypatch.setattr(use, "_PROCESSES", nothing)
@@ -332,7 +330,7 @@ class TestUse:
         for name in ("holders", "writer", "readers", "left-behind"):
             assert (found[name].status, found[name].values) == (NOTE, {"checked": False})
 
-    def test_rights_to_compress_are_told_of(self, path: Path) -> None:
+    def test_compression_locks_are_reported(self, path: Path) -> None:
         with SessionDB(path) as db:
             db.try_acquire_compression_lock("s", "gateway")
         found = look(path, "leases")
@@ -344,7 +342,7 @@ class TestUse:
         with SessionDB(path) as db:
             assert db.try_acquire_compression_lock("s", "another")
 
-    def test_a_locked_file_is_not_taken_for_a_good_one(self, path: Path) -> None:
+    def test_locked_file_is_not_reported_as_ok(self, path: Path) -> None:
         assert rows(path, "PRAGMA journal_mode = delete") == [("delete",)]
         connection = apsw.Connection(str(path))
         connection.execute("BEGIN EXCLUSIVE").fetchall()
@@ -355,8 +353,8 @@ class TestUse:
         assert "try again" in found.remedy
 
 
-class TestBesideIt:
-    def test_messages_that_wait_are_stored_as_it_is_said(self, path: Path) -> None:
+class TestOtherFiles:
+    def test_hint_for_spooled_messages_stores_them(self, path: Path) -> None:
         spool = Spool(Path(f"{path}.spool"))
         spool.add("s", [draft_message({"role": "user", "content": "waited"}, 1.0)], EVERYBODY)
         found = look(path, "spool")
@@ -366,12 +364,12 @@ class TestBesideIt:
         assert rows(path, "SELECT content FROM messages WHERE id = 2") == [("waited",)]
 
     @pytest.mark.parametrize("name", ["state.db.spool", "state.db.spool.unreadable"])
-    def test_lines_that_cannot_be_read_are_told_of(self, path: Path, name: str) -> None:
+    def test_unreadable_spool_lines_are_reported(self, path: Path, name: str) -> None:
         (path.parent / name).write_text("{half a line\n")
         (path.parent / name).chmod(0o600)
         assert worse_than_ok(path) == {"spool": WARNING}
 
-    def test_what_may_be_removed_is_named_by_its_kind(self, path: Path) -> None:
+    def test_removable_files_are_listed_by_kind(self, path: Path) -> None:
         names = ("pre-9-20260101_000000", "left-20260101_000000-wal", "damaged-20260101_000000", "pre-9-x.partial")
         for name in names:
             Path(f"{path}.{name}").write_bytes(bytes(1024))

@@ -1,4 +1,4 @@
-"""What a connection lets a file do: nothing that the file itself asks for."""
+"""What a connection lets a file do: nothing that the file itself requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.plainsql import change
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store with one message, and a view, a trigger and a table that another program has made in it."""
+    """A store with one message, and a view, a trigger and a table of another program."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -33,14 +33,14 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def foreign(path: Path) -> Iterator[apsw.Connection]:
-    """A connection to that file as one of which nothing is known."""
+    """A connection that treats the file as unknown."""
     connection = open_foreign(path)
     yield connection
     connection.close()
 
 
 def options(connection: apsw.Connection) -> dict[str, int]:
-    """The settings of a connection that keep a file from doing harm."""
+    """The security settings of a connection."""
     names = (
         *("TRUSTED_SCHEMA", "DEFENSIVE", "ENABLE_VIEW", "ENABLE_TRIGGER"),
         *("ENABLE_LOAD_EXTENSION", "DQS_DML", "DQS_DDL"),
@@ -78,7 +78,7 @@ def test_view_of_a_file_is_never_read(path: Path) -> None:
     reader.close()
 
 
-def test_trigger_of_a_file_stays_silent_unless_it_is_asked_for(path: Path) -> None:
+def test_trigger_of_a_file_runs_only_on_request(path: Path) -> None:
     connection = connect(path, apsw.SQLITE_OPEN_READWRITE)
     connection.execute("INSERT INTO messages (session_id, role, timestamp) VALUES ('s', 'user', 1)").fetchall()
     taken = connection.execute("SELECT count(*) FROM taken").fetchall()

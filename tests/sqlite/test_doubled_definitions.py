@@ -1,4 +1,4 @@
-"""Files in whose schema something stands twice."""
+"""Files whose schema has a definition twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def double(path: Path, name: str, sql: str = "sql") -> None:
-    """Have something stand twice in the schema, the second time perhaps with another text."""
+    """Add a definition to the schema a second time, perhaps with another text."""
     with plain(path) as connection:
         connection.execute("PRAGMA writable_schema = ON").fetchall()
         connection.execute(
@@ -38,7 +38,7 @@ def double(path: Path, name: str, sql: str = "sql") -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_opening_leaves_it_once_and_everything_works(path: Path, name: str) -> None:
+def test_opening_removes_the_second_definition(path: Path, name: str) -> None:
     double(path, name)
     with SessionDB(path) as db:
         db.append_message("s", "user", "narwhal")
@@ -48,7 +48,7 @@ def test_opening_leaves_it_once_and_everything_works(path: Path, name: str) -> N
     assert verify(path).defects == ()
 
 
-def test_search_index_of_another_form_under_the_same_name_goes(path: Path) -> None:
+def test_second_search_index_of_another_form_is_removed(path: Path) -> None:
     double(path, "messages_fts", "'CREATE VIRTUAL TABLE messages_fts USING fts5(content)'")
     with SessionDB(path) as db:
         assert len(db.search_messages("walrus")) == 1
@@ -73,7 +73,7 @@ def test_file_of_another_program_is_not_changed(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_two_tables_with_places_of_their_own_are_left_to_a_repair(path: Path) -> None:
+def test_two_tables_with_their_own_pages_are_left_to_a_repair(path: Path) -> None:
     with plain(path) as connection:
         connection.execute("CREATE TABLE other (x)").fetchall()
         connection.execute("PRAGMA writable_schema = ON").fetchall()

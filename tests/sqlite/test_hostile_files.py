@@ -1,4 +1,4 @@
-"""Files into whose schema somebody else has put something: it never runs, and is noticed."""
+"""Files with foreign definitions in their schema: those never run, and are reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TRIGGERS = {
         "CREATE TRIGGER thief AFTER UPDATE OF uid ON messages BEGIN INSERT INTO taken VALUES (new.content); END"
     ),
 }
-"""Triggers of others, each by what it does."""
+"""Foreign triggers, by what they do."""
 
 RULES = {
     "check": ("messages", "role                  TEXT NOT NULL", "role TEXT NOT NULL CHECK (role <> 'user')"),
@@ -47,7 +47,7 @@ RULES = {
     "reference": ("messages", "finish_reason         TEXT", "finish_reason TEXT REFERENCES rewinds(id)"),
     "collation": ("messages", "tool_name             TEXT", "tool_name TEXT COLLATE NOCASE"),
 }
-"""Rules for a table: its name, what its definition says, and what it says instead."""
+"""Rules for a table: its name, the text in its definition, and the text that replaces it."""
 
 NO_LEDGER_OF_OURS = "INSERT INTO hermes_ledger VALUES ('9999_tomorrow', 'sum', 1.0)"
 PLAIN_MESSAGE = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'plain', 5.0)"
@@ -64,14 +64,14 @@ def path(tmp_path: Path) -> Path:
 
 
 def plant(path: Path, *statements: str) -> None:
-    """Change a file so that it says of itself that nobody has touched its schema."""
+    """Change a file so that its schema cookie still looks unchanged."""
     change(path, *statements)
     (cookie,) = rows(path, "PRAGMA schema_version")[0]
     change(path, f"UPDATE state_meta SET value = '{cookie}' WHERE key = 'schema_cookie'")
 
 
 def redefine(path: Path, table: str, old: str, new: str) -> None:
-    """Change the definition of a table behind SQLite's back, as somebody does who means harm."""
+    """Change the definition of a table behind SQLite's back, like an attacker."""
     with plain(path) as connection:
         connection.execute("PRAGMA writable_schema = ON").fetchall()
         connection.execute(
@@ -84,23 +84,23 @@ def redefine(path: Path, table: str, old: str, new: str) -> None:
 
 
 def names(path: Path) -> set[str]:
-    """What a file defines."""
+    """The names that a file defines."""
     return {name for (name,) in rows(path, "SELECT name FROM sqlite_schema")}
 
 
 def contents(path: Path) -> list[object]:
-    """What the messages of the session say."""
+    """The contents of the session's messages."""
     with SessionDB(path) as db:
         return [message["content"] for message in db.get_messages("s")]
 
 
 def status_of(path: Path, check: str) -> str:
-    """How a check of the doctor ends."""
+    """The status of one of doctor's checks."""
     return next(str(each.status) for each in examine(path, backups=path.parent, now=0.0) if each.name == check)
 
 
 class TestDefinitions:
-    """What is ours is known by its text."""
+    """Our definitions are recognized by their text."""
 
     def test_known_definitions_are_those_of_a_new_file(self, path: Path) -> None:
         found = rows(path, "SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL AND name <> 'sqlite_sequence'")
@@ -115,7 +115,7 @@ class TestDefinitions:
 
 
 class TestTriggers:
-    """A trigger of others never fires."""
+    """A foreign trigger never fires."""
 
     @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=TRIGGERS)
     def test_opening_and_writing_does_not_fire_it(self, path: Path, trigger: str) -> None:
@@ -148,7 +148,7 @@ class TestTriggers:
             (our_definitions()["messages_fts_update"],)
         ]
 
-    def test_trigger_in_the_disguise_of_a_table_is_refused(self, path: Path) -> None:
+    def test_trigger_disguised_as_a_table_is_refused(self, path: Path) -> None:
         trigger = TRIGGERS["copies what is stored"]
         with plain(path) as connection:
             connection.execute(TAKEN).fetchall()
@@ -193,7 +193,7 @@ class TestTriggers:
 
 
 class TestViews:
-    """A view of others is never used."""
+    """A foreign view is never used."""
 
     def test_view_is_removed_when_the_file_is_opened_for_writing(self, path: Path) -> None:
         plant(path, "CREATE VIEW shown AS SELECT content FROM messages")
@@ -201,7 +201,7 @@ class TestViews:
         assert "shown" not in names(path)
 
     @pytest.mark.parametrize("table", ["rewinds", "stale_index", "usage_events", "hermes_ledger"])
-    def test_view_in_the_place_of_a_table_is_refused(self, path: Path, table: str) -> None:
+    def test_view_instead_of_a_table_is_refused(self, path: Path, table: str) -> None:
         plant(path, f"DROP TABLE {table}", f"CREATE VIEW {table} AS SELECT 1 AS session_id, 2 AS message_id, 3 AS name")
         for read_only in (False, True):
             with pytest.raises(StoreCorrupt, match="view"):
@@ -215,7 +215,7 @@ class TestViews:
 
 
 class TestIndexes:
-    """An index of others can refuse rows, so only those stay that cannot."""
+    """A foreign index can refuse rows, so only harmless ones stay."""
 
     @pytest.mark.parametrize(
         "index",
@@ -240,12 +240,12 @@ class TestIndexes:
 
 
 class TestRules:
-    """A table with rules of others is not written to, and a repair brings its rows into one without."""
+    """A table with foreign rules is not written to, and a repair copies its rows into a table without them."""
 
     @pytest.mark.parametrize("rule", RULES)
     def test_rule_is_refused_and_repaired(self, path: Path, rule: str) -> None:
         redefine(path, *RULES[rule])
-        with pytest.raises(StoreCorrupt, match="others have changed its tables"):
+        with pytest.raises(StoreCorrupt, match="another program has changed its tables"):
             SessionDB(path)
         assert status_of(path, "schema") == "error"
         assert [each.code for each in verify(path).defects if each.kind is DefectKind.DAMAGE] == ["altered"]
@@ -261,7 +261,7 @@ class TestRules:
             restore(path, verify(backup, Depth.DAMAGE, is_backup=True))
 
     @pytest.mark.parametrize("text", ['"x"CHECK(1)', "'x'/**/CHECK(1)", "[x]check(1)", "`x` /* */ Check (1)"])
-    def test_rule_hidden_behind_quotes_or_comments_is_seen(self, path: Path, text: str) -> None:
+    def test_rule_hidden_behind_quotes_or_comments_is_found(self, path: Path, text: str) -> None:
         change(path, f"ALTER TABLE messages ADD COLUMN {text}")
         with pytest.raises(StoreCorrupt):
             SessionDB(path)
@@ -276,7 +276,7 @@ class TestRules:
             with pytest.raises(StoreCorrupt, match="says AS"):
                 SessionDB(path, read_only=read_only)
 
-    def test_module_in_the_place_of_a_table_is_refused(self, path: Path) -> None:
+    def test_virtual_table_instead_of_a_table_is_refused(self, path: Path) -> None:
         plant(
             path,
             "DROP TABLE rewinds",
@@ -291,7 +291,7 @@ class TestRules:
         assert contents(path) == ["walrus"]
         assert rows(path, "SELECT body FROM notes") == [("kept",)]
 
-    def test_search_index_with_a_rule_is_made_again(self, path: Path) -> None:
+    def test_search_index_with_a_rule_is_rebuilt(self, path: Path) -> None:
         redefine(path, "messages_fts_docsize", "sz BLOB", "sz BLOB CHECK (length(sz) < 0)")
         with SessionDB(path) as db:
             db.append_message("s", "user", "narwhal")
@@ -301,7 +301,7 @@ class TestRules:
 
 
 class TestRepair:
-    """A repair does nothing that a definition of the damaged file says beyond making a table."""
+    """A repair runs nothing in a damaged file's definition except the creation of a table."""
 
     @pytest.mark.parametrize(
         "text",

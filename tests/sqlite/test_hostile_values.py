@@ -1,4 +1,4 @@
-"""Files that hold what no version of Hermes has put there: a number is no number, a definition stands twice."""
+"""Files with values that no version of Hermes stores: a number that is no number, a definition that exists twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes_state import NotADatabase, SessionDB, StoreCorrupt
 from tests.support.plainsql import change, flaws, plain, rows
 
 MARKS = ("abc", "-3", "99999999", "9" * 30, "9" * 5000, "")
-"""What cannot be the number of the last message that is in the search index."""
+"""Values that cannot be the id of the last indexed message."""
 
 CONVERSIONS = {
     "number": ("content               TEXT", "content NUMERIC", "makes numbers of content"),
@@ -21,7 +21,7 @@ CONVERSIONS = {
     "demand": ("reasoning             TEXT", "reasoning TEXT NOT NULL", "demands a value for reasoning"),
     "filling": ("reasoning             TEXT", "reasoning TEXT DEFAULT 'x'", "fills in reasoning"),
 }
-"""Columns of messages: what is said of one, what is said instead, and what that does."""
+"""Columns of messages: the text in their definition, the text that replaces it, and the effect."""
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def found(path: Path, *, read_only: bool = False) -> int:
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_mark_that_is_no_number_of_a_message_hides_nothing(path: Path, mark: str) -> None:
+def test_invalid_index_mark_hides_nothing(path: Path, mark: str) -> None:
     change(path, f"UPDATE state_meta SET value = '{mark}' WHERE key = 'indexed_upto'")
     with SessionDB(path) as db:
         db.append_message("s", "user", "another walrus")
@@ -57,13 +57,13 @@ def test_mark_that_is_no_number_of_a_message_hides_nothing(path: Path, mark: str
     assert not verify(path).defects
 
 
-def test_count_of_rebuilds_that_is_no_number_keeps_nobody_from_searching(path: Path) -> None:
+def test_invalid_index_epoch_does_not_prevent_searches(path: Path) -> None:
     change(path, "INSERT OR REPLACE INTO state_meta VALUES ('index_epoch', 'abc')")
     assert found(path, read_only=True) == found(path) == 1
 
 
 @pytest.mark.parametrize("seq", ["'abc'", "x'00'", "-5", "NULL"])
-def test_last_number_of_a_message_may_be_anything(path: Path, seq: str) -> None:
+def test_invalid_last_message_id_is_tolerated(path: Path, seq: str) -> None:
     change(path, f"UPDATE sqlite_sequence SET seq = {seq} WHERE name = 'messages'")
     with SessionDB(path) as db:
         db.append_message("s", "user", "another walrus")
@@ -79,26 +79,26 @@ def test_last_number_of_a_message_may_be_anything(path: Path, seq: str) -> None:
         f"UPDATE state_meta SET value = '{'9' * 5000}' WHERE key = 'min_writer'",
     ],
 )
-def test_version_that_is_no_number_is_damage_that_repair_mends(path: Path, statement: str) -> None:
+def test_invalid_schema_version_is_damage_that_a_repair_fixes(path: Path, statement: str) -> None:
     change(path, statement)
     for read_only in (True, False):
-        with pytest.raises(StoreCorrupt, match="which version"):
+        with pytest.raises(StoreCorrupt, match="is not a number"):
             SessionDB(path, read_only=read_only)
     assert verify(path).has(DefectKind.DAMAGE)
     assert repair(path).condition is FileCondition.REPAIRED
     assert found(path) == 1
 
 
-def test_session_whose_id_is_no_text_keeps_nobody_from_opening(path: Path) -> None:
+def test_session_with_a_numeric_id_does_not_prevent_opening(path: Path) -> None:
     change(path, "INSERT INTO stale_sessions VALUES (x'00')")
     assert found(path) == 1
 
 
 @pytest.mark.parametrize("name", ["messages", "messages_fts_update"])
-def test_definition_that_is_no_text_is_not_trusted(path: Path, name: str) -> None:
+def test_definition_that_is_not_text_is_refused(path: Path, name: str) -> None:
     rewrite(path, f"UPDATE sqlite_schema SET sql = CAST(sql AS BLOB) WHERE name = '{name}'")
     for read_only in (True, False):
-        with pytest.raises(StoreCorrupt, match="no text"):
+        with pytest.raises(StoreCorrupt, match="is not text"):
             SessionDB(path, read_only=read_only)
     assert [finding.code for finding in verify(path).defects] == ["altered"]
     assert repair(path).condition is FileCondition.REPAIRED
@@ -106,9 +106,7 @@ def test_definition_that_is_no_text_is_not_trusted(path: Path, name: str) -> Non
 
 
 @pytest.mark.parametrize(("old", "new", "said"), CONVERSIONS.values(), ids=CONVERSIONS)
-def test_column_that_changes_or_refuses_what_is_stored_is_not_written_to(
-    path: Path, old: str, new: str, said: str
-) -> None:
+def test_column_that_changes_or_refuses_values_is_not_written_to(path: Path, old: str, new: str, said: str) -> None:
     rewrite(path, f"UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new.replace(chr(39), chr(39) * 2)}')")
     with pytest.raises(StoreCorrupt, match=said):
         SessionDB(path)
@@ -122,14 +120,14 @@ def test_column_that_changes_or_refuses_what_is_stored_is_not_written_to(
 @pytest.mark.parametrize(
     "name", ["messages_fts", "messages_fts_data", "messages", "idx_messages_order", "sessions_adopt"]
 )
-def test_what_is_defined_twice_is_put_right_when_the_file_is_opened(path: Path, name: str) -> None:
+def test_opening_removes_a_second_definition(path: Path, name: str) -> None:
     rewrite(path, f"INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = '{name}'")
     assert found(path) == 1
     assert flaws(path) == []
     assert rows(path, "SELECT count(*) FROM sqlite_schema WHERE name = ?", name) == [(1,)]
 
 
-def test_what_another_program_defines_twice_is_left_to_it(path: Path) -> None:
+def test_second_definition_of_another_program_is_left_alone(path: Path) -> None:
     rewrite(
         path,
         "UPDATE schema_version SET version = 22",
@@ -142,7 +140,7 @@ def test_what_another_program_defines_twice_is_left_to_it(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_pipe_is_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_as_a_store_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotADatabase, match="not a file"):
         SessionDB(tmp_path / "pipe", read_only=True)

@@ -1,4 +1,4 @@
-"""Insights read what happened in their period and nothing else, however much there is."""
+"""Insights read only the rows of their period, however many there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.clock import NOW, FakeClock
 
 @pytest.fixture(scope="module", params=[None, "cli"])
 def statements(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Statement]]:
-    """What is asked for insights, into all sessions or into those of a source."""
+    """The statements of insights into all sessions, or into those of one source."""
     path: Path = tmp_path_factory.mktemp("insights") / "state.db"
     with recorded() as record, SessionDB(path, clock=FakeClock()) as db:
         for number in range(50):
@@ -28,7 +28,7 @@ def statements(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         yield [each for each in heard if each.sql.lstrip().startswith(("SELECT", "WITH"))]
 
 
-def test_no_table_is_read_from_end_to_end(statements: list[Statement]) -> None:
+def test_no_table_is_read_completely(statements: list[Statement]) -> None:
     steps = [step for each in statements for step in each.plan()]
     assert not [step for step in steps if step.startswith("SCAN") and step.split()[1] in ("s", "c", "p", "m", "u", "t")]
     assert not [step for step in steps if "AUTOMATIC" in step]
@@ -42,10 +42,10 @@ def test_every_table_is_reached_by_its_index(statements: list[Statement], table:
     steps = [step for each in statements for step in each.plan() if step.startswith(f"SEARCH {table} ")]
     others = [step for step in steps if index not in step]
     assert len(others) < len(steps)
-    # Single sessions by their ids, and bookings by their moment.
+    # Single sessions by their ids, and usage events by their time.
     assert all("id=?)" in step or "at>? AND at<?" in step for step in others), others
 
 
-def test_bookings_are_found_by_their_moment(statements: list[Statement]) -> None:
+def test_usage_events_are_found_by_their_time(statements: list[Statement]) -> None:
     (booked,) = [each for each in statements if "FROM usage_events u CROSS JOIN" in each.sql]
     assert "idx_usage_events_at" in booked.plan()[0]

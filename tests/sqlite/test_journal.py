@@ -1,4 +1,4 @@
-"""The journal of a file, by what its file system can do."""
+"""The journal mode of a file, which depends on its file system."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_local_file_has_a_wal(path: Path) -> None:
     assert mode(path) == "wal"
 
 
-def test_a_shared_file_has_none_and_works(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_a_shared_file_has_no_wal_and_works(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     put_on(monkeypatch, "nfs4")
     fill(path, "one")
     fill(path, "two")
@@ -55,14 +55,14 @@ def test_a_shared_file_has_none_and_works(monkeypatch: pytest.MonkeyPatch, path:
         assert [hit["id"] for hit in db.search_messages("one OR two", sort="newest")] == [2, 1]
 
 
-def test_a_file_that_was_moved_to_a_shared_place_loses_its_wal(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_a_file_moved_to_a_shared_file_system_loses_its_wal(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     fill(path, "one")
     put_on(monkeypatch, "virtiofs")
     fill(path, "two")
     assert mode(path) == "delete"
 
 
-def test_a_wal_that_somebody_has_open_is_kept(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_a_wal_that_is_open_in_another_process_is_kept(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     fill(path, "one")
     other = apsw.Connection(str(path))
     other.execute("BEGIN").fetchall()
@@ -74,7 +74,7 @@ def test_a_wal_that_somebody_has_open_is_kept(monkeypatch: pytest.MonkeyPatch, p
     assert mode(path) == "wal"
 
 
-def test_readers_and_writers_of_a_shared_file_get_along(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_readers_and_writers_of_a_shared_file_both_succeed(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     put_on(monkeypatch, "cifs")
     fill(path, "zero")
     with SessionDB(path) as db:
@@ -100,7 +100,9 @@ def test_readers_and_writers_of_a_shared_file_get_along(monkeypatch: pytest.Monk
         assert db.message_count("s") == 31
 
 
-def test_it_is_said_once(monkeypatch: pytest.MonkeyPatch, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_warning_about_the_file_system_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     put_on(monkeypatch, "nfs4")
     for text in ("one", "two"):
         fill(path, text)
@@ -109,10 +111,10 @@ def test_it_is_said_once(monkeypatch: pytest.MonkeyPatch, path: Path, caplog: py
     ) == 1
 
 
-def test_what_a_killed_writer_left_half_done_is_undone(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+def test_unfinished_write_of_a_killed_writer_is_rolled_back(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
     put_on(monkeypatch, "nfs4")
     fill(path, "one")
-    # Without room in its cache, SQLite writes to the file before the commit; the journal has what was there.
+    # Without space in its cache, SQLite writes to the file before the commit; the journal has the old content.
     program = """if True:
         import apsw, os, signal, sys
         connection = apsw.Connection(sys.argv[1])

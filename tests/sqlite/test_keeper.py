@@ -1,4 +1,4 @@
-"""The upkeep of a file: what was deleted is gone from its bytes, room is given back, others are not disturbed."""
+"""Maintenance of a file: deleted text is gone from its bytes, unused space is given back, other processes go on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def occurrences(directory: Path) -> int:
 
 @pytest.fixture
 def db(tmp_path: Path) -> SessionDB:
-    """A store of many messages, some of which say the word."""
+    """A store of many messages, some of which contain the word."""
     db = SessionDB(tmp_path / "state.db")
     for number in range(12):
         word = WORD if number == 3 else "nothing"
@@ -48,30 +48,32 @@ class TestErasing:
         assert occurrences(tmp_path) == 0
         assert_sound(tmp_path / "state.db")
 
-    def test_is_not_done_unasked(self, db: SessionDB, tmp_path: Path) -> None:
+    def test_erasing_is_not_done_without_request(self, db: SessionDB, tmp_path: Path) -> None:
         assert not db.delete_with_receipt(["s3"]).is_erased
         assert occurrences(tmp_path) > 0
         db.close()
 
-    def test_of_what_was_deleted_before_is_done_by_a_vacuum(self, db: SessionDB, tmp_path: Path) -> None:
+    def test_vacuum_erases_sessions_deleted_before(self, db: SessionDB, tmp_path: Path) -> None:
         db.delete_session("s3")
         db.vacuum()
         assert occurrences(tmp_path) == 0
         db.close()
 
-    def test_leaves_the_other_sessions_to_be_found(self, db: SessionDB) -> None:
+    def test_erasing_keeps_other_sessions_searchable(self, db: SessionDB) -> None:
         db.delete_with_receipt(["s3"], secure=True)
         assert not db.search_messages(WORD)
         assert len(db.search_messages("nothing", limit=1000)) == 11 * 61
         assert len(db.search_messages("*nothin*", limit=1000)) == 11 * 61
         db.close()
 
-    def test_says_who_keeps_the_log(self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_error_names_the_process_that_keeps_the_log(
+        self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(maintenance, "TRUNCATE_TIMEOUT_S", 0.2)
         reader = apsw.Connection(str(tmp_path / "state.db"))
         reader.execute("BEGIN").fetchall()
         reader.execute("SELECT COUNT(*) FROM sessions").fetchall()
-        with pytest.raises(StoreBusy, match="while it is read"):
+        with pytest.raises(StoreBusy, match="while other processes read it"):
             db.delete_with_receipt(["s3"], secure=True)
         reader.close()
         assert db.get_session("s3") is None
@@ -80,7 +82,7 @@ class TestErasing:
 
 
 class TestCompacting:
-    def test_gives_room_back(self, db: SessionDB, tmp_path: Path) -> None:
+    def test_compacting_gives_space_back(self, db: SessionDB, tmp_path: Path) -> None:
         db.delete_sessions([f"s{number}" for number in range(11)])
         db.optimize_fts()
         size = (tmp_path / "state.db-wal").stat().st_size
@@ -89,7 +91,7 @@ class TestCompacting:
         assert (tmp_path / "state.db-wal").stat().st_size == 0
         db.close()
 
-    def test_leaves_a_file_that_opens_without_healing(
+    def test_compacted_file_opens_without_a_repair(
         self, db: SessionDB, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         db.vacuum()
@@ -98,11 +100,11 @@ class TestCompacting:
         assert caplog.records == []
         assert not list(tmp_path.glob("*.pre-*"))
 
-    def test_lets_other_processes_go_on(self, db: SessionDB, tmp_path: Path) -> None:
+    def test_other_processes_write_after_a_compaction(self, db: SessionDB, tmp_path: Path) -> None:
         db.create_session("s", "cli")
         with Child("append", tmp_path / "state.db", "name", 150) as child:
             child.line()
-            child.tell()
+            child.send()
             for _ in range(3):
                 db.vacuum()
             assert len(child.lines()) == 150
@@ -110,7 +112,9 @@ class TestCompacting:
         db.close()
         assert_sound(tmp_path / "state.db")
 
-    def test_needs_room(self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_compacting_a_full_disk_is_refused(
+        self, db: SessionDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(maintenance, "free_bytes", lambda _: 1000)
         with pytest.raises(StoreFull, match="1000"):
             db.vacuum()

@@ -1,4 +1,4 @@
-"""Stores that are named by a link."""
+"""Stores that are opened through a link."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from hermes_state import SessionDB, StoreUnavailable
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    """Where the link leads to: a directory that is there, and a file that is not."""
+    """The target of the link: an existing directory, and a file in it that does not exist."""
     (tmp_path / "disk").mkdir()
     return tmp_path / "disk" / "real.db"
 
 
 @pytest.fixture
 def link(tmp_path: Path, target: Path) -> Path:
-    """A link to a file that is not there yet."""
+    """A link to a file that does not exist yet."""
     link = tmp_path / "home" / "state.db"
     link.parent.mkdir()
     link.symlink_to(target)
     return link
 
 
-def test_file_is_made_where_the_link_leads_to(link: Path, target: Path) -> None:
+def test_file_is_created_at_the_target_of_the_link(link: Path, target: Path) -> None:
     with SessionDB(link) as db:
         db.create_session("s", "cli")
         assert {each.name for each in target.parent.iterdir()} >= {"real.db", "real.db-wal", "real.db.lock"}
@@ -53,7 +53,7 @@ def test_link_through_a_link_leads_to_the_same_file(link: Path, target: Path, tm
 
 
 @pytest.mark.parametrize("leads_to", ["missing/real.db", "state.db"])
-def test_link_into_nowhere_is_named_and_nothing_is_made(tmp_path: Path, leads_to: str) -> None:
+def test_broken_link_is_an_error_and_nothing_is_created(tmp_path: Path, leads_to: str) -> None:
     link = tmp_path / "state.db"
     link.symlink_to(leads_to)
     with pytest.raises(StoreUnavailable, match=f"a link to {leads_to}") as refused:
@@ -62,6 +62,6 @@ def test_link_into_nowhere_is_named_and_nothing_is_made(tmp_path: Path, leads_to
     assert list(tmp_path.iterdir()) == [link]
 
 
-def test_doctor_says_that_nothing_is_there_yet(link: Path) -> None:
+def test_doctor_reports_a_link_without_a_file_as_a_note(link: Path) -> None:
     (found,) = [each for each in examine(link, backups=link.parent, now=0.0) if each.name == "file"]
-    assert (found.status, "nothing is stored yet" in found.summary) == ("note", True)
+    assert (found.status, "no file exists yet" in found.summary) == ("note", True)

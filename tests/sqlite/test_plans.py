@@ -1,4 +1,4 @@
-"""Every operation that people wait for walks an index, however many rows there are."""
+"""Every operation that people wait for uses an index, however many rows there are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.state.sessions.browsing import BrowseFilter, Order, find_conversations, list_conversations
 from hermes_state import SessionDB
 from tests.sqlite.statements import Record, Statement, recorded
 from tests.support.stores import engine_of
@@ -18,7 +19,7 @@ QUERIES = ("SELECT", "UPDATE", "DELETE", "INSERT")
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A store with enough in it for a choice of plans, and the record of what it runs."""
+    """A store with enough rows for a choice of plans, and the record of its statements."""
 
     db: SessionDB
     record: Record
@@ -98,6 +99,14 @@ OPERATIONS: dict[str, Call] = {
     "list of the archived by activity": lambda s: s.db.list_sessions_rich(
         archived_only=True, order_by_last_active=True
     ),
+    "browse by activity": lambda s: list_conversations(s.db, BrowseFilter(), 10),
+    "browse page by activity": lambda s: list_conversations(
+        s.db, BrowseFilter(), 10, list_conversations(s.db, BrowseFilter(), 10)[-1]
+    ),
+    "browse by start": lambda s: list_conversations(s.db, BrowseFilter(order=Order.STARTED), 10),
+    "browse a source": lambda s: list_conversations(s.db, BrowseFilter(source="cli"), 10),
+    "browse by words": lambda s: list_conversations(s.db, BrowseFilter("title"), 10),
+    "conversations of sessions": lambda s: find_conversations(s.db, ["s0005", "s0010-next"]),
     "all sessions by activity": lambda s: s.db.search_sessions(),
     "title of a session": lambda s: s.db.get_session_title("s0005"),
     "session of a title": lambda s: s.db.get_session_by_title("Title 5"),
@@ -127,8 +136,8 @@ OPERATIONS: dict[str, Call] = {
     "note": lambda s: s.db.get_meta("indexed_upto"),
 }
 
-# Sorted after an index has found them: the handful that waits, the children of one session, the heads of merged walks.
-SORTED_AFTERWARDS = {"pending handoffs", "descendants", "compression tip", "all sessions by activity"}
+# Sorted after an index has found them: the few pending ones, the first rows of merged walks.
+SORTED_AFTERWARDS = {"pending handoffs", "all sessions by activity"}
 
 
 def queries(statements: list[Statement]) -> list[Statement]:
@@ -180,7 +189,12 @@ def test_operation_walks_indexes_and_sorts_nothing(store: OpenFile, name: str) -
         ("title lineage", "idx_sessions_title_unique"),
         ("next title", "idx_sessions_title_unique"),
         ("id prefix that is one", "sqlite_autoindex_sessions_1"),
-        ("compression tip", "idx_sessions_parent"),
+        ("compression tip", "idx_sessions_chain"),
+        ("browse by activity", "idx_sessions_list_active"),
+        ("browse page by activity", "idx_sessions_list_active"),
+        ("browse by start", "idx_sessions_list_started"),
+        ("browse a source", "idx_sessions_source_active"),
+        ("browse by words", "idx_sessions_list_active"),
         ("descendants", "idx_sessions_parent"),
         ("pending handoffs", "idx_sessions_handoff"),
         ("usage events", "idx_usage_events_session"),

@@ -1,4 +1,4 @@
-"""How the file is kept: durable, private, and its log short."""
+"""The settings of the file: durable, private, and with a short log."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from tests.upgrade.build_files import build
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the store of a test lies, in a directory that is not there yet."""
+    """The path of the test's store, in a directory that does not exist yet."""
     return tmp_path / "home" / "nested" / "state.db"
 
 
 @pytest.fixture
 def record() -> Iterator[Record]:
-    """All that SQLite is asked during the test."""
+    """All statements of the test."""
     with recorded() as record:
         yield record
 
 
 @pytest.fixture
 def open_umask() -> Iterator[None]:
-    """A process that would let everybody read what it creates."""
+    """A umask with which everyone could read new files."""
     before = os.umask(0)
     try:
         yield
@@ -76,7 +76,7 @@ def test_readers_cannot_write(path: Path, record: Record) -> None:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_everything_is_for_its_owner_alone(path: Path) -> None:
+def test_only_the_owner_can_read_the_files(path: Path) -> None:
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "private")
@@ -87,7 +87,7 @@ def test_everything_is_for_its_owner_alone(path: Path) -> None:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_backup_of_an_open_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_a_backup(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     build(7, path)
     path.chmod(0o644)
@@ -140,8 +140,8 @@ def test_append_is_one_transaction_with_one_commit(path: Path, record: Record) -
         assert begun == ["BEGIN IMMEDIATE", "COMMIT"]
 
 
-def test_opening_a_store_looks_at_no_message(path: Path, record: Record) -> None:
-    """What an open costs does not grow with what is stored."""
+def test_opening_a_store_reads_no_message(path: Path, record: Record) -> None:
+    """The cost of an open does not grow with the number of messages."""
     with SessionDB(path) as db:
         db.create_session("s", "cli")
         db.append_messages("s", [{"role": "user", "content": "x"}] * 50)
@@ -155,7 +155,9 @@ def test_opening_a_store_looks_at_no_message(path: Path, record: Record) -> None
             assert not step.startswith("SCAN sessions"), sql
 
 
-def test_little_room_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_nearly_full_disk_is_logged(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("hermes.state.sqlite.store.open_file.free_bytes", lambda _: 20 << 20)
     SessionDB(path).close()
     assert [record.getMessage() for record in caplog.records] == [

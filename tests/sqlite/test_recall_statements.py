@@ -1,4 +1,4 @@
-"""Recall asks for what it needs at once: more matches and longer lineages mean hardly more statements."""
+"""Recall reads what it needs at once: more matches and longer lineages need hardly more statements."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.support.conversations import start
 from tests.support.recall import found, recall
 
 MORE_BATCHES = 2
-"""Matches are looked at in a few batches, and each batch asks once which of its sessions continue another one."""
+"""Matches are read in a few batches, and each batch asks once which of its sessions continue another one."""
 
 
 def statements_of_a_discovery(path: Path, *, generations: int, matches: int) -> list[str]:
-    """What is run to find three lineages of so many sessions with so many matches each."""
+    """The statements that find three lineages of `generations` sessions with `matches` matches each."""
     with recorded() as record, SessionDB(path) as store:
         for lineage in "abc":
             start(store, f"{lineage}0")

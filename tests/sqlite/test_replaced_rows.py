@@ -1,4 +1,4 @@
-"""Rows that another program puts in the place of others with INSERT OR REPLACE, which fires no trigger of deletions."""
+"""Rows that another program replaces with INSERT OR REPLACE, which fires no delete trigger."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def found(db: SessionDB, *words: str) -> list[int]:
 
 @pytest.mark.parametrize("read_only", [True, False])
 @pytest.mark.parametrize("statement", [REPLACE_FIRST, REPLACE_LAST], ids=["oldest", "newest"])
-def test_replaced_message_is_found_by_what_it_says_now(path: Path, statement: str, read_only: bool) -> None:
+def test_replaced_message_is_found_by_its_new_text(path: Path, statement: str, read_only: bool) -> None:
     gone, kept = ("walrus", "tern") if statement is REPLACE_FIRST else ("tern", "walrus")
     change(path, statement)
     with SessionDB(path, read_only=read_only) as db:
         assert found(db, "narwhal", gone, kept) == [1, 0, 1]
 
 
-def test_store_that_is_open_finds_it_too(path: Path) -> None:
+def test_open_store_finds_a_replaced_message(path: Path) -> None:
     with SessionDB(path) as db:
         change(path, REPLACE_FIRST)
         assert found(db, "narwhal", "walrus") == [1, 0]
 
 
-def test_preview_follows_and_nothing_is_wrong_after_the_next_open(path: Path) -> None:
+def test_preview_and_counters_are_correct_after_the_next_open(path: Path) -> None:
     change(path, REPLACE_FIRST)
     with SessionDB(path) as db:
         row = db.get_session("s")
@@ -81,11 +81,11 @@ def test_replaced_session_is_found_under_its_new_owner_alone(path: Path) -> None
 
 
 class TestEarlierFile:
-    """A file from before the triggers were there."""
+    """A file from before the triggers existed."""
 
     @pytest.fixture
     def earlier(self, path: Path) -> Path:
-        """A store as the version before left it."""
+        """A store of the previous version."""
         change(
             path,
             *(f"DROP TRIGGER {name}" for name in TRIGGERS),
@@ -93,7 +93,7 @@ class TestEarlierFile:
         )
         return path
 
-    def test_opening_adds_them_and_keeps_the_index(self, earlier: Path) -> None:
+    def test_opening_adds_the_triggers_and_keeps_the_index(self, earlier: Path) -> None:
         epoch = "SELECT value FROM state_meta WHERE key = 'index_epoch'"
         before = rows(earlier, epoch)
         SessionDB(earlier).close()
@@ -101,14 +101,14 @@ class TestEarlierFile:
         assert sorted(name for (name,) in made) == sorted(TRIGGERS)
         assert rows(earlier, epoch) == before
 
-    def test_verify_says_that_searches_may_miss_what_was_replaced_then(self, earlier: Path) -> None:
+    def test_verify_reports_messages_replaced_before_the_triggers(self, earlier: Path) -> None:
         change(earlier, REPLACE_FIRST)
         SessionDB(earlier).close()
         drift = [each for each in verify(earlier).defects if each.kind is DefectKind.DRIFT and each.code == "index"]
         assert drift
         assert all("searches may miss some" in each.hint for each in drift)
 
-    def test_repair_heals_what_was_replaced_then(self, earlier: Path) -> None:
+    def test_repair_indexes_messages_replaced_before_the_triggers(self, earlier: Path) -> None:
         change(earlier, REPLACE_FIRST)
         SessionDB(earlier).close()
         assert repair(earlier).condition is FileCondition.REPAIRED

@@ -1,4 +1,4 @@
-"""A search sees what happens to the file of a store beside this process or handle."""
+"""A search sees what other processes and handles do to the file of a store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def found_in(store: SessionDB, query: str, **filters: Any) -> list[int]:
 
 
 def fill(store: SessionDB, session_id: str, count: int) -> list[int]:
-    """Append so many messages, of which each says its own number."""
+    """Append `count` messages, each with its own number."""
     return store.append_messages(
         session_id, [{"role": "user", "content": f"filler number{number}"} for number in range(count)]
     )
@@ -36,7 +36,7 @@ def fill(store: SessionDB, session_id: str, count: int) -> list[int]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the store of the test lies."""
+    """The path of the test's store."""
     return tmp_path / "main.db"
 
 
@@ -63,21 +63,21 @@ def aged(request: pytest.FixtureRequest, path: Path) -> Iterator[SessionDB]:
         yield store
 
 
-def test_another_process_says_something(aged: SessionDB, path: Path) -> None:
+def test_message_of_another_process_is_found(aged: SessionDB, path: Path) -> None:
     before = found_in(aged, "docker")
     run(path, "db.append_message('s', 'user', 'docker from elsewhere')")
     assert len(found_in(aged, "docker")) == len(before) + 1
     assert len(found_in(aged, "elsewhere")) == 1
 
 
-def test_another_process_indexes(aged: SessionDB, path: Path) -> None:
+def test_search_works_while_another_process_indexes(aged: SessionDB, path: Path) -> None:
     run(path, f"db.append_messages('s', [dict(role='user', content='docker elsewhere')] * {2 * BATCH})")
     assert len(found_in(aged, "elsewhere")) == 2 * BATCH
     found = say(aged, "s", "docker here")
     assert found_in(aged, "here") == found
 
 
-def test_another_process_finds_what_this_one_says(aged: SessionDB, path: Path) -> None:
+def test_another_process_finds_a_message_of_this_one(aged: SessionDB, path: Path) -> None:
     say(aged, "s", "docker here")
     assert run(path, "print(len(db.search_messages('docker here')))") == "1\n"
 
@@ -139,7 +139,7 @@ def test_edits_stay_visible_once_they_are_indexed(path: Path, store: SessionDB) 
         assert found[3] not in found_in(again, "filler")
 
 
-def test_rewinding_leaves_the_index_alone(path: Path, store: SessionDB) -> None:
+def test_undo_does_not_change_the_index(path: Path, store: SessionDB) -> None:
     found = fill(store, start(store, "s"), BATCH)
     before = index_pages(path)
     store.rewind_to_message("s", found[5])
@@ -148,7 +148,7 @@ def test_rewinding_leaves_the_index_alone(path: Path, store: SessionDB) -> None:
     assert rows(path, "SELECT COUNT(*) FROM stale_index") == [(0,)]
 
 
-def test_words_of_deleted_messages_leave_the_index(path: Path, store: SessionDB) -> None:
+def test_words_of_deleted_messages_are_removed_from_the_index(path: Path, store: SessionDB) -> None:
     start(store, "s", "t")
     fill(store, "s", BATCH)
     store.delete_session("s")
@@ -157,7 +157,7 @@ def test_words_of_deleted_messages_leave_the_index(path: Path, store: SessionDB)
 
 
 def index_pages(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything that the two indexes have on disk."""
+    """All pages of the two indexes on disk."""
     tables = [
         f"{index}_{shadow}"
         for index in ("messages_fts", "messages_fts_trigram")
@@ -167,7 +167,7 @@ def index_pages(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def run(path: Path, statement: str) -> str:
-    """What another process prints that does one thing with a store."""
+    """Run one statement in another process, and return its output."""
     program = f"from hermes_state import SessionDB\nwith SessionDB({str(path)!r}) as db:\n    {statement}"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30, env=environment()

@@ -1,4 +1,4 @@
-"""What other programs do to a file, as search sees it at once."""
+"""Changes that other programs make to a file, and how a search sees them at once."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def db(tmp_path: Path) -> SessionDB:
     return db
 
 
-def test_more_changed_rows_than_are_looked_at_are_not_called_complete(db: SessionDB) -> None:
+def test_search_is_incomplete_with_too_many_changed_rows(db: SessionDB) -> None:
     change(db.db_path, "UPDATE messages SET content = 'newt ' || id")
     found = db.search_messages("newt", limit=10_000)
     assert found.degraded
     assert not found.complete
 
 
-def test_a_message_of_another_time_takes_its_new_place_at_once(db: SessionDB) -> None:
+def test_a_message_with_a_changed_time_is_sorted_by_it_at_once(db: SessionDB) -> None:
     change(
         db.db_path,
         "UPDATE messages SET timestamp = 99999 WHERE id = 5",
@@ -43,7 +43,7 @@ def test_a_message_of_another_time_takes_its_new_place_at_once(db: SessionDB) ->
     assert [hit["id"] for hit in db.search_messages("lantern", sort="oldest", limit=2)] == [9, 1]
 
 
-def test_a_row_that_is_put_among_indexed_ones_is_found_at_once(db: SessionDB) -> None:
+def test_a_row_inserted_among_indexed_ones_is_found_at_once(db: SessionDB) -> None:
     change(
         db.db_path,
         "DELETE FROM messages WHERE id = 7",
@@ -53,13 +53,13 @@ def test_a_row_that_is_put_among_indexed_ones_is_found_at_once(db: SessionDB) ->
     assert [hit["id"] for hit in db.search_messages("newt")] == [7, -3]
 
 
-def test_many_identifiers_and_many_marks_are_read_in_a_moment() -> None:
+def test_long_texts_of_identifiers_and_marks_are_parsed_quickly() -> None:
     # Each of these took minutes when the work grew with the square of the length.
     assert analyze.stream(" ".join(f"user{i}. x" for i in range(100_000))).count(" user ") == analyze.MAX_IDENTIFIERS
     assert analyze.fold("a" + "\u0301\u0323" * 400_000) == "a"
 
 
-def test_what_the_index_does_not_know_is_looked_up_without_reading_the_messages(db: SessionDB) -> None:
+def test_stale_messages_are_found_without_reading_all_messages(db: SessionDB) -> None:
     plans: list[str] = []
 
     class Watched(View):

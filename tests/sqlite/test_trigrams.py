@@ -1,4 +1,4 @@
-"""Parts of words, of any script, through the two indexes of a file."""
+"""Parts of words, in any script, through the two indexes of a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALPHABET = "ab é9ß-_/.\"'*(\n、記憶断裂言語한국어ไทยжж👍�
 
 
 @given(text=st.text(ALPHABET, max_size=40), start=st.integers(0, 40), length=st.integers(1, 12))
-def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length: int) -> None:
+def test_every_part_of_a_text_matches_its_trigrams(text: str, start: int, length: int) -> None:
     part = analyze.fold_to_line(text)[start : start + length].strip()
     if not part:
         return
@@ -53,7 +53,7 @@ def test_whatever_stands_in_a_text_is_let_through(text: str, start: int, length:
         ("記憶断a", ["憶断a"]),
     ],
 )
-def test_are_not_asked_for_within_scripts_without_spaces(part: str, asked: list[str]) -> None:
+def test_no_trigrams_are_queried_within_scripts_without_spaces(part: str, asked: list[str]) -> None:
     assert trigrams.trigrams_to_query(part) == asked
 
 
@@ -70,7 +70,7 @@ def test_only_the_borders_of_scripts_without_spaces_are_cut_up(text: str, cut: s
     assert trigrams.trigram_text(text) == cut
 
 
-def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
+def test_only_a_few_trigrams_of_a_long_part_are_queried() -> None:
     assert len(trigrams.trigrams_to_query("".join(map(chr, range(97, 123))))) <= trigrams.MAX_ASKED
 
 
@@ -92,7 +92,7 @@ def test_of_a_long_part_no_more_are_asked_for_than_are_worth_it() -> None:
         "*言 한*",
     ],
 )
-def test_of_any_script_are_found_in_a_file(tmp_path: Path, part: str) -> None:
+def test_parts_in_any_script_are_found(tmp_path: Path, part: str) -> None:
     path = tmp_path / "state.db"
     with SessionDB(path) as store:
         (found, _) = say(store, start(store, "s"), "記憶断裂: 使用Python語言 한국어 ภาษาไทย 憶 broken memory", "other")
@@ -101,7 +101,7 @@ def test_of_any_script_are_found_in_a_file(tmp_path: Path, part: str) -> None:
         assert finds(store, part) == [found]
 
 
-def test_index_of_an_older_form_is_made_anew(tmp_path: Path) -> None:
+def test_index_with_an_older_format_is_rebuilt(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with SessionDB(path) as store:
         found = say(store, start(store, "s"), "kubernetes 記憶断裂")

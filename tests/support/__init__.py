@@ -1,1 +1,1 @@
-"""What tests share: a clock that stands still, fresh stores for every engine, and short ways to fill them."""
+"""Shared by tests: a clock that tests control, fresh stores for every engine, and shortcuts to fill them."""

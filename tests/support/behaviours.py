@@ -1,4 +1,4 @@
-"""What a model server can be told to do, and the answers of it as they go over the wire."""
+"""The behaviours of the model server, and its responses in the wire format."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    """What is no mapping is sent as it is, sense or nonsense."""
+    """A value that is not a mapping is sent as it is, valid or not."""
     id: str | None = "call_1"
     fragments: int = 1
-    """In how many pieces the arguments are sent."""
+    """The number of pieces in which the arguments are sent."""
 
     @property
     def written(self) -> str:
@@ -28,16 +28,16 @@ class Call:
 
 @dataclass(frozen=True)
 class Say:
-    """An answer, streamed if that was asked for."""
+    """An answer, streamed if the client asks for that."""
 
     text: str = ""
     pieces: Sequence[str] = ()
-    """The text in the pieces in which it is sent; else it is sent word by word."""
+    """The text in the pieces in which it is sent; otherwise word by word."""
     reasoning: str = ""
     calls: Sequence[Call] = ()
     usage: Mapping[str, Any] | None = field(default_factory=lambda: USAGE)
     finish_reason: str | None = None
-    """Empty: the stream ends without one."""
+    """If empty, the stream ends without one."""
     model: str | None = None
     before_s: float = 0.0
     """How long nothing is sent, not even the status."""
@@ -45,13 +45,13 @@ class Say:
     """How long nothing is sent after the status."""
     between_s: float = 0.0
     after_s: float = 0.0
-    """How long nothing is sent after the model has said that this is all."""
+    """How long nothing is sent after the finish reason."""
     cut_after: int | None = None
-    """The connection is cut after so many pieces."""
+    """The connection is cut after this many pieces."""
     error: Any = None
     """Sent in the stream after the pieces, instead of the rest."""
     stream: bool = True
-    """Whether to stream when asked to."""
+    """Whether to stream if the client asks for it."""
     done: bool = True
     """Whether a stream ends with `[DONE]`."""
     newline: str = "\n"
@@ -59,7 +59,7 @@ class Say:
 
 @dataclass(frozen=True)
 class Fail:
-    """A refusal."""
+    """An error response."""
 
     status: int
     body: Any = None
@@ -71,7 +71,7 @@ class Fail:
 
 @dataclass(frozen=True)
 class Raw:
-    """Whatever bytes, each of them sent by itself."""
+    """Raw bytes, each sent on its own."""
 
     chunks: Sequence[bytes]
     content_type: str = "text/event-stream"
@@ -128,7 +128,7 @@ def _finish_reason(behaviour: Say) -> str:
 
 
 def _fragments(call: Call) -> Iterator[dict[str, Any]]:
-    """A tool call as it is streamed: its name first, its arguments in pieces."""
+    """A tool call in a stream: its name first, then its arguments in pieces."""
     size = max(1, -(-len(call.written) // call.fragments))
     pieces = [call.written[start : start + size] for start in range(0, len(call.written), size)] or [""]
     first = {"type": "function", "function": {"name": call.name, "arguments": pieces[0]}}
@@ -142,7 +142,7 @@ def _words(text: str) -> list[str]:
 
 
 def behaviour_of(step: Mapping[str, Any]) -> Behaviour:
-    """A step of a written script."""
+    """Parse a step of a script."""
     rest = dict(step)
     if "fail" in rest:
         return Fail(rest.pop("fail"), **rest)

@@ -17,7 +17,7 @@ STRANGER = "telegram:2"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A store's content that every call can refer to."""
+    """The content of a store that every call can refer to."""
 
     message_id: int
     exported: dict[str, Any]
@@ -26,7 +26,7 @@ class Sample:
 
 
 def fill(store: SessionDBProvider, other: SessionDBProvider, database: Path) -> Sample:
-    """A session `s` that has some of everything, a cron run and an old empty session, all of `OWNER`."""
+    """Create a session `s` with some of everything, a cron run and an old empty session, all of `OWNER`."""
     store.create_session("s", "telegram", user_id="1", model="m")
     store.set_session_title("s", "Title")
     message_id = store.append_message("s", "user", "hello")

@@ -21,7 +21,7 @@ class Certificates:
         self._place = place
 
     def authority(self, name: str) -> Path:
-        """Make an authority, and answer its certificate."""
+        """Create an authority, and return its certificate."""
         self._openssl(
             *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
             *("-keyout", f"{name}.key", "-out", f"{name}.pem"),
@@ -29,7 +29,7 @@ class Certificates:
         return self._place / f"{name}.pem"
 
     def issue(self, authority: Path, name: str, *, names: str = "") -> tuple[Path, Path]:
-        """Have an authority sign a certificate for names such as `DNS:db,IP:127.0.0.1`; answers it and its key."""
+        """Let an authority sign a certificate for names such as `DNS:db,IP:127.0.0.1`; return it and its key."""
         (self._place / f"{name}.ext").write_text(f"subjectAltName={names}\n" if names else "")
         self._openssl(
             *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
@@ -52,7 +52,7 @@ class Certificates:
 
 @contextmanager
 def certificates() -> Iterator[Certificates]:
-    """A place for certificates, gone afterwards; without openssl the test is passed over, or fails in CI."""
+    """A temporary directory for certificates; without openssl the test is skipped, or fails in CI."""
     if shutil.which("openssl") is None:
         pass_over("there is no openssl to make certificates with")
     with tempfile.TemporaryDirectory(prefix="hermes-") as place:

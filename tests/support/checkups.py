@@ -1,4 +1,4 @@
-"""Short ways to look at what a checkup finds, and to do what it says."""
+"""Shortcuts to read the findings of a checkup, and to follow its hints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAMS = Path(sys.executable).parent
 
 
 def give_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a brief look see all of a small store: what it finds must not depend on how busy the machine is."""
+    """Let a quick checkup read all of a small store: its findings must not depend on how busy the machine is."""
     limits = {
         sizes: "MEASURING_S",
         integrity: "READING_S",
@@ -47,13 +47,13 @@ def look(path: Path, name: str, *, deep: bool = False) -> Finding:
 
 
 def worse_than_ok(path: Path, *, deep: bool = False) -> dict[str, Status]:
-    """What is not in order; that there is no backup is not counted."""
+    """The findings that are not ok; a missing backup is not counted."""
     found = checkup(path, deep=deep)
     return {name: each.status for name, each in found.items() if each.status is not Status.OK and name != "backups"}
 
 
 def do(remedy: str, home: Path) -> None:
-    """Do what a remedy says, as a person at a shell does."""
+    """Run the commands in a hint, like a user in a shell."""
     environment = {**os.environ, "HERMES_HOME": str(home), "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
     done = subprocess.run(
         ["sh", "-c", remedy], env=environment | {"PYTHONPATH": str(SRC)}, capture_output=True, text=True, timeout=60
@@ -62,7 +62,7 @@ def do(remedy: str, home: Path) -> None:
 
 
 def repaired(found: Finding, path: Path) -> dict[str, Status]:
-    """What is not in order after a repair, which the finding asks for; the damaged file is kept, and told of."""
+    """The findings that are not ok after a repair, which the finding suggests; the kept damaged file is reported."""
     assert "`hermes sessions repair`" in found.remedy
     if "`hermes sessions optimize --no-vacuum`" in found.remedy:
         SessionDB(path).close()

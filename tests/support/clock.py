@@ -1,4 +1,4 @@
-"""A clock that moves only when it is told to."""
+"""A clock that moves only on request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ DAY_S = 86_400.0
 
 
 class FakeClock:
-    """Time as a test decides it."""
+    """The time in a test."""
 
     def __init__(self, now: float = NOW) -> None:
         self.now = now
@@ -16,6 +16,6 @@ class FakeClock:
         return self.now
 
     def advance(self, seconds: float) -> float:
-        """Let time pass (or, with a negative number, step back) and answer what time it is."""
+        """Let time pass (or, with a negative number, step back) and return the new time."""
         self.now += seconds
         return self.now

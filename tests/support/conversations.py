@@ -1,4 +1,4 @@
-"""Short ways to fill a store and to look at what it answers."""
+"""Shortcuts to fill a store and to read its results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CALLS = [
     {"id": "c1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}},
     {"id": "c2", "type": "function", "function": {"name": "read_file", "arguments": "{}"}},
 ]
-"""Calls of tools, as models make them."""
+"""Tool calls, as models make them."""
 PICTURE = [
     {"type": "text", "text": "what is this? 世界"},
     {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
@@ -28,7 +28,7 @@ PICTURE = [
 
 
 def start(store: SessionDBProvider, *session_ids: str, source: str = "cli", **fields: Any) -> str:
-    """Create sessions and answer the id of the last."""
+    """Create sessions and return the id of the last."""
     for session_id in session_ids:
         store.create_session(session_id, source, **fields)
     return session_ids[-1]
@@ -47,7 +47,7 @@ def say(store: SessionDBProvider, session_id: str, *texts: Any, role: str = "use
 
 
 def talk(store: SessionDBProvider, session_id: str, turns: int) -> list[int]:
-    """Append turns of a question and an answer; answers all message ids."""
+    """Append turns of a question and an answer; return all message ids."""
     found = []
     for turn in range(turns):
         found += say(store, session_id, f"question {turn}")
@@ -56,21 +56,21 @@ def talk(store: SessionDBProvider, session_id: str, turns: int) -> list[int]:
 
 
 def compress(store: SessionDBProvider, clock: FakeClock, session_id: str, child_id: str, **fields: Any) -> str:
-    """Go on with a conversation in a new session, as compression does."""
+    """Continue a conversation in a new session, like compression does."""
     store.end_session(session_id, "compression")
     clock.advance(1)
     return store.create_session(child_id, "cli", parent_session_id=session_id, **fields)
 
 
 def session_of(store: SessionDBProvider | OwnerView, session_id: str) -> Row:
-    """A session that must be there."""
+    """A session that must exist."""
     row = store.get_session(session_id)
     assert row is not None, f"session {session_id!r} is missing"
     return {**row}
 
 
 def exported(store: SessionDBProvider, session_id: str, *, include_inactive: bool = False) -> Row:
-    """The export of a session that must be there."""
+    """The export of a session that must exist."""
     data = store.export_session(session_id, include_inactive)
     assert data is not None, f"session {session_id!r} is missing"
     return {**data}
@@ -98,7 +98,7 @@ def only_message(store: SessionDBProvider, session_id: str) -> Row:
 
 
 def at_once(count: int, work: Callable[[int], T]) -> list[T]:
-    """Run `work(0)`, `work(1)`, ... on so many threads that start together; answers their results in order."""
+    """Run `work(0)`, `work(1)`, ... on `count` threads that start together; return their results in order."""
     barrier = threading.Barrier(count)
     results: dict[int, T] = {}
     errors: list[BaseException] = []
@@ -127,7 +127,7 @@ def known(store: SessionDBProvider | OwnerView) -> set[str]:
 
 
 def start_ended(store: SessionDBProvider, *session_ids: str, source: str = "cli") -> None:
-    """Create sessions that have a message and are over."""
+    """Create sessions that have a message and are ended."""
     for session_id in session_ids:
         start(store, session_id, source=source)
         say(store, session_id, "x")

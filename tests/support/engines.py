@@ -1,4 +1,4 @@
-"""Fixtures for tests that hold on every engine; a directory of such tests imports them in its `conftest.py`."""
+"""Fixtures for tests that run on every engine; a directory of such tests imports them in its `conftest.py`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.support.stores import ENGINES, Opener, Stores
 
 @pytest.fixture
 def clock() -> FakeClock:
-    """The time of every store that the test opens."""
+    """The clock of every store that the test opens."""
     return FakeClock()
 
 
 @pytest.fixture(scope="session", params=sorted(ENGINES))
 def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
-    """One engine, ready to make stores."""
+    """A maker of stores on one engine."""
     made = server_or_skip(lambda: ENGINES[request.param](tmp_path_factory.mktemp(request.param)))
     yield made
     made.close()
@@ -29,7 +29,7 @@ def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def open_store(stores: Stores, tmp_path: Path, clock: FakeClock) -> Iterator[Opener]:
-    """Opens stores of one engine; they are closed after the test."""
+    """Open stores of one engine; they are closed after the test."""
     opened: list[SessionDBProvider] = []
 
     def open_named(name: str = "main", *, read_only: bool = False) -> SessionDBProvider:

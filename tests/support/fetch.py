@@ -1,7 +1,7 @@
-"""Fetches what the tests need of the system before any of them runs: `python -m tests.support.fetch`.
+"""Downloads and installs what the tests need before they run: `python -m tests.support.fetch`.
 
-Each test that needs something would fetch it too, but within the time that a test has. What cannot be had is told of
-when the tests are over.
+Each test that needs something would fetch it too, but within its own time limit. What cannot be fetched is reported at
+the end of the test run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.support.servers import KINDS
 
 
 def main() -> None:
-    """Fetch the servers that are not given, and the shells."""
+    """Fetch the servers and the shells that are missing."""
     for kind in KINDS.values():
         if kind.variable not in os.environ:
             with contextlib.suppress(OSError):

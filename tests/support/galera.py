@@ -47,7 +47,7 @@ fi
 
 
 class Cluster:
-    """Nodes that all take writes."""
+    """Nodes that all accept writes."""
 
     def __init__(self, place: Path, provider: Path) -> None:
         self._place = place
@@ -59,7 +59,7 @@ class Cluster:
         """Start all nodes, one after the other."""
         first = self.nodes[0]
         first.prepare()
-        # Stopped in good order, it notes its position; whoever joins with the same data needs only what happened since.
+        # A node stopped in order records its position; one that joins with the same data needs only newer changes.
         first.start()
         wait_until(lambda: _has_joined(first.dsn, 1), "the first node to be there", JOIN_S)
         first.stop()
@@ -78,14 +78,14 @@ class Cluster:
             wait_until(lambda node=node, size=size: _has_joined(node.dsn, size), "a node to join", JOIN_S)  # type: ignore[misc]
 
     def stop(self) -> None:
-        """Stop all nodes; nothing of them is kept."""
+        """Stop all nodes and delete their data."""
         for node in self.nodes:
             with contextlib.suppress(ProcessLookupError, AssertionError):
                 os.kill(node.pid, 9)
             node.stop()
 
     def dsn(self, node: int, database: str = "hermes") -> str:
-        """How to connect to a database through one node."""
+        """The DSN of a database through one node."""
         return mysql.in_database(self.nodes[node % NODES].dsn, database)
 
     def _node(self, number: int) -> Server:
@@ -120,7 +120,7 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster() -> Iterator[Cluster]:
-    """A cluster for some tests alone; raises `NoServer` where there is none to be had."""
+    """A cluster for some tests; raise `NoServer` if it is not available."""
     try:
         provider = find()
     except OSError as exc:
@@ -132,7 +132,7 @@ def cluster() -> Iterator[Cluster]:
         try:
             made.start()
         except NoServer as exc:
-            # What is installed must work; only what is not there may be passed over.
+            # What is installed must work; only what is missing may be skipped.
             raise AssertionError(f"a node of the cluster does not start: {exc}") from None
         yield made
     finally:
@@ -141,7 +141,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def find() -> Path:
-    """The library that makes a node of MariaDB, installed if need be; raises OSError if it cannot be had."""
+    """The Galera library for MariaDB, installed if necessary; raise OSError if it is not available."""
     if KINDS["mysql"].find().resolve().name != "mariadbd":
         raise OSError("Galera needs MariaDB")
     if _installed() is None:

@@ -1,16 +1,16 @@
-"""A model server for tests: real HTTP, an OpenAI-compatible surface, and answers as a script decides them.
+"""A model server for tests: real HTTP, an OpenAI-compatible interface, and scripted answers.
 
     with ModelServer(Fail(429, retry_after=0), Say("Hello.")) as server:
         ...  # point model.base_url at server.base_url
         assert server.requests[1].last_text == "hi"
 
-Each request for an answer takes the next behaviour of the script; when there is none left, the person's words come
-back. A behaviour can be a function of the request. As a process of its own, which ends when its stdin does:
+Each request for an answer takes the next behaviour of the script; when the script is at its end, the server echoes the
+user's text. A behaviour can be a function of the request. As a separate process, which ends when its stdin does:
 
     python -m tests.support.modelserver --script script.json --log requests.jsonl
 
 where the script is a list such as `[{"fail": 429}, {"call": "session_search", "arguments": {}}, {"say": "Hello."}]`,
-with the other fields of a behaviour beside the first.
+with the other fields of a behaviour next to the first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Step = Behaviour | Callable[["Received"], Behaviour]
 
 @dataclass
 class Received:
-    """A request as it came in."""
+    """A request that the server received."""
 
     method: str
     path: str
@@ -47,9 +47,9 @@ class Received:
     """By lower-case name."""
     body: Any
     port: int
-    """That of the other side, which tells connections apart."""
+    """The port of the client, which identifies its connection."""
     hung_up: threading.Event = field(default_factory=threading.Event)
-    """Set when the other side left before the answer was complete."""
+    """Set when the client disconnects before the answer is complete."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -66,12 +66,12 @@ class Received:
 
 
 def echo(request: Received) -> Say:
-    """The person's words, back to them."""
+    """Return the user's text as the answer."""
     return Say(f"You said: {request.last_text}")
 
 
 class ModelServer:
-    """A server on a port of its own, for as long as the block lasts; before, whoever comes is refused."""
+    """A server on its own port inside the block; before, connections are refused."""
 
     def __init__(
         self,
@@ -82,9 +82,9 @@ class ModelServer:
         log: Path | None = None,
     ) -> None:
         self.requests: list[Received] = []
-        """Those for answers, in order."""
+        """The requests for answers, in order."""
         self.visits: list[Received] = []
-        """All, those for the list of models too."""
+        """All requests, also those for the list of models."""
         self.models = models
         self.closing = threading.Event()
         self._script = list(script)
@@ -102,7 +102,7 @@ class ModelServer:
 
     @property
     def base_url(self) -> str:
-        """What `model.base_url` is to be."""
+        """The value for `model.base_url`."""
         return f"http://{HOST}:{self.port}/v1"
 
     @property
@@ -111,7 +111,7 @@ class ModelServer:
         return f"model: {{base_url: '{self.base_url}', default: test-model}}\n"
 
     def then(self, *script: Step) -> None:
-        """Go on so when the script has come to its end."""
+        """Add steps to the end of the script."""
         with self._lock:
             self._script += script
 
@@ -126,7 +126,7 @@ class ModelServer:
         self.close()
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Close the port."""
         self.closing.set()
         if self._thread.is_alive():
             self._http.shutdown()
@@ -134,14 +134,14 @@ class ModelServer:
         self._http.server_close()
 
     def take(self, request: Received) -> Behaviour:
-        """Note a request for an answer, and what to do about it."""
+        """Record a request for an answer, and return the behaviour for it."""
         with self._lock:
             self.requests.append(request)
             step = self._script.pop(0) if self._script else self._otherwise
         return step(request) if callable(step) else step
 
     def note(self, request: Received) -> None:
-        """Note any request."""
+        """Record a request."""
         with self._lock:
             self.visits.append(request)
             if self._log:
@@ -157,7 +157,7 @@ class _Http(ThreadingHTTPServer):
 
 
 class _HungUp(Exception):
-    """The other side is gone, or the server is closing."""
+    """The client is gone, or the server is closing."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -166,7 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing on stderr."""
+        """Log nothing on stderr."""
 
     def do_GET(self) -> None:
         received = self._received(None)
@@ -264,7 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.shutdown(socket.SHUT_RDWR)
 
     def _pause(self, seconds: float) -> None:
-        """Let time pass, unless the other side leaves."""
+        """Wait, unless the client disconnects."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self.server.model_server.closing.is_set():

@@ -1,4 +1,4 @@
-"""MariaDB (or MySQL) for tests: where its programs are, and how a private server is run."""
+"""MariaDB (or MySQL) for tests: finding its programs and running a private server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import packages
 from tests.support.privileges import unprivileged
 
 PACKAGES = ("mariadb-server-core", "mariadb-client-core")
-"""Debian's packages that bring the programs and start nothing."""
+"""Debian's packages with the programs, which start no service."""
 
 _PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/libexec")
 _SETTINGS = {
@@ -21,7 +21,7 @@ _SETTINGS = {
     "max-connections": "200",
     "innodb-buffer-pool-size": "128M",
     "innodb-log-file-size": "64M",
-    # A test's data need not survive anything; what must is tested with servers of their own.
+    # The data of most tests need not survive a crash; durability is tested with separate servers.
     "innodb-flush-log-at-trx-commit": "0",
     "innodb-flush-method": "nosync",
     "innodb-doublewrite": "0",
@@ -31,7 +31,7 @@ _SETTINGS = {
 
 
 def find() -> Path:
-    """The server's program, installed if need be; raises OSError if it cannot be had."""
+    """The server's program, installed if necessary; raise OSError if it is not available."""
     found = _installed()
     if found is None:
         packages.install(*PACKAGES)
@@ -42,7 +42,7 @@ def find() -> Path:
 
 
 def prepare(program: Path, place: Path) -> None:
-    """Make an empty data directory; raises OSError if that fails."""
+    """Create an empty data directory; raise OSError if that fails."""
     data = f"--datadir={place / 'data'}"
     if _is_mysql(program):
         command = [str(program), "--no-defaults", data, "--initialize-insecure"]
@@ -67,7 +67,7 @@ def prepare(program: Path, place: Path) -> None:
 
 
 def command(program: Path, place: Path, settings: dict[str, str]) -> list[str]:
-    """What starts a server on a socket in its own directory."""
+    """The command that starts a server on a socket in its own directory."""
     files = {"socket": place / "socket", "pid-file": place / "pid-file", "tmpdir": place}
     chosen = {**_SETTINGS, **{name: str(path) for name, path in files.items()}, **settings}
     if _is_mysql(program):
@@ -79,7 +79,7 @@ def command(program: Path, place: Path, settings: dict[str, str]) -> list[str]:
 
 
 def is_up(program: Path, place: Path) -> bool:
-    """Whether it takes connections."""
+    """Whether the server accepts connections."""
     with socket.socket(socket.AF_UNIX) as line:
         try:
             line.connect(str(place / "socket"))
@@ -89,7 +89,7 @@ def is_up(program: Path, place: Path) -> bool:
 
 
 def dsn(place: Path) -> str:
-    """How to connect to it; which database, the test adds."""
+    """The DSN; the test adds the database."""
     return f"mysql://root@localhost/mysql?unix_socket={place / 'socket'}"
 
 
@@ -104,8 +104,8 @@ def _is_mysql(program: Path) -> bool:
     return program.resolve().name == "mysqld"
 
 
-def _as_mysql_says(settings: dict[str, str]) -> dict[str, str]:
-    """The same settings where MariaDB has words of its own; what is not needed for tests is turned off."""
+def _mysql_names(settings: dict[str, str]) -> dict[str, str]:
+    """The same settings with MySQL's names; features that tests do not need are turned off."""
     shared = {name: value for name, value in settings.items() if name not in ("innodb-log-file-size", "ssl")}
     secrecy = {"tls-version": ""} if settings.get("ssl") == "0" else {}
     return {**shared, **secrecy, "mysqlx": "0", "secure-file-priv": "NULL"}

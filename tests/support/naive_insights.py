@@ -1,4 +1,4 @@
-"""Insights worked out the slow way: every session, message and booking looked at by itself."""
+"""Insights computed the slow way: every session, message and usage event is read one by one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_t
 
 @dataclass(frozen=True)
 class History:
-    """Everything that a store holds, read once."""
+    """The content of a store, read once."""
 
     sessions: dict[str, Row]
     messages: dict[str, list[Row]]
@@ -28,7 +28,7 @@ class History:
 
     @classmethod
     def of(cls, store: SessionDBProvider) -> History:
-        """All of a store."""
+        """Read everything in a store."""
         sessions: dict[str, Row] = {row["id"]: {**row} for row in store.search_sessions(limit=-1)}
         return cls(
             sessions,
@@ -39,7 +39,7 @@ class History:
 
 @dataclass
 class Naive:
-    """What a period has, by the definitions alone; for zones in which every day begins at midnight."""
+    """The insights of a period by their definitions; for zones in which every day begins at midnight."""
 
     history: History
     first: date
@@ -59,13 +59,13 @@ class Naive:
 
     @cached_property
     def sessions(self) -> list[Row]:
-        """The sessions that are asked for, whenever they were."""
+        """The sessions that match the filter, at any time."""
         every = self.history.sessions.values()
         return [row for row in every if self.source in (None, row["source"]) and self.owner in (None, row["owner"])]
 
     @cached_property
     def conversations(self) -> list[Row]:
-        """Those that stand in lists, if they or what continues them were active."""
+        """The listed sessions that, or whose continuations, were active."""
         newest: dict[str, float] = defaultdict(float)
         for row in self.history.sessions.values():
             root = row["chain_root"] or row["id"]
@@ -74,12 +74,12 @@ class Naive:
 
     @cached_property
     def active(self) -> list[Row]:
-        """All that were active themselves."""
+        """The sessions that were active themselves."""
         return [row for row in self.sessions if row["last_active"] >= self.since]
 
     @cached_property
     def messages(self) -> dict[str, list[Row]]:
-        """The messages that count, by session: copies of older ones do not."""
+        """The messages that count, by session; copies of older ones do not."""
         return {
             row["id"]: [
                 message
@@ -92,7 +92,7 @@ class Naive:
 
     @cached_property
     def bookings(self) -> dict[str, list[Row]]:
-        """The bookings that count, by session, each with its cost; None if that is unknown."""
+        """The usage events that count, by session, each with its cost; None if it is unknown."""
         return {
             row["id"]: [
                 {**each, "cost": _cost(each, row), "source": row["source"]}
@@ -104,7 +104,7 @@ class Naive:
 
     @cached_property
     def tools(self) -> dict[str, Counter[str]]:
-        """Calls by session and tool."""
+        """Tool calls by session and tool."""
         found: dict[str, Counter[str]] = {}
         for row in self.active:
             if row["started_at"] < self.since or row["child_kind"] in COPYING:
@@ -120,13 +120,13 @@ class Naive:
         return self.first <= day_of(moment) <= self.last
 
     def duration(self, row: Row) -> float:
-        """From a session's start to its last message, as far as that is in the period."""
+        """The time from a session's start to its last message, within the period."""
         if row["child_kind"] == "delegate":
             return 0.0
         return max(0.0, float(min(row["last_active"], self.until) - max(row["started_at"], self.since)))
 
     def notable(self) -> dict[str, tuple[float, str]]:
-        """The most of everything, and the conversation that has it: the first by id of several."""
+        """The maximum of each value, and the conversation that has it: the first by id if there are several."""
         sums: dict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
         for row in self.active:
             home = self._conversation_of(row)
@@ -160,7 +160,7 @@ def day_of(moment: float) -> date:
 
 
 def tokens(booking: Row) -> int:
-    """All tokens of a booking."""
+    """All tokens of a usage event."""
     return int(sum(booking[name] for name in COUNTERS))
 
 

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import IO
 
 PATIENCE_S = 240.0
-"""How long an installation may take, with the time that others need for theirs."""
+"""The time limit of an installation, including the wait for installations of other processes."""
 
 _PLACE = Path("/var/cache/hermes-tests")
 _INSTALL = ("install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120")
 
 
 def install(*packages: str) -> None:
-    """Install packages as far as that can be done here; whether they are there now, the caller sees."""
+    """Install packages if possible; the caller checks whether they are installed now."""
     if os.geteuid() or shutil.which("apt-get") is None:
         return
     deadline = time.monotonic() + PATIENCE_S
     _PLACE.mkdir(parents=True, exist_ok=True)
-    # apt-get itself does not wait for another one that updates its lists.
+    # apt-get itself does not wait for another process that updates its lists.
     with open(_PLACE / "apt.lock", "w") as lock:
         while not _has_locked(lock):
             if time.monotonic() > deadline:

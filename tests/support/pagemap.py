@@ -1,4 +1,4 @@
-"""Which rows are on which pages of a database file, as SQLite itself says."""
+"""Which rows are on which pages of a database file, according to SQLite."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class PageMap(NamedTuple):
     kinds: dict[int, str]
     """leaf, internal or overflow, by the number of the page."""
     keys: dict[int, set[int]]
-    """The keys of the rows of which something is on a page, by the number of the page."""
+    """The keys of the rows with a part on a page, by the number of the page."""
 
     def pages(self, kind: str) -> list[int]:
         """The pages of a kind, in the order of their numbers."""
         return sorted(number for number, each in self.kinds.items() if each == kind)
 
     def safe(self, *damaged: int) -> set[int]:
-        """The keys of the rows of which nothing is on these pages."""
+        """The keys of the rows without a part on these pages."""
         lost = set().union(*(self.keys.get(number, set()) for number in damaged))
         return set().union(*self.keys.values()) - lost
 
 
 def page_map(path: Path, table: str) -> PageMap:
-    """Where the rows of a table are; the order of its pages and the number of rows on each tell."""
+    """Where the rows of a table are, derived from the order of its pages and the number of rows on each."""
     keys = iter([key for (key,) in rows(path, f"SELECT rowid FROM {table} ORDER BY rowid")])
     of_leaf: dict[str, list[int]] = {}
     found = PageMap({}, defaultdict(set))
@@ -51,7 +51,7 @@ def page_size(path: Path) -> int:
 
 
 def overwrite(path: Path, number: int, data: bytes, *, at: int = 0, size: int = 4_096) -> None:
-    """Put bytes on a page of a file that nobody has open."""
+    """Write bytes to a page of a closed file."""
     with path.open("r+b") as file:
         file.seek((number - 1) * size + at)
         file.write(data)

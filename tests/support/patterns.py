@@ -1,4 +1,4 @@
-"""Every regular expression of the project, the calls that the code makes with it, and texts that are bad for it."""
+"""Every regular expression of the project, the calls with it in the code, and texts that are bad for it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.support.quickness import LIMIT_S, is_quick, seconds_of
 
 codes: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
-"""What `re` itself reads patterns with, of which type checkers know nothing."""
+"""The parser of `re`, which has no type annotations."""
 
 SIZE = 100_000
-"""How many characters an attack has."""
+"""The number of characters of an attack."""
 FIRST, FURTHER = 60, 80
-"""How many attacks are made of one pattern."""
+"""The number of attacks on one pattern."""
 METHODS = frozenset({"search", "match", "fullmatch", "sub", "subn", "findall", "finditer", "split"})
 SOURCES = Path(hermes.__file__).parent
 _NOT_OURS = "\u2603"
@@ -33,7 +33,7 @@ _NOT_OURS = "\u2603"
 
 @dataclass
 class Known:
-    """A pattern, where it is, and the methods with which it is used."""
+    """A pattern, where it is, and the methods it is used with."""
 
     name: str
     pattern: re.Pattern[Any]
@@ -49,7 +49,7 @@ def modules() -> Iterator[ModuleType]:
 
 @cache
 def patterns() -> dict[str, Known]:
-    """The patterns that modules hold, by name; one whose use cannot be read off the code is used in every way."""
+    """The patterns of all modules, by name; one whose use is not visible in the code is used in every way."""
     known: dict[int, Known] = {}
     for module in modules():
         for name, value in list(vars(module).items()):
@@ -66,12 +66,12 @@ def patterns() -> dict[str, Known]:
 
 
 def _different(methods: Iterable[str]) -> set[str]:
-    """One method of each kind: those that go on after a match do the same work."""
+    """One method of each kind: methods that continue after a match do the same work."""
     return {method if method in ("search", "match", "fullmatch") else "sub" for method in methods}
 
 
 def _inside(value: object, name: str, depth: int = 0) -> Iterator[tuple[str, re.Pattern[Any]]]:
-    """The patterns in a value, also in what it contains."""
+    """The patterns in a value, also inside of containers."""
     if isinstance(value, re.Pattern):
         yield name, value
     elif depth < 4 and isinstance(value, Mapping):
@@ -86,7 +86,7 @@ def _inside(value: object, name: str, depth: int = 0) -> Iterator[tuple[str, re.
 
 
 def _calls(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """The names in a module of which a method of patterns is called."""
+    """The names in a module on which a method of patterns is called."""
     for node in ast.walk(_tree(Path(str(module.__file__)))):
         if (
             isinstance(node, ast.Attribute)
@@ -103,7 +103,7 @@ def _tree(path: Path) -> ast.Module:
 
 
 def unnamed() -> list[str]:
-    """The places, as `module:function`, where a pattern is used or made that no module holds."""
+    """The places, as `module:function`, that use or create a pattern that is not a module constant."""
     found = []
     for path in sorted(SOURCES.rglob("*.py")):
         module = ".".join(path.relative_to(SOURCES.parent).with_suffix("").parts)
@@ -131,7 +131,7 @@ class Attack:
     is_binary: bool
 
     def text(self, size: int = SIZE) -> str | bytes:
-        """The attack with so many characters."""
+        """The attack with this many characters."""
         body = (self.unit * (size // len(self.unit) + 1))[: max(0, size - len(self.head))]
         whole = self.head + body + self.end
         return whole.encode("utf-8", "replace") if self.is_binary else whole
@@ -141,7 +141,7 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[Attack]:
     """Attacks made of the pattern's own beginnings and repeats, with and without an end at which it fails."""
     tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
     units = [unit for unit in dict.fromkeys(_units(tree)) if unit[1]]
-    # Of very many, the simplest and then some of every kind.
+    # Of very many, the simplest and then some of each kind.
     step = max(1, (len(units) - FIRST) // FURTHER)
     for head, unit in [*units[:FIRST], *units[FIRST::step]]:
         if unit:
@@ -150,7 +150,7 @@ def attacks(pattern: re.Pattern[Any]) -> Iterator[Attack]:
 
 
 def _units(tree: Any) -> Iterator[tuple[str, str]]:
-    """Pairs of what stands once at the beginning and what is repeated after it."""
+    """Pairs of a beginning and a text that is repeated after it."""
     for turn in range(_most_branches(tree)):
         for filler in _FILLERS:
             parts = [_sample([node], filler, turn) for node in tree]
@@ -166,7 +166,7 @@ def _units(tree: Any) -> Iterator[tuple[str, str]]:
 
 
 def _most_branches(tree: Any) -> int:
-    """How many alternatives there are at most in one place."""
+    """The largest number of alternatives in one place."""
     most = 1
     for operation, argument in tree:
         if operation is codes.BRANCH:
@@ -177,7 +177,7 @@ def _most_branches(tree: Any) -> int:
 
 
 def _contents(operation: Any, argument: Any) -> Any:
-    """What a group, a repeat or a look around has inside; nothing for all else."""
+    """The content of a group, a repeat or a lookaround; empty for anything else."""
     if operation in _REPEATS:
         return argument[2]
     if operation is codes.SUBPATTERN:
@@ -188,7 +188,7 @@ def _contents(operation: Any, argument: Any) -> Any:
 
 
 def _repeats(tree: Any, before: str, turn: int) -> Iterator[tuple[str, Any]]:
-    """What comes before each repeat of a pattern, and what is repeated."""
+    """The text before each repeat of a pattern, and the repeated part."""
     for node in tree:
         operation, argument = node
         if operation in _REPEATS:
@@ -201,7 +201,7 @@ def _repeats(tree: Any, before: str, turn: int) -> Iterator[tuple[str, Any]]:
 
 
 def _sample(tree: Any, filler: str, turn: int) -> str:
-    """A text that fits a pattern, with the filler wherever it fits and one alternative; what looks around is left out.
+    """A text that matches a pattern, with the filler wherever possible and one alternative; lookarounds are left out.
 
     A filler of two characters fills a class with both, one after the other.
     """
@@ -234,7 +234,7 @@ _CANDIDATES = "a0_- .:/@=\"'<>|\n\tZ{}()[]#*`,;+~\\é京\u3131"
 
 
 def _characters(members: Any, filler: str) -> str:
-    """The filler if it is of a class, else the first character that is."""
+    """The filler if it is in a class, else the first character of the class."""
     is_negated = members[0][0] is codes.NEGATE
     if all(_fits(each, members) != is_negated for each in filler):
         return filler
@@ -267,7 +267,7 @@ _CATEGORIES = {
 
 
 def is_quick_on(pattern: re.Pattern[Any], method: str, attack: Attack) -> bool:
-    """Whether a call keeps the limit on the whole attack; tried on the whole only if a tenth of it leaves a doubt.
+    """Whether a call on the whole attack stays within the limit; the whole is tried only if a tenth leaves a doubt.
 
     There is none when the whole would keep the limit even if its time grew with the cube of the size, nor when it
     would do so growing with the square and as fast as from a twentieth to a tenth.

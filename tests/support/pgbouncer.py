@@ -13,7 +13,7 @@ from tests.support.privileges import unprivileged
 from tests.support.waiting import wait_until
 
 PACKAGES = ("pgbouncer", "libevent-2.1-7", "libc-ares2")
-"""Debian's packages with the program and what it needs."""
+"""Debian's packages with the program and its libraries."""
 DOWNLOAD_S = 60
 CACHE = Path("/var/cache/hermes-tests/pgbouncer")
 
@@ -34,7 +34,7 @@ server_reset_query =
 
 
 class PgBouncer:
-    """A pooler that may be stopped and started."""
+    """A pooler that can be stopped and started."""
 
     def __init__(
         self, server: str, place: Path, *, mode: str = "transaction", size: int = 3, wait_s: int = 120
@@ -48,7 +48,7 @@ class PgBouncer:
         place.chmod(0o777)
 
     def start(self) -> None:
-        """Start it, and wait until it listens."""
+        """Start it, and wait until it accepts connections."""
         libraries = ":".join(str(each) for each in CACHE.glob("usr/lib/*-linux-gnu"))
         self._process = subprocess.Popen(
             [str(self._program), "-q", str(self._place / "settings.ini")],
@@ -58,7 +58,7 @@ class PgBouncer:
             stderr=subprocess.DEVNULL,
             **unprivileged(),
         )
-        # The socket is there a moment before anybody listens at it.
+        # The socket exists a moment before the pooler listens on it.
         wait_until(self._listens, "PgBouncer to start")
 
     def _listens(self) -> bool:
@@ -66,7 +66,7 @@ class PgBouncer:
             return client.connect_ex(str(self._place / ".s.PGSQL.5432")) == 0
 
     def stop(self) -> None:
-        """Kill it, and with it every connection."""
+        """Kill it, which closes every connection."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -75,7 +75,7 @@ class PgBouncer:
 
 
 def find() -> Path:
-    """The program, downloaded if need be; raises OSError if it cannot be had."""
+    """The program, downloaded if necessary; raise OSError if it is not available."""
     installed = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
     if installed is not None:
         return Path(installed)
@@ -86,7 +86,7 @@ def find() -> Path:
 
 
 def _download() -> None:
-    """Take the program out of Debian's packages, which are not installed: that would start a service."""
+    """Extract the program from Debian's packages without installing them, which would start a service."""
     if os.geteuid() or shutil.which("apt-get") is None:
         raise OSError("PgBouncer is not installed")
     CACHE.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A store's file as other programs see it."""
+"""Access to a store's file like another program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import apsw
 
 @contextmanager
 def plain(path: Path) -> Iterator[apsw.Connection]:
-    """A connection as any other program opens one."""
+    """A connection like that of another program."""
     connection = apsw.Connection(str(path))
     try:
         connection.set_busy_timeout(5000)
@@ -35,7 +35,7 @@ def change(path: Path, *statements: str) -> None:
 
 
 def flaws(path: Path) -> list[str]:
-    """What SQLite finds wrong with a file: its pages, its indexes, its references; nothing if all is well."""
+    """The errors that SQLite finds in a file: pages, indexes, references; empty if there are none."""
     try:
         found = [str(row[0]) for row in rows(path, "PRAGMA integrity_check") if row[0] != "ok"]
         return found + [f"a reference leads nowhere: {row}" for row in rows(path, "PRAGMA foreign_key_check")]

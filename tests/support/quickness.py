@@ -1,4 +1,4 @@
-"""Whether something keeps a time limit that a promise of the project names."""
+"""Whether work stays within a time limit that the project promises."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ TRIES = 3
 
 
 class _TooSlow(Exception):
-    """The limit is over."""
+    """The time limit is over."""
 
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Leave after a time, also out of a pattern that would never end."""
+    """Leave the block after a time, also from a pattern that would never end."""
 
     def leave(*_: object) -> None:
         raise _TooSlow
@@ -32,7 +32,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 def is_quick(work: Callable[[], object]) -> bool:
-    """Whether the best of a few tries keeps the limit; one that takes twice as long decides alone."""
+    """Whether the best of a few tries stays within the limit; one that takes twice as long decides at once."""
     for _ in range(TRIES):
         took_s = seconds_of(work)
         if took_s <= LIMIT_S or took_s > 2 * LIMIT_S:
@@ -41,7 +41,7 @@ def is_quick(work: Callable[[], object]) -> bool:
 
 
 def seconds_of(work: Callable[[], object]) -> float:
-    """The CPU time that some work takes, or has taken when it is given up: always more than the limit then."""
+    """The CPU time of some work; if it is stopped at the limit, more than the limit."""
     began = time.process_time()
     try:
         with _limited(3 * LIMIT_S):

@@ -1,4 +1,4 @@
-"""Sessions of every kind, used in every way, as chance would have it."""
+"""Random sessions of every kind, used in every way."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ TOOLS = ("terminal", "read_file", "skill_view")
 
 
 class Life:
-    """Fills a store while time goes by."""
+    """Fills a store while time passes."""
 
     def __init__(self, store: SessionDBProvider, clock: FakeClock, seed: int) -> None:
         self.store, self.clock, self.rng = store, clock, Random(seed)
         self.open: list[str] = []
         self._count = 0
 
-    def go_on(self, steps: int, longest_pause_s: float) -> None:
-        """Let something happen, again and again."""
+    def run(self, steps: int, longest_pause_s: float) -> None:
+        """Do random actions, with pauses."""
         actions = [self.begin, self.talk, self.talk, self.talk, self.spend, self.spend, self.carry_on, self.undo]
         self.begin()
         for _ in range(steps):
@@ -29,7 +29,7 @@ class Life:
             self.rng.choice(actions)()
 
     def begin(self) -> None:
-        """A new session, perhaps of an agent's own, perhaps an imported one."""
+        """Create a session, perhaps of an agent, perhaps imported."""
         session_id = self._name()
         chance = self.rng.random()
         model = self.rng.choice(MODELS)
@@ -55,7 +55,7 @@ class Life:
         self.open.append(session_id)
 
     def talk(self) -> None:
-        """A question, perhaps a tool's work, an answer."""
+        """Append a question, perhaps tool calls, and an answer."""
         session_id = self.rng.choice(self.open)
         self.store.append_message(session_id, "user", "a question")
         if self.rng.random() < 0.5:
@@ -68,7 +68,7 @@ class Life:
         self.store.append_message(session_id, "assistant", "an answer")
 
     def spend(self) -> None:
-        """A call of a model, with or without a known price."""
+        """Record a model call, with or without a known price."""
         whole = self.rng.random() < 0.1
         cost = self.rng.choice([None, 0.0, 0.5, 1.25])
         actual = self.rng.random() < 0.3
@@ -86,8 +86,8 @@ class Life:
             absolute=whole,
         )
 
-    def carry_on(self) -> None:
-        """A session is compressed, branched, archived, ended or deleted."""
+    def change_session(self) -> None:
+        """Compress, branch, archive, end or delete a session."""
         session_id = self.rng.choice(self.open)
         chance = self.rng.random()
         messages = self.store.get_messages(session_id)
@@ -106,7 +106,7 @@ class Life:
             self.open = [each for each in self.open if self.store.get_session(each)]
 
     def undo(self) -> None:
-        """The last question is taken back."""
+        """Undo the last question."""
         session_id = self.rng.choice(self.open)
         asked = [each["id"] for each in self.store.get_messages(session_id) if each["role"] == "user"]
         if asked:

@@ -1,4 +1,4 @@
-"""Short ways to ask the recall tool, and to look at what it answers."""
+"""Shortcuts to call the recall tool, and to read its results."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from hermes.state.recall.tool import session_search
 from tests.support.conversations import Row, column
 
 NO_NUMBERS: list[Any] = [None, "many", True, [], {}, float("nan"), float("inf")]
-"""What a model may put where a number belongs."""
+"""Values that a model may pass instead of a number."""
 
 
 def recall(store: SessionDBProvider | None, **arguments: Any) -> Row:
-    """What the tool answers."""
+    """The result of the tool."""
     answer = json.loads(session_search(db=store, **arguments))
     assert isinstance(answer, dict)
     return answer
 
 
 def found(answer: Row) -> list[str]:
-    """The sessions of an answer that must have succeeded."""
+    """The sessions in a successful result."""
     assert answer["success"] is True, answer
     return column(answer["results"], "session_id")
 
 
 def error(answer: Row) -> str:
-    """What a failed answer says."""
+    """The error in a failed result."""
     assert answer.keys() == {"success", "error"}, answer
     assert answer["success"] is False
     assert answer["error"]
@@ -36,7 +36,7 @@ def error(answer: Row) -> str:
 
 
 def local(moment: float) -> str:
-    """A moment as an answer says it."""
+    """A moment in the format of results."""
     return time.strftime("%B %d, %Y at %I:%M %p", time.localtime(moment))
 
 
@@ -52,6 +52,6 @@ class Summarizer:
 
     @property
     def transcript(self) -> str:
-        """The only one it was given."""
+        """The only transcript it was given."""
         ((transcript, _, _),) = self.given
         return transcript

@@ -31,7 +31,7 @@ class Pair:
 
     @property
     def dsn(self) -> str:
-        """How to connect to the one that can be written."""
+        """The DSN of the server that can be written."""
         hosts = f"{self.first.place},{self.second.place}"
         return f"host={hosts} user=postgres dbname=postgres target_session_attrs=read-write"
 
@@ -50,7 +50,7 @@ class Pair:
         wait_until(lambda: bool(asked(self.first, "SELECT 1 FROM pg_stat_replication")), "the standby to follow")
 
     def let_standby_catch_up(self) -> None:
-        """Wait until the standby has all that the primary has."""
+        """Wait until the standby has everything that the primary has."""
         ((written,),) = asked(self.first, "SELECT pg_current_wal_lsn()")
         question = f"SELECT 1 WHERE pg_last_wal_replay_lsn() >= '{written}'"
         wait_until(lambda: bool(asked(self.second, question)), "the standby to catch up")
@@ -67,15 +67,15 @@ class Pair:
                 os.kill(pid, number)
 
 
-def asked(server: Server, sql: str) -> list[tuple[object, ...]]:
-    """What a server answers to a question."""
+def query(server: Server, sql: str) -> list[tuple[object, ...]]:
+    """The rows of a query on a server."""
     with psycopg.connect(server.dsn, autocommit=True) as connection:
         return connection.execute(sql.encode()).fetchall()
 
 
 @contextlib.contextmanager
 def pair(*, is_synchronous: bool) -> Iterator[Pair]:
-    """A primary and a standby for one test alone."""
+    """A primary and a standby for one test."""
     place = Path(tempfile.mkdtemp(prefix="hermes-"))
     give_to_server(place)
     made = Pair(place, is_synchronous=is_synchronous)

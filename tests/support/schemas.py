@@ -1,4 +1,4 @@
-"""Places on a server for commands and processes that take a DSN, each gone after its test."""
+"""Temporary schemas on a server, for commands and processes that take a DSN."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers import dsn_of, server_or_skip
 
 @contextmanager
 def empty_schema(directory: Path) -> Iterator[str]:
-    """The DSN of a schema of PostgreSQL that belongs to a test's directory and has nothing in it."""
+    """The DSN of an empty PostgreSQL schema for the directory of a test."""
     server = server_or_skip(lambda: dsn_of("postgresql"))
     schema = f"test_{abs(hash(str(directory))):x}"
     separator = "&" if "?" in server else "?"

@@ -1,4 +1,4 @@
-"""Searches that must be whole."""
+"""Searches that must be complete."""
 
 from __future__ import annotations
 

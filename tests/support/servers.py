@@ -1,7 +1,7 @@
-"""Database servers for tests: one of each kind for a whole run, private, and gone when the run is over.
+"""Database servers for tests: one of each kind for a whole run, private, and removed when the run is over.
 
-A run is one call of pytest; its workers share what the first of them starts. Every server has a guard, a process that
-lives until the run ends, however it ends: `python -m tests.support.servers <kind> <directory> <pid of the run>`.
+A run is one call of pytest; its workers share the servers that the first of them starts. Every server has a guard, a
+process that lives until the run ends in any way: `python -m tests.support.servers <kind> <directory> <pid of the run>`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.privileges import unprivileged
 from tests.support.waiting import LIMIT_S, wait_until
 
 RUN = "HERMES_TEST_RUN"
-"""The variable that names the directory of the run."""
+"""The environment variable with the directory of the run."""
 START_S = 300.0
 """A server may have to be downloaded first."""
 GUARD_PAUSE_S = 0.2
@@ -38,7 +38,7 @@ _guards: dict[int, subprocess.Popen[bytes]] = {}
 
 
 class NoServer(Exception):
-    """There is no server of this kind, and none can be had."""
+    """No server of this kind is available."""
 
     def __init__(self, kind: Kind, reason: str) -> None:
         super().__init__(reason)
@@ -47,22 +47,22 @@ class NoServer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of server: where a given one is named, and how a private one is found and run."""
+    """A kind of server: how an existing one is configured, and how a private one is found and run."""
 
     name: str
     title: str
     variable: str
-    """The environment variable with the DSN of a server that is there."""
+    """The environment variable with the DSN of an existing server."""
     find: Callable[[], Path]
-    """The directory of its programs, downloaded if need be; raises OSError if there is none to be had."""
+    """The directory of its programs, downloaded if necessary; raises OSError if they are not available."""
     prepare: Callable[[Path, Path], None]
-    """Makes an empty database in a directory; raises OSError if that fails."""
+    """Creates an empty database in a directory; raises OSError if that fails."""
     command: Callable[[Path, Path, dict[str, str]], list[str]]
-    """What starts it, with settings that differ from those for tests."""
+    """The command that starts it, with additional settings."""
     is_up: Callable[[Path, Path], bool]
     dsn: Callable[[Path], str]
     stop_signal: signal.Signals = signal.SIGINT
-    """Stops it at once but in good order."""
+    """The signal that stops it at once but in order."""
 
 
 KINDS = {
@@ -95,15 +95,15 @@ def are_required() -> bool:
     return os.environ.get("CI") == "true" or os.environ.get("HERMES_REQUIRE_SERVERS") == "1"
 
 
-def pass_over(reason: str) -> NoReturn:
-    """End a test that lacks something: skipped, or failed where nothing may be missing."""
+def skip_or_fail(reason: str) -> NoReturn:
+    """Skip a test that lacks something; fail it where nothing may be missing."""
     import pytest  # neither a guard nor a benchmark is a test
 
     (pytest.fail if are_required() else pytest.skip)(reason)
 
 
 def server_or_skip(get: Callable[[], T]) -> T:
-    """What needs a server; without one the test is passed over."""
+    """Return what needs a server; without one, skip the test."""
     try:
         return get()
     except NoServer as exc:
@@ -111,7 +111,7 @@ def server_or_skip(get: Callable[[], T]) -> T:
 
 
 def begin_run() -> Path:
-    """Make the directory of a run, which those whom it starts can find; everybody may pass through it."""
+    """Create the directory of a run, which child processes can find and every user can enter."""
     place = Path(tempfile.mkdtemp(prefix="hermes-"))
     place.chmod(0o755)
     (place / "pid").write_text(str(os.getpid()))
@@ -120,7 +120,7 @@ def begin_run() -> Path:
 
 
 def end_run(place: Path) -> None:
-    """Stop what was started during a run."""
+    """Stop the servers of a run."""
     for note in place.glob("*.json"):
         guard = _read(note).get("guard")
         if guard is not None:
@@ -130,14 +130,14 @@ def end_run(place: Path) -> None:
 
 
 def missing(place: Path) -> Iterator[str]:
-    """A line for every kind of server that tests asked for in vain."""
+    """A line for every kind of server that tests needed and that was not available."""
     for note in sorted(place.glob("*.json")):
         if (reason := _read(note).get("reason")) is not None:
             yield f"{KINDS[note.stem].title} was not tested: {reason}"
 
 
 def dsn_of(name: str) -> str:
-    """The DSN of the run's server of a kind, started now if nobody has; raises `NoServer`."""
+    """The DSN of the run's server of a kind, which is started if necessary; raise `NoServer`."""
     kind = KINDS[name]
     if given := os.environ.get(kind.variable):
         return given
@@ -155,7 +155,7 @@ def dsn_of(name: str) -> str:
 
 @contextlib.contextmanager
 def private_server(name: str, **settings: str) -> Iterator[Server]:
-    """A server for one test alone, which that may stop, start and starve."""
+    """A server for one test, which the test may stop, start and starve."""
     server = Server(KINDS[name], Path(tempfile.mkdtemp(prefix="hermes-")), settings)
     try:
         server.prepare()
@@ -167,7 +167,7 @@ def private_server(name: str, **settings: str) -> Iterator[Server]:
 
 
 class Server:
-    """A private server in a directory of its own."""
+    """A private server in its own directory."""
 
     def __init__(
         self, kind: Kind, place: Path, settings: dict[str, str], environment: dict[str, str] | None = None
@@ -181,17 +181,17 @@ class Server:
 
     @property
     def dsn(self) -> str:
-        """How to connect to it."""
+        """The DSN."""
         return self._kind.dsn(self.place)
 
     @property
     def pid(self) -> int:
-        """The number of its process, while it runs."""
+        """The pid of its process, while it runs."""
         assert self._process is not None
         return self._process.pid
 
     def prepare(self) -> None:
-        """Make an empty database."""
+        """Create an empty database."""
         give_to_server(self.place)
         try:
             self._programs = self._kind.find()
@@ -200,7 +200,7 @@ class Server:
             raise NoServer(self._kind, str(exc)) from None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start it, and wait until it accepts connections."""
         with open(self.place / "log", "ab") as log:
             self._process = subprocess.Popen(
                 self._kind.command(self._programs, self.place, self._settings),
@@ -221,7 +221,7 @@ class Server:
             raise NoServer(self._kind, f"it does not start: {log_text[-500:]}")
 
     def stop(self, how: signal.Signals | None = None) -> None:
-        """Stop it: at once but in good order, or with SIGKILL as a power cut does."""
+        """Stop it: at once but in order, or with SIGKILL like a power cut."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -238,14 +238,14 @@ class Server:
 
 
 def give_to_server(place: Path) -> None:
-    """Let a server use a directory, though it does not run as root."""
+    """Let a server use a directory, because it does not run as root."""
     place.chmod(0o755)
     if owner := unprivileged():
         os.chown(place, owner["user"], owner["group"])
 
 
 def _start(kind: Kind, place: Path) -> dict[str, Any]:
-    """Start a guard, and with it a server; answers what everybody else should know."""
+    """Start a guard, and with it a server; return its properties for the other workers."""
     own = place / kind.name
     own.mkdir()
     guard = subprocess.Popen(
@@ -291,7 +291,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _guard(name: str, place: Path, run_pid: int) -> None:
-    """Run a server until the run is over, or somebody says so."""
+    """Run a server until the run is over, or until it is told to stop."""
     is_over: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: is_over.append(number))
@@ -308,7 +308,7 @@ def _guard(name: str, place: Path, run_pid: int) -> None:
         server.stop()
 
 
-def _tell(place: Path, what: dict[str, str]) -> None:
+def _publish(place: Path, what: dict[str, str]) -> None:
     draft = place / "told.draft"
     draft.write_text(json.dumps(what))
     draft.replace(place / "told.json")

@@ -1,4 +1,4 @@
-"""Shells for tests: those that are installed, and those that Debian's packages bring."""
+"""Shells for tests: those that are installed, and those from Debian's packages."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from tests.support import packages
 from tests.support.servers import RUN
 
 SHELLS = ("bash", "zsh", "fish")
-"""Each has the name of its program and of its package."""
+"""The names of programs, which are also those of their packages."""
 PATIENCE_S = packages.PATIENCE_S + 60
-"""How long a test may take that needs a shell, since that may have to be installed first."""
+"""The time limit of a test that needs a shell, which may have to be installed first."""
 
 _ENDING = ".not-found"
 
 
 def find(shell: str) -> str:
-    """The program of a shell, installed if need be; raises OSError if it cannot be had."""
+    """The program of a shell, installed if necessary; raise OSError if it is not available."""
     if found := shutil.which(shell):
         return found
     place = Path(os.environ[RUN])
     note = place / f"{shell}{_ENDING}"
-    # One worker of the run installs all that is missing, and leaves a note for the others where that is in vain.
+    # One worker of the run installs all that is missing, and leaves a note for the others if that fails.
     with open(place / "shells.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if shutil.which(shell) is None and not note.exists():
@@ -38,11 +38,11 @@ def find(shell: str) -> str:
 
 
 def missing(place: Path) -> Iterator[str]:
-    """A line for every shell that a run needed and could not get."""
+    """A line for every shell that a run needed and could not install."""
     for note in sorted(place.glob(f"*{_ENDING}")):
         yield f"{note.stem} was not tested: {note.read_text()}"
 
 
-def absent() -> list[str]:
+def missing_shells() -> list[str]:
     """The shells that are not installed."""
     return [shell for shell in SHELLS if shutil.which(shell) is None]

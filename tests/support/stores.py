@@ -1,4 +1,4 @@
-"""Fresh stores, one way per engine: an engine joins the contract by adding a line to `ENGINES`."""
+"""Fresh stores for each engine: an engine joins the contract tests with a line in `ENGINES`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _numbers = count()
-"""Two makers of stores in one process must not get to each other's."""
+"""Distinguishes two makers of stores in one process."""
 
 
 class Opener(Protocol):
@@ -36,34 +36,34 @@ class Opener(Protocol):
 
 
 class Stores(Protocol):
-    """Makes stores of one engine, for a whole run of tests."""
+    """Makes stores of one engine, for a whole test run."""
 
     def open(self, directory: Path, name: str, clock: Clock, *, read_only: bool) -> SessionDBProvider:
-        """A store that belongs to one test's directory: empty at first, the same one for the same name."""
+        """Open a store in a test's directory: empty at first, the same one for the same name."""
         ...
 
     def discard(self, store: SessionDBProvider) -> None:
-        """Close a store whose content nobody is going to look at."""
+        """Close a store whose content is not needed any more."""
         ...
 
     def release(self, directory: Path) -> None:
-        """Hear that a test is over, and with it everything in its stores."""
+        """Drop the stores of a test that is over."""
         ...
 
     def close(self) -> None:
-        """Let go of what all tests shared."""
+        """Close what all tests share."""
         ...
 
 
 class SqliteStores:
-    """Stores in files. Each begins as a copy of one empty store, which takes a quarter of the time of making one."""
+    """Stores in files. Each begins as a copy of one empty store, which takes a quarter of the time of creating one."""
 
     def __init__(self, directory: Path) -> None:
         self._empty = directory / "empty.db"
         SessionDB(self._empty).close()
 
     def open(self, directory: Path, name: str, clock: Clock, *, read_only: bool) -> SessionDBProvider:
-        """A store in a file of the test's own directory."""
+        """Open a store in a file of the test's directory."""
         path = directory / f"{name}.db"
         if not read_only and not path.exists():
             shutil.copyfile(self._empty, path)
@@ -74,14 +74,14 @@ class SqliteStores:
         store.close()
 
     def release(self, directory: Path) -> None:
-        """The files go with the directory."""
+        """Do nothing: the files are removed with the directory."""
 
     def close(self) -> None:
-        """There is nothing that all tests share."""
+        """Do nothing: tests share nothing."""
 
 
 class PostgresStores:
-    """Stores in schemas of one server, over one pool. A schema is emptied and used again: making one takes longer."""
+    """Stores in schemas of one server, over one pool. A schema is emptied and reused: creating one takes longer."""
 
     def __init__(self, directory: Path) -> None:
         from psycopg_pool import ConnectionPool
@@ -94,7 +94,7 @@ class PostgresStores:
         self._used: dict[tuple[Path, str], str] = {}
 
     def open(self, directory: Path, name: str, clock: Clock, *, read_only: bool) -> SessionDBProvider:
-        """A store in a schema of its own."""
+        """Open a store in its own schema."""
         from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 
         schema = self._used.get((directory, name))
@@ -108,7 +108,7 @@ class PostgresStores:
         return store
 
     def discard(self, store: SessionDBProvider) -> None:
-        """Close a store without bringing its index up to date."""
+        """Close a store without updating its index."""
         _server_engine(store)._newest = 0
         store.close()
 
@@ -130,7 +130,7 @@ class PostgresStores:
 
 
 class MySQLStores:
-    """Stores in databases of one server. A database is emptied and used again: making one takes longer."""
+    """Stores in databases of one server. A database is emptied and reused: creating one takes longer."""
 
     def __init__(self, directory: Path) -> None:
         import pymysql  # type: ignore[import-untyped]
@@ -154,7 +154,7 @@ class MySQLStores:
         self._used: dict[tuple[Path, str], str] = {}
 
     def open(self, directory: Path, name: str, clock: Clock, *, read_only: bool) -> SessionDBProvider:
-        """A store in a database of its own."""
+        """Open a store in its own database."""
         from hermes.state.mysql.provider import MySQLSessionDBProvider
 
         database = self._used.get((directory, name))
@@ -174,7 +174,7 @@ class MySQLStores:
         return store
 
     def discard(self, store: SessionDBProvider) -> None:
-        """Close a store without bringing its index up to date."""
+        """Close a store without updating its index."""
         _server_engine(store)._newest = 0
         store.close()
 
@@ -194,11 +194,11 @@ class MySQLStores:
         self._connection.close()
 
     def _empty(self) -> None:
-        """Delete what there is; most tests use few tables."""
+        """Delete all rows; most tests use few tables."""
         with self._connection.cursor() as cursor:
             cursor.execute(" UNION ALL ".join(f"(SELECT '{table}' FROM {table} LIMIT 1)" for table in _MYSQL_TABLES))
             full = [table for (table,) in cursor.fetchall()]
-            # What is deleted is noted in a table that is emptied last.
+            # Deletions are recorded in a table that is emptied last.
             full += ["deleted_messages"] if "messages" in full else []
             emptied = [f"DELETE FROM {table}" for table in full]
             again = ["ALTER TABLE messages AUTO_INCREMENT = 1"] if "messages" in full else []
@@ -212,7 +212,7 @@ class MySQLStores:
 
 
 def engine_of(store: SessionDBProvider) -> Engine:
-    """The engine under a store, for tests of what no operation of the store shows."""
+    """The engine of a store, for tests of details that no operation shows."""
     return store._engine
 
 
@@ -223,7 +223,7 @@ def _server_engine(store: SessionDBProvider) -> PostgresEngine | MySQLEngine:
 
 
 class _AtOnce(BackgroundWorker):
-    """Does its work when it is woken: what a test finds in the index must not depend on the pace of a thread."""
+    """Works when it is woken: the content of the index must not depend on the timing of a thread."""
 
     def wake(self) -> None:
         """Do the work now."""
@@ -242,7 +242,7 @@ _EMPTY = f"""
     DELETE FROM state_meta WHERE key NOT IN ('min_reader', 'min_writer');
     SELECT setval('messages_id_seq', 1, false), setval('usage_events_id_seq', 1, false),
            setval('rewinds_id_seq', 1, false);"""
-"""Takes a tenth of the time of TRUNCATE, as long as there is not much to delete."""
+"""Takes a tenth of the time of TRUNCATE, as long as there is little to delete."""
 
 
 _MYSQL_TABLES = (

@@ -1,4 +1,4 @@
-"""Sums of a period as a store would answer them, without a store."""
+"""The sums of a period as a store would return them, without a store."""
 
 from __future__ import annotations
 

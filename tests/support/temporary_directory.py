@@ -9,16 +9,16 @@ import tempfile
 from pathlib import Path
 
 MEMORY = Path("/dev/shm")
-"""A file system in memory. Tests sync many small files, and on a disk they would wait for that most of their time."""
+"""A file system in memory. Tests sync many small files, and on a disk they would spend most of their time on that."""
 LEAST_FREE_BYTES = 6 << 30
-"""How much must be free; a run uses about a third of it."""
+"""How many bytes must be free; a run uses about a third of them."""
 ON_DISK = (Path("/tmp"), Path("/var/tmp"))
 
 _available = re.compile(r"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
 
 
 def choose_temporary_directory() -> None:
-    """Have this process and its children use the chosen directory; `TMPDIR` is obeyed if every user can enter it."""
+    """Use the chosen directory in this process and its children; `TMPDIR` is obeyed if every user can enter it."""
     if os.name != "posix":
         return
     in_memory = [MEMORY] if "TMPDIR" not in os.environ and has_room(MEMORY) else []
@@ -27,7 +27,7 @@ def choose_temporary_directory() -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(chosen)
 
 
-def has_room(directory: Path, memory: Path = Path("/proc/meminfo")) -> bool:
+def has_space(directory: Path, memory: Path = Path("/proc/meminfo")) -> bool:
     """Whether a directory in memory can be written to, and neither it nor the machine runs out of memory."""
     if not (directory.is_dir() and os.access(directory, os.W_OK) and memory.exists()):
         return False
@@ -37,6 +37,6 @@ def has_room(directory: Path, memory: Path = Path("/proc/meminfo")) -> bool:
 
 
 def can_be_entered(directory: Path) -> bool:
-    """Whether every user may pass through a directory and all above it."""
+    """Whether every user may enter a directory and all above it."""
     real = directory.resolve()
     return all(each.is_dir() and each.stat().st_mode & 0o001 for each in (real, *real.parents))

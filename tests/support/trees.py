@@ -1,12 +1,12 @@
-"""What a query means, as text."""
+"""Query trees as text."""
 
 from __future__ import annotations
 
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 
-def shown(node: Node | None) -> str:
-    """A tree in a form that is read at one glance."""
+def tree_text(node: Node | None) -> str:
+    """A tree in a short, readable form."""
     match node:
         case None:
             return ""

@@ -1,6 +1,6 @@
-"""Two strict readers of the messages that a model is given: one as OpenAI's endpoint reads them, one as Anthropic's.
+"""Two strict validators of the messages for a model: one like OpenAI's endpoint, one like Anthropic's.
 
-Each answers what it would refuse; nothing means that the whole is accepted.
+Each returns what it would refuse; an empty list means that everything is accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def openai_flaws(messages: Sequence[Message]) -> list[str]:
-    """What OpenAI's chat completions would refuse: fields, contents, results that do not follow their calls."""
+    """The errors of OpenAI's chat completions: fields, contents, results that do not follow their calls."""
     flaws: list[str] = []
     open_calls: list[str] = []
     for place, message in enumerate(messages):
@@ -52,7 +52,7 @@ def openai_flaws(messages: Sequence[Message]) -> list[str]:
 
 
 def anthropic_flaws(messages: Sequence[Message]) -> list[str]:
-    """What Anthropic's endpoint would refuse after it has made blocks of them: turns, ids, empty blocks."""
+    """The errors of Anthropic's endpoint after converting messages to blocks: turns, ids, empty blocks."""
     turns: list[tuple[str, list[dict[str, Any]]]] = []
     flaws: list[str] = []
     for place, message in enumerate(messages):
@@ -62,7 +62,7 @@ def anthropic_flaws(messages: Sequence[Message]) -> list[str]:
             continue
         role, blocks = _blocks(message)
         is_result = message["role"] == "tool"
-        # Results and what the person says after them are one turn; anything else of the same side must be one message.
+        # Results and the user's text after them are one turn; any other messages of the same side must be one message.
         if turns and turns[-1][0] == role == "user" and _is_result(turns[-1][1][-1]):
             turns[-1][1].extend(blocks)
         elif turns and turns[-1][0] == role:
@@ -77,7 +77,7 @@ def anthropic_flaws(messages: Sequence[Message]) -> list[str]:
 
 
 def flaws_of(messages: Sequence[Message]) -> list[str]:
-    """What either of the two would refuse."""
+    """The errors of both."""
     return openai_flaws(messages) + anthropic_flaws(messages)
 
 

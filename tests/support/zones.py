@@ -1,4 +1,4 @@
-"""Time zones, named by their rules, so that no machine lacks them."""
+"""Time zones, given by their rules, so that they work on every machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
 NEW_YORK = "EST5EDT,M3.2.0,M11.1.0"
 KATHMANDU = "<+0545>-5:45"
 LORD_HOWE = "<+1030>-10:30<+11>-11,M10.1.0,M4.1.0"
-"""Clocks are set by half an hour."""
+"""Clocks change by half an hour."""
 SANTIAGO = "<-04>4<-03>,M9.1.6/24,M4.1.6/24"
-"""Clocks are set at midnight: one day a year begins at one, and one ends an hour late."""
+"""Clocks change at midnight: one day a year begins at one, and one ends an hour late."""
 
 
 @contextmanager
 def local_zone(rules: str) -> Iterator[None]:
-    """Be in a zone inside the block."""
+    """Use a time zone inside the block."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", rules)
         time.tzset()

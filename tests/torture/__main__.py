@@ -22,7 +22,7 @@ TITLES = {name: fault.title for name, fault in FAULTS.items()} | {
     ORACLE: "random stores are asked random questions, beside a naive search"
 }
 FAULTS_SHARE = 0.85
-"""The share of the time that goes to faults; the rest is for questions."""
+"""The share of the time for faults; the rest is for searches."""
 LEAST_ASKING_S = 60.0
 
 

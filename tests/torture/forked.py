@@ -31,7 +31,7 @@ class Pipe:
         """The same pipe with a new lock, for the child of another fork: its threads are gone."""
         return Pipe(self._output, self._input)
 
-    def say(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         """Send one whole line."""
         rest = memoryview(f"{line}\n".encode())
         with self._lock:
@@ -96,7 +96,7 @@ class Forked:
         wait_until(lambda: os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)[0] == self.pid, "it to stop")
 
     def kill(self) -> None:
-        """End it as a crash or the kernel would."""
+        """Kill it like a crash or the kernel would."""
         self.signal(signal.SIGKILL)
 
     def read_lines(self) -> list[str]:

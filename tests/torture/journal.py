@@ -110,7 +110,7 @@ class Journal:
         self._states: dict[str, State | None] = {}
         self._pending: dict[str, Step] = {}
 
-    def hear(self, line: str) -> None:
+    def record(self, line: str) -> None:
         """Record a line of a writer."""
         what, stream, *rest = json.loads(line)
         match what:

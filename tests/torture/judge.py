@@ -42,7 +42,7 @@ def judge(path: Path, journal: Journal, random: Random) -> Outcome:
         _compare_owned(path, stored, journal, outcome)
         _compare_shared(stored, journal, outcome)
         use_again(path, stored, random, outcome)
-        # What other programs wrote is counted when the store is opened.
+        # Messages of other programs are counted when the store is opened.
         _compare_counters(path, outcome)
     except (HermesError, apsw.Error) as exc:
         outcome.complaints.append(f"the store cannot be used again: {exc}")

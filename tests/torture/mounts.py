@@ -11,7 +11,7 @@ from pathlib import Path
 
 _NEW_NAMESPACE = 0x0002_0000
 _PRIVATE = 0x0004_0000 | 0x4000
-"""What is mounted here is seen by this process and its children alone."""
+"""Only this process and its children see the mount."""
 _DETACH = 2
 
 

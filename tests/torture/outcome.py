@@ -11,7 +11,7 @@ class Outcome:
     """The sum of some rounds of one fault."""
 
     times: int = 0
-    """How often the fault struck."""
+    """How often the fault happened."""
     acknowledged: int = 0
     """Messages whose append call returned and that were not deleted afterwards."""
     lost: int = 0
@@ -28,7 +28,7 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     not_run: str = ""
-    """Why the fault could not be made here."""
+    """Why the fault could not run here."""
 
     @property
     def is_unhurt(self) -> bool:
@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every promise was kept, every time."""
+        """Whether every promise was kept every time."""
         return self.is_unhurt and self.recovered == self.times
 
     def add(self, other: Outcome) -> None:

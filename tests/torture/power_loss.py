@@ -17,7 +17,7 @@ from tests.torture.disk import SECTOR, Access
 
 SENT = "said"
 _KEPT, _WHOLE = 0.5, 0.7
-"""The odds that a write survives that was not synced, and that it does so in one piece."""
+"""The odds that an unsynced write survives, and that it survives as a whole."""
 
 
 class Entry(NamedTuple):
@@ -38,7 +38,7 @@ class Recorder:
     def __call__(self, access: Access) -> None:
         self._note(Entry(access.action, access.name, access.offset, len(access.data)), access.data)
 
-    def say(self, line: str) -> None:
+    def record_line(self, line: str) -> None:
         """Record a report of a writer."""
         self._note(Entry(SENT, "", 0, len(line.encode())), line.encode())
 

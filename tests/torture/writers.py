@@ -208,7 +208,7 @@ def write(
     try:
         writers[0].run_and_close(is_over)
     except SystemExit:
-        # As a program does that has the store in a `with` block.
+        # Like a program that has the store in a `with` block.
         for writer in writers:
             writer.close()
         raise

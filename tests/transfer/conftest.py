@@ -1,4 +1,4 @@
-"""A store that has some of everything, and stores of every engine to carry it to."""
+"""A store with rows in every table, and empty stores of every engine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["clock", "open_store", "origin", "source", "stores", "target"]
 
 @pytest.fixture
 def target(open_store: Opener) -> SessionDBProvider:
-    """An empty store of one engine."""
+    """Open an empty store of one engine."""
     return open_store("target")
 
 
 @pytest.fixture
 def source(tmp_path: Path, clock: FakeClock) -> Path:
-    """A file that has some of everything."""
+    """Create a file with rows in every table."""
     path = tmp_path / "source.db"
     with SessionDB(path, clock=clock) as store:
         fill(store, clock)
@@ -34,6 +34,6 @@ def source(tmp_path: Path, clock: FakeClock) -> Path:
 
 @pytest.fixture
 def origin(source: Path) -> Iterator[SessionDBProvider]:
-    """The same file, only to be read."""
+    """Open the same file read-only."""
     with SessionDB(source, read_only=True) as store:
         yield store

@@ -1,4 +1,4 @@
-"""What is carried in these tests, and what two stores are compared by: what they answer."""
+"""The contents of the stores in these tests, and the comparison of two stores."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SAID: list[Any] = [
 
 
 def fill(store: SessionDBProvider, clock: FakeClock) -> None:
-    """Give a store some of everything that is carried."""
+    """Add rows to every table of a store."""
     store.create_session(
         "alone", "cli", model="m", system_prompt="Be kind.\0", cwd="/home/\udcff", model_config={"a": 1}
     )
@@ -76,7 +76,7 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
 
 
 def talk(store: SessionDBProvider, sessions: int, messages: int) -> None:
-    """Give a store sessions that take turns, so that their messages lie mixed."""
+    """Create sessions that take turns, so that their messages are mixed."""
     for number in range(sessions):
         store.create_session(f"talk-{number:03}", "cli")
     for turn in range(messages):
@@ -85,7 +85,7 @@ def talk(store: SessionDBProvider, sessions: int, messages: int) -> None:
 
 
 def migrate(origin: SessionDBProvider, target: SessionDBProvider, *, resume: bool = False) -> Migration:
-    """Carry everything, and finish."""
+    """Copy everything, and finish."""
     migration = Migration(origin, target)
     migration.begin(resume=resume)
     assert migration.copy_all() == []
@@ -94,13 +94,13 @@ def migrate(origin: SessionDBProvider, target: SessionDBProvider, *, resume: boo
 
 
 def differences(origin: SessionDBProvider, target: SessionDBProvider) -> list[Difference]:
-    """What a comparison by hashes finds."""
+    """Return the differences that a comparison by hashes finds."""
     migration = Migration(origin, target)
     return list(verify(migration.origin, migration.destination))
 
 
-def answers(store: SessionDBProvider, *, with_ids: bool = True) -> dict[str, Any]:
-    """What a store answers about all that it holds, apart from the numbers that it gave itself."""
+def snapshot(store: SessionDBProvider, *, with_ids: bool = True) -> dict[str, Any]:
+    """Return everything that a store holds, without ids that it assigned."""
     sessions = sorted(ids(store.search_sessions(limit=-1)))
     found = {each: store.export_session(each, include_inactive=True) for each in sessions}
     usage = {each: [{**event, "id": 0} for event in store.list_usage_events(each)] for each in sessions}

@@ -1,4 +1,4 @@
-"""Places for stores of every engine by their addresses, and servers that a test may stop."""
+"""Addresses for stores of every engine, and servers that a test may stop."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.support.schemas import empty_schema
 from tests.support.servers import Server, dsn_of, private_server, server_or_skip
 
 SYNCED = {"postgresql": {"fsync": "on", "full_page_writes": "on"}, "mysql": DURABLE}
-"""The settings of servers that keep their promises."""
+"""Settings of servers that make commits durable."""
 
 
 @contextmanager
 def empty_place(engine: str, directory: Path) -> Iterator[str]:
-    """The address of a place, a test directory's own, where there is no store yet but can be one."""
+    """Yield the address of a new, empty store for one test directory."""
     if engine == "sqlite":
         yield str(directory.with_suffix(".db"))
     elif engine == "postgresql":
@@ -39,13 +39,13 @@ class Stoppable:
         self.server = server
 
     def make_room(self, name: str) -> None:
-        """Let there be a place for a store; schemas are made when they are first opened."""
+        """Create the database for a store; schemas are created on first use."""
         if self.engine == "mysql":
             with plain(self.server.dsn) as outside:
                 rows_of(outside, f"CREATE DATABASE {name}")
 
     def open(self, name: str, *, write_timeout_s: float, read_only: bool = False) -> SessionDBProvider:
-        """The store of that name."""
+        """Open the store with this name."""
         settings = SessionDBConfig(
             provider=self.engine,
             dsn=self.server.dsn,
@@ -56,7 +56,7 @@ class Stoppable:
         return open_session_db(Config(sessiondb=settings), read_only=read_only)
 
     def hang_up(self) -> None:
-        """Have the server end every connection but its own."""
+        """Make the server end every connection but its own."""
         if self.engine == "postgresql":
             with psycopg.connect(self.server.dsn, autocommit=True) as outside:
                 outside.execute(
@@ -72,7 +72,7 @@ class Stoppable:
 
 @contextmanager
 def stoppable(engine: str) -> Iterator[Stoppable]:
-    """A server for one test module alone."""
+    """Start a server for one test module."""
     with ExitStack() as stack:
         running = private_server(engine, **SYNCED[engine])
         yield Stoppable(engine, server_or_skip(lambda: stack.enter_context(running)))

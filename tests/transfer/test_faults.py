@@ -1,4 +1,4 @@
-"""A migration that is killed, starved, cut off or doubled: nothing is lost, nothing is doubled, and it goes on."""
+"""A migration that is killed, interrupted or run twice loses and doubles nothing, and can be continued."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import NamedTuple, cast
 import pytest
 
 from hermes.errors import StoreFull, StoreUnavailable
+from hermes.state.import_export import message_pages
 from hermes.state.mysql.connection.address import Address
 from hermes.state.provider import SessionDBProvider
 from hermes.state.server.search import background_index
 from hermes.state.sqlite.engine import SqliteEngine
-from hermes.state.transfer import origin as reading
 from hermes.state.transfer.counts import count
 from hermes.state.transfer.migration import Migration
 from hermes_state import SessionDB
 from tests.mysql.middleman import Cut, middleman
 from tests.support.clock import FakeClock
 from tests.support.stores import engine_of
-from tests.transfer.carrier import Carrier, open_at
-from tests.transfer.contents import answers, differences, fill, migrate, talk
+from tests.transfer.contents import differences, fill, migrate, snapshot, talk
+from tests.transfer.processes import MigrationProcess, open_at
 from tests.transfer.servers import Stoppable, empty_place, stoppable
 
 KILLS = 4
@@ -36,7 +36,7 @@ ROUTES = [
 
 
 class Route(NamedTuple):
-    """Two addresses: of a store with enough in it for many steps, and of a place where there is none yet."""
+    """Two addresses: a store with enough rows for many steps, and an empty store."""
 
     source: str
     target: str
@@ -44,7 +44,7 @@ class Route(NamedTuple):
 
 @pytest.fixture
 def large(tmp_path: Path, clock: FakeClock) -> Path:
-    """A file with enough in it for many steps."""
+    """Create a file with enough rows for many steps."""
     path = tmp_path / "large.db"
     with SessionDB(path, clock=clock) as store:
         fill(store, clock)
@@ -54,7 +54,7 @@ def large(tmp_path: Path, clock: FakeClock) -> Path:
 
 @pytest.fixture(params=ROUTES, ids="-to-".join)
 def route(request: pytest.FixtureRequest, tmp_path: Path, large: Path) -> Iterator[Route]:
-    """From one engine to another."""
+    """Yield the addresses of a migration from one engine to another."""
     source, target = request.param
     with ExitStack() as stack:
         address = stack.enter_context(empty_place(target, tmp_path / "target"))
@@ -69,52 +69,54 @@ def route(request: pytest.FixtureRequest, tmp_path: Path, large: Path) -> Iterat
 
 @pytest.fixture(scope="module", params=["postgresql", "mysql"])
 def private(request: pytest.FixtureRequest) -> Iterator[Stoppable]:
-    """A server that a test may kill."""
+    """Start a server that a test may kill."""
     with stoppable(request.param) as running:
         yield running
 
 
 class TestKilled:
-    def test_at_any_moment_it_goes_on_and_ends_the_same(self, route: Route) -> None:
+    def test_killed_migration_continues_and_ends_the_same(self, route: Route) -> None:
         chance = random.Random(KILLS)
         for _ in range(KILLS):
-            with Carrier("migrate", *route) as process:
+            with MigrationProcess("migrate", *route) as process:
                 for _ in range(chance.randint(1, 6)):
                     process.line()
                 process.kill()
                 process.finish()
-        with Carrier("migrate", *route) as process:
+        with MigrationProcess("migrate", *route) as process:
             assert process.lines()[-1] == "done"
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
-            assert answers(target) == answers(origin)
+            assert snapshot(target) == snapshot(origin)
             assert differences(origin, target) == []
             newest = max(message["id"] for message in origin.get_messages("talk-011"))
             assert target.append_message("alone", "user", "now here") > newest
 
-    def test_before_anything_was_carried_it_begins(self, route: Route) -> None:
-        with Carrier("migrate", *route) as process:
+    def test_migration_killed_before_the_first_step_starts_again(self, route: Route) -> None:
+        with MigrationProcess("migrate", *route) as process:
             process.kill()
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             migrate(origin, target, resume=True)
-            assert answers(target) == answers(origin)
+            assert snapshot(target) == snapshot(origin)
 
 
 class TestWhileOthersWrite:
-    def test_all_that_was_written_in_the_origin_arrives(self, route: Route, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
-        with Carrier("write", route.source) as writer:
+    def test_everything_written_to_the_source_meanwhile_arrives(
+        self, route: Route, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 40)
+        with MigrationProcess("write", route.source) as writer:
             assert writer.line() == "begun"
             with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
                 migration = Migration(origin, target)
                 migration.begin(resume=False)
                 changing = migration.copy_all()
-            writer.tell("enough")
+            writer.send("enough")
             written = int(writer.line())
         with open_at(route.source, read_only=True) as origin, open_at(route.target) as target:
             assert set(changing) <= {row["id"] for row in origin.search_sessions(limit=-1)}
             migrate(origin, target, resume=True)
             assert differences(origin, target) == []
-            assert answers(target, with_ids=False) == answers(origin, with_ids=False)
+            assert snapshot(target, with_ids=False) == snapshot(origin, with_ids=False)
             live = [
                 message["uid"]
                 for session in target.export_all()
@@ -125,9 +127,9 @@ class TestWhileOthersWrite:
 
 
 class TestTwoAtOnce:
-    def test_one_of_them_ends_and_the_result_is_the_same(self, route: Route) -> None:
+    def test_one_of_two_migrations_finishes_with_the_same_result(self, route: Route) -> None:
         open_at(route.target).close()
-        with Carrier("migrate", *route) as one, Carrier("migrate", *route) as other:
+        with MigrationProcess("migrate", *route) as one, MigrationProcess("migrate", *route) as other:
             ended = [one.lines()[-1:], other.lines()[-1:]]
             codes = sorted([one.finish(), other.finish()])
         assert ["done"] in ended
@@ -138,11 +140,11 @@ class TestTwoAtOnce:
             assert count(target)[:2] == count(origin)[:2]
 
 
-class TestAFullDisk:
-    def test_is_told_of_and_it_goes_on_when_there_is_room(
+class TestFullDisk:
+    def test_full_disk_raises_and_the_migration_continues_with_space(
         self, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 40)
         with SessionDB(large, read_only=True) as origin, SessionDB(tmp_path / "target.db") as target:
             pages = limit_pages(target, extra=30)
             migration = Migration(origin, target)
@@ -152,11 +154,11 @@ class TestAFullDisk:
             assert 0 < count(target).messages < count(origin).messages
             limit_pages(target, extra=pages + 1_000_000)
             migrate(origin, target, resume=True)
-            assert answers(target) == answers(origin)
+            assert snapshot(target) == snapshot(origin)
 
 
 def limit_pages(store: SessionDBProvider, extra: int) -> int:
-    """Leave a file room for so many more pages; answers how many it has."""
+    """Limit a file to so many more pages; return how many it has."""
     writer = cast(SqliteEngine, engine_of(store))._shared().file().writer
     assert writer is not None
     pages = int(writer.view.value("PRAGMA page_count"))
@@ -164,12 +166,12 @@ def limit_pages(store: SessionDBProvider, extra: int) -> int:
     return pages
 
 
-class TestAServerThatGoesAway:
+class TestLostServer:
     @pytest.mark.parametrize("how", [None, signal.SIGKILL], ids=["stopped", "killed"])
-    def test_is_told_of_and_it_goes_on_when_it_is_back(
+    def test_lost_server_raises_and_the_migration_continues_when_it_is_back(
         self, large: Path, private: Stoppable, how: signal.Signals | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 40)
         monkeypatch.setattr(background_index, "READ_TIMEOUT_S", 2.0)
         name = f"gone_{'stopped' if how is None else 'killed'}"
         private.make_room(name)
@@ -182,12 +184,12 @@ class TestAServerThatGoesAway:
             private.server.start()
             with private.open(name, write_timeout_s=30) as target:
                 migrate(origin, target, resume=True)
-                assert answers(target) == answers(origin)
+                assert snapshot(target) == snapshot(origin)
                 assert differences(origin, target) == []
 
     @pytest.mark.parametrize("how", [None, signal.SIGKILL], ids=["stopped", "killed"])
     @pytest.mark.parametrize("is_origin", [False, True], ids=["target", "origin"])
-    def test_for_a_moment_is_a_pause(
+    def test_short_outage_of_a_server_only_delays_the_migration(
         self,
         large: Path,
         private: Stoppable,
@@ -203,19 +205,19 @@ class TestAServerThatGoesAway:
         interrupted(large, private, name, restart, monkeypatch, is_origin=is_origin)
 
 
-class TestLinesThatBreak:
+class TestBrokenConnections:
     @pytest.mark.parametrize("is_origin", [False, True], ids=["target", "origin"])
-    def test_are_replaced(
+    def test_broken_connections_are_replaced(
         self, large: Path, private: Stoppable, is_origin: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         name = f"broken_{'origin' if is_origin else 'target'}"
         interrupted(large, private, name, private.hang_up, monkeypatch, is_origin=is_origin)
 
     @pytest.mark.parametrize("is_answer", [False, True], ids=["unheard", "unanswered"])
-    def test_during_a_commit_of_mysql_are_told_of_and_it_goes_on(
+    def test_connection_lost_during_a_mysql_commit_raises_and_the_migration_continues(
         self, large: Path, tmp_path: Path, is_answer: bool, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 40)
         with (
             empty_place("mysql", tmp_path / "target") as address,
             tempfile.TemporaryDirectory(prefix="hermes-") as place,
@@ -234,7 +236,7 @@ class TestLinesThatBreak:
             with open_at(address) as target:
                 assert 0 < count(target).messages < count(origin).messages
                 migrate(origin, target, resume=True)
-                assert answers(target) == answers(origin)
+                assert snapshot(target) == snapshot(origin)
                 assert differences(origin, target) == []
 
 
@@ -247,8 +249,8 @@ def interrupted(
     *,
     is_origin: bool,
 ) -> None:
-    """Carry to or from a server that is interrupted in the middle, and see that nothing is told of it or lost."""
-    monkeypatch.setattr(reading, "PAGE_MESSAGES", 40)
+    """Migrate to or from a server that is interrupted in the middle; nothing may be lost or raised."""
+    monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 40)
     private.make_room(name)
     with SessionDB(large, read_only=True) as file, private.open(name, write_timeout_s=30) as store:
         if is_origin:
@@ -259,12 +261,12 @@ def interrupted(
             migration.begin(resume=False)
             assert migration.copy_all() == []
             migration.finish()
-            assert answers(target) == answers(file)
+            assert snapshot(target) == snapshot(file)
             assert differences(file, target) == []
 
 
 def at_step(step: int, act: Callable[[], None]) -> Callable[..., None]:
-    """What hears of a migration's steps and does something at one of them."""
+    """Return a progress function that runs `work` at one step of a migration."""
     heard = []
 
     def hear(*told: object) -> None:

@@ -1,4 +1,4 @@
-"""The one form of rows: what has it keeps it, and what it means stays what it meant."""
+"""Canonical rows: a canonical row stays unchanged, and other values keep their meaning."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ def message(**values: Any) -> tuple[Any, ...]:
 
 
 @given(st.dictionaries(st.sampled_from([name for name in MESSAGE if name != "id"]), stored))
-def test_a_message_that_has_it_keeps_it(values: dict[str, Any]) -> None:
+def test_a_canonical_message_stays_unchanged(values: dict[str, Any]) -> None:
     once = canonical_message(message(**values))
     assert canonical_message(once.values) == once
 
 
 @given(st.dictionaries(st.sampled_from(SESSION), stored))
-def test_a_session_that_has_it_keeps_it(values: dict[str, Any]) -> None:
+def test_a_canonical_session_stays_unchanged(values: dict[str, Any]) -> None:
     once = canonical_session({**dict.fromkeys(SESSION), "id": "s", **values})
     assert canonical_session(once) == once
 
 
 @given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers()))
-def test_content_means_what_it_meant(content: Any) -> None:
+def test_canonical_content_decodes_to_the_same(content: Any) -> None:
     row = message(uid="u", content=encode_text(content) if isinstance(content, str) else encode_content(content))
     formed = dict(zip(MESSAGE, canonical_message(row).values, strict=True))
     assert decode_content(formed["content"]) == content
 
 
 @given(st.text())
-def test_text_of_a_file_that_nobody_encoded_is_encoded(text: str) -> None:
+def test_unencoded_text_of_a_file_is_encoded(text: str) -> None:
     if text.startswith((MARK, OLD_MARK)):
         return
     formed = canonical_message(message(uid="u", content=text)).values
@@ -65,12 +65,12 @@ def test_text_of_a_file_that_nobody_encoded_is_encoded(text: str) -> None:
     assert "\0" not in formed[MESSAGE.index("content")]
 
 
-def test_structured_content_of_older_files_takes_todays_form() -> None:
+def test_structured_content_of_older_files_is_converted() -> None:
     formed = canonical_message(message(uid="u", content='\0json:[{"type": "text", "text": "x"}]')).values
     assert formed[MESSAGE.index("content")] == MARK + '[{"type": "text", "text": "x"}]'
 
 
-def test_a_message_without_a_uid_gets_the_one_that_it_is_shown_with() -> None:
+def test_a_message_without_a_uid_gets_its_derived_uid() -> None:
     row = message(content="hi")
     assert canonical_message(row).uid == message_row(MESSAGE, row)["uid"]
 
@@ -90,7 +90,7 @@ def test_a_message_without_a_uid_gets_the_one_that_it_is_shown_with() -> None:
         ("content", b"\xff\x00", MARK + '"\\ufffd\\u0000"'),
     ],
 )
-def test_values_of_another_kind_are_made_what_they_must_be(column: str, value: Any, expected: Any) -> None:
+def test_values_of_another_type_are_converted(column: str, value: Any, expected: Any) -> None:
     formed = canonical_message(message(uid="u", **{column: value})).values
     assert formed[MESSAGE.index(column)] == expected
 
@@ -106,11 +106,11 @@ def test_a_session_of_an_old_file_gets_what_it_lacks() -> None:
     )
 
 
-def test_a_booking_counts_nothing_as_none() -> None:
+def test_missing_counters_of_an_event_are_zero() -> None:
     assert canonical_usage_event([1, "delta", None, None, *[None] * 6, None, 0.5])[4:] == (0, 0, 0, 0, 0, 0, None, 0.5)
 
 
-def test_calls_that_cannot_be_read_are_calls_of_no_tool() -> None:
+def test_unreadable_tool_calls_count_no_tool() -> None:
     assert count_tools(['[{"function": {"name": "a"}}, {"name": "b"}]', "[{", None, '"x"']) == {"a": 1, "b": 1}
 
 
@@ -118,13 +118,13 @@ class TestOrder:
     def test_parents_come_first(self) -> None:
         assert parents_first({"a": "c", "b": None, "c": "b"}) == ["b", "c", "a"]
 
-    def test_a_family_in_a_circle_is_gone_through_once(self) -> None:
+    def test_a_cycle_of_parents_is_followed_once(self) -> None:
         assert sorted(parents_first({"a": "b", "b": "a", "c": "c"})) == ["a", "b", "c"]
 
-    def test_a_parent_that_is_not_there_is_none(self) -> None:
+    def test_a_missing_parent_is_ignored(self) -> None:
         assert parents_first({"a": "gone"}) == ["a"]
 
-    def test_a_long_line_is_no_trouble(self) -> None:
+    def test_a_long_chain_of_parents_is_ordered(self) -> None:
         line = {str(number): str(number + 1) for number in range(20_000)}
         assert parents_first(line)[:2] == ["19999", "19998"]
 

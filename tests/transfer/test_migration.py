@@ -1,4 +1,4 @@
-"""Everything is carried, to a store of every engine and back."""
+"""Everything is copied, to a store of every engine and back."""
 
 from __future__ import annotations
 
@@ -7,94 +7,103 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import Conflict
+from hermes.state.import_export import message_pages
 from hermes.state.operations import read
 from hermes.state.provider import SessionDBProvider
 from hermes.state.search.index_backlog import index_backlog
-from hermes.state.transfer import origin as reading
+from hermes.state.transfer import origin as origin_module
 from hermes.state.transfer.counts import count
 from hermes.state.transfer.migration import Migration
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, ids, session_of
 from tests.support.stores import engine_of
-from tests.transfer.contents import answers, differences, fill, migrate, talk
+from tests.transfer.contents import differences, fill, migrate, snapshot, talk
 from tests.upgrade.checks import digest
 
 
-class TestAnEmptyTarget:
-    def test_answers_afterwards_what_the_origin_answers(
+class TestEmptyTarget:
+    def test_empty_target_returns_the_same_as_the_source_afterwards(
         self, origin: SessionDBProvider, target: SessionDBProvider
     ) -> None:
         migrate(origin, target)
-        assert answers(target) == answers(origin)
+        assert snapshot(target) == snapshot(origin)
 
-    def test_has_the_same_hashes(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_has_the_same_hashes(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         migrate(origin, target)
         assert differences(origin, target) == []
 
-    def test_numbers_its_own_messages_beyond(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_gives_higher_ids_to_its_own_messages(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         migrate(origin, target)
         newest = max(message["id"] for each in origin.export_all() for message in each["messages"])
         assert target.append_message("alone", "user", "from now on here") > newest
 
-    def test_finds_the_same(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_finds_the_same_messages(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         migrate(origin, target)
         for query in ("words", "中文", "turn", "*lain*", '"went on"', "Ünïcödé"):
             assert ids(target.search_messages(query, limit=50)) == ids(origin.search_messages(query, limit=50)), query
 
-    def test_finds_the_same_once_all_is_indexed(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_finds_the_same_messages_once_all_are_indexed(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         migrate(origin, target)
         assert index_backlog(target) == 0
         assert count(target).waiting == 0
         assert ids(target.search_messages("turn", limit=50)) == ids(origin.search_messages("turn", limit=50))
 
-    def test_gets_no_locks(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_gets_no_locks(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         migrate(origin, target)
         assert target.get_compression_lock_holder("alone") is None
 
-    def test_gets_no_marks_of_the_origins_index(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_empty_target_gets_no_index_state_of_the_source(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         migrate(origin, target)
         assert read(target, lambda tx: engine_of(target).index.coverage(tx, 0).upto) == 0
 
-    def test_can_be_carried_back(self, origin: SessionDBProvider, target: SessionDBProvider, tmp_path: Path) -> None:
+    def test_empty_target_can_be_migrated_back(
+        self, origin: SessionDBProvider, target: SessionDBProvider, tmp_path: Path
+    ) -> None:
         migrate(origin, target)
         with SessionDB(tmp_path / "back.db") as back:
             migrate(target, back)
-            assert answers(back) == answers(origin)
+            assert snapshot(back) == snapshot(origin)
             assert differences(target, back) == []
 
-    def test_is_filled_page_by_page(
+    def test_empty_target_is_filled_page_by_page(
         self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 3)
-        monkeypatch.setattr(reading, "PAGE_SESSIONS", 2)
-        monkeypatch.setattr(reading, "PAGE_BYTES", 1_000)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 3)
+        monkeypatch.setattr(origin_module, "PAGE_SESSIONS", 2)
+        monkeypatch.setattr(message_pages, "PAGE_BYTES", 1_000)
         migrate(origin, target)
-        assert answers(target) == answers(origin)
+        assert snapshot(target) == snapshot(origin)
         assert differences(origin, target) == []
 
 
-class TestTheOrigin:
-    def test_is_not_changed_by_a_byte(self, source: Path, target: SessionDBProvider) -> None:
+class TestSource:
+    def test_source_is_not_changed_by_a_byte(self, source: Path, target: SessionDBProvider) -> None:
         before = digest(source)
         with SessionDB(source, read_only=True) as origin:
             migrate(origin, target)
         assert digest(source) == before
 
-    def test_may_have_nothing(self, target: SessionDBProvider, tmp_path: Path) -> None:
+    def test_source_may_be_empty(self, target: SessionDBProvider, tmp_path: Path) -> None:
         with SessionDB(tmp_path / "nothing.db") as nothing:
             assert migrate(nothing, target).progress.sessions == 0
 
 
 class TestAgain:
-    def test_adds_nothing(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_second_migration_adds_nothing(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         migrate(origin, target)
-        before = answers(target)
+        before = snapshot(target)
         progress = migrate(origin, target).progress
         assert (progress.sessions, progress.messages) == (0, 0)
-        assert answers(target) == before
+        assert snapshot(target) == before
 
-    def test_adds_what_is_new_and_leaves_what_was_done_here(
+    def test_second_migration_adds_new_rows_and_keeps_changes_of_the_target(
         self, source: Path, target: SessionDBProvider, clock: FakeClock
     ) -> None:
         with SessionDB(source, clock=clock) as origin:
@@ -110,7 +119,7 @@ class TestAgain:
         assert session_of(target, "alone")["title"] == "Named here"
         assert contents(target.get_messages("later")) == ["new there"]
 
-    def test_names_no_session_that_has_more_here_as_a_mismatch(
+    def test_second_migration_does_not_report_sessions_with_more_messages(
         self, origin: SessionDBProvider, target: SessionDBProvider
     ) -> None:
         migrate(origin, target)
@@ -119,8 +128,10 @@ class TestAgain:
         assert (difference.session_id, difference.is_ahead) == ("alone", True)
 
 
-class TestATargetThatIsSomebodys:
-    def test_keeps_what_it_has_and_gets_the_rest(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+class TestUsedTarget:
+    def test_used_target_keeps_what_it_has_and_gets_the_rest(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         talk(target, sessions=2, messages=3)
         target.create_session("mine", "cli")
         target.set_session_title("mine", "One alone")
@@ -130,14 +141,16 @@ class TestATargetThatIsSomebodys:
         assert session_of(target, "alone")["title"] == "One alone (2)"
         assert differences(origin, target) == []
 
-    def test_gets_all_but_the_numbers(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_used_target_gets_everything_with_new_ids(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         target.create_session("mine", "cli")
         target.append_message("mine", "user", "x")
         migrate(origin, target)
         target.delete_session("mine")
-        assert answers(target, with_ids=False) == answers(origin, with_ids=False)
+        assert snapshot(target, with_ids=False) == snapshot(origin, with_ids=False)
 
-    def test_that_has_half_of_a_session_gets_the_other_half(
+    def test_used_target_with_half_of_a_session_gets_the_other_half(
         self, origin: SessionDBProvider, target: SessionDBProvider
     ) -> None:
         half = origin.export_session("rewound", include_inactive=True)
@@ -151,36 +164,40 @@ class TestATargetThatIsSomebodys:
 
 
 class TestUnfinished:
-    def test_is_not_begun_again_without_a_word(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_unfinished_migration_is_not_restarted_without_resume(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         Migration(origin, target).begin(resume=False)
         with pytest.raises(Conflict, match="not finished") as raised:
             Migration(origin, target).begin(resume=False)
         assert "--resume" in raised.value.hint
 
-    def test_is_left_to_whoever_took_it_over(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_unfinished_migration_is_left_to_the_process_that_took_over(
+        self, origin: SessionDBProvider, target: SessionDBProvider
+    ) -> None:
         first = Migration(origin, target)
         first.begin(resume=False)
         migrate(origin, target, resume=True)
-        with pytest.raises(Conflict, match="taken this migration over"):
+        with pytest.raises(Conflict, match="taken over this migration"):
             first.finish()
-        assert answers(target) == answers(origin)
+        assert snapshot(target) == snapshot(origin)
 
-    def test_goes_on_where_it_stood(
+    def test_unfinished_migration_continues_where_it_stopped(
         self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 4)
         stop_after(origin, target, 3)
         progress = migrate(origin, target, resume=True).progress
         assert progress.messages == count(origin).messages
         assert progress.mode == "copy"
-        assert answers(target) == answers(origin)
+        assert snapshot(target) == snapshot(origin)
 
 
 class TestMeanwhile:
-    def test_what_is_written_in_the_origin_is_caught_up(
+    def test_messages_written_to_the_source_meanwhile_are_copied(
         self, source: Path, target: SessionDBProvider, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 4)
         with SessionDB(source, clock=clock) as origin:
             heard = []
 
@@ -198,10 +215,10 @@ class TestMeanwhile:
             migration = Migration(origin, target, change)
             migration.begin(resume=False)
             assert migration.copy_all() == []
-            assert answers(target) == answers(origin)
+            assert snapshot(target) == snapshot(origin)
             assert differences(origin, target) == []
 
-    def test_what_changes_all_the_time_is_named(
+    def test_sessions_that_keep_changing_are_reported(
         self, source: Path, target: SessionDBProvider, clock: FakeClock
     ) -> None:
         with SessionDB(source, clock=clock) as origin:
@@ -213,12 +230,12 @@ class TestMeanwhile:
             migration.begin(resume=False)
             assert migration.copy_all() == ["alone"]
             migrate(origin, target, resume=True)
-            assert answers(target) == answers(origin)
+            assert snapshot(target) == snapshot(origin)
 
-    def test_what_is_said_in_the_target_stays(
+    def test_messages_of_the_target_stay(
         self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(reading, "PAGE_MESSAGES", 4)
+        monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 4)
         heard = []
 
         def change(*progress: object) -> None:
@@ -241,16 +258,16 @@ class TestMismatches:
     @pytest.mark.parametrize(
         ("change", "what"),
         [
-            ("UPDATE messages SET content = 'other' WHERE session_id = 'b-child'", "says otherwise in 1 message"),
+            ("UPDATE messages SET content = 'other' WHERE session_id = 'b-child'", "differs in 1 message"),
             ("DELETE FROM messages WHERE session_id = 'b-child'", "lacks 1 message"),
             ("UPDATE sessions SET model = 'other' WHERE id = 'b-child'", "model"),
-            ("UPDATE messages SET active = 0 WHERE session_id = 'b-child'", "says otherwise"),
+            ("UPDATE messages SET active = 0 WHERE session_id = 'b-child'", "differs"),
             ("DELETE FROM usage_events WHERE session_id = 'alone'", "usage"),
             ("DELETE FROM rewinds WHERE session_id = 'rewound'", "rewinds"),
             ("DELETE FROM session_tools WHERE session_id = 'alone'", "tools"),
         ],
     )
-    def test_are_found_and_named(
+    def test_mismatches_are_found_and_described(
         self, origin: SessionDBProvider, target: SessionDBProvider, change: str, what: str
     ) -> None:
         migrate(origin, target)
@@ -260,15 +277,15 @@ class TestMismatches:
         assert what in difference.what
         assert not difference.is_ahead
 
-    def test_a_session_that_is_not_there_is_one(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
+    def test_a_missing_session_is_a_mismatch(self, origin: SessionDBProvider, target: SessionDBProvider) -> None:
         migrate(origin, target)
         target.delete_session("empty")
         (difference,) = differences(origin, target)
-        assert (difference.session_id, difference.what) == ("empty", "is not there")
+        assert (difference.session_id, difference.what) == ("empty", "is missing")
 
 
 def stop_after(origin: SessionDBProvider, target: SessionDBProvider, steps: int) -> None:
-    """Begin a migration that ends in the middle."""
+    """Start a migration that stops in the middle."""
 
     class Stop(Exception):
         pass
@@ -293,4 +310,4 @@ def test_many_sessions_with_mixed_messages_keep_their_ids(
         talk(origin, sessions=25, messages=8)
         fill(origin, clock)
         migrate(origin, target)
-        assert answers(target) == answers(origin)
+        assert snapshot(target) == snapshot(origin)

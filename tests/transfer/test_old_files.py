@@ -1,4 +1,4 @@
-"""Files of older versions and of other programs are carried as they are, and never upgraded for it."""
+"""Files of older versions and of other programs are migrated without being upgraded."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.upgrade.corpus import Expected
 VERSIONS = (1, 5, 9, NEWEST)
 
 
-def carried(path: Path, target: SessionDBProvider) -> None:
-    """Carry a file and see that not a byte of it has changed."""
+def migrated(path: Path, target: SessionDBProvider) -> None:
+    """Migrate a file and check that not a byte of it has changed."""
     before = digest(path)
     with SessionDB(path, read_only=True) as origin:
         migrate(origin, target)
@@ -29,7 +29,7 @@ def carried(path: Path, target: SessionDBProvider) -> None:
 
 
 def assert_same_messages(target: SessionDBProvider, expected: Expected) -> None:
-    """Every message is there under its id, in its session, with its words."""
+    """Check that every message exists with its id, session and content."""
     wanted = [(each.id, each.session_id, each.role, each.content) for each in expected.all_messages()]
     found = [
         (message["id"], message["session_id"], message["role"], message["content"])
@@ -40,29 +40,29 @@ def assert_same_messages(target: SessionDBProvider, expected: Expected) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_file_of_any_version_is_carried(target: SessionDBProvider, tmp_path: Path, version: int) -> None:
+def test_a_file_of_any_version_is_migrated(target: SessionDBProvider, tmp_path: Path, version: int) -> None:
     expected = build(version, tmp_path / "old.db")
-    carried(tmp_path / "old.db", target)
+    migrated(tmp_path / "old.db", target)
     assert_same_messages(target, expected)
 
 
 @pytest.mark.parametrize("version", oldfiles.REAL_VERSIONS)
-def test_a_file_of_another_program_is_carried(target: SessionDBProvider, tmp_path: Path, version: int) -> None:
+def test_a_file_of_another_program_is_migrated(target: SessionDBProvider, tmp_path: Path, version: int) -> None:
     expected = oldfiles.real(version, tmp_path / "real.db")
-    carried(tmp_path / "real.db", target)
+    migrated(tmp_path / "real.db", target)
     assert_same_messages(target, expected)
 
 
-def test_what_was_counted_and_never_booked_is_booked(target: SessionDBProvider, tmp_path: Path) -> None:
+def test_tokens_without_events_get_an_opening_event(target: SessionDBProvider, tmp_path: Path) -> None:
     build(NEWEST, tmp_path / "old.db")
-    carried(tmp_path / "old.db", target)
+    migrated(tmp_path / "old.db", target)
     with SessionDB(tmp_path / "old.db") as upgraded:
         assert target.usage_by_model() == upgraded.usage_by_model()
 
 
-def test_tools_are_counted(target: SessionDBProvider, tmp_path: Path) -> None:
+def test_tool_calls_of_old_files_are_counted(target: SessionDBProvider, tmp_path: Path) -> None:
     build(NEWEST, tmp_path / "old.db")
-    carried(tmp_path / "old.db", target)
+    migrated(tmp_path / "old.db", target)
     with SessionDB(tmp_path / "old.db") as upgraded:
         sessions = [row["id"] for row in upgraded.search_sessions(limit=-1)]
         tools = {each: upgraded.get_session_tools(each) for each in sessions}
@@ -72,29 +72,29 @@ def test_tools_are_counted(target: SessionDBProvider, tmp_path: Path) -> None:
 
 def test_titles_that_two_sessions_share_are_numbered(target: SessionDBProvider, tmp_path: Path) -> None:
     damaged = oldfiles.with_duplicate_titles(tmp_path / "old.db")
-    carried(damaged.path, target)
+    migrated(damaged.path, target)
     titles = [session_of(target, each)["title"] for each in damaged.sessions]
     with SessionDB(damaged.path) as upgraded:
         assert titles == [session_of(upgraded, each)["title"] for each in damaged.sessions]
     assert len(set(titles)) == 2
 
 
-def test_messages_of_no_session_get_one(target: SessionDBProvider, tmp_path: Path) -> None:
+def test_messages_without_a_session_get_one(target: SessionDBProvider, tmp_path: Path) -> None:
     damaged = oldfiles.orphan_message(tmp_path / "old.db")
-    carried(damaged.path, target)
+    migrated(damaged.path, target)
     assert_same_messages(target, damaged.expected)
     orphan = session_of(target, oldfiles.MISSING_SESSION)
     assert (orphan["source"], orphan["message_count"]) == ("unknown", 1)
     assert orphan["preview"] == "Nobody knows where I belong."
 
 
-def test_broken_json_arrives_as_it_is(target: SessionDBProvider, tmp_path: Path) -> None:
+def test_broken_json_is_migrated_unchanged(target: SessionDBProvider, tmp_path: Path) -> None:
     damaged = oldfiles.with_broken_json(tmp_path / "old.db")
-    carried(damaged.path, target)
+    migrated(damaged.path, target)
     assert_same_messages(target, damaged.expected)
 
 
-def test_values_of_the_wrong_kind_do_not_keep_the_rest_from_arriving(target: SessionDBProvider, tmp_path: Path) -> None:
+def test_values_of_the_wrong_type_do_not_stop_a_migration(target: SessionDBProvider, tmp_path: Path) -> None:
     path = tmp_path / "odd.db"
     build(NEWEST, path)
     change(
@@ -103,7 +103,7 @@ def test_values_of_the_wrong_kind_do_not_keep_the_rest_from_arriving(target: Ses
         "UPDATE messages SET content = x'ff00', tool_name = 7 WHERE id = 2",
         "UPDATE sessions SET input_tokens = 'x', ended_at = 'never', model = x'c328'",
     )
-    carried(path, target)
+    migrated(path, target)
     assert target.message_count() > 0
 
 
@@ -114,7 +114,7 @@ def test_messages_that_another_program_has_just_added_are_counted(target: Sessio
         "INSERT INTO sessions (id, source, started_at) VALUES ('by-hand', 'cli', 5)",
         "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('by-hand', 'user', 'all of it', 7)",
     )
-    carried(source, target)
+    migrated(source, target)
     found = [session_of(target, each) for each in ("empty", "by-hand")]
     assert [each["message_count"] for each in found] == [1, 1]
     assert [each["last_active"] for each in found] == [9e9, 7.0]

@@ -1,4 +1,4 @@
-"""What a user's type checker sees of the store: a wheel is built and unpacked, and programs are checked against it."""
+"""What a user's type checker reports: a wheel is built and unpacked, and programs are checked against it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 240
 
 @pytest.fixture(scope="module")
 def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, str]]:
-    """What mypy says to a user who has installed the wheel: by file, then by line."""
+    """Return what mypy reports to a user who has installed the wheel: by file, then by line."""
     place = tmp_path_factory.mktemp("user")
     python = installed(place)
     (place / "right.py").write_text(RIGHT)
@@ -42,7 +42,7 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, 
 
 
 def installed(place: Path) -> Path:
-    """The interpreter of a fresh environment that has what a user installs."""
+    """Return the interpreter of a new environment with what a user installs."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place / "dist")]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE_S)
     (wheel,) = (place / "dist").glob("*.whl")
@@ -55,10 +55,10 @@ def installed(place: Path) -> Path:
 
 @pytest.mark.timeout(PATIENCE_S)
 class TestUser:
-    def test_is_told_of_every_mistake(self, complaints: dict[str, dict[int, str]]) -> None:
+    def test_type_checker_reports_every_mistake_of_a_user(self, complaints: dict[str, dict[int, str]]) -> None:
         first = HEADER.count("\n") + 1
         unseen = [mistake for line, mistake in enumerate(MISTAKES, first) if line not in complaints["wrong.py"]]
         assert unseen == ["db.append_message('s', 'user').bit_length"]
 
-    def test_is_told_of_none_where_there_is_none(self, complaints: dict[str, dict[int, str]]) -> None:
+    def test_type_checker_reports_nothing_for_a_correct_program(self, complaints: dict[str, dict[int, str]]) -> None:
         assert complaints["right.py"] == {}

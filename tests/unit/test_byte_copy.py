@@ -1,4 +1,4 @@
-"""Copying a file byte by byte, also from a disk that fails."""
+"""A file is copied byte by byte, also from a failing disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_nothing_is_overwritten(source: Path, tmp_path: Path) -> None:
     assert target.read_bytes() == b"mine"
 
 
-def test_what_the_disk_does_not_give_is_zero_and_the_rest_is_there(source: Path, tmp_path: Path) -> None:
+def test_unreadable_bytes_are_zero_and_the_rest_is_copied(source: Path, tmp_path: Path) -> None:
     bad = range(2 * BLOCK_BYTES, 3 * BLOCK_BYTES)
 
     def read(file: int, size: int, at: int) -> bytes:
@@ -50,7 +50,7 @@ def test_what_the_disk_does_not_give_is_zero_and_the_rest_is_there(source: Path,
     assert target.read_bytes() == expected
 
 
-def test_another_failure_is_told(source: Path, tmp_path: Path) -> None:
+def test_another_failure_is_raised(source: Path, tmp_path: Path) -> None:
     def read(file: int, size: int, at: int) -> bytes:
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 

@@ -1,4 +1,4 @@
-"""Which paths a store can be opened at."""
+"""The paths that a store can be opened at."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes_state import SessionDB
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", ":memory:", "file:state.db?mode=ro", os.fsdecode(b"/tmp/\xff.db"), 7])
-def test_what_is_not_a_path_of_a_file_is_refused(path: object) -> None:
+def test_an_invalid_path_is_refused(path: object) -> None:
     with pytest.raises(InvalidValue):
         SessionDB(path)  # type: ignore[arg-type]
 

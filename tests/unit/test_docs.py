@@ -1,4 +1,4 @@
-"""The documents and the locks keep up with the code."""
+"""The documents and the locked requirements agree with the code."""
 
 from __future__ import annotations
 
@@ -20,22 +20,43 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 CONCEPTS = [
     "session",
     "message",
-    "owner",
+    "turn",
+    "conversation",
+    "uid",
+    "rewind",
     "lineage",
     "compression child",
+    "chain",
+    "root",
+    "tip",
     "branch",
     "delegate",
-    "tip",
-    "rewind",
+    "owner",
+    "operator",
+    "everybody",
+    "asker",
+    "view",
     "lane",
-    "turn",
-    "inbox",
-    "incarnation",
+    "store",
+    "engine",
+    "spool",
+    "ledger",
+    "migration",
+    "usage event",
+    "compression lock",
+    "index",
+    "backlog",
+    "stale",
+    "epoch",
+    "budget",
+    "snippet",
+    "window",
+    "recall",
 ]
 
 
 def settings(section: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Every dotted key with its default."""
+    """Yield every dotted key with its default."""
     hints = get_type_hints(section)
     for name, declared in setting_fields(section).items():
         if is_dataclass(hints[name]):

@@ -1,4 +1,4 @@
-"""The tree of errors: what is promised about each of them."""
+"""The tree of errors: class, code, message and hint of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make(error: type[HermesError]) -> HermesError:
 
 
 def drawn_tree() -> dict[str, tuple[str, bool, bool]]:
-    """From the module's docstring: name -> (parent, is also a ValueError, is retryable)."""
+    """Parse the module's docstring: name -> (parent, is also a ValueError, is retryable)."""
     tree: dict[str, tuple[str, bool, bool]] = {}
     open_branches: list[tuple[int, str]] = []
     for line in (errors.__doc__ or "").splitlines():
@@ -38,7 +38,7 @@ def drawn_tree() -> dict[str, tuple[str, bool, bool]]:
     return tree
 
 
-def test_the_tree_is_as_drawn() -> None:
+def test_the_error_tree_is_as_drawn() -> None:
     real = {
         each.__name__: (each.__bases__[0].__name__, ValueError in each.__bases__, each.retryable) for each in DEFINED
     }
@@ -55,7 +55,7 @@ def test_codes_are_unique() -> None:
 
 
 @pytest.mark.parametrize("error", DEFINED)
-def test_each_has_a_code_a_message_and_a_hint(error: type[HermesError]) -> None:
+def test_each_error_has_a_code_a_message_and_a_hint(error: type[HermesError]) -> None:
     made = make(error)
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", made.code)
     assert made.message.endswith(".")
@@ -63,18 +63,18 @@ def test_each_has_a_code_a_message_and_a_hint(error: type[HermesError]) -> None:
 
 
 @pytest.mark.parametrize("error", DEFINED)
-def test_each_declares_its_own_code(error: type[HermesError]) -> None:
+def test_each_error_declares_its_own_code(error: type[HermesError]) -> None:
     assert "code" in vars(error)
 
 
-def test_the_text_ends_with_what_to_do() -> None:
+def test_the_text_of_an_error_ends_with_its_hint() -> None:
     assert str(HermesError("it broke", hint="mend it")) == "it broke (mend it)"
 
 
-def test_an_empty_hint_silences_the_usual_advice() -> None:
+def test_an_empty_hint_replaces_the_default_hint() -> None:
     assert str(errors.UnknownSession("no session x", hint="")) == "no session x"
 
 
-def test_a_spooled_message_carries_its_uid_and_is_not_to_be_sent_again() -> None:
+def test_a_spooled_message_has_its_uid_and_must_not_be_sent_again() -> None:
     spooled = MessageSpooled(uid="u1")
     assert (spooled.uid, spooled.retryable) == ("u1", False)

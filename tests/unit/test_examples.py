@@ -1,4 +1,4 @@
-"""What the documents show runs as it is written: programs, settings and data."""
+"""The examples of the documents run as written: programs, settings and data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REFUSED = {"hermes sessions search deploy -docker"}
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:
-    """Every block of one kind, with the page it is on."""
+    """Return every block of one kind, with its page."""
     found = []
     for page in PAGES:
         for block in re.findall(rf"^```{kind}\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL):
@@ -51,7 +51,7 @@ def blocks(kind: str) -> list[tuple[str, str]]:
 
 
 def programs() -> dict[str, str]:
-    """The programs of each page, in their order."""
+    """Return the programs of each page, in order."""
     found: dict[str, str] = {}
     for page, block in blocks("python"):
         if not block.startswith(">>>"):
@@ -148,7 +148,7 @@ def utc() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("utc")
-def test_what_recall_finds_is_shown_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recall_examples_show_the_real_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HERMES_HOME", str(tmp_path))
     now = 1794770580.0
     with SessionDB(tmp_path / "state.db", clock=lambda: now) as db:
@@ -177,13 +177,13 @@ def test_a_dialogue_can_be_parsed(page: str, block: str) -> None:
 
 
 def commands() -> list[str]:
-    """Every command of Hermes that the documents show at a prompt."""
+    """Return every Hermes command that the documents show at a prompt."""
     shown = (line[2:] for _, block in blocks("console") for line in block.splitlines() if line.startswith("$ "))
     return sorted({line for line in shown if "hermes" in shlex.split(line, comments=True)} - REFUSED)
 
 
 @pytest.mark.parametrize("line", commands())
-def test_a_shown_command_is_one_that_there_is(line: str) -> None:
+def test_a_shown_command_exists(line: str) -> None:
     words = shlex.split(line, comments=True)
     words = words[words.index("hermes") + 1 :]
     ends = [at for at, word in enumerate(words) if word in ("|", "<", ">", "&&")]

@@ -1,4 +1,4 @@
-"""What can be imported from the documented modules."""
+"""The names that the documented modules export."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_type_of_a_row_is_exported() -> None:
     assert [name for name in own if name not in hermes_state.__all__] == []
 
 
-def test_another_name_is_not_there() -> None:
+def test_an_unknown_name_is_not_exported() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = hermes_state.no_such_name  # type: ignore[attr-defined]
 

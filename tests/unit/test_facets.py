@@ -1,9 +1,9 @@
-"""What of a scope an index is asked."""
+"""The part of a scope that the index checks."""
 
 from __future__ import annotations
 
 from hermes.state.owner import TERMINAL, parse_asker
-from hermes.state.search.facets import MAX_LACKED, MAX_NAMED, Facet, Facets, facets_of
+from hermes.state.search.facets import MAX_EXCLUDED, MAX_WANTED, Facet, Facets, facets_of
 from hermes.state.search.scope import Scope
 
 
@@ -11,7 +11,7 @@ def numbers(count: int) -> tuple[str, ...]:
     return tuple(map(str, range(count)))
 
 
-def test_every_filter_but_time_is_one() -> None:
+def test_every_filter_but_time_is_a_facet() -> None:
     scope = Scope(parse_asker("o"), ("a",), ("b",), ("user",), ("s", "t"), ("u",), since=1.0, include_inactive=True)
     assert facets_of(scope) == Facets(
         [Facet("s", ("a",)), Facet("r", ("user",)), Facet("i", ("s", "t")), Facet("o", ("o",))],
@@ -20,16 +20,16 @@ def test_every_filter_but_time_is_one() -> None:
     )
 
 
-def test_nothing_is_asked_of_a_scope_that_lets_everything_through() -> None:
+def test_an_empty_scope_has_no_facets() -> None:
     assert facets_of(Scope()) == Facets([], [], is_exact=True)
 
 
-def test_a_filter_without_values_is_one_too() -> None:
+def test_a_filter_without_values_is_a_facet_too() -> None:
     assert facets_of(Scope(sources=())) == Facets([Facet("s", ())], [], is_exact=True)
 
 
-def test_long_lists_are_left_to_the_rows() -> None:
-    named, lacked = numbers(MAX_NAMED), numbers(MAX_LACKED)
+def test_long_lists_are_checked_on_the_rows() -> None:
+    named, lacked = numbers(MAX_WANTED), numbers(MAX_EXCLUDED)
     assert facets_of(Scope(sessions=named, not_sources=lacked)).is_exact
     assert facets_of(Scope(sessions=(*named, "x"), roles=("user",))) == Facets(
         [Facet("r", ("user",))], [], is_exact=False
@@ -37,5 +37,5 @@ def test_long_lists_are_left_to_the_rows() -> None:
     assert facets_of(Scope(not_sources=(*lacked, "x"))) == Facets([], [], is_exact=False)
 
 
-def test_no_index_knows_the_messages_of_the_terminal() -> None:
+def test_the_terminal_owner_is_not_a_facet() -> None:
     assert facets_of(Scope(TERMINAL)) == Facets([], [], is_exact=False)

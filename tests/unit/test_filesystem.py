@@ -1,4 +1,4 @@
-"""Which file system a path is on, from what the system lists."""
+"""The file system of a path, from the system's list of mounts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_mount_that_is_not_local_is_shared(path: str, kind: str, *, is_shared:
     assert (found.kind, found.is_shared) == (kind, is_shared)
 
 
-def test_a_system_that_lists_nothing_is_taken_for_local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_system_that_lists_nothing_counts_as_local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(filesystem, "_MOUNTINFO", tmp_path / "missing")
     assert file_system_of(tmp_path / "state.db") == FileSystem("", "", is_shared=False)
 

@@ -1,4 +1,4 @@
-"""Where Hermes lives, and that others cannot look in."""
+"""The Hermes home is private."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TestGetHermesHome:
         monkeypatch.chdir(tmp_path)
         assert get_hermes_home() == tmp_path / "here"
 
-    def test_nothing_is_created(self, home: Path) -> None:
+    def test_get_hermes_home_creates_nothing(self, home: Path) -> None:
         assert get_hermes_home() == home
         assert not home.exists()
 
@@ -73,18 +73,18 @@ class TestGetHermesHome:
         with pytest.raises(ConfigError, match=r"~no-such-user/hermes.*set HERMES_HOME to an absolute path"):
             get_hermes_home()
 
-    def test_it_is_what_hermes_constants_exports(self) -> None:
+    def test_hermes_constants_exports_get_hermes_home(self) -> None:
         assert hermes_constants.get_hermes_home is get_hermes_home
         assert hermes_constants.__all__ == ["get_hermes_home"]
 
 
 class TestEnsurePrivateDir:
     @pytest.mark.usefixtures("permissive_umask")
-    def test_every_directory_it_creates_is_private(self, tmp_path: Path) -> None:
+    def test_every_created_directory_is_private(self, tmp_path: Path) -> None:
         ensure_private_dir(tmp_path / "a" / "b")
         assert (mode_of(tmp_path / "a"), mode_of(tmp_path / "a" / "b")) == (0o700, 0o700)
 
-    def test_a_strict_umask_does_not_lock_us_out(self, tmp_path: Path) -> None:
+    def test_a_strict_umask_keeps_the_directory_usable(self, tmp_path: Path) -> None:
         before = os.umask(0o777)
         try:
             ensure_private_dir(tmp_path / "a" / "b")
@@ -119,12 +119,12 @@ class TestEnsurePrivateDir:
         ensure_private_dir(home)
         assert mode_of(home) == 0o755
 
-    def test_a_file_in_its_place_is_named(self, home: Path) -> None:
+    def test_a_file_instead_of_the_directory_is_named(self, home: Path) -> None:
         home.write_text("")
         with pytest.raises(ConfigError, match=f"{home} should be a directory, but it is a file.*move it away"):
             ensure_private_dir(home)
 
-    def test_a_file_above_it_is_named(self, home: Path) -> None:
+    def test_a_file_above_the_directory_is_named(self, home: Path) -> None:
         home.write_text("")
         with pytest.raises(ConfigError, match=f"{home} should be a directory, but it is a file"):
             ensure_private_dir(home / "cache")
@@ -169,7 +169,7 @@ class TestPrivateFiles:
 
 @pytest.mark.usefixtures("permissive_umask")
 class TestWritePrivateAtomic:
-    def test_content_and_mode(self, tmp_path: Path) -> None:
+    def test_atomic_write_sets_content_and_mode(self, tmp_path: Path) -> None:
         write_private_atomic(tmp_path / "lanes.json", b"{}")
         assert ((tmp_path / "lanes.json").read_bytes(), mode_of(tmp_path / "lanes.json")) == (b"{}", 0o600)
 
@@ -208,7 +208,7 @@ class TestWritePrivateAtomic:
         assert (tmp_path / "real" / "lanes.json").read_bytes() == b"{}"
 
 
-def test_importing_it_stays_light() -> None:
+def test_importing_hermes_home_loads_few_modules() -> None:
     heavy = "{'dataclasses', 'inspect', 'tempfile', 'shutil', 'subprocess', 'yaml'}"
     code = f"import sys; import hermes.home; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Identifiers: readable ones for sessions, short random ones for messages."""
+"""Identifiers: readable for sessions, short and random for messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which store is meant by a path or a DSN."""
+"""The store at a path or DSN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners: who they are, and who nobody can be."""
+"""Owners: how they are made, and which ids are refused."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def test_an_ordinary_owner_has_the_documented_form() -> None:
     assert owner_of("matrix", "@anna:example.org").stored == "matrix:@anna:example.org"
 
 
-def test_the_terminal_is_stored_as_nothing() -> None:
+def test_the_terminal_is_stored_as_null() -> None:
     assert TERMINAL.stored is None
     assert owner_from_column(None) is TERMINAL
     assert owner_from_column("telegram:42") == owner_of("telegram", "42")
 
 
 @pytest.mark.parametrize(
-    "nobody", [None, "", " ", "\t\n", "\u200b", "\u3164", "\u2800 \ufeff", "\u00a0", "\ufe0f", "\u202e", "\x00"]
+    "blank", [None, "", " ", "\t\n", "\u200b", "\u3164", "\u2800 \ufeff", "\u00a0", "\ufe0f", "\u202e", "\x00"]
 )
-def test_a_chat_without_a_user_is_refused(nobody: str | None) -> None:
+def test_a_chat_without_a_user_is_refused(blank: str | None) -> None:
     with pytest.raises(InvalidValue):
-        owner_of("telegram", nobody)
+        owner_of("telegram", blank)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_no_platform_can_claim_to_be_the_terminal(claimed: str) -> None:
 
 
 @pytest.mark.parametrize("claimed", ["tui\u200b", "c\u00adli", "\u2060cli", "tui\x00"])
-def test_a_platform_with_characters_that_cannot_be_seen_is_refused(claimed: str) -> None:
+def test_a_platform_with_invisible_characters_is_refused(claimed: str) -> None:
     with pytest.raises(InvalidValue):
         owner_of(claimed, "42")
 
@@ -131,10 +131,10 @@ def test_different_whatsapp_users_stay_apart() -> None:
     assert len({owner_of("whatsapp", each) for each in ids}) == len(ids)
 
 
-@pytest.mark.parametrize("nobody", ["+", "@s.whatsapp.net", ":12@s.whatsapp.net", "+@s.whatsapp.net", " - ", "()"])
-def test_a_whatsapp_id_without_a_number_is_nobody(nobody: str) -> None:
+@pytest.mark.parametrize("blank", ["+", "@s.whatsapp.net", ":12@s.whatsapp.net", "+@s.whatsapp.net", " - ", "()"])
+def test_a_whatsapp_id_without_a_number_is_refused(blank: str) -> None:
     with pytest.raises(InvalidValue):
-        owner_of("whatsapp", nobody)
+        owner_of("whatsapp", blank)
 
 
 @pytest.mark.parametrize("group", ["4915123456789-1600000000@g.us", "120363000000000000@G.US", "status@broadcast"])
@@ -153,7 +153,7 @@ def test_blanks_around_an_id_make_no_other_person() -> None:
 
 
 @pytest.mark.parametrize("user_id", ["4\u200b2", "42\u202e", "4\x002", "4\n2", "4\ud8002", "42\u3164", "42\ufe0f"])
-def test_an_id_with_characters_that_cannot_be_seen_is_refused(user_id: str) -> None:
+def test_an_id_with_invisible_characters_is_refused(user_id: str) -> None:
     with pytest.raises(InvalidValue):
         owner_of("telegram", user_id)
 
@@ -168,7 +168,7 @@ def test_a_very_long_id_is_refused_and_none_is_cut(platform: str) -> None:
         owner_of("t" * 65, "42")
 
 
-def test_an_owner_is_made_in_no_other_way_and_does_not_change() -> None:
+def test_an_owner_cannot_be_constructed_or_changed() -> None:
     with pytest.raises(TypeError):
         Owner(None)
     with pytest.raises(TypeError):
@@ -190,7 +190,7 @@ def test_a_row_without_a_user_is_the_terminals(user_id: str | None) -> None:
     assert owner_column("telegram", user_id) is None
 
 
-def test_a_row_of_a_user_that_is_refused_belongs_to_nobody_who_can_ask() -> None:
+def test_a_row_of_a_refused_user_belongs_to_no_possible_asker() -> None:
     for user_id in (" ", "\u200b", "1" * 300):
         stored = owner_column("telegram", user_id)
         assert stored == f"telegram:{user_id}"

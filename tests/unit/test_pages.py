@@ -23,7 +23,7 @@ LOG_HEADER = 32
 
 
 def row(key: int) -> tuple[int, str, bytes, float | None, Value, int]:
-    """A row with values of many kinds and lengths."""
+    """Return a row with values of many types and lengths."""
     chance = random.Random(key)
     return (
         key,
@@ -37,7 +37,7 @@ def row(key: int) -> tuple[int, str, bytes, float | None, Value, int]:
 
 @contextmanager
 def database(path: Path, *, page_size: int = 1_024, auto_vacuum: int = 0) -> Iterator[apsw.Connection]:
-    """A database with rows, an index and a table without row ids, open and with a log."""
+    """Create a database with rows, an index and a table without row ids, open and with a log."""
     connection = apsw.Connection(str(path))
     for pragma in (f"page_size = {page_size}", f"auto_vacuum = {auto_vacuum}", "journal_mode = wal"):
         connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -72,7 +72,7 @@ def pages_of(path: Path) -> Iterator[Pages]:
 
 
 def read(path: Path) -> list[Any]:
-    """The rows of the table by our reader, if that finds nothing wrong."""
+    """Return the rows of the table by our reader, if it finds no damage."""
     with pages_of(path) as pages:
         return read_from(Trees(pages))
 
@@ -120,7 +120,7 @@ def test_every_row_and_entry_is_read_as_sqlite_reads_it(tmp_path: Path, page_siz
             assert sorted(pairs, key=str) == sorted(connection.execute("SELECT n, k, v FROM w"), key=str)
 
 
-def test_free_pages_are_known(tmp_path: Path) -> None:
+def test_free_pages_are_recognized(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
     with database(path) as connection:
         with connection:
@@ -135,7 +135,7 @@ def test_free_pages_are_known(tmp_path: Path) -> None:
 
 
 class TestLog:
-    def test_only_what_was_committed_counts(self, tmp_path: Path) -> None:
+    def test_only_committed_frames_count(self, tmp_path: Path) -> None:
         path = tmp_path / "x.db"
         with database(path) as connection:
             add(connection, 120, 130)
@@ -168,8 +168,8 @@ class TestLog:
                 assert pages.pages_after_damage == []
 
     @pytest.mark.parametrize("at", [1_000, 8])
-    def test_commits_behind_damage_are_kept_apart(self, tmp_path: Path, at: int) -> None:
-        """A bit of a page, or of the header of a frame."""
+    def test_commits_after_damage_are_kept_apart(self, tmp_path: Path, at: int) -> None:
+        """Flip a bit of a page, or of the header of a frame."""
         path, copy = tmp_path / "x.db", tmp_path / "copy.db"
         with database(path) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -191,7 +191,7 @@ class TestLog:
         assert found[-1][0] == 120
         assert 122 in {cell.key for cells in behind for cell in cells}
 
-    def test_a_log_without_its_header_is_all_behind_damage(self, tmp_path: Path) -> None:
+    def test_a_log_without_its_header_counts_as_damaged(self, tmp_path: Path) -> None:
         path, copy = tmp_path / "x.db", tmp_path / "copy.db"
         with database(path) as connection:
             connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
@@ -206,7 +206,7 @@ class TestLog:
 
 class TestWithoutHeader:
     @pytest.mark.parametrize("page_size", [512, 4_096, 8_192, 65_536])
-    def test_the_page_size_is_found(self, tmp_path: Path, page_size: int) -> None:
+    def test_the_page_size_is_found_without_a_header(self, tmp_path: Path, page_size: int) -> None:
         path = tmp_path / "x.db"
         with database(path, page_size=page_size) as connection:
             expected = connection.execute("SELECT * FROM t ORDER BY id").fetchall()
@@ -220,7 +220,7 @@ class TestWithoutHeader:
             found = [cell.key for span in trees.table(root, []) for cell in trees.rows(span.number)]
         assert found == [each[0] for each in expected]
 
-    def test_the_log_tells_it(self, tmp_path: Path) -> None:
+    def test_the_page_size_is_found_in_the_log(self, tmp_path: Path) -> None:
         path, copy = tmp_path / "x.db", tmp_path / "copy.db"
         with database(path, page_size=2_048) as connection:
             add(connection, 120, 121)

@@ -1,4 +1,4 @@
-"""Periods: whole local days, wherever one is and whatever is done to the clocks."""
+"""Periods: whole local days, in any time zone and across clock changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOON = 1_767_268_800.0
 
 
 def local(period: Period, moment: float) -> float:
-    """What the SQL of a period says of a moment, worked out by the same rules."""
+    """Compute in Python what the SQL of a period computes for a time."""
     offset = next(offset for since, offset in period.shifts if moment >= since or since == period.shifts[-1][0])
     return moment + offset
 
@@ -32,7 +32,7 @@ def test_every_moment_of_a_year_is_on_the_right_day_and_hour(zone: str) -> None:
             clock = time.localtime(moment)
             day, second = divmod(local(period, moment), DAY_S)
             assert (date_of(int(day)), second // HOUR_S) == (date(*clock[:3]), clock.tm_hour)
-            moment += 1799  # no hour is missed, nor what begins at its half
+            moment += 1799  # visits every hour and every half hour
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -59,7 +59,7 @@ def test_a_period_has_all_of_its_days_and_nothing_else(zone: str) -> None:
         (KATHMANDU, date(2025, 4, 5), 24),
     ],
 )
-def test_a_day_is_as_long_as_it_is(zone: str, day: date, hours: float) -> None:
+def test_a_day_has_its_real_length(zone: str, day: date, hours: float) -> None:
     with local_zone(zone):
         noon = time.mktime((day.year, day.month, day.day, 12, 0, 0, 0, 0, -1))
         period = last_days(1, noon)
@@ -73,7 +73,7 @@ def test_one_day_is_today() -> None:
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])
-def test_a_number_of_days_that_makes_no_sense_is_refused(days: int) -> None:
+def test_an_invalid_number_of_days_is_refused(days: int) -> None:
     with pytest.raises(InvalidValue, match="days"):
         last_days(days, NOON)
 

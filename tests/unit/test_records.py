@@ -37,7 +37,7 @@ VALUES: list[Value] = [
 
 
 def stored(*values: Value) -> bytes:
-    """A record as SQLite writes it: the last bytes of a file with one page of rows and one row."""
+    """Return a record as SQLite writes it: the last bytes of a file with one page and one row."""
     connection = apsw.Connection(":memory:")
     names = [f"c{number}" for number in range(len(values))]
     connection.execute("PRAGMA page_size = 65536").fetchall()
@@ -71,7 +71,7 @@ def test_any_row_is_read_as_it_was_stored(values: list[Value]) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 127, 128, 2**14, 2**32, 2**56 - 1, 2**56, 2**64 - 1])
-def test_numbers_of_variable_length(value: int) -> None:
+def test_numbers_of_variable_length_are_read(value: int) -> None:
     length = 9 if value >= 2**56 else max(1, -(-value.bit_length() // 7))
     if length == 9:
         encoded = bytes(value >> 8 + 7 * (7 - at) & 0x7F | 0x80 for at in range(8)) + bytes([value & 0xFF])
@@ -82,7 +82,7 @@ def test_numbers_of_variable_length(value: int) -> None:
     assert varint(b"\xaa" + encoded + b"\xaa", 1) == (value, 1 + length)
 
 
-def test_a_number_that_breaks_off_ends_behind_the_data() -> None:
+def test_a_truncated_number_ends_after_the_data() -> None:
     assert varint(b"\xff\xff", 0)[1] > 2
     assert varint(b"", 0)[1] > 0
     assert varint(b"\x01", 5)[1] > 1
@@ -97,8 +97,8 @@ def test_text_that_is_not_unicode_is_kept_with_marks() -> None:
     assert decode(payload, len(payload), UTF8) == [f"a{LOST_TEXT}c"]
 
 
-class TestOfARecordThatBreaksOff:
-    def test_the_beginning_is_read_and_marked(self) -> None:
+class TestTruncatedRecord:
+    def test_the_start_of_a_truncated_record_is_read_and_marked(self) -> None:
         payload = stored(7, "a long text", "the rest", 1.5)
         whole = len(payload)
         assert decode(payload[: whole - 8 - 8 - 4], whole, UTF8) == [7, f"a long {LOST_TEXT}", None, None]
@@ -107,7 +107,7 @@ class TestOfARecordThatBreaksOff:
         payload = stored("x", 2**40)
         assert decode(payload[:-2], len(payload), UTF8) == ["x", None]
 
-    def test_half_of_some_bytes_is_none(self) -> None:
+    def test_half_of_a_blob_is_none(self) -> None:
         payload = stored(bytes(range(30)))
         assert decode(payload[:-2], len(payload), UTF8) == [None]
 
@@ -125,15 +125,17 @@ class TestBytesThatAreNoRecord:
             b"\x03\x8f",
         ],
     )
-    def test_are_none(self, payload: bytes) -> None:
+    def test_bytes_that_are_no_record_give_none(self, payload: bytes) -> None:
         assert decode(payload, len(payload), UTF8) is None
 
     @given(st.binary(max_size=200), st.integers(0, 10_000))
-    def test_never_raise(self, payload: bytes, size: int) -> None:
-        decode(payload, size, UTF8)
-        varint(payload, size % 250)
+    def test_random_bytes_never_raise(self, payload: bytes, size: int) -> None:
+        values = decode(payload, size, UTF8)
+        assert values is None or len(values) <= len(payload)
+        _, end = varint(payload, size % 250)
+        assert 1 <= end <= len(payload) + 1
 
 
-def test_a_page_takes_whole_records_up_to_its_limit() -> None:
+def test_a_page_holds_whole_records_up_to_its_limit() -> None:
     assert [size_on_page(size, 4_096) for size in (4_061, 4_062)] == [4_061, 489]
     assert [size_on_page(size, 4_096, of_index=True) for size in (1_002, 1_003)] == [1_002, 489]

@@ -1,4 +1,4 @@
-"""Which keys on a damaged page are right, and what the others may have been."""
+"""The correct keys of a damaged page, and the likely values of the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows look like, by the CREATE statement of their table."""
+"""The layout of rows, from the CREATE statement of their table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def table(sql: str, name: str = "t") -> TableLayout:
 
 
 class TestModel:
-    def test_knows_columns_defaults_and_what_may_not_be_empty(self) -> None:
+    def test_schema_model_knows_columns_defaults_and_what_may_not_be_empty(self) -> None:
         found = table("CREATE TABLE t (a TEXT NOT NULL, b INTEGER DEFAULT 7, c REAL, d BLOB, e)")
         assert [(each.name, each.affinity, each.is_required, each.default) for each in found.columns] == [
             ("a", "text", True, None),
@@ -42,17 +42,17 @@ class TestModel:
             ("a INTEGER, b INTEGER, PRIMARY KEY (a, b)", None),
         ],
     )
-    def test_knows_which_column_is_the_key_of_the_row(self, columns: str, alias: int | None) -> None:
+    def test_schema_model_knows_which_column_is_the_key_of_the_row(self, columns: str, alias: int | None) -> None:
         assert table(f"CREATE TABLE t ({columns})").alias == alias
 
-    def test_knows_the_order_in_which_a_table_without_row_ids_is_stored(self) -> None:
+    def test_schema_model_knows_the_order_in_which_a_table_without_row_ids_is_stored(self) -> None:
         found = table("CREATE TABLE t (a, b TEXT, c INTEGER, PRIMARY KEY (c, b)) WITHOUT ROWID")
         assert (found.names, found.has_keys) == (["c", "b", "a"], False)
 
-    def test_leaves_out_columns_that_are_not_stored(self) -> None:
+    def test_schema_model_leaves_out_columns_that_are_not_stored(self) -> None:
         assert table("CREATE TABLE t (a, b AS (a + 1), c AS (a + 2) STORED)").names == ["a", "c"]
 
-    def test_knows_the_entries_of_an_index(self) -> None:
+    def test_schema_model_knows_the_entries_of_an_index(self) -> None:
         model = SchemaModel("CREATE TABLE t (a, b, c UNIQUE); CREATE INDEX i ON t (b, a)")
         assert model.index("i") == ["b", "a", None]
         assert model.index("sqlite_autoindex_t_1") == ["c", None]
@@ -61,7 +61,7 @@ class TestModel:
         "sql",
         ["", "CREATE TABEL t (a)", "nonsense", "CREATE TABLE t (a\0)", "ATTACH 'stolen.db' AS x", "CREATE TABLE t (a"],
     )
-    def test_does_not_do_what_a_damaged_file_says(
+    def test_schema_model_does_not_execute_sql_of_a_damaged_file(
         self, sql: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ class TestModel:
         assert model.table("t") is None
         assert list(tmp_path.iterdir()) == []
 
-    def test_names_the_tables_that_hold_rows(self) -> None:
+    def test_schema_model_names_the_tables_that_hold_rows(self) -> None:
         found = SchemaModel(schema_sql()).statements()
         assert {"sessions", "messages", "state_meta", "usage_events"} <= found.keys()
         assert not [name for name in found if "fts" in name or name.startswith("sqlite_")]
@@ -93,13 +93,13 @@ class TestTable:
             ([None], False),
         ],
     )
-    def test_tells_its_rows_from_others(self, values: list[Value], is_so: bool) -> None:
+    def test_table_recognizes_its_own_rows(self, values: list[Value], is_so: bool) -> None:
         assert self.own.fits(values) is is_so
 
-    def test_completes_a_row_that_is_older_than_some_columns(self) -> None:
+    def test_table_completes_a_row_that_is_older_than_some_columns(self) -> None:
         assert self.own.complete_row(9, [None, "me"]) == [9, "me", None, 3, None]
 
-    def test_can_have_its_columns_in_another_order(self) -> None:
+    def test_table_can_have_its_columns_in_another_order(self) -> None:
         other = self.own.reorder(["said", "id"])
         assert (other.names, other.alias) == (["said", "id", "who", "at", "n"], 1)
 

@@ -1,4 +1,4 @@
-"""Temporary files of a run lie in memory where there is enough, and where every user can get to them."""
+"""Temporary files of a test run are in memory if there is enough, and every user can reach them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.temporary_directory import LEAST_FREE_BYTES, can_be_entered, 
 ROOT = Path(__file__).parents[2]
 
 
-def test_directory_below_a_closed_one_cannot_be_entered() -> None:
+def test_directory_below_a_private_one_cannot_be_entered() -> None:
     with tempfile.TemporaryDirectory() as closed:
         (Path(closed) / "open").mkdir()
         (Path(closed) / "open").chmod(0o755)

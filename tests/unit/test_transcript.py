@@ -1,4 +1,4 @@
-"""Conversations as text: what is kept of one that is too long."""
+"""Conversations as text, shortened if they are too long."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIZE = 1_000
 
 
 def kept(text: str, *sought: str) -> tuple[int, int]:
-    """From where to where a text is kept; the texts here have no repeated stretch."""
+    """Return the kept range of a text; the texts here have no repeated part."""
     cut = cut_around(text, sought, SIZE)
     inner = cut.removeprefix(EARLIER).removesuffix(LATER)
     start = text.index(inner)
@@ -32,7 +32,7 @@ def kept(text: str, *sought: str) -> tuple[int, int]:
 
 
 def padded(*words: tuple[int, str], length: int = 20_000) -> str:
-    """A text of numbers with words at some places."""
+    """Return a text of numbers with words at some positions."""
     text = "".join(f"{number:05}." for number in range(length // 6 + 1))[:length]
     for place, word in words:
         text = text[:place] + word + text[place + len(word) :]
@@ -40,18 +40,18 @@ def padded(*words: tuple[int, str], length: int = 20_000) -> str:
 
 
 class TestCut:
-    def test_short_text_stays_as_it_is(self) -> None:
+    def test_short_text_stays_unchanged(self) -> None:
         assert cut_around("x" * SIZE, ["x"], SIZE) == "x" * SIZE
 
-    def test_begins_a_quarter_before_what_was_looked_for(self) -> None:
+    def test_cut_starts_a_quarter_before_the_match(self) -> None:
         assert kept(padded((9_000, "lantern")), "lantern") == (8_750, 9_750)
 
     @pytest.mark.parametrize(("place", "expected"), [(10, (0, 1_000)), (19_990, (19_000, 20_000))])
-    def test_stays_inside_of_the_text(self, place: int, expected: tuple[int, int]) -> None:
+    def test_cut_stays_inside_the_text(self, place: int, expected: tuple[int, int]) -> None:
         assert kept(padded((place, "lantern")), "lantern") == expected
 
     @pytest.mark.parametrize("sought", [(), ("absent",), ("",)])
-    def test_takes_the_beginning_when_nothing_is_found(self, sought: tuple[str, ...]) -> None:
+    def test_cut_takes_the_start_without_a_match(self, sought: tuple[str, ...]) -> None:
         assert kept(padded(), *sought) == (0, 1_000)
 
     def test_whole_query_in_one_place_beats_its_words_close_together(self) -> None:
@@ -62,11 +62,11 @@ class TestCut:
         text = padded(*((place, "oil") for place in range(1_000, 1_500, 10)), (9_000, "oil of a lamp"))
         assert kept(text, "lamp", "oil") == (8_759, 9_759)
 
-    def test_words_far_apart_count_each_by_itself(self) -> None:
+    def test_words_far_apart_count_separately(self) -> None:
         text = padded((3_000, "oil"), (9_000, "lamp"), (9_300, "lamp"))
         assert kept(text, "oil", "lamp") == (8_750, 9_750)
 
-    def test_most_places_win_and_the_first_of_equals(self) -> None:
+    def test_most_matches_win_and_the_first_of_equals(self) -> None:
         text = padded((3_000, "oil"), (9_000, "oil"), (9_100, "oil"), (15_000, "oil"), (15_100, "oil"))
         assert kept(text, "oil") == (8_750, 9_750)
 
@@ -82,7 +82,7 @@ class TestCut:
             ("oil\nlamp", '"oil lamp"'),
         ],
     )
-    def test_finds_what_a_search_finds(self, written: str, query: str) -> None:
+    def test_cut_finds_what_a_search_finds(self, written: str, query: str) -> None:
         cut = cut_around(padded((9_000, f" {written} "), (12_000, "ß")), extract_terms(query), SIZE)
         assert cut.removeprefix(EARLIER).index(normalize("NFC", written)) == 250
 
@@ -91,15 +91,15 @@ class TestCut:
 
 
 class TestTranscript:
-    def test_every_paragraph_names_who_speaks(self) -> None:
+    def test_every_paragraph_names_its_role(self) -> None:
         said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
         assert format_transcript(said) == "[USER] hi\n\n[ASSISTANT] hello"
 
-    def test_what_tools_said_is_shortened(self) -> None:
+    def test_tool_results_are_shortened(self) -> None:
         text = format_transcript([{"role": "tool", "tool_name": "terminal", "content": "a" * 400 + "b" * 400}])
         assert text == f"[TOOL terminal] {'a' * 250}\n[... 300 characters left out ...]\n{'b' * 250}"
 
-    def test_what_tools_said_is_kept_where_it_matched(self) -> None:
+    def test_tool_results_are_kept_around_a_match(self) -> None:
         text = format_transcript([{"role": "tool", "content": padded((9_000, "lantern"))}], ["lantern"])
         assert "lantern" in text
         assert len(text) < 600
@@ -126,7 +126,7 @@ def test_shortened_text_keeps_both_ends(size: int) -> None:
     assert (text[: size // 2], text[-(size // 2) :]) == ("abcdefghij"[: size // 2], "qrstuvwxyz"[-(size // 2) :])
 
 
-class TestWhen:
+class TestFormatMoment:
     @pytest.fixture(autouse=True)
     def utc(self, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv("TZ", "UTC")
@@ -136,11 +136,11 @@ class TestWhen:
         time.tzset()
 
     @pytest.mark.parametrize("moment", [1_794_770_580, 1_794_770_580.9, "1794770580"])
-    def test_is_a_date_and_a_time(self, moment: Any) -> None:
+    def test_format_moment_returns_date_and_time(self, moment: Any) -> None:
         assert format_moment(moment) == "November 15, 2026 at 07:23 PM"
 
     @pytest.mark.parametrize(
         ("moment", "said"), [(None, "unknown"), ("yesterday", "yesterday"), (1e300, "1e+300"), ([], "[]")]
     )
-    def test_of_no_moment_is_what_was_given(self, moment: Any, said: str) -> None:
+    def test_format_moment_returns_an_invalid_time_as_text(self, moment: Any, said: str) -> None:
         assert format_moment(moment) == said

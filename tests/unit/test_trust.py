@@ -1,4 +1,4 @@
-"""Whose home and settings are obeyed."""
+"""Homes and settings of other users are not used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = "model:\n  default: chosen\n"
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A Hermes home with settings."""
+    """Create a Hermes home with settings."""
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
         home.mkdir(mode=0o700)
@@ -32,20 +32,20 @@ def home() -> Iterator[Path]:
         yield home
 
 
-def test_own_home_is_obeyed(home: Path) -> None:
+def test_own_home_is_used(home: Path) -> None:
     assert load_config(home).model.default == "chosen"
     assert load_variables(home, environ={})["KEY"] == "1"
 
 
 @pytest.mark.parametrize(("name", "mode"), [("config.yaml", 0o606), (".env", 0o602), ("", 0o707), ("", 0o703)])
-def test_what_others_can_write_is_not_obeyed(home: Path, name: str, mode: int) -> None:
+def test_settings_that_others_can_write_are_not_used(home: Path, name: str, mode: int) -> None:
     (home / name).chmod(mode)
-    with pytest.raises(ConfigError, match="others can write to") as refused:
+    with pytest.raises(ConfigError, match="other users can write to") as refused:
         load_config(home)
     assert f"chmod {'600' if name else '700'} {home / name}" in refused.value.hint
 
 
-def test_directory_that_is_shared_by_design_is_as_good_as_the_files_in_it(home: Path) -> None:
+def test_sticky_directory_is_as_safe_as_its_files(home: Path) -> None:
     home.chmod(0o1777)
     assert load_config(home).model.default == "chosen"
 
@@ -59,34 +59,34 @@ def test_home_without_settings_may_be_open(home: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of others")
 class TestAnotherUser:
-    """What belongs to another user."""
+    """A home that belongs to another user."""
 
     @pytest.mark.parametrize("name", ["", "config.yaml", ".env"])
-    def test_is_not_obeyed(self, home: Path, name: str) -> None:
+    def test_home_of_another_user_is_not_used(self, home: Path, name: str) -> None:
         os.chown(home / name, NOBODY, NOBODY)
         with pytest.raises(ConfigError, match="belongs to nobody and not to you") as refused:
             load_config(home)
         assert "HERMES_HOME_OWNER=65534" in refused.value.hint
 
-    def test_is_not_obeyed_for_variables_either(self, home: Path) -> None:
+    def test_home_of_another_user_is_not_used_for_variables(self, home: Path) -> None:
         os.chown(home, NOBODY, NOBODY)
         with pytest.raises(ConfigError):
             load_variables(home)
 
-    def test_is_obeyed_if_the_environment_names_it(self, home: Path) -> None:
+    def test_home_of_another_user_is_used_if_the_environment_names_it(self, home: Path) -> None:
         os.chown(home, NOBODY, NOBODY)
         refuse_home_of_others(home, {"HERMES_HOME_OWNER": str(NOBODY)})
         with pytest.raises(ConfigError):
             refuse_home_of_others(home, {"HERMES_HOME_OWNER": "1234"})
 
-    def test_link_to_it_is_not_obeyed(self, home: Path, tmp_path: Path) -> None:
+    def test_link_to_a_home_of_another_user_is_not_used(self, home: Path, tmp_path: Path) -> None:
         os.chown(home, NOBODY, NOBODY)
         link = tmp_path / "link"
         link.symlink_to(home)
         with pytest.raises(ConfigError):
             load_config(link)
 
-    def test_command_says_what_to_do(self, home: Path) -> None:
+    def test_command_explains_what_to_do(self, home: Path) -> None:
         os.chown(home, NOBODY, NOBODY)
         done = subprocess.run(
             [str(Path(sys.executable).with_name("hermes")), "sessions", "list"],

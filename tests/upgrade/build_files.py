@@ -93,16 +93,16 @@ def _fill(connection: apsw.Connection, version: int, sessions: int) -> Expected:
     return expected
 
 
-def _account(version: int, sessions: int) -> Expected:
-    """The account of all that a program of the last documented version could have been told."""
+def _expected(version: int, sessions: int) -> Expected:
+    """What a program of the last documented version would have stored."""
     ledger = Ledger()
     for event in events(sessions=sessions):
         _tell(ledger, event)
     return ledger.close(version, meta={}, topics=())
 
 
-def _tell(ledger: Ledger, event: Event) -> None:
-    """Note one thing; rewinding, archiving and the like came after the last documented version."""
+def _record(ledger: Ledger, event: Event) -> None:
+    """Record one event; undo, archiving and the like came after the last documented version."""
     if event.kind == "create":
         ledger.create(event.at, event.session_id, event.payload)
     elif event.kind == "append":

@@ -1,4 +1,4 @@
-"""What the upgrade tests look at: files read without code of the project."""
+"""Checks of the upgrade tests: files are read without code of the project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FTS_TABLES = ("messages_fts", "messages_fts_trigram")
 
 
 def digest(path: Path) -> str:
-    """What tells two files apart; only for a file that nobody in this process has open."""
+    """The checksum of a file; only for a file that this process does not have open."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -27,12 +27,12 @@ def environment() -> dict[str, str]:
 
 
 def backups(path: Path) -> list[Path]:
-    """The copies that upgrades of a file left beside it."""
+    """The copies that upgrades of a file left next to it."""
     return sorted(path.parent.glob(f"{path.name}.pre-*"))
 
 
 def assert_nothing_lost(path: Path, expected: Expected) -> None:
-    """Every session, message and note of an old file is in its upgraded form, value by value."""
+    """Assert that every session, message and note of an old file is in the upgraded one, value by value."""
     now = read_plainly(path)
     assert now.version == 11
     assert now.messages == expected.messages
@@ -41,7 +41,7 @@ def assert_nothing_lost(path: Path, expected: Expected) -> None:
 
 
 def assert_sound(path: Path) -> None:
-    """The two tables that hold what people said are whole, on disk and in their indexes."""
+    """Assert that the tables of sessions and messages are undamaged, on disk and in their indexes."""
     with plain(path) as connection:
         for table in ("sessions", "messages"):
             assert connection.execute(f"PRAGMA integrity_check({table})").fetchall() == [("ok",)]
@@ -53,14 +53,14 @@ def indexed(path: Path, table: str) -> list[int]:
 
 
 def matching(path: Path, table: str, word: str) -> list[int]:
-    """The ids of the messages that a full-text table finds for a word; the trigrams know no order."""
+    """The ids of the messages that a full-text table finds for a word; trigrams have no order."""
     parts = [word[i : i + 3] for i in range(len(word) - 2)] if table.endswith("trigram") else [word]
     query = " AND ".join(f'"{part}"' for part in parts)
     return [int(row[0]) for row in rows(path, f"SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid", query)]
 
 
 def schema_of(path: Path) -> dict[str, Any]:
-    """The schema of a file in a form in which the order of columns and the layout of the SQL do not count."""
+    """The schema of a file in a form that ignores the order of columns and the layout of the SQL."""
     with plain(path) as connection:
         found: dict[str, Any] = {}
         objects = connection.execute("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
@@ -75,8 +75,8 @@ def schema_of(path: Path) -> dict[str, Any]:
         return found
 
 
-def told(expected: Expected, session: Session) -> tuple[int, int, float]:
-    """Messages, tool calls and last activity of a session, counted from what was fed."""
+def expected_counters(expected: Expected, session: Session) -> tuple[int, int, float]:
+    """Messages, tool calls and last activity of a session, counted from the input."""
     messages = expected.messages.get(session.id, ())
     active = [message for message in messages if message.active]
     calls = sum(len(message.tool_calls) for message in active if isinstance(message.tool_calls, list))

@@ -1,4 +1,4 @@
-"""The conversations that every old file holds, and what a reader must find of them after an upgrade."""
+"""The conversations in every old file, and what a reader must find after an upgrade."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECONDS_PER_ROUND = 30 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message as it was fed; a value that the file cannot hold has its default."""
+    """One message of the input; a value that the file cannot store has its default."""
 
     id: int
     session_id: str
@@ -43,7 +43,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One session as it was fed; a value that the file cannot hold has its default."""
+    """One session of the input; a value that the file cannot store has its default."""
 
     id: str
     source: str
@@ -92,7 +92,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """All that a file holds: sessions by start, messages per session in the order they were written."""
+    """The content of a file: sessions by start, messages per session in the order they were written."""
 
     version: int
     sessions: tuple[Session, ...]
@@ -137,7 +137,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that a program does at one time."""
+    """One action of a program at one time."""
 
     at: float
     kind: str
@@ -154,7 +154,7 @@ def by_session(messages: list[Message]) -> dict[str, tuple[Message, ...]]:
 
 
 def limited(expected: Expected, session_columns: set[str], message_columns: set[str]) -> Expected:
-    """What remains in a file that has only these columns."""
+    """What a file with only these columns has."""
     return replace(
         expected,
         sessions=tuple(_only(row, session_columns) for row in expected.sessions),
@@ -163,7 +163,7 @@ def limited(expected: Expected, session_columns: set[str], message_columns: set[
 
 
 def events(*, sessions: int) -> list[Event]:
-    """What a program does to write the first sessions of the corpus, in the order of time.
+    """The actions of a program that writes the first sessions of the corpus, in the order of time.
 
     More sessions than the corpus has repeat it, each round a month later with its own ids and titles.
     """
@@ -188,7 +188,7 @@ def topic() -> Topic:
 
 
 class Ledger:
-    """Keeps account of what was fed to a program, by the documented rules for counters."""
+    """Records the input of a program, by the documented rules for counters."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -196,11 +196,11 @@ class Ledger:
         self._messages: list[Message] = []
 
     def create(self, at: float, session_id: str, payload: Payload) -> None:
-        """A session began."""
+        """Record that a session began."""
         self._sessions[session_id] = Session(id=session_id, started_at=at, **cast("dict[str, Any]", payload))
 
     def append(self, at: float, session_id: str, payload: Payload) -> Message:
-        """A message was written; without a timestamp of its own it has that of the clock."""
+        """Record that a message was written; without its own timestamp it has that of the clock."""
         stamped = {"timestamp": at, **payload}
         message = Message(id=len(self._messages) + 1, session_id=session_id, **cast("dict[str, Any]", stamped))
         self._messages.append(message)
@@ -212,7 +212,7 @@ class Ledger:
         return message
 
     def count_tokens(self, session_id: str, payload: Payload) -> None:
-        """Tokens were used: added up, or set when the payload says `absolute`."""
+        """Record used tokens: added up, or set when the payload says `absolute`."""
         given = cast("dict[str, Any]", payload)
         session = self._sessions[session_id]
         is_absolute = given.get("absolute", False)
@@ -232,22 +232,22 @@ class Ledger:
         self.change(session_id, **changed)
 
     def rewind(self, session_id: str, first_id: int) -> None:
-        """All messages of the session from that id on were taken back."""
+        """Record that all messages of the session from that id on were undone."""
         self._messages = [
             replace(m, active=False) if m.session_id == session_id and m.id >= first_id else m for m in self._messages
         ]
         self.change(session_id, rewind_count=self._sessions[session_id].rewind_count + 1)
 
     def change(self, session_id: str, **values: Any) -> None:
-        """Columns of the session got these values."""
+        """Record that columns of the session got these values."""
         self._sessions[session_id] = replace(self._sessions[session_id], **values)
 
     def message_at(self, session_id: str, index: int) -> Message:
-        """The message at that place of the session."""
+        """The message at a position of the session."""
         return [message for message in self._messages if message.session_id == session_id][index]
 
     def close(self, version: int, *, meta: Mapping[str, str], topics: tuple[Topic, ...]) -> Expected:
-        """The whole account."""
+        """Return everything that was recorded."""
         return Expected(version, tuple(self._sessions.values()), by_session(self._messages), dict(meta), topics)
 
 
@@ -256,17 +256,17 @@ _CREATED_WITH = ("source", "user_id", "model", "model_config", "system_prompt")
 
 
 def _corpus() -> dict[str, Any]:
-    """The corpus as written in its file."""
+    """The corpus from its file."""
     return cast("dict[str, Any]", json.loads((FILES / "corpus.json").read_text(encoding="utf-8")))
 
 
 def _events_of(story: dict[str, Any], turn: int) -> list[Event]:
-    """What happens to one session."""
+    """The actions on one session."""
     session_id = _renamed(story["id"], turn)
     start = story["starts"] + turn * SECONDS_PER_ROUND
     told: list[Event] = []
 
-    def tell(after: float, kind: str, payload: Payload) -> None:
+    def add(after: float, kind: str, payload: Payload) -> None:
         told.append(Event(start + after, kind, session_id, payload))
 
     born = {key: story[key] for key in _CREATED_WITH if key in story}
@@ -302,7 +302,7 @@ def _renamed(session_id: str, turn: int) -> str:
 
 
 def _only(row: Row, columns: set[str]) -> Row:
-    """The row with the default wherever the column is lacking."""
+    """The row with the default wherever the column is missing."""
     return replace(
         row, **{f.name: f.default for f in fields(row) if f.name not in columns and f.default is not MISSING}
     )

@@ -1,8 +1,8 @@
-"""Upgrade copies of an old file in processes that kill themselves on the way.
+"""Upgrade copies of an old file in processes that kill themselves at some point.
 
-`python -m tests.upgrade.kill_upgrades old.db directory statements 4` makes `directory/<n>/state.db` for n = 4, 8, 12
-and so on, each upgraded by a process that was killed before its n-th statement, until one gets to its end. `steps`
-instead of `statements` counts hundreds of instructions of SQLite's machine, so that statements die half-done.
+`python -m tests.upgrade.kill_upgrades old.db directory statements 4` creates `directory/<n>/state.db` for n = 4, 8, 12
+and so on, each upgraded by a process that was killed before its n-th statement, until one finishes. `steps` instead of
+`statements` counts hundreds of instructions of SQLite's machine, so that statements are killed halfway.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ INSTRUCTIONS_PER_STEP = 100
 
 
 class Countdown:
-    """Kills this process when it has been asked often enough."""
+    """Kills this process after a number of calls."""
 
     def __init__(self, left: int) -> None:
         self.left = left
 
     def tick(self) -> bool:
-        """One less."""
+        """Count down by one."""
         self.left -= 1
         if self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -36,7 +36,7 @@ class Countdown:
 
 
 def upgrade(path: Path, unit: str, countdown: Countdown) -> None:
-    """Open a file, which upgrades it, and die on the way if the countdown ends before."""
+    """Open a file, which upgrades it; the process dies if the countdown ends before."""
 
     def watch(connection: apsw.Connection) -> None:
         if unit == "statements":

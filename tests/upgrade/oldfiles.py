@@ -29,9 +29,9 @@ _BOOLEANS = frozenset({"observed", "active", "archived"})
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A damaged file, what it still holds, and which rows were damaged.
+    """A damaged file, its remaining content, and which rows were damaged.
 
-    What cannot be decoded stands in `expected` as the raw text.
+    A value that cannot be decoded is in `expected` as raw text.
     """
 
     path: Path
@@ -41,13 +41,13 @@ class DamagedFile:
 
 
 def real(version: int, path: Path) -> Expected:
-    """Unpack the file that a release with that schema version wrote, and return what was fed to it."""
+    """Unpack the file that a release with that schema version wrote, and return its input."""
     path.write_bytes(gzip.decompress((FILES / f"v{version}.db.gz").read_bytes()))
     return Expected.from_json((FILES / f"v{version}.json").read_text(encoding="utf-8"))
 
 
 def with_duplicate_titles(path: Path) -> DamagedFile:
-    """A version 3 file in which two sessions have one title, as nothing forbade it yet."""
+    """A version 3 file in which two sessions have the same title, which was not forbidden yet."""
     expected = build(3, path)
     kept, taken = expected.sessions[0], expected.sessions[3]
     with _editing(path) as connection:
@@ -85,7 +85,7 @@ def without_fts(path: Path, *, version: int = NEWEST, keeps_triggers: bool = Tru
 
 
 def without_column(path: Path) -> DamagedFile:
-    """A version 11 file whose messages lack reasoning_content, whatever its number says."""
+    """A version 11 file whose messages lack reasoning_content, whatever its version number is."""
     expected = build(NEWEST, path)
     with _editing(path) as connection:
         connection.execute("ALTER TABLE messages DROP COLUMN reasoning_content")
@@ -128,7 +128,7 @@ def two_version_rows(path: Path) -> DamagedFile:
 
 
 def no_version_row(path: Path, *, version: int = NEWEST) -> DamagedFile:
-    """A file whose schema_version is empty, which `expected` says as version 0."""
+    """A file whose schema_version is empty; `expected` has version 0."""
     expected = build(version, path)
     with _editing(path) as connection:
         connection.execute("DELETE FROM schema_version")
@@ -136,7 +136,7 @@ def no_version_row(path: Path, *, version: int = NEWEST) -> DamagedFile:
 
 
 def read_plainly(path: Path) -> Expected:
-    """What an old file holds, read from a copy and without any code of the project."""
+    """The content of an old file, read from a copy and without any code of the project."""
     with tempfile.TemporaryDirectory() as scratch:
         for part in (path, path.with_name(f"{path.name}-wal")):
             if part.exists():
@@ -146,7 +146,7 @@ def read_plainly(path: Path) -> Expected:
 
 
 def _content(connection: apsw.Connection) -> Expected:
-    """All that an open file holds."""
+    """The content of an open file."""
     ((version,),) = connection.execute("SELECT MAX(version) FROM schema_version")
     pairs = connection.execute("SELECT key, value FROM state_meta") if columns(connection, "state_meta") else ()
     return Expected(
@@ -160,7 +160,7 @@ def _content(connection: apsw.Connection) -> Expected:
 
 @contextmanager
 def _editing(path: Path) -> Iterator[apsw.Connection]:
-    """A connection that checks nothing, closed so that the one file is whole."""
+    """A connection that checks nothing, closed so that everything is in one file."""
     connection = apsw.Connection(str(path))
     try:
         yield connection
@@ -168,7 +168,7 @@ def _editing(path: Path) -> Iterator[apsw.Connection]:
         connection.close()
 
 
-def _named(connection: apsw.Connection, kind: str) -> list[str]:
+def _names_of(connection: apsw.Connection, kind: str) -> list[str]:
     """The names of all objects of that kind."""
     return [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = ?", (kind,))]
 
@@ -204,7 +204,7 @@ def _rows(connection: apsw.Connection, table: str, shape: type, order: str) -> l
 
 
 def _decoded(column: str, value: Any) -> Any:
-    """The value that an old program meant; raw text when it cannot be decoded."""
+    """The decoded value; raw text if it cannot be decoded."""
     if column in _BOOLEANS:
         return bool(value)
     if not isinstance(value, str):

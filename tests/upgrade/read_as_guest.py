@@ -1,6 +1,6 @@
-"""Read a store as somebody who may write neither it nor its directory, and print what is seen.
+"""Read a store as a user who may write neither it nor its directory, and print the result.
 
-`python -m tests.upgrade.read_as_guest state.db` works as root too: it becomes nobody first.
+`python -m tests.upgrade.read_as_guest state.db` works as root too: it switches to the user `nobody` first.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from hermes_state import SessionDB
 NOBODY = 65_534
 
 
-def look(path: Path) -> dict[str, Any]:
-    """What a read-only store says."""
+def read(path: Path) -> dict[str, Any]:
+    """The content of a read-only store."""
     with SessionDB(path, read_only=True) as db:
         sessions = [row["id"] for row in db.search_sessions(limit=-1)]
         return {
@@ -29,9 +29,9 @@ def look(path: Path) -> dict[str, Any]:
 
 
 def main(path: Path) -> None:
-    """Give up every right, then look."""
+    """Drop every right, then read."""
     with tempfile.TemporaryDirectory() as scratch:
-        # Python must have loaded what it needs before it may read nothing else.
+        # Python must load its modules before it loses the right to read files.
         warm = Path(scratch) / "state.db"
         SessionDB(warm).close()
         look(warm)

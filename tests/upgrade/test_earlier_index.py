@@ -1,4 +1,4 @@
-"""A store whose search index has the form that it had before it was searched."""
+"""A store whose search index has its first format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.plainsql import change
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store as its first version left it: indexed words that nobody analyzed, and no times."""
+    """A store of the first version: an index of words without analysis, and no times."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
     "filters", [{}, {"role_filter": ["user"]}, {"sort": "newest"}, {"sort": "oldest"}, {"since": 0}]
 )
 @pytest.mark.parametrize("question", ["quince", "断", "断裂", "-pear", "*uinc*"])
-def test_is_searched_like_any_other(path: Path, read_only: bool, question: str, filters: dict[str, object]) -> None:
+def test_store_with_an_earlier_index_is_searched(path: Path, read_only: bool, question: str, filters: dict[str, object]) -> None:
     with SessionDB(path, read_only=read_only) as db:
         found = db.search_messages(question, limit=1_000, budget_s=30.0, **filters)  # type: ignore[arg-type]
         assert len(found) == 700

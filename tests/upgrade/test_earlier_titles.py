@@ -12,7 +12,7 @@ from tests.support.plainsql import change, flaws, rows
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A store as the version before left it."""
+    """A store of the previous version."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("read_only", [True, False])
-def test_a_session_of_it_says_that_it_was_made_here(path: Path, read_only: bool) -> None:
+def test_session_of_the_previous_version_has_no_owner(path: Path, read_only: bool) -> None:
     with SessionDB(path, read_only=read_only) as db:
         row = db.get_session("s")
         assert row is not None
@@ -38,22 +38,22 @@ def test_a_session_of_it_says_that_it_was_made_here(path: Path, read_only: bool)
         assert [found["id"] for found in db.list_sessions_rich()] == ["s"]
 
 
-def test_reading_does_not_change_it(path: Path) -> None:
+def test_reading_does_not_change_the_file(path: Path) -> None:
     before = path.read_bytes()
     with SessionDB(path, read_only=True) as db:
         assert db.session_count() == 1
     assert path.read_bytes() == before
 
 
-def test_opening_makes_its_titles_unique_for_each_owner(path: Path) -> None:
+def test_opening_makes_titles_unique_for_each_owner(path: Path) -> None:
     SessionDB(path).close()
     (index,) = rows(path, "SELECT sql FROM sqlite_schema WHERE name = 'idx_sessions_title_unique'")
     assert "COALESCE(owner, '')" in index[0]
     assert flaws(path) == []
 
 
-def test_a_title_that_another_program_gave_twice_to_an_owner_is_told_apart(tmp_path: Path) -> None:
-    """Another program leaves the owner empty; who it belongs to is worked out when the file is opened."""
+def test_second_use_of_a_title_by_another_program_gets_a_number(tmp_path: Path) -> None:
+    """Another program leaves the owner empty; it is determined when the file is opened."""
     path = tmp_path / "state.db"
     with SessionDB(path) as db:
         db.create_session("mine", "telegram", user_id="1")

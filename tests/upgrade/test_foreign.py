@@ -1,4 +1,4 @@
-"""What other programs do to our files, and files that are only looked at."""
+"""Changes of other programs to our files, and files that are only read."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shelf() -> Iterator[Path]:
-    """A directory that anybody may enter; the tests' own is closed to others."""
+def open_directory() -> Iterator[Path]:
+    """A directory that every user may enter; the tests' own is private."""
     place = Path(tempfile.mkdtemp())
     place.chmod(0o755)
     try:
@@ -49,7 +49,7 @@ def shelf() -> Iterator[Path]:
 
 
 def append_as_old_program(path: Path, session: str, content: str, *, at: float, calls: str | None = None) -> int:
-    """Write a message as a program of version 11 does: an INSERT of the documented columns, and the count."""
+    """Write a message like a program of version 11: an INSERT of the documented columns, and the count."""
     with plain(path) as connection, connection:
         connection.execute(
             "INSERT INTO messages (session_id, role, content, tool_calls, timestamp) VALUES (?, 'user', ?, ?, ?)",
@@ -61,16 +61,16 @@ def append_as_old_program(path: Path, session: str, content: str, *, at: float, 
 
 
 def row_of(db: SessionDB, session_id: str) -> dict[str, Any]:
-    """A session that is there."""
+    """A session that must exist."""
     row = db.get_session(session_id)
     assert row is not None
     return {**row}
 
 
 class TestHealing:
-    """A file of ours that another program changed is put right at the next open."""
+    """A file of ours that another program changed is fixed at the next open."""
 
-    def test_number_of_another_program_is_put_back(self, path: Path) -> None:
+    def test_version_number_of_another_program_is_reset(self, path: Path) -> None:
         change(path, "UPDATE schema_version SET version = 22")
         with SessionDB(path) as db:
             assert not db.read_only
@@ -94,7 +94,7 @@ class TestHealing:
         with SessionDB(path) as db:
             assert db.message_count("ours") == 3
 
-    def test_triggers_of_another_program_are_dropped_and_the_index_filled_anew(
+    def test_triggers_of_another_program_are_dropped_and_the_index_is_rebuilt(
         self, path: Path, tmp_path: Path
     ) -> None:
         SessionDB(tmp_path / "fresh.db").close()
@@ -118,7 +118,7 @@ class TestHealing:
             assert checks.matching(path, table, "axolotl") == [3]
             assert checks.matching(path, table, "narwhal") == [4]
 
-    def test_full_text_tables_of_another_form_are_made_anew(self, path: Path, tmp_path: Path) -> None:
+    def test_full_text_tables_of_another_form_are_rebuilt(self, path: Path, tmp_path: Path) -> None:
         SessionDB(tmp_path / "fresh.db").close()
         change(
             path,
@@ -134,7 +134,7 @@ class TestHealing:
             assert checks.indexed(path, table) == [1, 2, 3]
             assert checks.matching(path, table, "walrus") == [1]
 
-    def test_lost_triggers_and_indexes_come_back(self, path: Path, tmp_path: Path) -> None:
+    def test_lost_triggers_and_indexes_are_created_again(self, path: Path, tmp_path: Path) -> None:
         SessionDB(tmp_path / "fresh.db").close()
         names = rows(
             path, "SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'index') AND sql IS NOT NULL"
@@ -196,7 +196,7 @@ class TestNewerFile:
         with pytest.raises(StoreTooNew):
             SessionDB(path)
 
-    def test_later_addition_that_asks_for_nothing_is_kept(self, path: Path) -> None:
+    def test_later_addition_without_requirements_is_kept(self, path: Path) -> None:
         change(
             path,
             "CREATE TABLE of_tomorrow (id INTEGER PRIMARY KEY)",
@@ -285,13 +285,13 @@ class TestPlainSql:
             assert db.get_session("ours") is None
             assert db.session_count() == 0
 
-    def test_tokens_counted_by_an_old_program_are_booked(self, path: Path) -> None:
+    def test_tokens_counted_by_an_old_program_are_recorded(self, path: Path) -> None:
         change(path, OLD_SESSION, "UPDATE sessions SET input_tokens = 70, output_tokens = 7 WHERE id = 'foreign'")
         with SessionDB(path) as db:
             (event,) = db.list_usage_events("foreign")
             assert (event["kind"], event["input_tokens"], event["output_tokens"]) == ("opening", 70, 7)
 
-    def test_nothing_of_it_disturbs_a_store_that_is_open(self, path: Path) -> None:
+    def test_changes_of_an_old_program_do_not_disturb_an_open_store(self, path: Path) -> None:
         with SessionDB(path) as db:
             append_as_old_program(path, "ours", "axolotl", at=300.0)
             db.append_message("ours", "user", "narwhal")
@@ -304,7 +304,7 @@ class TestPlainSql:
         with SessionDB(path) as db:
             assert row_of(db, "ours")["message_count"] == 4
 
-    def test_continuation_whose_beginning_was_deleted_stands_for_itself(self, path: Path) -> None:
+    def test_continuation_without_its_first_session_is_listed(self, path: Path) -> None:
         with SessionDB(path) as db:
             db.create_session("root", "cli")
             db.append_message("root", "user", "x")
@@ -323,15 +323,15 @@ class TestPlainSql:
 
 
 class TestGuest:
-    """Somebody who may only read, in a directory that cannot be written."""
+    """A user who may only read, in a directory that cannot be written."""
 
     @pytest.mark.parametrize("version", [*range(1, 12), 14, 17, 22])
-    def test_reads_every_version(self, shelf: Path, version: int) -> None:
+    def test_guest_reads_every_version(self, shelf: Path, version: int) -> None:
         path = shelf / "state.db"
         expected = oldfiles.real(version, path) if version > 11 else build(version, path, sessions=10)
         assert self._look(path) == self._content(expected)
 
-    def test_reads_a_store_of_ours(self, shelf: Path) -> None:
+    def test_guest_reads_a_store_of_ours(self, shelf: Path) -> None:
         path = shelf / "state.db"
         expected = oldfiles.real(11, path)
         SessionDB(path).close()
@@ -339,7 +339,7 @@ class TestGuest:
             extra.unlink()
         assert self._look(path) == self._content(expected)
 
-    def test_sees_what_is_still_in_the_log(self, shelf: Path) -> None:
+    def test_guest_reads_messages_in_the_log(self, shelf: Path) -> None:
         path = shelf / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")
@@ -351,7 +351,7 @@ class TestGuest:
         assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
 
     @pytest.mark.parametrize("rest", ["", "state.db-journal"])
-    def test_sees_what_is_in_a_log_without_shared_memory(self, shelf: Path, rest: str) -> None:
+    def test_guest_reads_a_log_without_shared_memory(self, shelf: Path, rest: str) -> None:
         path = shelf / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")
@@ -364,7 +364,7 @@ class TestGuest:
             (copy / rest).touch()
         assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
 
-    def test_log_that_cannot_be_read_is_no_empty_store(self, shelf: Path) -> None:
+    def test_unreadable_log_is_an_error_and_not_an_empty_store(self, shelf: Path) -> None:
         path = shelf / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")

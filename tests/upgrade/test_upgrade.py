@@ -1,4 +1,4 @@
-"""Old files open, are upgraded, and lose nothing on the way."""
+"""Old files are opened and upgraded, and lose nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hermes.state.sqlite.schema.inspection import LEDGER
+from hermes.state.sqlite.schema.definitions import ledger
 from hermes_state import SCHEMA_VERSION, SessionDB
 from tests.support.plainsql import change, rows
 from tests.support.waiting import wait_until
@@ -45,12 +45,12 @@ Make = Callable[[Path], Expected]
 
 
 def built(version: int) -> Make:
-    """How to make a file of a version from the published table."""
+    """Return a function that builds a file of a version from the published table."""
     return lambda path: build(version, path, sessions=10)
 
 
 def released(version: int) -> Make:
-    """How to unpack the file that a release wrote."""
+    """Return a function that unpacks the file of a release."""
     return lambda path: oldfiles.real(version, path)
 
 
@@ -74,7 +74,7 @@ DAMAGED: dict[str, Callable[[Path], oldfiles.DamagedFile]] = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the file of a test lies."""
+    """The path of the test's file."""
     return tmp_path / "state.db"
 
 
@@ -87,7 +87,7 @@ def fresh(tmp_path: Path) -> Path:
 
 
 def upgrade(path: Path) -> None:
-    """Open a file once, as any program does."""
+    """Open a file once, like any program."""
     with SessionDB(path) as db:
         assert not db.read_only
 
@@ -96,19 +96,19 @@ def upgrade(path: Path) -> None:
 class TestEveryVersion:
     """What holds for each version from 1 to 11."""
 
-    def test_opens_and_loses_nothing(self, path: Path, make: Make, version: int) -> None:
+    def test_upgrade_loses_nothing(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         upgrade(path)
         assert_nothing_lost(path, expected)
         assert_sound(path)
 
-    def test_is_marked_as_version_11_and_as_ours(self, path: Path, make: Make, version: int) -> None:
+    def test_upgraded_file_is_marked_as_version_11_and_as_ours(self, path: Path, make: Make, version: int) -> None:
         make(path)
         upgrade(path)
         assert rows(path, "SELECT version FROM schema_version") == [(SCHEMA_VERSION,)]
-        assert dict(rows(path, "SELECT name, checksum FROM hermes_ledger")) == LEDGER
+        assert dict(rows(path, "SELECT name, checksum FROM hermes_ledger")) == ledger()
 
-    def test_leaves_a_complete_backup(self, path: Path, make: Make, version: int) -> None:
+    def test_upgrade_leaves_a_complete_backup(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         upgrade(path)
         (backup,) = backups(path)
@@ -126,7 +126,7 @@ class TestEveryVersion:
         assert rows(path, "SELECT * FROM sqlite_schema") == schema
         assert checks.digest(path) == kept
 
-    def test_has_the_schema_of_a_new_file(self, path: Path, fresh: Path, make: Make, version: int) -> None:
+    def test_upgraded_file_has_the_schema_of_a_new_file(self, path: Path, fresh: Path, make: Make, version: int) -> None:
         make(path)
         upgrade(path)
         wanted, found = schema_of(fresh), schema_of(path)
@@ -134,7 +134,7 @@ class TestEveryVersion:
         assert {name: found.get(name) for name in wanted} == wanted
         assert all("telegram" in name for name in found.keys() - wanted.keys())
 
-    def test_counts_messages_calls_and_activity(self, path: Path, make: Make, version: int) -> None:
+    def test_upgrade_counts_messages_calls_and_activity(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         with SessionDB(path) as db:
             for session in expected.sessions:
@@ -144,7 +144,7 @@ class TestEveryVersion:
                 assert count == checks.told(expected, session)
                 assert row["listed"] == (session.id not in KINDS or KINDS[session.id] == "branch")
 
-    def test_settles_kinds_chains_and_previews(self, path: Path, make: Make, version: int) -> None:
+    def test_upgrade_sets_kinds_chains_and_previews(self, path: Path, make: Make, version: int) -> None:
         make(path)
         with SessionDB(path) as db:
             found = {session: {**(db.get_session(session) or {})} for session in PREVIEWS}
@@ -156,7 +156,7 @@ class TestEveryVersion:
             assert found[COMPRESSED]["chain_active"] == found[TIP]["last_active"]
             assert found[TELEGRAM]["owner"] == "telegram:tg-100"
 
-    def test_books_one_opening_row_for_each_session_that_used_something(
+    def test_upgrade_adds_one_usage_event_for_each_session_with_usage(
         self, path: Path, make: Make, version: int
     ) -> None:
         expected = make(path)
@@ -176,7 +176,7 @@ class TestEveryVersion:
                 assert [event["kind"] for event in events] == (["opening"] if any(counters.values()) else [])
                 assert all(event[name] == value for event in events for name, value in counters.items())
 
-    def test_fills_both_indexes_before_it_is_closed(self, path: Path, make: Make, version: int) -> None:
+    def test_both_indexes_are_complete_after_the_first_close(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         upgrade(path)
         ids = [message.id for message in expected.all_messages()]
@@ -188,7 +188,7 @@ class TestEveryVersion:
         assert rows(path, "SELECT value FROM state_meta WHERE key = 'indexed_upto'") == [(str(ids[-1]),)]
         assert rows(path, "SELECT * FROM stale_index") == []
 
-    def test_goes_on_where_it_was(self, path: Path, make: Make, version: int) -> None:
+    def test_upgraded_session_can_be_continued(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         with SessionDB(path) as db:
             new = db.append_message(TIP, "user", "and on it goes")
@@ -196,7 +196,7 @@ class TestEveryVersion:
             assert [message["content"] for message in db.get_messages(TIP)][-1] == "and on it goes"
             assert db.list_sessions_rich(order_by_last_active=True)[0]["id"] == TIP
 
-    def test_reads_as_well_without_being_upgraded(self, path: Path, make: Make, version: int) -> None:
+    def test_old_file_reads_the_same_without_an_upgrade(self, path: Path, make: Make, version: int) -> None:
         expected = make(path)
         before = checks.digest(path)
         with SessionDB(path, read_only=True) as db:
@@ -209,7 +209,7 @@ class TestEveryVersion:
 
 
 def everything(db: SessionDB, expected: Expected) -> dict[str, Any]:
-    """What the reading operations say about the sessions of an old file."""
+    """What the reading operations return for the sessions of an old file."""
     ids = [session.id for session in expected.sessions]
     kept_for_lists = {"chain_root", "chain_active", "preview"}
     return {
@@ -240,7 +240,7 @@ def everything(db: SessionDB, expected: Expected) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED.keys())
-def test_damaged_file_opens_and_keeps_what_it_holds(path: Path, damage: Callable[[Path], oldfiles.DamagedFile]) -> None:
+def test_damaged_file_opens_and_keeps_its_content(path: Path, damage: Callable[[Path], oldfiles.DamagedFile]) -> None:
     damaged = damage(path)
     with SessionDB(path) as db:
         for session_id, messages in damaged.expected.messages.items():
@@ -256,12 +256,12 @@ def test_damaged_file_opens_and_keeps_what_it_holds(path: Path, damage: Callable
     assert len(backups(path)) == 1
 
 
-def test_second_holder_of_a_title_is_told_apart(path: Path) -> None:
+def test_second_session_with_a_title_gets_a_suffix(path: Path) -> None:
     damaged = oldfiles.with_duplicate_titles(path)
     kept, renamed = damaged.sessions
     with SessionDB(path) as db:
         assert db.get_session_title(kept) == "Deploy pipeline"
-        # `#2` is the session that goes on, and this one is none of its lineage.
+        # `#2` is the continuation, and this session is not part of its lineage.
         assert db.get_session_title(renamed) == "Deploy pipeline (2)"
 
 
@@ -305,7 +305,7 @@ def test_values_of_unexpected_types_do_not_stop_the_upgrade(path: Path) -> None:
     assert len(checks.indexed(path, "messages_fts")) == rows(path, "SELECT count(*) FROM messages")[0][0]
 
 
-def test_large_file_is_indexed_behind_the_open(path: Path) -> None:
+def test_large_file_is_indexed_after_the_open(path: Path) -> None:
     expected = build(11, path, sessions=300)
     assert len(expected.all_messages()) > 2 * 512
     newest = str(expected.all_messages()[-1].id)
@@ -323,7 +323,7 @@ def test_clock_that_stepped_back_does_not_hide_a_continuation(path: Path) -> Non
         assert db.get_compression_tip(COMPRESSED) == TIP
 
 
-def test_chat_that_an_older_program_took_for_a_delegate_stays_in_the_list(path: Path) -> None:
+def test_chat_marked_as_a_delegate_by_an_older_program_stays_in_the_list(path: Path) -> None:
     build(11, path, sessions=10)
     change(
         path, f"""UPDATE sessions SET model_config = '{{"_delegate_from": "__orphaned__"}}' WHERE id = '{TELEGRAM}'"""
@@ -371,7 +371,7 @@ def test_upgrade_killed_anywhere_leaves_the_old_file_or_the_new_one(tmp_path: Pa
         assert all(oldfiles.read_plainly(backup) == expected for backup in backups(path))
 
 
-def test_progress_of_an_upgrade_is_not_needed_twice(path: Path) -> None:
+def test_upgrade_reports_progress_once(path: Path) -> None:
     expected = build(9, path)
     upgrade(path)
     with SessionDB(path) as db:

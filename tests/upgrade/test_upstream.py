@@ -20,13 +20,13 @@ UPSTREAM_VERSIONS = (14, 17, 22)
 COMPRESSED, TIP = "20250301_090000_a1b2c3d4", "20250301_091001_b2c3d4e5"
 BRANCH, DELEGATE = "20250302_120000_d4e5f607", "20250302_130000_e5f60718"
 REWOUND = "20250303_080000_f6071829"
-# A handoff belongs to the machine that was asked for it; counts are counted anew.
+# A handoff belongs to the machine that requested it; counters are computed again.
 NOT_CARRIED = {"handoff_state", "handoff_platform", "message_count", "tool_call_count"}
 
 
 @pytest.fixture(params=UPSTREAM_VERSIONS)
 def upstream(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Expected]:
-    """A file that a release wrote, and what was fed to it."""
+    """A file of a release, and its input."""
     path = tmp_path / "upstream" / "state.db"
     path.parent.mkdir()
     return path, oldfiles.real(request.param, path)
@@ -39,7 +39,7 @@ def db(tmp_path: Path) -> SessionDB:
 
 
 def message_of(row: AnyRow) -> dict[str, Any]:
-    """A stored message in the form of the account, without what is ours."""
+    """A stored message in the form of the expected one, without our own columns."""
     found = {name: row[name] for name in asdict(Message(0, "", "", 0.0)) if name != "id"}
     for name in JSON_COLUMNS & found.keys():
         if isinstance(found[name], str):
@@ -48,7 +48,7 @@ def message_of(row: AnyRow) -> dict[str, Any]:
 
 
 def session_of(row: AnyRow) -> dict[str, Any]:
-    """A stored session in the form of the account, as far as it is carried over."""
+    """A stored session in the form of the expected one, as far as an import copies it."""
     found = {name: row[name] for name in asdict(Session("", "", 0.0)) if name not in NOT_CARRIED}
     if isinstance(found["model_config"], str):
         found["model_config"] = json.loads(found["model_config"])
@@ -56,7 +56,7 @@ def session_of(row: AnyRow) -> dict[str, Any]:
 
 
 def assert_holds(db: SessionDB, expected: Expected) -> None:
-    """Every session and message is there, value by value, in the same order."""
+    """Assert that every session and message is there, value by value, in the same order."""
     for session in expected.sessions:
         row = db.get_session(session.id)
         assert row is not None
@@ -79,7 +79,7 @@ def test_opens_for_reading_only_and_no_byte_changes(upstream: tuple[Path, Expect
     assert checks.backups(path) == []
 
 
-def test_write_is_refused_and_the_import_named(upstream: tuple[Path, Expected]) -> None:
+def test_write_is_refused_with_a_hint_to_import(upstream: tuple[Path, Expected]) -> None:
     path, _ = upstream
     before = checks.digest(path)
     with SessionDB(path) as db:
@@ -131,7 +131,7 @@ def test_list_shows_a_compressed_conversation_as_its_newest_session(upstream: tu
             assert COMPRESSED not in shown
 
 
-def test_rewound_messages_do_not_count(upstream: tuple[Path, Expected]) -> None:
+def test_undone_messages_do_not_count(upstream: tuple[Path, Expected]) -> None:
     path, expected = upstream
     active = [message for message in expected.messages[REWOUND] if message.active]
     with SessionDB(path) as db:
@@ -146,7 +146,7 @@ def test_session_row_has_a_short_preview(upstream: tuple[Path, Expected]) -> Non
         assert row["preview"] == "[Summary of the earlier conversation] The image alpha:1.5.0 ..."
 
 
-def test_import_brings_everything_over(upstream: tuple[Path, Expected], db: SessionDB) -> None:
+def test_import_copies_everything(upstream: tuple[Path, Expected], db: SessionDB) -> None:
     path, expected = upstream
     before = checks.digest(path)
     with db:
@@ -196,7 +196,7 @@ def test_second_import_adds_nothing(upstream: tuple[Path, Expected], db: Session
         assert list(db.iter_export(include_inactive=True)) == before
 
 
-def test_import_of_the_file_that_was_upgraded_adds_nothing(tmp_path: Path) -> None:
+def test_import_of_the_old_file_after_its_upgrade_adds_nothing(tmp_path: Path) -> None:
     ours, copy = tmp_path / "ours.db", tmp_path / "copy.db"
     oldfiles.real(11, ours)
     oldfiles.real(11, copy)
@@ -207,7 +207,7 @@ def test_import_of_the_file_that_was_upgraded_adds_nothing(tmp_path: Path) -> No
         assert db.message_count() == before
 
 
-def test_import_of_a_copy_that_went_its_own_way_keeps_what_both_said(tmp_path: Path) -> None:
+def test_import_of_a_diverged_copy_keeps_the_messages_of_both(tmp_path: Path) -> None:
     ours, copy = tmp_path / "ours.db", tmp_path / "copy.db"
     for path, moment in ((ours, 5.0), (copy, 6.0)):
         build(9, path)
@@ -222,7 +222,7 @@ def test_import_of_a_copy_that_went_its_own_way_keeps_what_both_said(tmp_path: P
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_import_takes_files_of_every_version(tmp_path: Path, db: SessionDB, version: int) -> None:
+def test_import_accepts_files_of_every_version(tmp_path: Path, db: SessionDB, version: int) -> None:
     path = tmp_path / "old.db"
     expected = build(version, path, sessions=10)
     before = checks.digest(path)

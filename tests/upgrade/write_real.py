@@ -2,7 +2,7 @@
 
 Run inside an environment that has that release, from the root of the repository:
 `python -m tests.upgrade.write_real 11 v11.db.gz`. The number is the schema version that the release writes; the
-account of what was fed goes to a .json beside the file.
+record of the input goes to a .json file next to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unittest import mock
 from tests.upgrade.corpus import Event, Expected, Ledger, Topic, events, meta, topic
 
 ALL_SESSIONS = 10
-# What older releases do not take yet; an unknown parameter is refused before anything is written.
+# Parameters that older releases do not know yet; an unknown parameter is refused before anything is written.
 YOUNG_PARAMETERS = (
     frozenset[str](),
     frozenset({"timestamp"}),
@@ -40,21 +40,21 @@ class SetClock:
 
 
 class Writer:
-    """Feeds one store and keeps account of what that store was able to take."""
+    """Feeds one store and records what the store was able to store."""
 
     def __init__(self, store: Any, clock: SetClock) -> None:
-        """Write to this store, which tells the time by this clock."""
+        """Write to this store, which uses this clock."""
         self._store = store
         self._clock = clock
         self._ledger = Ledger()
 
     def feed(self, event: Event) -> None:
-        """Do one thing of the corpus."""
+        """Do one action of the corpus."""
         self._clock.time = event.at
         getattr(self, f"_{event.kind}")(event)
 
     def finish(self, version: int) -> Expected:
-        """Write what belongs to no session, close the store and return the account."""
+        """Write what belongs to no session, close the store and return the record."""
         for key, value in meta().items():
             self._store.set_meta(key, value)
         topics = (topic(),)
@@ -123,7 +123,7 @@ class Writer:
 
 
 def write(version: int, packed: Path) -> None:
-    """Write the corpus to a new database, pack it and note what was fed."""
+    """Write the corpus to a new database, pack it and store the record of the input."""
     clock = SetClock()
     with tempfile.TemporaryDirectory() as scratch, mock.patch("time.time", clock.now):
         path = Path(scratch) / "state.db"

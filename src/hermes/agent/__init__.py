@@ -1,1 +1,1 @@
-"""One turn of a conversation: prompt, model, tools, compression, title."""
+"""The agent: runs the turns of a conversation with prompt, model, tools, compression and title."""

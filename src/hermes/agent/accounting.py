@@ -1,4 +1,4 @@
-"""Accounting: what each call of a model took, booked to the session that it was made for."""
+"""Accounting: books the tokens and cost of each model call to its session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hermes.state.owner_view import OwnerView
 
 ESTIMATED = "estimated tokens"
-"""What is noted as a source of the cost when the endpoint did not count."""
+"""Stored as the source of the cost when the endpoint reported no token counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Spending:
 
     usage: Usage = field(default_factory=Usage)
     cost_usd: float | None = 0.0
-    """None if nobody knows."""
+    """None if the price is unknown."""
     is_estimated: bool = False
-    """Whether an endpoint did not count, so that the tokens are estimated."""
+    """Whether the tokens are estimated, because an endpoint reported none."""
 
     def __add__(self, other: Spending) -> Spending:
         unknown = self.cost_usd is None or other.cost_usd is None
@@ -40,7 +40,7 @@ class Spending:
 
 
 class Accounts:
-    """What calls of models cost, and where that is written down."""
+    """Computes the cost of model calls and stores it."""
 
     def __init__(self, settings: ModelConfig) -> None:
         self._prices = settings.prices
@@ -51,11 +51,11 @@ class Accounts:
         session_id: str,
         model: Model,
         reply: Reply,
-        asked: Sequence[Message],
+        prompt: Sequence[Message],
         tools: Sequence[ToolSchema] = (),
     ) -> Spending:
-        """Book one call; where the endpoint did not count its tokens they are estimated, and that is noted."""
-        usage = reply.usage or estimated_usage(reply, asked, tools)
+        """Book one call and return what it used; tokens are estimated (and marked so) if the endpoint reported none."""
+        usage = reply.usage or estimated_usage(reply, prompt, tools)
         is_estimated = reply.usage is None
         name = reply.model or model.name
         cost = estimate_cost(usage, name, model.provider, self._prices)
@@ -76,17 +76,17 @@ class Accounts:
                 **cost.booking,
             )
         except (StoreError, UnknownSession) as error:
-            # What was said matters more than what it cost, and the next message tells of the store's troubles.
-            warn(__name__, "a call of %s for session %s is not booked: %s", name, session_id, error)
+            # The answer matters more than its cost, and storing the next message reports the failure of the store.
+            warn(__name__, "the usage of %s in session %s is not stored: %s", name, session_id, error)
         return Spending(usage, cost.amount_usd, is_estimated)
 
 
-def estimated_usage(reply: Reply, asked: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> Usage:
-    """About what a call took."""
-    said = [reply.text, reply.reasoning or "", *(f"{call.name}{call.arguments}" for call in reply.tool_calls)]
+def estimated_usage(reply: Reply, prompt: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> Usage:
+    """Estimate the tokens of a call."""
+    texts = [reply.text, reply.reasoning or "", *(f"{call.name}{call.arguments}" for call in reply.tool_calls)]
     return Usage(
-        input_tokens=tokens_of_conversation(asked, tools),
-        output_tokens=sum(map(tokens_of, said)),
+        input_tokens=tokens_of_conversation(prompt, tools),
+        output_tokens=sum(map(tokens_of, texts)),
         reasoning_tokens=tokens_of(reply.reasoning or ""),
     )
 

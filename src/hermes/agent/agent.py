@@ -1,4 +1,4 @@
-"""An agent: what does not change between conversations."""
+"""The agent: everything that conversations share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Agent:
-    """A view of a store, a model and tools: all that conversations share. Any number of threads may use one."""
+    """The store, the model and the tools that conversations share; safe to use from many threads."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class Agent:
         clock: Clock = system_clock,
     ) -> None:
         self.store = store
-        """The widest view that a conversation can have; each has the part of it that its asker may see."""
+        """The widest view that a conversation can have; each conversation sees only the part of its own user."""
         self.database = database
         self.model = model
         self.auxiliary = auxiliary
-        """Makes titles and summaries; None leaves that to the main model."""
+        """Writes titles and summaries; None means the main model does."""
         self.tools = tools
         self.config = config
         self.home = home
@@ -57,9 +57,9 @@ class Agent:
         self.background = BackgroundTasks()
 
     def toolsets(self, source: str) -> frozenset[str]:
-        """The toolsets that are on for conversations of a source."""
+        """Return the toolsets that are enabled for conversations of a source."""
         return toolsets_for(source, self.config.tools, self.tools.toolsets)
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait for titles that are still being made, at the end of a program; False if that took longer."""
+        """Wait for pending titles before the program ends; return False on timeout."""
         return self.background.settle(timeout_s)

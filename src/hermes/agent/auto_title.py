@@ -1,4 +1,4 @@
-"""Titles that come by themselves: a few words of what a conversation is about."""
+"""Automatic titles: a few words about the topic of a conversation."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MAX_CHARACTERS = 80
 MIN_WORDS, MAX_WORDS = 3, 7
 
 INSTRUCTIONS = (
-    "You give conversations their titles. Answer with nothing but the title: three to seven words that tell what the"
-    " conversation is about, in its own language, without quotation marks and without a full stop."
+    "You write titles for conversations. Answer with the title only: three to seven words about the topic of the"
+    " conversation, in its own language, without quotation marks and without a full stop."
 )
-_MAX_SHOWN = 500
+_EXCERPT_CHARACTERS = 500
 _FIRST_ROWS = 6
 
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -34,37 +34,37 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINK = re.compile(r"\b[a-z]+://\S+", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 _LINEAGE = re.compile(r" #(?=[0-9]+$)")
-_AROUND = "\"'`*_#“”„«»‘’「」『』 \t"
+_DECORATION = "\"'`*_#“”„«»‘’「」『』 \t"
 _AT_END = ".!?…,;:。！？，；： -–—"
 
 
-def title_prompt(said: str, answered: str) -> list[Message]:
-    """What a model is asked for a title."""
-    shown = f"The person: {valid_text(said)[:_MAX_SHOWN]}\n\nThe answer: {valid_text(answered)[:_MAX_SHOWN]}"
-    return single_prompt(INSTRUCTIONS, shown)
+def title_prompt(question: str, answer: str) -> list[Message]:
+    """Return the messages that ask a model for a title."""
+    first, second = (valid_text(text)[:_EXCERPT_CHARACTERS] for text in (question, answer))
+    return single_prompt(INSTRUCTIONS, f"The user: {first}\n\nThe answer: {second}")
 
 
 def clean_title(written: str) -> str | None:
-    """What a model wrote as a title: without quotes, a label, an end mark, and anything that followed it."""
+    """Return a model's title without quotes, label, final punctuation and further lines."""
     lines = [line.strip() for line in _THOUGHTS.sub("", valid_text(written)).splitlines() if line.strip()]
     if not lines:
         return None
-    text = _LABEL.sub("", lines[0]).strip(_AROUND)
-    return _shorten_title(" ".join(text.rstrip(_AT_END).strip(_AROUND).split()))
+    text = _LABEL.sub("", lines[0]).strip(_DECORATION)
+    return _shorten_title(" ".join(text.rstrip(_AT_END).strip(_DECORATION).split()))
 
 
-def title_from_text(said: str) -> str | None:
-    """A title without any model: the first words of what a person said that are about something; None if none are."""
-    text = _LINK.sub(" ", _CODE.sub(" ", valid_text(said)))
+def title_from_text(question: str) -> str | None:
+    """Return a title without a model: the first meaningful words of the user's text, or None if there are none."""
+    text = _LINK.sub(" ", _CODE.sub(" ", valid_text(question)))
     for sentence in _SENTENCE.split(text):
         if topic_of(sentence):
-            title = " ".join(_telling_words(sentence.split())).strip(_AROUND).rstrip(_AT_END).strip(_AROUND)
+            title = " ".join(_topic_words(sentence.split())).strip(_DECORATION).rstrip(_AT_END).strip(_DECORATION)
             return _shorten_title(title[:1].upper() + title[1:])
     return None
 
 
-def _telling_words(words: list[str]) -> list[str]:
-    """A few words in a row that begin and end with one that says something, where that leaves enough of them."""
+def _topic_words(words: list[str]) -> list[str]:
+    """Return a few consecutive words that begin and end with a meaningful one, if enough words remain."""
     about = [place for place, word in enumerate(words) if topic_of(word)]
     end = about[0] + MAX_WORDS
     last = max(place for place in about if place < end)
@@ -76,28 +76,30 @@ def _telling_words(words: list[str]) -> list[str]:
 
 def _shorten_title(title: str) -> str | None:
     if len(title) > MAX_CHARACTERS:
-        # Words are kept whole, where there are any.
+        # Cut between words, unless it is one long word.
         title = title[:MAX_CHARACTERS].rpartition(" ")[0] or title[:MAX_CHARACTERS]
-    # ` #2` at the end would say that this session continues another one.
+    # ` #2` at the end would mean that this session continues another one.
     return _LINEAGE.sub(" ", title.rstrip(_AT_END)) or None
 
 
-def give_title(agent: Agent, store: OwnerView, model: Model, session_id: str, said: str, answered: str) -> None:
-    """Name a session after its first exchange, unless it has a name by then; a person's choice is never replaced.
+def give_title(agent: Agent, store: OwnerView, model: Model, session_id: str, question: str, answer: str) -> None:
+    """Title a session after its first exchange, unless it has a title; a title set by the user is never replaced.
 
-    The auxiliary model makes the title, or `model`, which has answered, where there is no auxiliary one.
+    The auxiliary model writes the title; without one, `model` does, which wrote the answer.
     """
     if store.get_session_title(session_id) is not None:
         return
-    title = _ask_for_title(agent, store, agent.auxiliary or model, session_id, said, answered) or title_from_text(said)
+    title = _ask_for_title(agent, store, agent.auxiliary or model, session_id, question, answer) or title_from_text(
+        question
+    )
     if title is not None:
         store.set_title_if_untitled(session_id, title)
 
 
 def give_title_from_words(agent: Agent, store: OwnerView, session_id: str, *, only_unanswered: bool) -> None:
-    """Name a session that is left without a name after its first words, so that it is found again.
+    """Title an untitled session by its first words when the chat is left, so that the user finds it again.
 
-    With `only_unanswered`, only one in which no model has said anything: nothing else is going to name it.
+    With `only_unanswered`, only sessions without an answer get a title: nothing else will title them.
     """
     if not agent.config.agent.auto_title or store.get_session_title(session_id) is not None:
         return
@@ -105,30 +107,30 @@ def give_title_from_words(agent: Agent, store: OwnerView, session_id: str, *, on
     is_answered = any(row["role"] == "assistant" and row["content"] for row in rows)
     if is_answered and only_unanswered:
         return
-    said = "\n".join(flatten_text(row["content"])[:_MAX_SHOWN] for row in rows if row["role"] == "user")
-    title = title_from_text(said) or (None if is_answered else _first_words(said))
+    question = "\n".join(flatten_text(row["content"])[:_EXCERPT_CHARACTERS] for row in rows if row["role"] == "user")
+    title = title_from_text(question) or (None if is_answered else _first_words(question))
     if title is not None:
         store.set_title_if_untitled(session_id, title)
 
 
-def _first_words(said: str) -> str | None:
-    title = " ".join(valid_text(said).split()[:MAX_WORDS]).strip(_AROUND)
+def _first_words(question: str) -> str | None:
+    title = " ".join(valid_text(question).split()[:MAX_WORDS]).strip(_DECORATION)
     return _shorten_title(title[:1].upper() + title[1:])
 
 
 def _ask_for_title(
-    agent: Agent, store: OwnerView, model: Model, session_id: str, said: str, answered: str
+    agent: Agent, store: OwnerView, model: Model, session_id: str, question: str, answer: str
 ) -> str | None:
-    """A title by a model, unless that understands nothing."""
+    """Return a title by a model; None for the offline model, which understands nothing."""
     if model.provider == OFFLINE:
         return None
-    asked = title_prompt(said, answered)
+    prompt = title_prompt(question, answer)
     try:
-        reply = ask_once(model, asked, agent.config.auxiliary.title_timeout_s)
+        reply = ask_once(model, prompt, agent.config.auxiliary.title_timeout_s)
     except ModelError as error:
         warn(__name__, "%s gave no title for session %s: %s", model.name, session_id, error)
         return None
     if reply is None:
         return None
-    agent.accounts.book(store, session_id, model, reply, asked)
+    agent.accounts.book(store, session_id, model, reply, prompt)
     return clean_title(reply.text)

@@ -1,4 +1,4 @@
-"""Work beside the conversation: a few threads at a time, and nobody waits for them but at the end."""
+"""Background tasks: run on a few threads; the program waits for them only when it ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_WAITING = 1_000
 
 
 class BackgroundTasks:
-    """Runs what it is given, soon, in order, on threads that end when there is nothing left."""
+    """Runs tasks in order on a few threads, which end when no tasks are left."""
 
     def __init__(self, workers: int = WORKERS, max_waiting: int = MAX_WAITING) -> None:
         self._workers = workers
@@ -24,19 +24,19 @@ class BackgroundTasks:
         self._changed = Condition()
 
     def submit(self, work: Callable[[], object]) -> bool:
-        """Have something done; False if so much waits already that it is not going to be."""
+        """Queue a task; return False if the queue is full and the task is dropped."""
         with self._changed:
             if len(self._waiting) >= self._max_waiting:
                 return False
             self._waiting.append(work)
             if self._running < self._workers:
                 self._running += 1
-                # It must not keep the process from ending.
+                # A daemon thread: it must not keep the process from ending.
                 Thread(target=self._run, name="hermes-background", daemon=True).start()
             return True
 
     def settle(self, timeout_s: float) -> bool:
-        """Wait until all is done; False if that took longer."""
+        """Wait until all tasks are done; return False on timeout."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             while self._running:
@@ -56,5 +56,5 @@ class BackgroundTasks:
                 work = self._waiting.popleft()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - nobody waits for it, so the log has to tell
-                warn(__name__, "work in the background failed: %s: %s", type(error).__name__, error)
+            except Exception as error:  # noqa: BLE001 - no caller waits for the task, so the failure goes to the log
+                warn(__name__, "a background task failed: %s: %s", type(error).__name__, error)

@@ -1,7 +1,7 @@
-"""A conversation: what a surface holds while somebody talks to the agent.
+"""A conversation: what a surface holds while a user talks to the agent.
 
-It knows its session and how that is to be answered, and little else: what was said is read from the store at every
-turn, so that several programs can talk in one session, and holding many conversations costs next to nothing.
+It has a session and little else: every turn reads the messages from the store, so that several programs can talk in one
+session, and a process can hold many conversations at almost no cost.
 """
 
 from __future__ import annotations
@@ -9,58 +9,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
-from hermes.agent.models.model import Cancellation
+from hermes.agent.models.model import Cancellation, Model
 from hermes.agent.open_session import OpenSession
 from hermes.agent.turn import CUT, Turn, TurnOutcome
-from hermes.agent.turn_record import TurnRecord, new_uid
-from hermes.errors import Conflict, HermesError, InvalidValue, NotFound, UnknownSession
-from hermes.ids import new_session_id
+from hermes.agent.turn_record import TurnRecord
+from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
+from hermes.ids import new_caller_uid
 from hermes.state.messages.partial import PARTIAL
-from hermes.state.owner import TERMINAL, Asker, owner_from_column
+from hermes.state.owner import Asker
 from hermes.state.rows import AnyRow, Row, flatten_text
-from hermes.state.sessions.imported import is_foreign
+from hermes.state.usage.counters import COSTS, COUNTERS
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import CompressionResult
     from hermes.agent.safety.approval import Approve
+    from hermes.state.owner_view import OwnerView
     from hermes.state.row_types import ConversationMessage
 
 TITLED_WITHIN = 2
-"""A title comes after the first exchange, or after the second if the first was about nothing, such as a greeting."""
+"""A title is written after the first exchange, or after the second if the first has no topic, such as a greeting."""
 
 SESSION_META = "session_meta"
-"""The role under which other programs keep notes about a session among its messages."""
+"""The role under which other programs store data about a session among its messages."""
 
-COUNTERS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "reasoning_tokens",
-    "api_call_count",
-    "estimated_cost_usd",
-    "actual_cost_usd",
-    "cost_status",
-)
+USAGE_COLUMNS = (*COUNTERS, *COSTS, "cost_status")
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What an undo has set aside."""
+    """What `undo` has undone."""
 
     turns: int
     messages: int = 0
     text: str = ""
-    """What the person had said first of it, to be said in another way."""
+    """The first undone message of the user, to be edited and sent again."""
 
 
-class Conversation(OpenSession):
-    """One session to be talked in, one turn at a time, from any thread."""
+class Conversation:
+    """Talks in one session, one turn at a time, from any thread."""
+
+    def __init__(self, session: OpenSession) -> None:
+        self.session = session
+        """The session that the conversation is in now."""
+        self._busy = Lock()
+        self._is_broken_off = False
+        """Whether the last answer is incomplete, so that no model writes a title."""
 
     @classmethod
     def start(
@@ -74,59 +73,72 @@ class Conversation(OpenSession):
         title: str | None = None,
         approve: Approve | None = None,
     ) -> Self:
-        """A new conversation; nothing is stored until something is said.
+        """Start a new conversation, which is stored with its first message.
 
-        It is the asker's, and its tools see the asker's sessions: those of one owner, or at the terminal `EVERYBODY`'s.
+        It belongs to the asker, and its tools see the asker's sessions: those of one owner, or at the terminal those of
+        `EVERYBODY`.
         """
-        store = agent.store.narrowed_to(asker)
-        made = cls(
-            agent,
-            new_session_id(agent.clock()),
-            source,
-            store=store,
-            owner=store.owner,
-            user_id=user_id,
-            cwd=cwd,
-            approve=approve,
-        )
+        session = OpenSession.new(agent, source, asker=asker, user_id=user_id, cwd=cwd, approve=approve)
         if title is not None:
-            made.set_title(title)
-        return made
+            session.set_title(title)
+        return cls(session)
 
     @classmethod
     def resume(cls, agent: Agent, session_id: str, *, asker: Asker, approve: Approve | None = None) -> Self:
-        """Go on with a session; if it was compressed, with the newest one, since older ones are not shown any more.
+        """Resume a session and reopen it if it had ended; a compressed one continues in its newest session.
 
-        Only the asker's sessions are there; in a session of a chat, the terminal too sees no more than its owner does.
-        A session that had ended is open again. One that was imported and never continued here has the agent's model
-        and no directory: those on record are a file's.
+        Only sessions of the asker are found; in a session of a chat, the terminal too sees only what its owner sees. An
+        imported session that was never continued here gets the agent's model and no directory, because the stored ones
+        are those of the machine where it was made.
         """
-        store = agent.store.narrowed_to(asker)
-        row = store.get_session(store.get_compression_tip(session_id))
-        if row is None:
-            raise UnknownSession(f"there is no session {session_id!r}")
-        if row["ended_at"] is not None:
-            store.reopen_session(row["id"])
-        is_own, owner = not is_foreign(row), owner_from_column(row["owner"])
-        made = cls(
-            agent,
-            row["id"],
-            row["source"],
-            store=store if owner == TERMINAL else store.narrowed_to(owner),
-            owner=owner,
-            user_id=row["user_id"],
-            cwd=row["cwd"] if is_own else None,
-            approve=approve,
-            is_stored=True,
-        )
-        made.model_name = (row["model"] if is_own else None) or made.model.name
-        return made
+        return cls(OpenSession.resumed(agent, session_id, asker=asker, approve=approve))
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that the conversation uses."""
+        return self.session.agent
+
+    @property
+    def store(self) -> OwnerView:
+        """The sessions that the conversation and its tools may see."""
+        return self.session.store
+
+    @property
+    def session_id(self) -> str:
+        """The id of the current session; a compression changes it."""
+        return self.session.session_id
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the conversation has a message yet."""
+        return self.session.is_stored
+
+    @property
+    def title(self) -> str | None:
+        """The title of the session, or the one that it gets with its first message."""
+        return self.session.title
+
+    @property
+    def model(self) -> Model:
+        """The model that writes the next answers."""
+        return self.session.model
 
     @property
     def history(self) -> list[ConversationMessage]:
-        """The messages of the session, as `get_messages_as_conversation` returns them, without notes that are none."""
+        """The messages of the session, as `get_messages_as_conversation` returns them, without `session_meta`."""
         rows = self.store.get_messages_as_conversation(self.session_id)
         return [row for row in rows if row["role"] != SESSION_META]
+
+    def set_title(self, text: str) -> str | None:
+        """Set the title, now or with the first message, and return it as it is stored; empty text removes it.
+
+        Raises `TitleTaken` if another session has it.
+        """
+        return self.session.set_title(text)
+
+    def use(self, model: Model) -> None:
+        """Switch to another model for the next turns; the system prompt does not change."""
+        self.session.use(model)
 
     def say(
         self,
@@ -136,77 +148,42 @@ class Conversation(OpenSession):
         *,
         uid: str | None = None,
     ) -> TurnOutcome:
-        """One turn: store what a person says, and have it answered.
+        """Run one turn: store the user's message and have the model answer it.
 
         A `uid` names the message: one that comes again is not stored again, and if it was answered, that is the answer.
         """
         if not text.strip():
-            raise InvalidValue("there is nothing to answer in an empty message")
+            raise InvalidValue("the message is empty")
+        listener, cancellation = listener or Listener(), cancellation or Cancellation()
         with self._turn(listener) as record:
-
-            def answer() -> TurnOutcome:
-                self._catch_up(record)
-                message_id = self._receive(record, text, uid or new_uid())
-                known = None if uid is None or message_id is None else self._known_answer(message_id)
-                if known is not None:
-                    return TurnOutcome("done", self.session_id, known)
-                return self._answer(record, listener, cancellation)
-
-            return self._outcome_of(answer)
+            return self._outcome_of(lambda: self._say(record, text, uid, listener, cancellation))
 
     def retry(self, listener: Listener | None = None, cancellation: Cancellation | None = None) -> TurnOutcome:
-        """Have what was said last answered once more; the answer that there was is set aside, once there is another."""
-        store = self.store
+        """Regenerate the last answer; the old one is undone, unless the new one fails."""
+        listener, cancellation = listener or Listener(), cancellation or Cancellation()
         with self._turn(listener) as record:
-
-            def answer() -> TurnOutcome:
-                self._catch_up(record)
-                last = store.list_recent_user_messages(self.session_id, 1)
-                if not last:
-                    raise NotFound("nothing was said that could be answered again", hint="say something")
-                old = store.get_messages(self.session_id, after_id=last[0]["id"], limit=1)
-                store.rewind_to_message(self.session_id, last[0]["id"], keep_target=True)
-                outcome = self._answer(record, listener, cancellation)
-                if old and outcome.status == "failed" and not record.has_grown:
-                    store.restore_rewound(self.session_id, old[0]["id"])
-                return outcome
-
-            return self._outcome_of(answer)
+            return self._outcome_of(lambda: self._retry(record, listener, cancellation))
 
     def undo(self, n: int = 1) -> UndoResult:
-        """Set the last `n` turns aside: what was said, and all that came of it."""
+        """Undo the last `n` turns: the user's messages and everything after them."""
         if n < 1:
             raise InvalidValue(f"{n} turns cannot be undone")
-        with self._turn() as record:
-            self._catch_up(record)
-            said = self.store.list_recent_user_messages(self.session_id, n)
-            if not said:
+        with self._turn(listener := Listener()):
+            self._follow(listener)
+            undone = self.store.list_recent_user_messages(self.session_id, n)
+            if not undone:
                 return UndoResult(0)
-            undone = self.store.rewind_to_message(self.session_id, said[-1]["id"])
-            self._prompt_tokens = 0
-            return UndoResult(len(said), undone["rewound_count"], flatten_text(undone["target_message"]["content"]))
+            result = self.store.rewind_to_message(self.session_id, undone[-1]["id"])
+            self.session.prompt_tokens = 0
+            return UndoResult(len(undone), result["rewound_count"], flatten_text(result["target_message"]["content"]))
 
     def branch(self, name: str | None = None) -> Conversation:
-        """A conversation that begins as a copy of this one; the session of this one ends as `branched`."""
+        """Return a conversation that starts as a copy of this one; the session of this one ends as `branched`."""
         if not self.is_stored:
-            raise NotFound("nothing was said that could be gone on from", hint="say something")
-        with self._turn() as record:
-            self._catch_up(record)
-            child_id = new_session_id(self.agent.clock())
-            self.store.branch_session(self.session_id, child_id, name)
-        child = Conversation(
-            self.agent,
-            child_id,
-            self.source,
-            store=self.store,
-            owner=self.owner,
-            user_id=self.user_id,
-            cwd=self.cwd,
-            approve=self.approve,
-            is_stored=True,
-        )
-        child.model, child.model_name = self.model, self.model_name
-        return child
+            raise NotFound("there is nothing to branch from yet", hint="send a message first")
+        with self._turn(listener := Listener()):
+            self._follow(listener)
+            return Conversation(self.session.branch(name))
 
     def compress(
         self,
@@ -215,25 +192,24 @@ class Conversation(OpenSession):
         listener: Listener | None = None,
         cancellation: Cancellation | None = None,
     ) -> CompressionResult:
-        """Go on in a new session that has a summary of all but the last `keep` exchanges (2 if nothing is said)."""
+        """Continue in a new session with a summary of all but the last `keep` exchanges (default: 2)."""
         from hermes.agent.compression.compress import CompressionRequest
 
-        with self._turn(listener) as record:
-            self._catch_up(record)
-            return self._compress(
-                CompressionRequest(focus=focus, keep=keep), listener or Listener(), cancellation or Cancellation()
-            )
+        listener = listener or Listener()
+        with self._turn(listener):
+            self._follow(listener)
+            request = CompressionRequest(focus=focus, keep=keep)
+            return self.session.compress(request, listener, cancellation or Cancellation())
 
     def usage(self) -> Row:
-        """The session's counters of tokens and money; nothing if nothing was said yet."""
+        """The token and cost counters of the session; empty before the first message."""
         row: AnyRow = self.store.get_session(self.session_id) or {}
-        return {name: row[name] for name in COUNTERS if name in row}
+        return {name: row[name] for name in USAGE_COLUMNS if name in row}
 
     def end(self, reason: str) -> None:
-        """Close the session; one in which nothing was said leaves nothing behind.
+        """End the session; one without messages leaves nothing behind.
 
-        A session that was never answered, or not to the end, gets its first words as a title, because no model is going
-        to name it.
+        A session without a complete answer gets its first words as a title, because no model will write one.
         """
         if self.is_stored:
             self.name_by_words(only_unanswered=not self._is_broken_off)
@@ -241,49 +217,63 @@ class Conversation(OpenSession):
         self.agent.approvals.forget(self.session_id)
 
     def name_by_words(self, *, only_unanswered: bool = False) -> None:
-        """Give a session that has no title its first words, without asking a model."""
+        """Give a session without a title its first words as one, without asking a model."""
         from hermes.agent.auto_title import give_title_from_words
 
         give_title_from_words(self.agent, self.store, self.session_id, only_unanswered=only_unanswered)
 
     @contextmanager
-    def _turn(self, listener: Listener | None = None) -> Iterator[TurnRecord]:
-        """The record of a turn that nothing else runs beside."""
+    def _turn(self, listener: Listener) -> Iterator[TurnRecord]:
+        """Lock out other turns of this object and yield a record."""
         if not self._busy.acquire(blocking=False):
-            raise Conflict("this conversation is in the middle of a turn", hint="wait for its end, or stop it")
+            raise Conflict("this conversation is in the middle of a turn", hint="wait until it ends, or stop it")
         try:
-            notice = (listener or Listener()).notice
-            yield TurnRecord(self.store, self.session_id, moved=self._move, notice=notice)
+            yield TurnRecord(self.session, listener)
         finally:
             self._busy.release()
 
-    def _catch_up(self, record: TurnRecord) -> None:
-        """Be where the conversation is, which somebody else may have compressed since."""
-        if self.is_stored and record.follow():
-            record.notice(f"the conversation was compressed elsewhere; it goes on in session {self.session_id}")
+    def _outcome_of(self, work: Callable[[], TurnOutcome]) -> TurnOutcome:
+        """Run the work of a turn and return its outcome, also if it fails before the model is asked."""
+        try:
+            return work()
+        except KeyboardInterrupt:
+            return TurnOutcome("interrupted", self.session_id)
+        except HermesError as error:
+            return TurnOutcome("failed", self.session_id, error=error)
 
-    def _receive(self, record: TurnRecord, text: str, uid: str) -> int | None:
-        """Store what a person says, with the session if it is the first."""
+    def _say(
+        self, record: TurnRecord, text: str, uid: str | None, listener: Listener, cancellation: Cancellation
+    ) -> TurnOutcome:
+        self._follow(listener)
         if self.is_stored:
-            return record.add("user", text, uid=uid)
-        answer = self.store.start_session(
-            self.session_id,
-            self.source,
-            {"role": "user", "content": text, "uid": uid},
-            title=self._pending_title,
-            model=self.model.name,
-            system_prompt=self.prompt,
-            user_id=self.user_id,
-            owner=self.owner,
-            cwd=self.cwd,
-        )
-        self.is_stored, self.model_name = True, self.model.name
-        if self._pending_title is not None and answer["title"] is None:
-            record.notice(f"the title {self._pending_title!r} is already in use; this session has none")
-        return int(answer["message_id"])
+            message_id = record.add("user", text, uid=uid or new_caller_uid())
+        else:
+            message_id = self.session.create(text, uid or new_caller_uid(), listener)
+        known = None if uid is None or message_id is None else self._stored_answer(message_id)
+        if known is not None:
+            return TurnOutcome("done", self.session_id, known)
+        return self._run_turn(record, listener, cancellation)
 
-    def _known_answer(self, message_id: int) -> str | None:
-        """What was answered to a message that came before, if that was done; nothing to one that was undone."""
+    def _retry(self, record: TurnRecord, listener: Listener, cancellation: Cancellation) -> TurnOutcome:
+        self._follow(listener)
+        store = self.store
+        last = store.list_recent_user_messages(self.session_id, 1)
+        if not last:
+            raise NotFound("there is no message to answer again", hint="send a message first")
+        old = store.get_messages(self.session_id, after_id=last[0]["id"], limit=1)
+        store.rewind_to_message(self.session_id, last[0]["id"], keep_target=True)
+        outcome = self._run_turn(record, listener, cancellation)
+        if old and outcome.status == "failed" and not record.has_grown:
+            store.restore_rewound(self.session_id, old[0]["id"])
+        return outcome
+
+    def _follow(self, listener: Listener) -> None:
+        """Switch to the newest session of the conversation, which another process may have compressed."""
+        if self.is_stored and self.session.follow():
+            listener.notice(f"another process compressed the conversation; it continues in session {self.session_id}")
+
+    def _stored_answer(self, message_id: int) -> str | None:
+        """Return the complete answer to a stored message, or None; an undone message has an empty one."""
         rows = self.store.get_messages(self.session_id, after_id=message_id - 1)
         if not rows or rows[0]["id"] != message_id:
             return ""
@@ -293,42 +283,28 @@ class Conversation(OpenSession):
                 return flatten_text(row["content"])
         return None
 
-    def _outcome_of(self, work: Callable[[], TurnOutcome]) -> TurnOutcome:
-        """What comes of a turn, also when it does not get as far as the model."""
-        try:
-            return work()
-        except KeyboardInterrupt:
-            return TurnOutcome("interrupted", self.session_id)
-        except HermesError as error:
-            return TurnOutcome("failed", self.session_id, error=error)
-
-    def _answer(self, record: TurnRecord, listener: Listener | None, cancellation: Cancellation | None) -> TurnOutcome:
-        """Have what was said last answered, and note which model does it."""
-        if self.model_name != self.model.name:
-            self.use(self.model)
+    def _run_turn(self, record: TurnRecord, listener: Listener, cancellation: Cancellation) -> TurnOutcome:
+        """Have the model answer the last message, and store which model it is."""
+        session = self.session
+        if session.model_name != session.model.name:
+            session.use(session.model)
         record.load()
-        turn = Turn(
-            self.agent,
-            self.model,
-            self,
-            record,
-            listener or Listener(),
-            cancellation or Cancellation(),
-            prompt_tokens=self._prompt_tokens,
-        )
+        turn = Turn(session, record, listener, cancellation)
         outcome = turn.run()
-        self._prompt_tokens = turn.prompt_tokens
+        session.prompt_tokens = turn.prompt_tokens
         self._is_broken_off = outcome.status != "done"
         if not self._is_broken_off:
-            self._have_titled(record, outcome)
+            self._request_title(record, outcome)
         return outcome
 
-    def _have_titled(self, record: TurnRecord, outcome: TurnOutcome) -> None:
-        """Have the session named in the background, if it is young."""
-        said = [row["content"] for row in record.messages if row["role"] == "user"]
-        if not self.agent.config.agent.auto_title or len(said) > TITLED_WITHIN or not outcome.text:
+    def _request_title(self, record: TurnRecord, outcome: TurnOutcome) -> None:
+        """Have a title written in the background, if the session is young."""
+        questions = [row["content"] for row in record.messages if row["role"] == "user"]
+        if not self.agent.config.agent.auto_title or len(questions) > TITLED_WITHIN or not outcome.text:
             return
         from hermes.agent.auto_title import give_title
 
-        model, session_id, first = self.model, outcome.session_id, "\n".join(map(flatten_text, said))
-        self.agent.background.submit(lambda: give_title(self.agent, self.store, model, session_id, first, outcome.text))
+        model, session_id, question = self.model, outcome.session_id, "\n".join(map(flatten_text, questions))
+        self.agent.background.submit(
+            lambda: give_title(self.agent, self.store, model, session_id, question, outcome.text)
+        )

@@ -1,4 +1,4 @@
-"""Who is told what happens during a turn."""
+"""The listener: receives the events of a turn."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from hermes.agent.tools.results import ToolResult
 
 
 class Listener:
-    """Hears of a turn as it happens, on the thread of the turn; this one does nothing with it."""
+    """Receives the events of a turn, on the thread of the turn; this base class ignores them."""
 
     def text(self, piece: str) -> None:
-        """The next piece of the answer."""
+        """Receive the next piece of the answer."""
 
     def reasoning(self, piece: str) -> None:
-        """The next piece of what the model thinks."""
+        """Receive the next piece of the model's reasoning."""
 
     def tool_started(self, call: ToolCall) -> None:
-        """A tool is about to run."""
+        """Called before a tool runs."""
 
     def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
-        """A tool has answered, and its answer is stored."""
+        """Called after a tool has run and its result is stored."""
 
     def retrying(self, seconds: float, why: str) -> None:
-        """The model is asked again after so many seconds."""
+        """Called before the model is asked again, in `seconds`."""
 
     def notice(self, text: str) -> None:
-        """Something that the person should know, in one sentence."""
+        """Receive one sentence for the user."""

@@ -1,11 +1,14 @@
-"""An open session: one that this program talks in, with all that its turns need."""
+"""The session that a conversation is in: which one, whose, with which model and system prompt.
+
+It is the only owner of the session id. A compression, here or in another process, makes it another session; the
+conversation, its turns and their records ask this object each time.
+"""
 
 from __future__ import annotations
 
 import os
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from hermes.agent.listener import Listener
@@ -15,7 +18,8 @@ from hermes.agent.system_prompt import PromptInputs, build_system_prompt
 from hermes.agent.tools.context import ToolContext, WorkingDirectory
 from hermes.config import EndpointConfig
 from hermes.errors import TitleTaken, UnknownSession
-from hermes.state.owner import Owner
+from hermes.ids import new_session_id
+from hermes.state.owner import TERMINAL, Asker, Owner, owner_from_column
 from hermes.state.sessions.imported import is_foreign, with_mark
 
 if TYPE_CHECKING:
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OpenSession:
-    """Who talks where with which model; it can become another session when the conversation is compressed."""
+    """A session that this program talks in."""
 
     def __init__(
         self,
@@ -43,7 +47,6 @@ class OpenSession:
         is_stored: bool = False,
     ) -> None:
         self.agent = agent
-        self.model = agent.model
         self.session_id = session_id
         self.source = source
         self.store = store
@@ -52,25 +55,109 @@ class OpenSession:
         self.user_id = user_id
         self.cwd = cwd
         self.approve = approve
-        """Asks the person for permission; None where there is nobody to ask."""
+        """Asks the user for permission; None if no user can be asked."""
         self.is_stored = is_stored
-        """Whether anything was said yet."""
+        """Whether the store has the session, which is so from its first message on."""
+        self.model = agent.model
+        """Writes the next answers."""
         self.model_name = agent.model.name
-        """The model that is noted for the session; that of a resumed one may be another than `model`."""
+        """The model that the store has for the session; for a resumed one it may differ from `model`."""
+        self.prompt_tokens = 0
+        """The length of the last prompt as the model counted it; 0: unknown."""
         self._pending_title: str | None = None
         self._prompt: str | None = None
-        self._prompt_tokens = 0
-        self._is_broken_off = False
-        """Whether the last answer has no end, so that no model is asked for a title."""
-        self._busy = Lock()
+
+    @classmethod
+    def new(
+        cls,
+        agent: Agent,
+        source: str,
+        *,
+        asker: Asker,
+        user_id: str | None = None,
+        cwd: str | None = None,
+        approve: Approve | None = None,
+    ) -> OpenSession:
+        """Return a new session of the asker, which is stored with its first message."""
+        store = agent.store.narrowed_to(asker)
+        return cls(
+            agent,
+            new_session_id(agent.clock()),
+            source,
+            store=store,
+            owner=store.owner,
+            user_id=user_id,
+            cwd=cwd,
+            approve=approve,
+        )
+
+    @classmethod
+    def resumed(cls, agent: Agent, session_id: str, *, asker: Asker, approve: Approve | None = None) -> OpenSession:
+        """Open a stored session, or the newest one of its compression chain; `Conversation.resume` explains it."""
+        store = agent.store.narrowed_to(asker)
+        row = store.get_session(store.get_compression_tip(session_id))
+        if row is None:
+            raise UnknownSession(f"there is no session {session_id!r}")
+        if row["ended_at"] is not None:
+            store.reopen_session(row["id"])
+        is_own, owner = not is_foreign(row), owner_from_column(row["owner"])
+        session = cls(
+            agent,
+            row["id"],
+            row["source"],
+            store=store if owner == TERMINAL else store.narrowed_to(owner),
+            owner=owner,
+            user_id=row["user_id"],
+            cwd=row["cwd"] if is_own else None,
+            approve=approve,
+            is_stored=True,
+        )
+        session.model_name = (row["model"] if is_own else None) or session.model.name
+        return session
+
+    def branch(self, name: str | None) -> OpenSession:
+        """Store a copy of this session under a new id, end this one as `branched` and return the copy."""
+        child_id = new_session_id(self.agent.clock())
+        self.store.branch_session(self.session_id, child_id, name)
+        child = OpenSession(
+            self.agent,
+            child_id,
+            self.source,
+            store=self.store,
+            owner=self.owner,
+            user_id=self.user_id,
+            cwd=self.cwd,
+            approve=self.approve,
+            is_stored=True,
+        )
+        child.model, child.model_name = self.model, self.model_name
+        return child
+
+    def create(self, text: str, uid: str, listener: Listener) -> int:
+        """Store the session together with its first message and return the id of the message."""
+        created = self.store.start_session(
+            self.session_id,
+            self.source,
+            {"role": "user", "content": text, "uid": uid},
+            title=self._pending_title,
+            model=self.model.name,
+            system_prompt=self.prompt,
+            user_id=self.user_id,
+            owner=self.owner,
+            cwd=self.cwd,
+        )
+        self.is_stored, self.model_name = True, self.model.name
+        if self._pending_title is not None and created["title"] is None:
+            listener.notice(f"the title {self._pending_title!r} is already in use; this session has none")
+        return int(created["message_id"])
 
     @property
     def title(self) -> str | None:
-        """The session's title, or the one that it will get with its first message."""
+        """The title of the session, or the one that it gets with its first message."""
         return self.store.get_session_title(self.session_id) if self.is_stored else self._pending_title
 
     def set_title(self, text: str) -> str | None:
-        """Name the session, at once or with its first message, and answer the name as it is kept; none takes it away.
+        """Set the title, now or with the first message, and return it as it is stored; empty text removes it.
 
         Raises `TitleTaken` if another session has it.
         """
@@ -85,27 +172,27 @@ class OpenSession:
         return title
 
     def use(self, model: Model) -> None:
-        """Have the next turns answered by another model; the system prompt stays as it is."""
+        """Switch to another model for the next turns; the system prompt does not change."""
         self.model = model
-        self._prompt_tokens = 0
+        self.prompt_tokens = 0
         if self.is_stored:
             self.store.update_session_model(self.session_id, model.name)
             self.model_name = model.name
 
     @property
     def prompt(self) -> str:
-        """The system prompt: as it was stored when the session began here, whatever has changed since."""
+        """The system prompt, as it was stored when the session started here."""
         if self._prompt is None:
             self._prompt = self._stored_prompt() if self.is_stored else self._new_prompt(self.session_id)
         return self._prompt
 
     @cached_property
     def toolsets(self) -> frozenset[str]:
-        """The toolsets that are on here."""
+        """The enabled toolsets."""
         return self.agent.toolsets(self.source)
 
     def tool_context(self, cancellation: Cancellation) -> ToolContext:
-        """What the tools of a turn work with."""
+        """Return the context for the tools of a turn."""
         agent = self.agent
         return ToolContext(
             session_id=self.session_id,
@@ -126,38 +213,48 @@ class OpenSession:
             summarize=self._summarizer(),
         )
 
-    def shrink(self, listener: Listener, cancellation: Cancellation, *, is_forced: bool) -> CompressionResult:
-        """Compress the conversation in the middle of a turn: because it is time, or because it has to be."""
-        from hermes.agent.compression.compress import TOO_LITTLE, CompressionRequest
+    def follow(self) -> bool:
+        """Switch to the newest session of the compression chain; return whether another process has compressed it."""
+        tip = self.store.get_compression_tip(self.session_id)
+        if tip == self.session_id:
+            return False
+        self._switch_to(tip)
+        return True
 
-        done = self._compress(CompressionRequest("full" if is_forced else "grown"), listener, cancellation)
-        if done.is_changed:
-            listener.notice(
-                f"the conversation has grown long: it goes on in session {done.session_id}, with a summary of its"
-                f" earlier part ({done.messages_before} messages became {done.messages_after})"
-            )
-        elif is_forced or done.reason != TOO_LITTLE:
-            listener.notice(f"the conversation has grown long, but is not compressed: {done.reason}")
-        return done
-
-    def _compress(self, wish: CompressionRequest, listener: Listener, cancellation: Cancellation) -> CompressionResult:
+    def compress(
+        self, request: CompressionRequest, listener: Listener, cancellation: Cancellation
+    ) -> CompressionResult:
+        """Compress the conversation and switch to the session that continues it."""
         from hermes.agent.compression.compress import Compression
 
         done = Compression(self.agent, self.store, self.model).run(
-            self.session_id, wish, self._new_prompt, listener, cancellation
+            self.session_id, request, self._new_prompt, listener, cancellation
         )
-        self._move(done.session_id)
+        if done.session_id != self.session_id:
+            self._switch_to(done.session_id)
         return done
 
-    def _move(self, session_id: str) -> None:
-        """Be the session that continues this one."""
-        if session_id == self.session_id:
-            return
+    def compress_in_turn(self, listener: Listener, cancellation: Cancellation, *, is_forced: bool) -> CompressionResult:
+        """Compress in the middle of a turn and notify the user; `is_forced` if the model cannot read the whole."""
+        from hermes.agent.compression.compress import TOO_LITTLE, CompressionRequest
+
+        done = self.compress(CompressionRequest("full" if is_forced else "grown"), listener, cancellation)
+        if done.is_changed:
+            listener.notice(
+                f"the conversation was long, so it continues in session {done.session_id} with a summary of its older"
+                f" part ({done.messages_before} messages became {done.messages_after})"
+            )
+        elif is_forced or done.reason != TOO_LITTLE:
+            listener.notice(f"the conversation is long, but was not compressed: {done.reason}")
+        return done
+
+    def _switch_to(self, session_id: str) -> None:
+        """Become the session that continues this one."""
         self.agent.approvals.move(self.session_id, session_id)
         self.agent.processes.move(self.session_id, session_id)
         self.session_id = session_id
         self._prompt = None
-        self._prompt_tokens = 0
+        self.prompt_tokens = 0
 
     def _stored_prompt(self) -> str:
         store = self.store
@@ -170,7 +267,8 @@ class OpenSession:
         prompt = self._new_prompt(self.session_id)
         store.update_system_prompt(self.session_id, prompt)
         if not is_own:
-            # From now on the session is continued here, and what is on record of it is true here. The mark comes last.
+            # From now on the session is continued here, and its directory and model are those of this machine. The mark
+            # that says so is stored last.
             store.update_session_cwd(self.session_id, self.cwd or "")
             store.update_session_meta(self.session_id, with_mark(row["model_config"]), self.model.name)
         return prompt
@@ -194,11 +292,11 @@ class OpenSession:
             return WorkingDirectory(Path(self.cwd))
         try:
             return WorkingDirectory(Path.cwd())
-        except FileNotFoundError:  # somebody has deleted it
+        except FileNotFoundError:  # it was deleted
             return WorkingDirectory(self.agent.home)
 
     def _summarizer(self) -> Summarizer | None:
-        """Summarizes what `session_search` finds, where somebody has named an auxiliary model for such things."""
+        """The summarizer of `session_search` results; None unless an auxiliary model is configured."""
         model = self.agent.auxiliary
         if model is None or self.agent.config.model.auxiliary == EndpointConfig():
             return None

@@ -1,4 +1,4 @@
-"""What has come of an answer, stored about once a second while it streams, so that no kill takes it away."""
+"""Saves a streaming answer about once a second, so that a killed process loses almost nothing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Self
 from hermes.log import warn
 
 EVERY_S = 0.9
-"""With the time of a write, what is shown is stored within a second."""
+"""Including the write itself, displayed text is stored within a second."""
 
 
 class PartialAnswerSaver:
-    """Calls `keep` every `every_s` on a thread of its own, from the first piece of an answer to its end.
+    """Calls `keep` every `every_s` on its own thread, from the first piece of an answer to its end.
 
-    The thread also stores the last words before a pause, which no further piece would bring along.
+    A thread also stores the last words before a pause, when no further piece arrives.
     """
 
     def __init__(self, keep: Callable[[], None], every_s: float = EVERY_S) -> None:
@@ -36,7 +36,7 @@ class PartialAnswerSaver:
             self._thread.join()
 
     def begin(self) -> None:
-        """Start with the first piece; later ones change nothing."""
+        """Start the thread at the first piece of an answer; further calls do nothing."""
         if self._thread is None:
             self._thread = Thread(target=self._run, name="hermes-answer", daemon=True)
             self._thread.start()
@@ -45,5 +45,5 @@ class PartialAnswerSaver:
         try:
             while not self._ended.wait(self._every_s):
                 self._keep()
-        except Exception as error:  # noqa: BLE001 - the end of the answer is stored anyway, and says what is wrong
-            warn(__name__, "an answer is stored only at its end: %s: %s", type(error).__name__, error)
+        except Exception as error:  # noqa: BLE001 - the whole answer is stored at its end, which reports the error
+            warn(__name__, "partial answers are not stored, only the complete one: %s: %s", type(error).__name__, error)

@@ -1,4 +1,4 @@
-"""The system prompt: put together once for a session and kept with it, so that it never changes by a byte."""
+"""The system prompt: built once per session and stored with it, so that it never changes."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from dataclasses import dataclass
 from hermes.state.owner import is_terminal_source
 
 IDENTITY = (
-    "You are Hermes, an agent that works for the person it talks to. Answer what was asked, truthfully and to the"
-    " point; when you do not know or cannot do something, say so. Use your tools where they help, look at what they"
-    " answer, and never claim to have done what you have not."
+    "You are Hermes, an agent that works for the user it talks to. Answer the question, truthfully and to the point;"
+    " when you do not know or cannot do something, say so. Use your tools where they help, read their results, and"
+    " never claim to have done something that you have not done."
 )
-AT_A_TERMINAL = "The person reads you at a terminal: write plain text or simple Markdown, in short paragraphs."
-IN_A_CHAT = "The person reads you in a chat on {source}: keep messages short, with simple Markdown at most."
+AT_A_TERMINAL = "The user reads your answers in a terminal: write plain text or simple Markdown, in short paragraphs."
+IN_A_CHAT = "The user reads your answers in a chat on {source}: keep messages short, with simple Markdown at most."
 
 CHATS = frozenset(("discord", "matrix", "signal", "slack", "telegram", "whatsapp"))
 
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """What a session's prompt depends on."""
+    """The inputs of a session's system prompt."""
 
     source: str
     started_at: float
     cwd: str | None = None
     session_id: str | None = None
-    """Only if the model is to know it."""
+    """Set only if the model should know the id."""
     guidance: str = ""
-    """When to use the tools that are on."""
+    """When to use the enabled tools."""
     memory: str = ""
-    """What is remembered of the person."""
+    """The notes about the user."""
 
 
-def build_system_prompt(setting: PromptInputs) -> str:
-    """The prompt of a session. It tells the day, not the time: sessions that begin alike share an endpoint's cache."""
-    day = time.strftime("%A, %Y-%m-%d", time.localtime(setting.started_at))
+def build_system_prompt(inputs: PromptInputs) -> str:
+    """Return the prompt of a session; it has the day but not the time, so that sessions share an endpoint's cache."""
+    day = time.strftime("%A, %Y-%m-%d", time.localtime(inputs.started_at))
     facts = [f"This conversation began on {day}."]
-    if setting.cwd:
-        facts.append(f"It takes place in the directory {setting.cwd}.")
-    if setting.session_id:
-        facts.append(f"Its session id is {setting.session_id}.")
-    parts = [IDENTITY, _surface(setting.source), setting.guidance, " ".join(facts), setting.memory]
+    if inputs.cwd:
+        facts.append(f"It takes place in the directory {inputs.cwd}.")
+    if inputs.session_id:
+        facts.append(f"Its session id is {inputs.session_id}.")
+    parts = [IDENTITY, _surface(inputs.source), inputs.guidance, " ".join(facts), inputs.memory]
     return "\n\n".join(part for part in parts if part)
 
 

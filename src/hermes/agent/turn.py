@@ -1,20 +1,19 @@
-"""One turn: the model is asked, its tools are run, and so on until it has answered; all is stored as it happens."""
+"""One turn: asks the model and runs its tools until it has answered; every message is stored as it happens."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from hermes.agent.accounting import Spending
 from hermes.agent.history.projection import project
-from hermes.agent.history.token_estimate import room_for, tokens_of_conversation
+from hermes.agent.history.token_estimate import compression_limit, tokens_of_conversation
 from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
 from hermes.agent.models.model import (
     Cancellation,
     Message,
-    Model,
     Notice,
     ReasoningDelta,
     Reply,
@@ -26,99 +25,68 @@ from hermes.agent.models.model import (
     Usage,
 )
 from hermes.agent.partial_answer import PartialAnswerSaver
-from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.results import ToolResult, failure
-from hermes.agent.turn_record import TurnRecord, new_uid
+from hermes.agent.turn_record import TurnRecord
 from hermes.errors import ContextTooLong, HermesError, ModelGarbled
+from hermes.ids import new_caller_uid
 from hermes.state.messages.partial import PARTIAL
 
 if TYPE_CHECKING:
-    from hermes.agent.agent import Agent
-    from hermes.agent.compression.compress import CompressionResult
+    from hermes.agent.open_session import OpenSession
 
 Status = Literal["done", "interrupted", "failed"]
 
 CUT = "cut"
-"""The finish_reason of an answer that broke off."""
+"""The finish_reason of an answer that ended with an error."""
 
 LAST_STEP = (
     "[This was the last step of this turn: no tool can be used any more. Answer now with what you have, and say what is"
     " left to do.]"
 )
-_BROKEN_OFF = failure("interrupted while it ran; what it had done by then stays done")
-_RECONSIDERED = "what the model has written until here are its thoughts, as it says now; its answer follows"
+_INTERRUPTED_TOOL = failure("interrupted while it ran; its effects up to that point remain")
+_RECONSIDERED = "the text so far was the model's reasoning; its answer follows"
 _OWN_ENDS = (PARTIAL, INTERRUPTED, CUT)
-"""What only a turn can say of an answer, never an endpoint."""
+"""The finish reasons that only a turn sets, never an endpoint."""
 _ODD_ENDS = {
-    "length": "the answer ends here because the model may not write more at once",
-    "content_filter": "the model's endpoint has held back a part of the answer",
+    "length": "the answer stops here: the model has reached its output limit",
+    "content_filter": "the model's endpoint has withheld a part of the answer",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """What came of a turn."""
+    """The result of a turn."""
 
     status: Status
     session_id: str
-    """The session that it ended in, which is another if the conversation was compressed meanwhile."""
+    """The session in which it ended; another one than before if the conversation was compressed meanwhile."""
     text: str = ""
-    """The answer, or what there was of it."""
+    """The answer, or its beginning."""
     error: HermesError | None = None
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
-    """In US dollars; None if nobody knows."""
+    """In US dollars; None if unknown."""
     is_estimated: bool = False
     """Whether the endpoint did not count all tokens, so that some are estimated."""
     tool_calls: int = 0
     """How many tools were run."""
 
 
-class Host(Protocol):
-    """The conversation that a turn belongs to."""
-
-    @property
-    def prompt(self) -> str:
-        """The system prompt of its session."""
-        ...
-
-    @property
-    def toolsets(self) -> Collection[str]:
-        """Those that are on."""
-        ...
-
-    def tool_context(self, cancellation: Cancellation) -> ToolContext:
-        """What its tools work with."""
-        ...
-
-    def shrink(self, listener: Listener, cancellation: Cancellation, *, is_forced: bool) -> CompressionResult:
-        """Go on in a shorter session, if that is possible."""
-        ...
-
-
 class _Interrupted(Exception):
-    """The person has stopped the turn."""
+    """The user has stopped the turn."""
 
 
 class Turn:
-    """Answers what was said last in a record."""
+    """Answers the last message of a record."""
 
     def __init__(
-        self,
-        agent: Agent,
-        model: Model,
-        host: Host,
-        record: TurnRecord,
-        listener: Listener,
-        cancellation: Cancellation,
-        *,
-        prompt_tokens: int = 0,
+        self, session: OpenSession, record: TurnRecord, listener: Listener, cancellation: Cancellation
     ) -> None:
-        self.prompt_tokens = prompt_tokens
-        """How long the conversation was when the model counted last."""
-        self._agent = agent
-        self._model = model
-        self._host = host
+        self.prompt_tokens = session.prompt_tokens
+        """The length of the last prompt as the model counted it."""
+        self._session = session
+        self._agent = session.agent
+        self._model = session.model
         self._record = record
         self._listener = listener
         self._cancellation = cancellation
@@ -128,50 +96,51 @@ class Turn:
         self._asked: Sequence[Message] = ()
         self._pieces: list[str] = []
         self._thoughts: list[str] = []
-        """What has been said and thought of an answer that is not stored yet."""
-        self._kept = ("", "")
-        """What of it is stored all the same, because it takes long."""
-        self._uid = new_uid()
-        """The name under which it is stored, once, whoever interrupts that."""
-        self._may_shrink = agent.config.compression.enabled
+        """The text and the reasoning of an answer that is not complete yet."""
+        self._saved = ("", "")
+        """How much of both is stored as a partial answer."""
+        self._uid = new_caller_uid()
+        """The uid of the answer, so that it is stored once, also after an interruption."""
+        self._may_compress = self._agent.config.compression.enabled
         self._may_force = True
 
     def run(self) -> TurnOutcome:
-        """Go through with it; whatever happens, what was said is kept."""
+        """Run the turn and return its outcome; whatever happens, the text so far is stored."""
         try:
-            self._answer()
+            self._loop()
         except (_Interrupted, KeyboardInterrupt):
-            return self._ended("interrupted", INTERRUPTED)
+            return self._end("interrupted", INTERRUPTED)
         except HermesError as error:
-            return self._ended("failed", CUT if self._pieces or self._thoughts else None, error)
-        except BaseException:  # such as that of a listener whose terminal is gone
-            self._ended("failed", INTERRUPTED)
+            return self._end("failed", CUT if self._pieces or self._thoughts else None, error)
+        except BaseException:  # for example of a listener whose terminal was closed
+            self._end("failed", INTERRUPTED)
             raise
-        return self._ended("done")
+        return self._end("done")
 
-    def _answer(self) -> None:
-        schemas = self._agent.tools.schemas(self._host.toolsets)
+    def _loop(self) -> None:
+        """Ask the model and run its tools, until it calls none or the steps are used up."""
+        schemas = self._agent.tools.schemas(self._session.toolsets)
         max_steps = self._agent.config.agent.max_steps
         for _ in range(max_steps):
             reply = self._ask(schemas)
             if not reply.tool_calls:
                 return
             self._run_tools(reply.tool_calls)
-        self._listener.notice(f"this turn has taken {max_steps} steps (agent.max_steps); the model has to answer now")
+        self._listener.notice(f"this turn has used its {max_steps} steps (agent.max_steps); the model must answer now")
         self._ask((), is_last=True)
 
     def _ask(self, tools: Sequence[ToolSchema], *, is_last: bool = False) -> Reply:
-        """One answer of the model, stored and booked."""
+        """Ask the model once; store and book its reply."""
         if self._cancellation.is_cancelled:
             raise _Interrupted
-        self._make_room(tools, is_last=is_last)
+        self._prepare_prompt(tools, is_last=is_last)
         try:
-            reply = self._listen(tools)
+            reply = self._receive(tools)
         except ContextTooLong:
-            if not self._may_force or not self._shrink(is_forced=True):
+            if not self._may_force or not self._compress(is_forced=True):
                 raise
             self._asked = self._messages(tools, is_last=is_last)
-            reply = self._listen(tools)
+            reply = self._receive(tools)
         self._text = reply.text
         self._record.add(
             "assistant",
@@ -182,38 +151,38 @@ class Turn:
             token_count=reply.usage.output_tokens if reply.usage else None,
             uid=self._uid,
         )
-        self._pieces, self._thoughts, self._kept, self._uid = [], [], ("", ""), new_uid()
+        self._pieces, self._thoughts, self._saved, self._uid = [], [], ("", ""), new_caller_uid()
         self._book(reply, tools)
         if reply.finish_reason in _ODD_ENDS:
             self._listener.notice(_ODD_ENDS[reply.finish_reason])
         elif not reply.text and not reply.tool_calls:
-            self._listener.notice("the model answered with nothing")
+            self._listener.notice("the model returned an empty answer")
         return reply
 
-    def _listen(self, tools: Sequence[ToolSchema]) -> Reply:
-        """Hear an answer to its end."""
-        with PartialAnswerSaver(self._keep_partial) as keeper:
-            return self._hear(tools, keeper)
+    def _receive(self, tools: Sequence[ToolSchema]) -> Reply:
+        """Receive a reply to its end, and store its beginning meanwhile."""
+        with PartialAnswerSaver(self._save_partial) as saver:
+            return self._read_stream(tools, saver)
 
-    def _keep_partial(self) -> None:
-        """Store what has come of the answer, if that is more than is stored."""
+    def _save_partial(self) -> None:
+        """Store the text so far, if it has grown."""
         text, reasoning = "".join(list(self._pieces)), "".join(list(self._thoughts))
-        if (text or reasoning) and (text, reasoning) != self._kept:
-            self._record.keep_partial(text, reasoning, self._uid)
-            self._kept = text, reasoning
+        if (text or reasoning) and (text, reasoning) != self._saved:
+            self._record.save_partial(text, reasoning, self._uid)
+            self._saved = text, reasoning
 
-    def _hear(self, tools: Sequence[ToolSchema], keeper: PartialAnswerSaver) -> Reply:
+    def _read_stream(self, tools: Sequence[ToolSchema], saver: PartialAnswerSaver) -> Reply:
         stream = self._model.stream(self._asked, tools, self._cancellation)
         try:
             for event in stream:
                 match event:
                     case TextDelta(piece):
                         self._pieces.append(piece)
-                        keeper.begin()
+                        saver.begin()
                         self._listener.text(piece)
                     case ReasoningDelta(piece):
                         self._thoughts.append(piece)
-                        keeper.begin()
+                        saver.begin()
                         self._listener.reasoning(piece)
                     case TextWasReasoning():
                         self._pieces, self._thoughts = [], [*self._thoughts, *self._pieces]
@@ -230,7 +199,7 @@ class Turn:
                         assert_never(never)
         finally:
             if isinstance(stream, Generator):
-                stream.close()  # which hangs up
+                stream.close()  # closes the connection
         if self._cancellation.is_cancelled:
             raise _Interrupted
         raise ModelGarbled(f"{self._model.name} ended without an answer", hint="try again")
@@ -241,37 +210,37 @@ class Turn:
                 raise _Interrupted
             self._listener.tool_started(call)
             try:
-                result = self._agent.tools.run(call, self._host.tool_context(self._cancellation))
+                result = self._agent.tools.run(call, self._session.tool_context(self._cancellation))
             except KeyboardInterrupt:
-                self._keep_result(call, _BROKEN_OFF)
+                self._store_result(call, _INTERRUPTED_TOOL)
                 raise
-            self._keep_result(call, result)
+            self._store_result(call, result)
 
-    def _keep_result(self, call: ToolCall, result: ToolResult) -> None:
+    def _store_result(self, call: ToolCall, result: ToolResult) -> None:
         self._tool_calls += 1
         self._record.add("tool", result.text, tool_call_id=call.id, tool_name=call.name)
         self._listener.tool_finished(call, result)
 
-    def _make_room(self, tools: Sequence[ToolSchema], *, is_last: bool) -> None:
-        """Decide what the model is given, and make the conversation shorter before it is too long."""
+    def _prepare_prompt(self, tools: Sequence[ToolSchema], *, is_last: bool) -> None:
+        """Prepare the messages for the model, and compress the conversation before it is too long."""
         self._asked = self._messages(tools, is_last=is_last)
-        if not self._may_shrink:
+        if not self._may_compress:
             return
         size = max(tokens_of_conversation(self._asked, tools), self.prompt_tokens)
         threshold = self._agent.config.compression.threshold
-        if size > room_for(self._model.context_tokens, threshold) and self._shrink(is_forced=False):
+        if size > compression_limit(self._model.context_tokens, threshold) and self._compress(is_forced=False):
             self._asked = self._messages(tools, is_last=is_last)
 
     def _messages(self, tools: Sequence[ToolSchema], *, is_last: bool) -> list[Message]:
         last = [{"role": "user", "content": LAST_STEP}] if is_last else []
         history = project([*self._record.messages, *last], with_tools=bool(tools))
-        return [{"role": "system", "content": self._host.prompt}, *history]
+        return [{"role": "system", "content": self._session.prompt}, *history]
 
-    def _shrink(self, *, is_forced: bool) -> bool:
-        """Compress the conversation, at most once of its own accord and once because the model cannot read it all."""
-        self._may_shrink = False
+    def _compress(self, *, is_forced: bool) -> bool:
+        """Compress the conversation, at most once because it is long and once because the model cannot read it all."""
+        self._may_compress = False
         self._may_force = self._may_force and not is_forced
-        compressed = self._host.shrink(self._listener, self._cancellation, is_forced=is_forced)
+        compressed = self._session.compress_in_turn(self._listener, self._cancellation, is_forced=is_forced)
         if self._cancellation.is_cancelled:
             raise _Interrupted
         if compressed.is_changed:
@@ -280,14 +249,13 @@ class Turn:
         return compressed.is_changed
 
     def _book(self, reply: Reply, tools: Sequence[ToolSchema] = ()) -> None:
-        spent = self._agent.accounts.book(
-            self._record.store, self._record.session_id, self._model, reply, self._asked, tools
-        )
+        session = self._session
+        spent = self._agent.accounts.book(session.store, session.session_id, self._model, reply, self._asked, tools)
         self.prompt_tokens = spent.usage.prompt_tokens
         self._spent += spent
 
-    def _ended(self, status: Status, finish_reason: str | None = None, error: HermesError | None = None) -> TurnOutcome:
-        """The outcome; how a turn ended that was not done is stored with what was said until then."""
+    def _end(self, status: Status, finish_reason: str | None = None, error: HermesError | None = None) -> TurnOutcome:
+        """Return the outcome; with a finish reason, first store the text so far with it."""
         if finish_reason is not None:
             self._text, reasoning = "".join(self._pieces), "".join(self._thoughts)
             try:
@@ -301,7 +269,7 @@ class Turn:
                     self._book(Reply(self._text, reasoning=reasoning or None))
         return TurnOutcome(
             status,
-            self._record.session_id,
+            self._session.session_id,
             self._text,
             error,
             self._spent.usage,

@@ -1,1 +1,1 @@
-"""The terminal: what a person types, and what they are shown."""
+"""The `hermes` command line and the terminal chat."""

@@ -1,4 +1,4 @@
-"""The `hermes` command line: arguments in, a command found and run, an exit code out."""
+"""The `hermes` command: parses the arguments, runs a command and returns its exit code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,12 @@ from hermes.errors import HermesError
 from hermes.log import before_first
 
 COMMANDS = {
-    "chat": Lazy(
-        "hermes.cli.chat.command:chat_command", "Talk to the agent, in a new session or in one that was left."
-    ),
-    "completion": Lazy(
-        "hermes.cli.completion.command:completion",
-        "Write a script for bash, zsh or fish that completes commands, options, sessions and sources.",
-    ),
-    "doctor": Lazy("hermes.cli.doctor:doctor", "Look for what is wrong, and say what to do about it."),
-    "insights": Lazy("hermes.cli.insights.command:insights", "Show what was said, used and spent in the last days."),
-    "sessiondb": Lazy(
-        "hermes.cli.sessiondb.group:sessiondb", "Look after the database behind the sessions, and change to another."
-    ),
-    "sessions": Lazy("hermes.cli.sessions.group:sessions", "Look at the sessions there are, and keep them in order."),
+    "chat": Lazy("hermes.cli.chat.command:chat_command", "Chat with the agent, in a new session or an earlier one."),
+    "completion": Lazy("hermes.cli.completion.command:completion", "Print a completion script for bash, zsh or fish."),
+    "doctor": Lazy("hermes.cli.doctor:doctor", "Check the installation and the database for problems."),
+    "insights": Lazy("hermes.cli.insights.command:insights", "Show messages, tokens and costs of the last days."),
+    "sessiondb": Lazy("hermes.cli.sessiondb.group:sessiondb", "Manage the database that stores the sessions."),
+    "sessions": Lazy("hermes.cli.sessions.group:sessions", "List, search and manage sessions."),
 }
 
 
@@ -38,25 +31,26 @@ COMMANDS = {
     lazy=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
-Without a command it is `hermes chat`, whose options may stand before it too:
--c goes on with the last session, -r ID|TITLE with any, -q TEXT says one thing.
+Without a command, `hermes` runs `hermes chat` and takes its options:
+-c continues the latest session, -r ID|TITLE resumes any session, and
+-q TEXT sends one message.
 
 \b
-Sessions are kept in state.db in the Hermes home: the directory in the
+Sessions are stored in state.db in the Hermes home: the directory in the
 environment variable HERMES_HOME, or ~/.hermes.
 
 \b
-Exit codes: 0 done, 1 failed, 2 not understood, 3 not found, 4 conflict,
+Exit codes: 0 success, 1 failure, 2 usage error, 3 not found, 4 conflict,
 130 interrupted.""",
 )
 @click.version_option(__version__, prog_name="hermes", message="%(prog)s %(version)s")
 def hermes() -> None:
-    """Durable, searchable, resumable sessions of the Hermes agent."""
+    """Chat with the Hermes agent in durable, searchable, resumable sessions."""
 
 
 def run(args: Sequence[str]) -> int:
-    """Run a command line and answer its exit code."""
-    # Asked of the raw arguments, because those that cannot be parsed are to be reported as JSON too.
+    """Run a command line and return its exit code."""
+    # Read from the raw arguments: an error while parsing them is reported as JSON too.
     as_json = "--json" in args
     before_first(_log_to_file)
     try:
@@ -72,7 +66,7 @@ def run(args: Sequence[str]) -> int:
             write_stderr("")  # the terminal has written ^C
         return INTERRUPTED
     except BrokenPipeError:
-        discard_output()  # `| head` has seen enough
+        discard_output()  # the reader has left, as in `| head`
     except (HermesError, click.ClickException) as error:
         return report_error(error, as_json=as_json)
     return 0

@@ -1,4 +1,4 @@
-"""Asking before something is taken away."""
+"""Confirmation before a command deletes or replaces something."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 
 import click
 
-YES = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
+YES = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm(question: str, *, is_sure: bool) -> bool:
-    """Whether the person wants it; without somebody to ask, `--yes` has to be said."""
+    """Ask the user to confirm. Raise a usage error if stdin is not a terminal and `--yes` is missing."""
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask whether this is meant; say --yes if it is")
+        raise click.UsageError("stdin is not a terminal: pass --yes to confirm")
     return click.confirm(question, default=False, err=True)

@@ -1,4 +1,4 @@
-"""`hermes doctor`: what is wrong with the session store, and what to do about it."""
+"""`hermes doctor`: checks of the installation and the session store, each with a remedy."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ Examples:
   hermes doctor --deep
   hermes doctor --json | jq -r '.items[] | select(.status == "error") | .remedy'""",
 )
-@click.option("--deep", is_flag=True, help="Look at all of it, however long that takes.")
+@click.option("--deep", is_flag=True, help="Read the whole database, which may take long.")
 @AS_JSON
 @click.pass_context
 def doctor(context: click.Context, deep: bool, as_json: bool) -> None:
-    """Look for what is wrong, and say what to do about it.
+    """Check the installation and the database for problems.
 
-    It only reads, and may run at any time, also while other programs write or when the database is damaged. Without
-    --deep it takes about a second, whatever the size of the database. It ends with 1 if something is an error.
+    The command only reads. Run it at any time, also while other programs write or if the database is damaged. Without
+    --deep it takes about a second, whatever the size of the database. The exit code is 1 if a check finds an error.
     """
     with progress() as report:
         findings = examine_installation(is_deep=deep, report=report)
@@ -74,7 +74,7 @@ def doctor(context: click.Context, deep: bool, as_json: bool) -> None:
 
 
 def examine_installation(*, is_deep: bool = False, report: Report | None = None) -> list[Finding]:
-    """Look at the program, its home and its store."""
+    """Check the program, the Hermes home and the store, and return the findings."""
     try:
         directory = get_hermes_home()
     except HermesError as exc:
@@ -94,41 +94,41 @@ def examine_installation(*, is_deep: bool = False, report: Report | None = None)
 
 
 def _examine_server(config: Config, *, is_deep: bool) -> list[Finding]:
-    """Look at a store that is not in a file; of somebody else's provider only what the contract tells."""
+    """Check a store on a server. Of a third-party provider, only check that it responds."""
     from hermes.cli.sessiondb.schema_versions import MODULES, applied_migrations, missing_migrations
     from hermes.state.provider import open_session_db
-    from hermes.state.server.checkup import answer, examine
+    from hermes.state.server.checkup import check_server, examine
 
     provider = config.sessiondb.provider
     opened = partial(open_session_db, config, read_only=True)
     if provider not in MODULES:
-        return [run_check(Check("server", "server", partial(answer, opened)), _failed_check)]
+        return [run_check(Check("server", "server", partial(check_server, opened)), _failed_check)]
     return examine(
         opened, lambda store: missing_migrations(applied_migrations(store), provider), now=time.time(), is_deep=is_deep
     )
 
 
 def check_version(_: Path) -> CheckResult:
-    """Which program this is."""
+    """Report the versions of Hermes and Python."""
     python = ".".join(map(str, sys.version_info[:3]))
     return ok(f"Hermes {__version__} on Python {python}", hermes=__version__, python=python, platform=sys.platform)
 
 
 def check_home(directory: Path) -> CheckResult:
-    """Whether the Hermes home can be used, and by its owner alone."""
+    """Check that the Hermes home is usable and private to its owner."""
     seen = {"path": str(directory)}
     try:
         status = directory.stat()
     except FileNotFoundError:
-        return ok(f"{directory} is not there yet", **seen)
+        return ok(f"{directory} does not exist yet", **seen)
     except OSError as exc:
-        return error(f"{directory} cannot be reached: {exc.strerror}", "set HERMES_HOME to another place", **seen)
+        return error(f"{directory} cannot be reached: {exc.strerror}", "set HERMES_HOME to another directory", **seen)
     if not stat.S_ISDIR(status.st_mode):
-        return error(f"{directory} is not a directory", "move it away, or set HERMES_HOME to another place", **seen)
+        return error(f"{directory} is not a directory", "move it away, or set HERMES_HOME to another directory", **seen)
     seen["mode"] = f"{stat.S_IMODE(status.st_mode):04o}"
     if not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
         return error(
-            f"{directory} cannot be read and written by you",
+            f"you cannot read and write {directory}",
             f"as its owner or as root: {shlex.join(['chown', str(os.geteuid()), str(directory)])}",
             **seen,
         )
@@ -137,18 +137,18 @@ def check_home(directory: Path) -> CheckResult:
     except HermesError as exc:
         return error(exc.message, exc.hint, **seen)
     if os.name != "posix" or not status.st_mode & OTHERS:
-        return ok(f"{directory}, yours alone", **seen)
+        return ok(f"{directory}, private to you", **seen)
     if serves_more_than_hermes(directory, status):
         return note(
-            f"{directory} is open to others, for it serves more than Hermes; the files in it are not",
-            "set HERMES_HOME to a directory of its own",
+            f"other users can open {directory}, which serves more than Hermes; they cannot read the files of Hermes",
+            "set HERMES_HOME to a directory that only Hermes uses",
             **seen,
         )
-    return warning(f"{directory} is open to others", shlex.join(["chmod", "700", str(directory)]), **seen)
+    return warning(f"other users can open {directory}", shlex.join(["chmod", "700", str(directory)]), **seen)
 
 
 def check_config(directory: Path) -> CheckResult:
-    """Whether the settings can be read and are understood."""
+    """Check that the settings can be read and are valid."""
     file = directory / CONFIG_FILENAME
     seen = {"path": str(file), "exists": file.exists()}
     try:
@@ -158,31 +158,31 @@ def check_config(directory: Path) -> CheckResult:
     except HermesError as exc:
         return error(exc.message, exc.hint or f"correct {file}", **seen)
     if warnings:
-        return warning("; ".join(warnings), "correct what is named", **seen, warnings=list(warnings))
-    return ok(f"{file}" if file.exists() else "no config.yaml: every setting has its default", **seen, warnings=[])
+        return warning("; ".join(warnings), f"correct {file}", **seen, warnings=list(warnings))
+    return ok(f"{file}" if file.exists() else "no config.yaml: all settings have their defaults", **seen, warnings=[])
 
 
 def _check_models(config: Config, directory: Path) -> None:
-    """Raise `ConfigError` for a model that no request could be sent to, or none without showing its key."""
+    """Raise `ConfigError` if the configured model cannot be used, or only by exposing its key."""
     from hermes.agent.models.choice import choose_auxiliary_model, choose_model
 
     variables = load_variables(directory)
-    with suppress(NoModel):  # which may come with another terminal, or be started later
+    with suppress(NoModel):  # the key may be set in another terminal, a local server may start later
         choose_auxiliary_model(config.model, variables, choose_model(config.model, variables))
 
 
 def check_permissions(directory: Path) -> CheckResult:
-    """Whether only the owner may read the settings and the secrets."""
+    """Check that only the owner can read the settings and the secrets."""
     files = [file for name in (CONFIG_FILENAME, ENV_FILENAME) if (file := directory / name).exists()]
     modes = {str(file): f"{stat.S_IMODE(file.stat().st_mode):04o}" for file in files}
     if os.name != "posix" or not files:
-        return ok("nothing that others could read", modes=modes)
+        return ok("no settings that others could read", modes=modes)
     open_files = [str(file) for file in files if file.stat().st_mode & OTHERS]
     if open_files:
         return warning(
-            f"others may read {', '.join(open_files)}", shlex.join(["chmod", "600", *open_files]), modes=modes
+            f"other users can read {', '.join(open_files)}", shlex.join(["chmod", "600", *open_files]), modes=modes
         )
-    return ok("only you may read the settings", modes=modes)
+    return ok("only you can read the settings", modes=modes)
 
 
 PROGRAM_CHECKS: dict[str, Callable[[Path], CheckResult]] = {
@@ -191,11 +191,11 @@ PROGRAM_CHECKS: dict[str, Callable[[Path], CheckResult]] = {
     "config": check_config,
     "config-permissions": check_permissions,
 }
-"""What is looked at besides the store, by the names of the findings."""
+"""The checks besides those of the store, by the names of their findings."""
 
 
 def _usable_config(directory: Path) -> Config:
-    """The settings, or the defaults where they cannot be read: a store is most likely where it always is."""
+    """Return the settings, or the defaults if they cannot be read: the store is probably in its default place."""
     try:
         return load_config(directory)
     except HermesError:
@@ -205,4 +205,4 @@ def _usable_config(directory: Path) -> Config:
 def _failed_check(exc: Exception) -> CheckResult:
     if isinstance(exc, HermesError):
         return error(exc.message, exc.hint)
-    return not_checked(f"{exc}", Status.WARNING, "try again; the other checks were made")
+    return not_checked(f"{exc}", Status.WARNING, "try again; the other checks ran")

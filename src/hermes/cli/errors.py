@@ -1,4 +1,4 @@
-"""Errors as a person or a script is told of them, and the exit codes."""
+"""Reporting errors to people and scripts, and the exit codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130
 
 
 def report_error(error: HermesError | click.ClickException, *, as_json: bool) -> int:
-    """Tell of an error on stderr and answer the exit code."""
+    """Write an error to stderr and return its exit code."""
     code, message, hint = _describe(error)
     if as_json:
         write_stderr(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
@@ -30,17 +30,17 @@ def report_error(error: HermesError | click.ClickException, *, as_json: bool) ->
 
 
 def _describe(error: HermesError | click.ClickException) -> tuple[str, str, str]:
-    """An error's code, its sentence, and what to do."""
+    """Return the code, the message and the hint of an error."""
     if isinstance(error, HermesError):
         return error.code, error.message, error.hint
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "hermes"
-        return "usage", error.format_message(), f"`{command} --help` shows what can be said here"
+        return "usage", error.format_message(), f"see `{command} --help`"
     return "error", error.format_message(), ""
 
 
 def exit_code_of(error: HermesError | click.ClickException) -> int:
-    """The exit code that stands for an error."""
+    """Return the exit code for an error."""
     if isinstance(error, NotFound):
         return NOT_FOUND
     if isinstance(error, Conflict):

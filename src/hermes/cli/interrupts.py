@@ -1,4 +1,4 @@
-"""Ctrl-C while something must not be left half done."""
+"""Delaying Ctrl-C while an operation must not stop halfway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.cli.display.terminal import write_stderr
 
 @contextmanager
 def delay_interrupt(what: str) -> Iterator[None]:
-    """Let the block come to its end before Ctrl-C has its effect."""
+    """Run the block to its end, then raise KeyboardInterrupt if Ctrl-C was pressed meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -22,7 +22,7 @@ def delay_interrupt(what: str) -> Iterator[None]:
     def note(_number: int, _frame: FrameType | None) -> None:
         nonlocal was_pressed
         if not was_pressed:
-            write_stderr(f"Finishing {what} first.")
+            write_stderr(f"Finishing {what} before stopping.")
         was_pressed = True
 
     before = signal.signal(signal.SIGINT, note)

@@ -1,4 +1,4 @@
-"""Commands that are imported when they are used, so that one command does not pay for the others."""
+"""Commands that are imported only when they run, so that each command starts fast."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import click
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is defined, and the line that stands for it in the help of its group."""
+    """The location of a command (`module:name`) and its line in the help of its group."""
 
     target: str
     summary: str
 
     def load(self) -> click.Command:
-        """Import the command; from here on memory is looked after."""
+        """Import the command and turn the garbage collector on."""
         module, _, name = self.target.partition(":")
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
@@ -28,23 +28,23 @@ class Lazy:
 
 
 class LazyGroup(click.Group):
-    """A group that knows some of its commands by name and imports one of them only to run it."""
+    """A group that imports a command only to run it."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         self.lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands, without importing any."""
+        """Return the names of all commands without importing any."""
         return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name, imported now."""
+        """Import and return a command by its name."""
         found = self.lazy.get(cmd_name)
         return found.load() if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands with their summaries, without importing any."""
+        """Write the commands with their summaries without importing any."""
         summaries = {name: command.get_short_help_str(limit=100) for name, command in self.commands.items()}
         summaries |= {name: each.summary for name, each in self.lazy.items()}
         with formatter.section("Commands"):
@@ -52,6 +52,6 @@ class LazyGroup(click.Group):
 
 
 def show_help_without_command(context: click.Context) -> None:
-    """A group that is named alone says what it offers."""
+    """Print the help of a group that is called without a command."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())

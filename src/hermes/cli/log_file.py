@@ -1,4 +1,4 @@
-"""The log of the command line: a file in the Hermes home, so that no record lands between a person's lines."""
+"""The log file of the command line, in the Hermes home: log records never appear on the user's terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_RECORD = 4_000
 
 
 class LogFile(logging.Handler):
-    """Appends one line for each record; a file that has grown long becomes `hermes.log.1`."""
+    """Appends one line per record. A file larger than `MAX_BYTES` is renamed to `hermes.log.1`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; one that cannot be written goes nowhere, for there is no place left to say so."""
+        """Write a record. A record that cannot be written is dropped: there is nowhere left to report it."""
         try:
             line = format_record(record)
             path = log_path()
@@ -33,18 +33,18 @@ class LogFile(logging.Handler):
 
 
 def log_path() -> Path:
-    """Where the log is."""
+    """The path of the log file."""
     return get_hermes_home() / DIRECTORY / NAME
 
 
 def format_record(record: logging.LogRecord) -> str:
-    """A record on one line that cannot act on a terminal."""
+    """Format a record as one line without control characters."""
     when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(record.created))
     return f"{when} {os.getpid()} {record.levelname} {record.name}: {printable(record.getMessage()[:MAX_RECORD])}\n"
 
 
 def log_to_file() -> None:
-    """Send the records of this process, of all libraries, to the file and not to the screen."""
+    """Send the log records of this process, including those of libraries, to the log file."""
     logging.getLogger().addHandler(LogFile())
 
 

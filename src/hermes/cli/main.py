@@ -1,4 +1,4 @@
-"""Where the process `hermes` begins and ends, both quickly."""
+"""The entry point of the `hermes` program, written to start and end fast."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line of this process.
+    """Run the command line of this process and exit.
 
-    Imports make only things that stay, and at the end everything goes: to look for garbage in either takes a sixth of
-    the time of a short command. While a command runs, the collector is on (`Lazy.load`).
+    The garbage collector is off during imports and at exit, where it finds nothing but would take a sixth of the time
+    of a short command. `Lazy.load` turns it on while a command runs.
     """
     gc.disable()
     _replace_closed_streams()
@@ -27,7 +27,7 @@ def main() -> NoReturn:
 
 
 def _replace_closed_streams() -> None:
-    """After `>&-` Python has no stream at all: then what is written goes nowhere, and stdin is empty after `<&-`."""
+    """Replace standard streams that the shell closed (`<&-`, `>&-`), which Python sets to None, by the null device."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
     for name in ("stdout", "stderr"):

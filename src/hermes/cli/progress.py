@@ -1,4 +1,4 @@
-"""How far long work has come, on one line of stderr that is gone when it is done."""
+"""A progress bar on stderr, which disappears when the work is done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAR = 24
 
 @contextmanager
 def progress() -> Iterator[Report | None]:
-    """Something to report to, or None where nobody looks."""
+    """Yield a function that reports progress, or None if stderr is not a terminal."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield None
         return
@@ -31,25 +31,25 @@ def progress() -> Iterator[Report | None]:
 class _Line:
     def __init__(self) -> None:
         self._began = time.monotonic()
-        self._shown = 0.0
+        self._drawn_at = 0.0
 
     def show(self, what: str, done: int, total: int) -> None:
         now = time.monotonic()
-        if now - self._shown < EVERY_S and done < total:
+        if now - self._drawn_at < EVERY_S and done < total:
             return
-        self._shown = now
+        self._drawn_at = now
         text = printable(f"{what} {format_bar(done, total)}  {now - self._began:.0f} s")
         sys.stderr.write(f"\r\x1b[2K{clip(text, os.get_terminal_size(sys.stderr.fileno()).columns - 1)}")
         sys.stderr.flush()
 
     def clear(self) -> None:
-        if self._shown:
+        if self._drawn_at:
             sys.stderr.write("\r\x1b[2K")
             sys.stderr.flush()
 
 
 def format_bar(done: int, total: int) -> str:
-    """A bar and a percentage, or a plain number where nobody knows of how much."""
+    """Format a bar with a percentage, or a plain number if the total is unknown."""
     if total <= 0:
         return f"{done:,}".replace(",", " ")
     share = min(1.0, done / total)

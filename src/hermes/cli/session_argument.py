@@ -1,4 +1,4 @@
-"""The session that a command is about."""
+"""The session argument that many commands take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SESSION = click.argument("name", metavar="ID|TITLE")
 
 
 class NamedSession(NamedTuple):
-    """A session, and the store that it is in."""
+    """A session and its open store."""
 
     store: SessionDBProvider
     id: str
@@ -28,12 +28,12 @@ class NamedSession(NamedTuple):
 
 @contextmanager
 def open_named_session(config: Config, name: str, *, for_change: bool = False) -> Iterator[NamedSession]:
-    """The session that is meant by what a person typed, in an open store."""
+    """Open the store and yield the session that the user named by its id or title."""
     with (open_for_change if for_change else open_for_reading)(config) as store:
         if store is None:
             raise UnknownSession(no_sessions_message(database_file(config)), hint="")
         session_id = find_session(store, name, Purpose.CHANGE if for_change else Purpose.READ)
         row = store.get_session(session_id)
         if row is None:
-            raise UnknownSession(f"session {session_id!r} has just been deleted")
+            raise UnknownSession(f"session {session_id!r} was just deleted")
         yield NamedSession(store, session_id, row)

@@ -1,4 +1,4 @@
-"""The configured session store, as the commands find it."""
+"""Opening the configured session store for a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes.state.provider import SessionDBProvider, open_session_db
 
 
 def read_config(*, as_json: bool) -> Config:
-    """The settings; what the person should know about their files is told on stderr."""
+    """Load the settings and write their warnings to stderr."""
     config = load_config()
     for warning in config.warnings:
         write_stderr(json.dumps({"warning": {"message": warning}}) if as_json else f"Warning: {warning}")
@@ -23,21 +23,21 @@ def read_config(*, as_json: bool) -> Config:
 
 
 def database_file(config: Config) -> Path:
-    """Where the sessions lie, or would lie."""
+    """The path of the SQLite database, whether or not it exists."""
     return config.sessiondb.sqlite_file(get_hermes_home())
 
 
 def no_sessions_message(path: Path) -> str:
-    """What is said of a store that has no sessions."""
+    """The message about a store that has no sessions."""
     return (
-        f"No sessions yet: nothing is stored in {path}. They appear here as soon as a program stores one;"
-        " if you expected some, check HERMES_HOME and sessiondb.path."
+        f"No sessions yet in {path}. Start one with `hermes`; if you expected some, check HERMES_HOME and"
+        " sessiondb.path."
     )
 
 
 @contextmanager
 def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
-    """The store, only to be read, or None when nothing has been stored yet: reading creates no database."""
+    """Open the store read-only and yield it, or yield None if there is no database: reading never creates one."""
     if config.sessiondb.provider == "sqlite" and not _exists(database_file(config)):
         yield None
         return
@@ -47,7 +47,7 @@ def open_for_reading(config: Config) -> Iterator[SessionDBProvider | None]:
 
 @contextmanager
 def open_for_change(config: Config) -> Iterator[SessionDBProvider | None]:
-    """The store, or None when nothing has been stored yet: what there is to change is not created first."""
+    """Open the store and yield it, or yield None if there is no database: there is nothing to change in a new one."""
     if config.sessiondb.provider == "sqlite" and not _exists(database_file(config)):
         yield None
         return
@@ -56,12 +56,12 @@ def open_for_change(config: Config) -> Iterator[SessionDBProvider | None]:
 
 
 def sessions_dir() -> Path:
-    """Where programs keep the transcripts of sessions."""
+    """The directory in which programs keep transcripts of sessions."""
     return get_hermes_home() / "sessions"
 
 
 def _exists(path: Path) -> bool:
-    """Whether there is something at `path`; a link that leads nowhere counts, for it is a mistake to be told of."""
+    """Whether `path` exists. A broken link counts, so that opening it reports the mistake."""
     try:
         path.lstat()
     except FileNotFoundError:
@@ -69,6 +69,6 @@ def _exists(path: Path) -> bool:
     except OSError as error:
         raise StoreUnavailable(
             f"the session database {path} cannot be reached: {error.strerror}",
-            hint="check the directories on the way to it",
+            hint="check its parent directories",
         ) from error
     return True

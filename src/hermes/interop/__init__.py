@@ -1,1 +1,1 @@
-"""Sessions in the forms of files: our own, and those of other programs."""
+"""Import and export of session files: our own formats, and those of other programs."""

@@ -1,4 +1,4 @@
-"""Database files of sessions, ours and those of other versions: read as they are, never changed."""
+"""Import from SQLite database files of any version; they are never changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 
 from hermes.errors import HermesError, InvalidValue, StoreError
-from hermes.interop.source import Examined, Tell
+from hermes.interop.source import ByteProgress, Examined
 from hermes.state.import_export.session_checks import CheckedSession, iter_drafts
 from hermes.state.import_export.session_writer import read_checked_sessions
 from hermes.state.sqlite.files.names import bytes_of
@@ -23,10 +23,10 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._good = 0
-        """How many of its sessions can be read, one after the other."""
+        """How many sessions can be read before the first bad one."""
 
-    def examine(self, now: float, tell: Tell) -> Examined:
-        """Go through the whole file and check all that is in it."""
+    def examine(self, now: float, progress: ByteProgress) -> Examined:
+        """Read and check the whole file."""
         ids: list[str] = []
         trouble: HermesError | None = None
         try:
@@ -39,15 +39,15 @@ class Database:
         except HermesError as error:
             trouble = error
         self._good = len(ids)
-        tell(bytes_of(self._path))
+        progress(bytes_of(self._path))
         return Examined(ids, trouble=trouble)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
-        """The sessions that were found; only after they were."""
+    def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
+        """Yield the sessions that `examine` found; call `examine` first."""
         try:
             with SQLiteSessionDBProvider(self._path, read_only=True) as store:
                 yield from islice(read_checked_sessions(store, now), self._good)
         except StoreError as error:
-            # Whoever puts them into another store must not take it for a failure of that one.
+            # The caller writes to another store and must not take this for a failure of that one.
             raise InvalidValue(error.message, hint=error.hint) from error
-        tell(bytes_of(self._path))
+        progress(bytes_of(self._path))

@@ -1,4 +1,4 @@
-"""Exports of sessions, ours and those of programs that write the same: an object on each line."""
+"""Exported sessions, written by us or by a program with the same format: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.interop.jsonl.lines import Line, bad_line, changed_line, parsed
+from hermes.interop.jsonl.lines import Line, bad_line, changed_line, parse_line
 from hermes.interop.jsonl.long_line import LongLine
-from hermes.interop.source import Examined, Tell
+from hermes.interop.source import ByteProgress, Examined
 from hermes.state.import_export.session_checks import EXPORT_SCHEMA, CheckedSession, check_session, iter_drafts
 
-HELD_WHOLE = 1 << 20
-"""A longer line is read message by message."""
+MAX_LINE_IN_MEMORY = 1 << 20
+"""Longer lines are read message by message."""
 
 
 def is_exported(record: Mapping[str, Any]) -> bool:
@@ -29,22 +29,22 @@ class Exported:
         self._path = path
         self._good_upto = 0
         self._ends: dict[int, int] = {}
-        """Where the long lines end, by their numbers."""
+        """The end offsets of the long lines, by line number."""
 
-    def examine(self, now: float, tell: Tell) -> Examined:
-        """Go through the whole file and check all that is in it."""
+    def examine(self, now: float, progress: ByteProgress) -> Examined:
+        """Read and check the whole file."""
         ids: list[str] = []
         try:
-            for record in self._records(self._path.stat().st_size, tell):
+            for record in self._records(self._path.stat().st_size, progress):
                 ids.append(self._check(record, now))
                 self._good_upto = self._end_of(record)
         except InvalidValue as trouble:
             return Examined(ids, trouble=trouble)
         return Examined(ids)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
-        """The sessions that were found; only after they were."""
-        return (self._incoming(record, now) for record in self._records(self._good_upto, tell))
+    def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
+        """Yield the sessions that `examine` found; call `examine` first."""
+        return (self._incoming(record, now) for record in self._records(self._good_upto, progress))
 
     def _check(self, record: Line | LongLine, now: float) -> str:
         session = self._incoming(record, now)
@@ -61,18 +61,18 @@ class Exported:
         if isinstance(record, LongLine):
             head, messages = record.head(EXPORT_SCHEMA), record
         else:
-            head, messages = parsed(record, self._path), None
+            head, messages = parse_line(record, self._path), None
         try:
             return check_session(head, now, messages)
         except InvalidValue as error:
             raise bad_line(self._path, record.number, error.message) from None
 
-    def _records(self, upto: int, tell: Tell) -> Iterator[Line | LongLine]:
+    def _records(self, upto: int, progress: ByteProgress) -> Iterator[Line | LongLine]:
         with self._path.open("rb") as file:
             number = start = 0
-            while start < upto and (data := file.readline(HELD_WHOLE)):
+            while start < upto and (data := file.readline(MAX_LINE_IN_MEMORY)):
                 number += 1
-                if len(data) == HELD_WHOLE and not data.endswith(b"\n"):
+                if len(data) == MAX_LINE_IN_MEMORY and not data.endswith(b"\n"):
                     yield LongLine(self._path, number, start)
                     if number not in self._ends:
                         raise changed_line(self._path, number)
@@ -82,7 +82,7 @@ class Exported:
                     end = start + len(data)
                     if not data.isspace():
                         yield Line(number, start, data)
-                tell(end - start)
+                progress(end - start)
                 start = end
 
     def _end_of(self, record: Line | LongLine) -> int:

@@ -1,4 +1,4 @@
-"""Writing sessions out, a few at a time: a store of any size fits into little memory."""
+"""Export of sessions to a file, a few at a time, so that a store of any size needs little memory."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from hermes.state.import_export.session_reader import SelectedSession, SessionEx
 from hermes.state.operations import Operations
 from hermes.state.rows import Row
 
-HELD_BYTES = 8 << 20
-"""So much of what is to be written is held in memory, the rest in a file that has no name."""
+MAX_BYTES_IN_MEMORY = 8 << 20
+"""How much of a group is buffered in memory; the rest goes to an unnamed temporary file."""
 
 _CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
 class Form(Protocol):
-    """How sessions are written."""
+    """An output format for sessions."""
 
     def begin(self) -> Iterator[bytes]:
-        """What comes first."""
+        """Yield the text before the first session."""
         ...
 
     def session(self, session: SessionExport) -> Iterator[bytes]:
-        """A session, in pieces."""
+        """Yield a session, in pieces."""
         ...
 
     def end(self) -> Iterator[bytes]:
-        """What comes last."""
+        """Yield the text after the last session."""
         ...
 
 
 class Lines:
-    """One line of JSON for each session; what could act on a terminal is escaped where one shows it."""
+    """One line of JSON per session; `for_terminal` escapes control characters."""
 
     def __init__(self, *, for_terminal: bool = False) -> None:
         self._for_terminal = for_terminal
 
     def begin(self) -> Iterator[bytes]:
-        """Nothing comes first."""
+        """Yield nothing."""
         return iter(())
 
     def session(self, session: SessionExport) -> Iterator[bytes]:
-        """A session, in pieces."""
+        """Yield a session, in pieces."""
         pieces = line_of(session)
         return (_CONTROLS.sub(_escaped, piece) for piece in pieces) if self._for_terminal else pieces
 
     def end(self) -> Iterator[bytes]:
-        """Nothing comes last."""
+        """Yield nothing."""
         return iter(())
 
 
 @dataclass(slots=True)
 class Written:
-    """How much was written."""
+    """How many sessions and messages were written."""
 
     sessions: int = 0
     messages: int = 0
     secrets: int = 0
-    """How many were replaced."""
+    """How many secrets were replaced."""
 
 
 def write_out(
@@ -77,26 +77,26 @@ def write_out(
     with_undone: bool = True,
     report: Report | None = None,
 ) -> Written:
-    """Write sessions to a file, each as it is at one moment; without a store there are none to choose.
+    """Write sessions to a file, each as of one point in time; `store` may be None if no sessions are chosen.
 
-    `with_undone` says whether messages are written that were undone or retried.
+    `with_undone` includes messages that were undone or retried.
     """
     total = sum(each.messages for each in chosen)
     written = Written()
 
-    def tell(more: int) -> None:
+    def report_messages(more: int) -> None:
         if report is not None:
             report("exporting", min(written.messages + more, total), total)
 
-    def taker(held: SpooledTemporaryFile[bytes]) -> _Taker:
-        return _Taker(form, held, tell, hides_secrets=hides_secrets, with_undone=with_undone)
+    def writer_to(held: SpooledTemporaryFile[bytes]) -> _GroupWriter:
+        return _GroupWriter(form, held, report_messages, hides_secrets=hides_secrets, with_undone=with_undone)
 
     file.writelines(form.begin())
     for group in group_sessions(chosen):
         assert store is not None
-        # Not written as it is read: whoever reads a pipe slowly must not keep the store's log from being emptied.
-        with SpooledTemporaryFile(max_size=HELD_BYTES) as held:
-            some = read_sessions(store, [each.id for each in group], taker(held))
+        # Read the whole group before writing: a slow reader of a pipe must not hold a snapshot of the store open.
+        with SpooledTemporaryFile(max_size=MAX_BYTES_IN_MEMORY) as held:
+            some = read_sessions(store, [each.id for each in group], writer_to(held))
             held.seek(0)
             shutil.copyfileobj(held, file, 1 << 20)
         written.sessions += some.sessions
@@ -106,21 +106,21 @@ def write_out(
     return written
 
 
-class _Taker:
-    """Writes what is read; when it is called again it starts over."""
+class _GroupWriter:
+    """Writes the sessions of a group to a buffer; a second call starts over."""
 
     def __init__(
         self,
         form: Form,
         held: SpooledTemporaryFile[bytes],
-        tell: Callable[[int], None],
+        report_messages: Callable[[int], None],
         *,
         hides_secrets: bool,
         with_undone: bool,
     ) -> None:
         self._form = form
         self._held = held
-        self._tell = tell
+        self._report_messages = report_messages
         self._hides_secrets = hides_secrets
         self._with_undone = with_undone
 
@@ -130,11 +130,11 @@ class _Taker:
         written = Written()
         for session in sessions:
             written.sessions += 1
-            for piece in self._form.session(self._changed(session, written)):
+            for piece in self._form.session(self._filtered(session, written)):
                 self._held.write(piece)
         return written
 
-    def _changed(self, session: SessionExport, written: Written) -> SessionExport:
+    def _filtered(self, session: SessionExport, written: Written) -> SessionExport:
         def found(secrets: int) -> None:
             written.secrets += secrets
 
@@ -142,13 +142,13 @@ class _Taker:
             for whole in session.pages:
                 page = whole if self._with_undone else [each for each in whole if each["active"]]
                 written.messages += len(page)
-                self._tell(written.messages)
+                self._report_messages(written.messages)
                 yield page
 
         counting = session._replace(pages=counted())
         if not self._hides_secrets:
             return counting
-        # What a secret looks like takes a while to learn.
+        # Imported late: compiling the patterns of secrets takes a while.
         from hermes.interop.redacted import redacted
 
         return redacted(counting, found)

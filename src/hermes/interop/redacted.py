@@ -1,10 +1,10 @@
-"""Sessions on their way out without the secrets that were said in them."""
+"""Exports of sessions without secrets."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hermes.interop.secrets import redact_value
+from hermes.secrets import redact_value
 from hermes.state.import_export.session_reader import SessionExport
 from hermes.state.rows import Row
 
@@ -24,17 +24,17 @@ KEPT = frozenset(
         "platform_message_id",
     )
 )
-"""What names things and is no text: without it an export could not be read."""
+"""Columns that an import needs as they are; they contain ids and names, not text."""
 
 
-def redacted(session: SessionExport, tell: Callable[[int], None]) -> SessionExport:
-    """A session without secrets; `tell` hears how many more were found."""
+def redacted(session: SessionExport, report: Callable[[int], None]) -> SessionExport:
+    """Return a session without secrets; `report` is called with the number of each value's secrets."""
 
     def hide(row: Row) -> Row:
         hidden: Row = {}
         for name, value in row.items():
             hidden[name], count = (value, 0) if name in KEPT or value is None else redact_value(value)
-            tell(count)
+            report(count)
         return hidden
 
     def pages() -> Iterator[list[Row]]:

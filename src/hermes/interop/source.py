@@ -1,4 +1,4 @@
-"""Files that sessions can be brought in from: examined whole before anything is taken from one."""
+"""The interface of files that sessions can be imported from; each is checked whole before anything is imported."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import NamedTuple, Protocol
 from hermes.errors import HermesError
 from hermes.state.import_export.session_checks import CheckedSession
 
-Tell = Callable[[int], None]
-"""Hears how many bytes more have been gone through."""
+ByteProgress = Callable[[int], None]
+"""Called with the number of bytes read since the last call."""
 
 
 class Examined(NamedTuple):
-    """What there is in a file."""
+    """The content of a checked file."""
 
     ids: list[str]
-    """Of the sessions, in their order."""
+    """The ids of the sessions, in file order."""
     skipped_lines: int = 0
-    """Lines that are whole, but of no kind that is known here."""
+    """How many complete lines are of an unknown kind."""
     trouble: HermesError | None = None
-    """Why the file cannot be read to its end; the sessions are those before that."""
+    """Why the file cannot be read to its end; `ids` are the sessions before that point."""
 
 
 class Source(Protocol):
-    """A file in one of the known forms."""
+    """A file in one of the known formats."""
 
-    def examine(self, now: float, tell: Tell) -> Examined:
-        """Go through the whole file and check all that is in it."""
+    def examine(self, now: float, progress: ByteProgress) -> Examined:
+        """Read and check the whole file."""
         ...
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
-        """The sessions that were found; only after they were."""
+    def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
+        """Yield the sessions that `examine` found; call `examine` first."""
         ...

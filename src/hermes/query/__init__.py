@@ -1,1 +1,1 @@
-"""What a search means: text becomes words, a query becomes a tree. Pure, and the same for every engine."""
+"""The language of search: text becomes words, a query becomes a tree. Pure, and the same for every engine."""

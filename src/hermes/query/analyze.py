@@ -1,9 +1,9 @@
-"""What a word is, for text and for queries alike.
+"""Split text and queries into words.
 
 A text becomes a stream: its words in order, folded, with a space before and after each. A phrase is then simply a part
-of the stream. After the words stand their inner parts (`getUserName` is found by `user` too), behind `GAP` so that
-no phrase reaches into them. Scripts that write no spaces become overlapping pairs of characters, and each character
-once by itself: any two neighbours, any longer run and any single character is then found as a word is.
+of the stream. The inner parts of words follow at the end (`user` also finds `getUserName`), behind `GAP` so that no
+phrase reaches into them. Scripts without spaces become overlapping pairs of characters, plus every single character:
+so a search for one character, two neighbours or a longer run works like a search for a word.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from functools import cache, lru_cache
 from unicodedata import is_normalized, normalize
 
 GAP = "¦"
-"""Stands between the words of a text and each group of parts; no analyzed text contains it."""
+"""Separates the words of a text and each group of parts; no analyzed text contains it."""
 
 MAX_IDENTIFIERS = 10_000
-"""How many different words of one text are tried for being identifiers."""
+"""How many different words of one text are checked for being identifiers."""
 MAX_PARTS = 8
-"""What has more is no identifier."""
+"""A word with more parts is no identifier."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
@@ -28,7 +28,7 @@ UNSPACED = (
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff"
 )
 _MARKED = "\u0900-\u0963\u0966-\u096f\u0971-\u0dff\u1700-\u1734\u1740-\u177f\u1820-\u1cff\ua800-\uabff"
-"""Scripts whose vowel signs are marks, which the regular expression's idea of a letter leaves out."""
+"""Scripts whose vowel signs are marks, which `\\w` does not match."""
 _SYMBOLS = (
     "\u00a2-\u00a5\u00a7\u00a9\u00ac\u00ae\u00b0\u00b1\u00b6\u00d7\u00f7\u20a0-\u20cf\u2100-\u214f\u2190-\u2bff"
     "\u3012\u3013\u3030\u303d-\u303f\u3200-\u33ff\U0001f000-\U0001f3fa\U0001f400-\U0001faff\U0001fb00-\U0001fbff"
@@ -46,10 +46,10 @@ _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(
 _language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
 SYMBOL_WORDS = frozenset(_LANGUAGE_MARKS.values())
-"""What follows the letter in `C++` and `F#` is a word of its own."""
+"""The marks of `C++` and `F#`, each a word of its own."""
 
 _moment = re.compile(r"(?<![0-9])([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:[.,][0-9]+)?)(Z?)")
-"""A day and a time of day, written as one."""
+"""A date and a time of day, joined by T."""
 
 _jamo = re.compile("([\u3131-\u318e]+)")
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -59,7 +59,7 @@ _version = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]++[0-9]++(?:\.[0-9]++)+")
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """What is left out, what is a piece, what is unspaced; compiled when the first text beyond ASCII comes along."""
+    """Return the patterns for ignored characters, pieces and unspaced runs, compiled at the first text beyond ASCII."""
     return (
         re.compile(f"[{_IGNORED}{''.join(_LETTERS)}]"),
         re.compile(f"([{UNSPACED}]+)|((?:[^\\W_{UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
@@ -68,17 +68,17 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
 
 
 def replace_unindexable(text: str) -> str:
-    """A text without what no index can hold: NUL, and halves of characters."""
+    """Replace what no index can hold: NUL characters and lone surrogates."""
     text = text.replace("\0", " ")
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
 def fold(text: str) -> str:
-    """A text without the differences that a search ignores: case, accents, width, invisible characters."""
+    """Remove the differences that a search ignores: case, accents, width, invisible characters."""
     if text.isascii():
         return text.lower()
     ignored, _, _ = _patterns()
-    # Marks are left out first: normalizing sorts long runs of them, slowly.
+    # Remove marks first: normalizing sorts long runs of them, slowly.
     text = ignored.sub(_plain_letter, text.casefold())
     if not is_normalized("NFKD", text):
         text = "".join(map(_decompose, _jamo.split(text))) if _jamo.search(text) else _decompose(text)
@@ -86,12 +86,12 @@ def fold(text: str) -> str:
 
 
 def fold_to_line(text: str) -> str:
-    """The folded characters of a text, every white space one blank."""
+    """Fold a text and replace each run of white space by one blank."""
     return " ".join(fold(text).split())
 
 
 def stream(text: str) -> str:
-    """The words of a text and then their parts, each between two spaces."""
+    """Return the words of a text and then their parts, each between two spaces."""
     separated = _separate_symbols(text)
     if separated.isascii():
         cased = separated.translate(_ASCII_BREAKS).split()
@@ -103,7 +103,7 @@ def stream(text: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """The words that a text of a query must be matched by, in order; its last run of characters may go on."""
+    """Return the words of a query's text in order; its last unspaced run may continue in the message."""
     separated = _separate_symbols(text)
     if separated.isascii():
         return separated.lower().translate(_ASCII_BREAKS).split()
@@ -112,7 +112,7 @@ def words(text: str) -> list[str]:
 
 
 def unspaced_runs(folded: str) -> list[str]:
-    """The stretches of folded text in scripts without spaces."""
+    """Return the runs of folded text in scripts without spaces."""
     if folded.isascii():
         return []
     _, _, runs = _patterns()
@@ -120,7 +120,7 @@ def unspaced_runs(folded: str) -> list[str]:
 
 
 def character_word(character: str) -> str:
-    """The word by which a single character of an unspaced script is found, wherever it stands."""
+    """The indexed word for a single character of an unspaced script, at any position."""
     return GAP + character
 
 
@@ -133,7 +133,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def _decompose(text: str) -> str:
-    # Single Korean letters would be put together to syllables that nobody wrote.
+    # Normalizing would join single Korean letters to syllables that are not in the text.
     return text if _jamo.match(text) else normalize("NFKD", normalize("NFKD", text).casefold())
 
 
@@ -142,7 +142,7 @@ def _plain_letter(found: re.Match[str]) -> str:
 
 
 def _separate_symbols(text: str) -> str:
-    """A text with blanks around what is a word of its own, though letters or digits touch it."""
+    """Put blanks around symbols and times that are words of their own, though letters or digits touch them."""
     if "#" in text or "++" in text:
         text = _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
     if "-" in text and ":" in text:
@@ -151,7 +151,7 @@ def _separate_symbols(text: str) -> str:
 
 
 def _split_pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
-    """The words of folded text and its single characters; `at_end`: the last run is not closed by a single."""
+    """Return the words of folded text and its single characters; with `at_end`, the last run gets no closing single."""
     found: list[str] = []
     singles: list[str] = []
     last = 0
@@ -170,11 +170,11 @@ def _split_pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
 
 
 def _identifier_parts(text: str, cased: list[str]) -> list[str]:
-    """The parts of identifiers and versions, each group behind a gap."""
+    """Return the parts of identifiers and versions, each group behind a gap."""
     odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
     groups = {word: parts for word in list(odd)[:MAX_IDENTIFIERS] if (parts := _split_identifier(word))}
     if "." in text and any(word[-1].isdigit() for word in groups):
-        # The numbers that follow belong to it: what is found by v1.2.3 is found by 1.2.3 too.
+        # The numbers that follow belong to it: 1.2.3 also finds v1.2.3.
         for version in _version.findall(text):
             if version.partition(".")[0] in groups:
                 groups[version] = tuple(_part.findall(version))
@@ -183,7 +183,7 @@ def _identifier_parts(text: str, cased: list[str]) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def _split_identifier(word: str) -> tuple[str, ...]:
-    """What an identifier is made of; nothing if it is one word, or a number or hash that nobody would look for so."""
+    """Return the parts of an identifier; empty for a single word, a number or a hash."""
     if not word.isascii() or (word.isalpha() and word[1:].islower()):
         return ()
     parts = tuple(_part.findall(word))
@@ -195,6 +195,6 @@ def _split_identifier(word: str) -> tuple[str, ...]:
 
 
 def _reads_like_words(parts: tuple[str, ...]) -> bool:
-    """Whether a name with digits is mostly words, one of them with a capital, as no hash or key is."""
-    said = [part for part in parts if len(part) > 2 and part.isalpha()]
-    return any(part.istitle() for part in said) and 2 * sum(map(len, said)) >= sum(map(len, parts))
+    """Whether a name with digits is mostly words, one of them capitalized, unlike a hash or key."""
+    words = [part for part in parts if len(part) > 2 and part.isalpha()]
+    return any(part.istitle() for part in words) and 2 * sum(map(len, words)) >= sum(map(len, parts))

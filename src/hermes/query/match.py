@@ -1,4 +1,4 @@
-"""Whether a message is what was asked for, decided on its text alone."""
+"""Decide from a message's text alone whether it matches a query."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 _CACHED_TEXT = 4_096
 _recent_stream = lru_cache(maxsize=1_024)(analyze.stream)
-"""The newest messages stand in no index yet and are looked through at each search; most searches see the same ones."""
+"""Caches the streams of the newest messages: they are not indexed yet, and most searches read the same ones."""
 
 
 class Document:
-    """A text in the forms that a search looks at, each made when it is needed."""
+    """A text in the forms that a search needs, each made on first use."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def stream(self) -> str:
-        """Its words."""
+        """The words of the text."""
         return _recent_stream(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stream(self.text)
 
     @cached_property
     def folded(self) -> str:
-        """Its folded characters, as they are cut into words."""
+        """The folded text, as it is split into words."""
         return analyze.fold(self.text)
 
     @cached_property
     def flat(self) -> str:
-        """Its folded characters."""
+        """The folded text with single blanks."""
         return " ".join(self.folded.split())
 
     def has_words(self, leaf: Words) -> bool:
-        """Whether the words stand side by side in it."""
+        """Whether the text has the words next to each other."""
         if len(leaf.words) == 1 and leaf.words[0].isascii() and self.text.isascii():
-            # Most texts are told by a look at their characters, without being taken apart.
+            # A substring test decides most texts without splitting them into words.
             lowered = self.text.lower()
             if leaf.words[0] not in lowered:
                 return False
@@ -50,14 +50,14 @@ class Document:
         return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream
 
     def has_part(self, leaf: Part) -> bool:
-        """Whether the characters stand in it."""
+        """Whether the text contains the characters."""
         if self.text.isascii() and " " not in leaf.text:
             return leaf.text in self.text.lower()
         return leaf.text in self.flat
 
 
 def _begins_a_word(word: str, text: str) -> bool:
-    """Whether a plain word stands in a plain text where no other character of a word is before it."""
+    """Whether an ASCII word starts somewhere in an ASCII text without a letter or digit before it."""
     at = text.find(word)
     while at > 0 and text[at - 1].isalnum():
         at = text.find(word, at + 1)

@@ -1,9 +1,9 @@
-"""From what a person typed to a tree. Nothing that can be typed is an error: what makes no sense is repaired, and said.
+"""Parse a typed query into a tree. No input is an error: nonsense is repaired, and each repair is reported.
 
-    words       all must match            "a phrase"  side by side          (a OR b)  grouping
-    prefix*     words that begin so       *part*      inside of words       a NOT b, -b  without
+    words       all must match            "a phrase"  words in this order   (a OR b)  grouping
+    prefix*     words that start with it  *part*      inside words          a NOT b, -b  without b
 
-NOT binds tightest, then AND (which plain words have between them), then OR. Everything else is literal text.
+NOT binds tightest, then AND (implied between plain words), then OR. Everything else is literal text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 100_000
 MAX_LEAVES = 128
 MAX_DEPTH = 8
 MAX_WORDS = 64
-"""How many words of one phrase are looked for."""
+"""How many words of one phrase are searched."""
 
 OPERATORS = ("AND", "OR", "NOT")
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»"}
@@ -27,12 +27,12 @@ _space = re.compile(r"\s")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a query means."""
+    """A parsed query."""
 
     tree: Node | None
-    """None: there is nothing to look for."""
+    """None if there is nothing to search for."""
     repairs: tuple[str, ...] = ()
-    """What was typed but not meant, or not possible, and what was made of it."""
+    """Messages for the user: which parts of the input were changed, and how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class _Token:
 
 
 def parse(typed: str) -> Query:
-    """The meaning of a query; never raises."""
+    """Parse a query; never raise."""
     repairs: list[str] = []
     if len(typed) > MAX_CHARACTERS:
-        repairs.append(f"only the first {MAX_CHARACTERS} characters are looked at")
+        repairs.append(f"only the first {MAX_CHARACTERS} characters are used")
     typed = analyze.replace_unindexable(typed[:MAX_CHARACTERS])
     tokens = _drop_dangling(_scan(typed, repairs), repairs)
     parser = _Parser(tokens, repairs)
     tree = parser.disjunction()
     if tree is None and typed.strip():
-        # Nothing but punctuation: then that is what is looked for.
+        # Only punctuation: search for the punctuation itself.
         repairs.clear()
         literal = analyze.fold_to_line(typed)
         words = tuple(analyze.words(literal))[:MAX_WORDS]
@@ -94,19 +94,19 @@ def _scan(typed: str, repairs: list[str]) -> list[_Token]:
             at = end + 1 + prefix
         else:
             if character in _QUOTES:
-                repairs.append(f"the quotation mark {character} has no partner; its words are looked for one by one")
+                repairs.append(f"the quotation mark {character} is not closed; its words are searched one by one")
                 at += 1
                 continue
             end = _word_end(typed, at, open_groups)
             tokens.append(_word(typed[at:end]))
             at = end
     if open_groups:
-        repairs.append("a parenthesis was not closed")
+        repairs.append("a parenthesis is not closed")
     return tokens
 
 
 def _word_end(typed: str, start: int, open_groups: int) -> int:
-    """Where a word ends: at a space, or at a parenthesis that closes a group and not one of its own."""
+    """Return where a word ends: at a space, or at a parenthesis that closes a group outside the word."""
     own = 0
     for at in range(start, len(typed)):
         character = typed[at]
@@ -131,12 +131,12 @@ def _word(text: str) -> _Token:
 
 
 def _drop_dangling(tokens: list[_Token], repairs: list[str]) -> list[_Token]:
-    """Without the and, or and not at the ends that lead nowhere, whatever their case."""
+    """Drop AND, OR and NOT that dangle at an end, in upper or lower case."""
     kept = list(tokens)
     while kept and (kept[-1].kind in OPERATORS or _is_small_operator(kept[-1])):
-        repairs.append(f"{_token_text(kept.pop())} at the end joins nothing")
+        repairs.append(f"{_token_text(kept.pop())} at the end is ignored")
     while kept and (kept[0].kind in ("AND", "OR") or _is_small_operator(kept[0])):
-        repairs.append(f"{_token_text(kept.pop(0))} at the start joins nothing")
+        repairs.append(f"{_token_text(kept.pop(0))} at the start is ignored")
     if kept:
         return kept
     repairs.clear()
@@ -152,7 +152,7 @@ def _token_text(token: _Token) -> str:
 
 
 class _Parser:
-    """Recursive descent over the tokens; what does not fit is left out and said."""
+    """A recursive descent parser; tokens that do not fit are dropped and reported."""
 
     def __init__(self, tokens: list[_Token], repairs: list[str]) -> None:
         self._tokens = tokens
@@ -161,7 +161,7 @@ class _Parser:
         self._leaves = 0
 
     def disjunction(self) -> Node | None:
-        """Alternatives."""
+        """Parse alternatives joined by OR."""
         branches = []
         while True:
             branch = self._conjunction()
@@ -189,7 +189,7 @@ class _Parser:
             negations += 1
             self._at += 1
         if kind in ("", ")", "AND", "OR"):
-            self._repairs.append("NOT has nothing after it")
+            self._repairs.append("NOT with nothing after it is ignored")
             return None
         node = self._group() if kind == "(" else self._leaf()
         if node is None or negations % 2 == 0:
@@ -208,7 +208,7 @@ class _Parser:
         token = self._tokens[self._at]
         self._at += 1
         if self._leaves == MAX_LEAVES:
-            self._repairs.append(f"only the first {MAX_LEAVES} words are looked for")
+            self._repairs.append(f"only the first {MAX_LEAVES} words are searched")
             return None
         leaf = (
             _phrase_leaf(token, self._repairs) if token.kind == "phrase" else _literal_leaf(token.text, self._repairs)
@@ -236,29 +236,29 @@ def _phrase_leaf(token: _Token, repairs: list[str]) -> Leaf | None:
     if words:
         return _words_leaf(_shorten(words, repairs), text, prefix=token.prefix)
     if not text:
-        repairs.append("an empty phrase was left out")
+        repairs.append("an empty phrase is ignored")
         return None
     return Part(text)
 
 
 def _literal_leaf(typed: str, repairs: list[str]) -> Leaf | None:
-    """A word as it was typed, perhaps with stars at its ends."""
+    """Parse a typed word, perhaps with stars at its ends."""
     inner = typed.strip("*")
     words = tuple(analyze.words(inner))
     if typed.startswith("*") and inner:
         if not typed.endswith("*"):
-            repairs.append(f"{typed} is looked for inside of words")
+            repairs.append(f"{typed} is searched inside words")
         if part := analyze.fold_to_line(inner):
             return Part(part)
     if not words:
-        repairs.append(f"{typed} has no letters or digits; to look for the characters, put them in quotes")
+        repairs.append(f"{typed} has no letters or digits; to search for the characters, put them in quotes")
         return None
     return _words_leaf(_shorten(words, repairs), analyze.fold(inner), prefix=typed.endswith("*"))
 
 
 def _shorten(words: tuple[str, ...], repairs: list[str]) -> tuple[str, ...]:
     if len(words) > MAX_WORDS:
-        repairs.append(f"only the first {MAX_WORDS} words of a phrase are looked for")
+        repairs.append(f"only the first {MAX_WORDS} words of a phrase are searched")
     return words[:MAX_WORDS]
 
 
@@ -266,7 +266,7 @@ def _words_leaf(words: tuple[str, ...], text: str, *, prefix: bool) -> Words:
     last = words[-1]
     if not analyze.is_unspaced(last[0]):
         return Words(words, text, prefix)
-    # A run of an unspaced script is found inside of longer runs: one character may be the first of a pair.
+    # A run of an unspaced script also matches inside longer runs: one character may be the first of a pair.
     if len(last) > 1:
         return Words(words, text)
     return Words((analyze.character_word(last),), text) if len(words) == 1 else Words(words, text, prefix=True)

@@ -1,4 +1,4 @@
-"""Which of the found messages is shown first."""
+"""Order the found messages, best first."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from math import log
 from hermes.query.tree import Leaf
 
 HEAD = 2_000
-"""How many characters of a message are looked at."""
+"""How many characters of a message count for ranking."""
 
 _ROLE_WEIGHT = {"assistant": 1.0, "user": 0.95, "tool": 0.7}
 _OTHER_ROLE = 0.8
 _SATURATION = 1.2
 _LENGTH_SHARE = 0.35
-"""How much a long text weighs less. Little: a short question must not beat the answer to it."""
+"""How much less a long text weighs. Little: a short question must not beat the answer to it."""
 _RECENCY_SHARE = 0.1
 _TOGETHER = 0.5
 _UNSEEN, _UNSEEN_CHOICE = 0.5, 0.05
-"""What a word counts that is not in the head: it is further down or spelled in another way; as one of several that
-would do, it is more likely not there at all."""
+"""The weight of a word that is not in the head: it is further down or spelled in another way. One of several
+alternatives is more likely not in the text at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A message that matches, as far as ranking looks at it."""
+    """The fields of a matching message that ranking needs."""
 
     message_id: int
     role: str
@@ -34,16 +34,16 @@ class Candidate:
 
 
 def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: bool = False) -> list[int]:
-    """The ids, best first; `candidates` come newest first, which decides between equals.
+    """Return the ids, best first; `candidates` come newest first, which decides between equals.
 
-    Words that few of the candidates have weigh more, a word said often weighs more but not in proportion, and so does
+    Words that few of the candidates have weigh more, a repeated word weighs more but not in proportion, and so does
     a text that has the whole query in one place.
     """
     together = " ".join(leaf.text for leaf in wanted)
     needles = [leaf.text for leaf in dict.fromkeys(wanted)]
     heads = [candidate.head[:HEAD].casefold() for candidate in candidates]
     mean_length = sum(map(len, heads)) / max(1, len(heads)) or 1
-    # What was said only in a tool call has an empty head, and is no better for being short.
+    # A message whose match is in a tool call has an empty head, and is not better for being short.
     damping = [
         _SATURATION * (1 - _LENGTH_SHARE + _LENGTH_SHARE * min(max(len(head) / mean_length, 0.5), 2.0))
         for head in heads
@@ -51,9 +51,9 @@ def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: 
     unseen = _UNSEEN_CHOICE if is_choice else _UNSEEN
     scores = [0.0] * len(heads)
     for needle in needles:
-        said = _mentions(heads, needle)
-        rarity = log(1 + len(heads) / (1 + len(heads) - said.count(0)))
-        for at, often in enumerate(said):
+        mentions = _mentions(heads, needle)
+        rarity = log(1 + len(heads) / (1 + len(heads) - mentions.count(0)))
+        for at, often in enumerate(mentions):
             weight = often or unseen
             scores[at] += rarity * weight / (weight + damping[at])
     for age, (candidate, head) in enumerate(zip(candidates, heads, strict=True)):
@@ -66,6 +66,6 @@ def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: 
 def _mentions(heads: Sequence[str], needle: str) -> list[int]:
     if len(needle) > 3 or not needle.isascii():
         return [head.count(needle) for head in heads]
-    # A few letters stand in every text somewhere; only the beginning of a word counts.
+    # Almost every text contains a few given letters; only the start of a word counts.
     begins = re.compile(rf"\b{re.escape(needle)}")
     return [len(begins.findall(head)) if needle in head else 0 for head in heads]

@@ -1,11 +1,11 @@
-"""Two documented helpers of earlier versions; search itself parses a query and needs neither."""
+"""Two documented helpers of earlier versions; search itself parses queries and uses neither."""
 
 from __future__ import annotations
 
 import re
 
 _quoted = re.compile(r'"[^"]*"')
-# Nothing begins inside of a word, so that a long one is looked at once.
+# No match starts inside a word, so that a long word is scanned once.
 _compound = re.compile(r"(?<!\w)(?:\w++(?:[.\-]\w++)++|\w*_\w*)", re.UNICODE)
 _stars = re.compile(r"\*+")
 _lone_star = re.compile(r"(^|\s)\*")
@@ -23,7 +23,7 @@ _CJK = (
 
 
 def sanitize_fts5_query(query: str) -> str:
-    """A query that FTS5 takes without special characters, dangling operators or unquoted compound words."""
+    """Return a query that FTS5 accepts: no special characters, no dangling operators, compound words in quotes."""
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:

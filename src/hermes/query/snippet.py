@@ -1,4 +1,4 @@
-"""The piece of a message that shows why it was found."""
+"""Cut the part of a message that shows why it matched."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _WORD_START = re.compile(r"\s\S")
 _NOT_IN_WORDS = re.compile(r"[\W_]+")
 
 Span = tuple[int, int, int]
-"""Start, end, and which of the wanted leaves it is."""
+"""Start, end, and the number of the wanted leaf."""
 Folding = Callable[[str], tuple[str, Sequence[int]]]
-"""How a text is folded: to characters, each with the position of the one it came from."""
+"""Folds a text and returns, for each folded character, the position of its original."""
 
 
 def snippet(text: str, wanted: Sequence[Leaf], width: int = WIDTH) -> str:
-    """About `width` characters of a text around what was looked for, every match between `>>>` and `<<<`."""
+    """Return about `width` characters of a text around the matches, each between `>>>` and `<<<`."""
     spans = _spans(text, wanted)
     if not spans and not text.isascii() and (composed := normalize("NFKC", text)) != text:
         text, spans = composed, _spans(composed, wanted)
     start, end = _window(text, spans, width)
-    shown = []
+    pieces = []
     at = start
     for first, last in _merge_spans([span for span in spans if start <= span[0] and span[1] <= end]):
-        shown += [text[at:first], OPEN, text[first:last], CLOSE]
+        pieces += [text[at:first], OPEN, text[first:last], CLOSE]
         at = last
-    shown.append(text[at:end])
-    return CUT * (start > 0) + "".join(shown) + CUT * (end < len(text))
+    pieces.append(text[at:end])
+    return CUT * (start > 0) + "".join(pieces) + CUT * (end < len(text))
 
 
 def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
-    """Where the leaves stand: in the first slice of the text that has any of them."""
-    # Lower case is where most is found, and it leaves every character in its place; the rest is folded one by one.
+    """Return the positions of the leaves in the first slice of the text that has any of them."""
+    # Lower case finds most and keeps every position; other texts are folded one character at a time.
     for foldings in ((_lower_with_positions,), (_lower_with_positions, _fold_with_positions)):
         for base in range(0, len(text), _SLICE):
-            # Slices overlap, so that a match on the border is seen.
+            # Slices overlap, so that a match on the border is found.
             part = text[base : base + _SLICE + WIDTH]
             if found := _spans_of(part, wanted, foldings):
                 found = (
@@ -61,7 +61,7 @@ def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
 
 
 def _with_marks(text: str, end: int) -> int:
-    """The end of a match, with the accents, joiners and skin tones that belong to its last character."""
+    """Extend the end of a match over the accents, joiners and skin tones of its last character."""
     while end < len(text) and not text[end].isascii() and not _fold_one(text[end]):
         end += 1
     return end
@@ -86,7 +86,7 @@ def _lower_with_positions(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
-    """Folded characters, and for each the position of the one it came from."""
+    """Return the folded text, and for each of its characters the position of the original."""
     characters: list[str] = []
     origin: list[int] = []
     for position, character in enumerate(text):
@@ -112,7 +112,7 @@ def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
 
 
 def _plain_occurrences(folded: str, word: str, *, prefix: bool) -> list[tuple[int, int]]:
-    """Where a plain word stands by itself, or else inside of others; without a pattern, which takes far longer."""
+    """Return where an ASCII word occurs alone, or else inside other words; much faster than a regular expression."""
     found: list[tuple[int, int]] = []
     inside: list[tuple[int, int]] = []
     at = folded.find(word)
@@ -126,7 +126,7 @@ def _plain_occurrences(folded: str, word: str, *, prefix: bool) -> list[tuple[in
 
 @lru_cache(maxsize=256)
 def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
-    """How a leaf may look in folded text, the strictest way first."""
+    """Return the patterns of a leaf in folded text, the strictest first."""
     literal = re.escape(leaf.text).replace(r"\ ", r"\s+")
     if isinstance(leaf, Part):
         return (re.compile(literal),)
@@ -143,7 +143,7 @@ def _with_word_bounds(form: str, leaf: Words) -> str:
 
 
 def _window(text: str, spans: Sequence[Span], width: int) -> tuple[int, int]:
-    """The stretch of text that shows the most different leaves."""
+    """Return the range of text that shows the most different leaves."""
     if len(text) <= width:
         return 0, len(text)
     if not spans:
@@ -166,7 +166,7 @@ def _window(text: str, spans: Sequence[Span], width: int) -> tuple[int, int]:
 
 
 def _word_start(text: str, at: int, before: int | None = None) -> int:
-    """The next beginning of a word, unless it is too far away."""
+    """Return the next start of a word, unless it is too far away."""
     if at == 0:
         return 0
     limit = min(at + 20, len(text) if before is None else before)

@@ -1,4 +1,4 @@
-"""What was asked for, as a tree of what must stand in a message."""
+"""The tree of a query: conditions on the text of a message."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """These words, next to each other in this order."""
+    """These words, adjacent and in this order."""
 
     words: tuple[str, ...]
     text: str
-    """What was typed, folded: how it is highlighted, and looked for when no message has the words."""
+    """The typed text, folded: used for highlighting, and for a substring search if no message has the words."""
     prefix: bool = False
-    """The last word may go on."""
+    """Whether the last word matches as a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """This folded text, anywhere."""
+    """This folded text at any position."""
 
     text: str
 
@@ -50,7 +50,7 @@ Node = Leaf | Not | And | Or
 
 
 def wanted_leaves(node: Node) -> Iterator[Leaf]:
-    """The leaves that a message is found for, in order; not those that it must lack."""
+    """Yield the leaves that a message must or may contain, in order, without those under NOT."""
     if isinstance(node, Words | Part):
         yield node
     elif not isinstance(node, Not):
@@ -59,7 +59,7 @@ def wanted_leaves(node: Node) -> Iterator[Leaf]:
 
 
 def all_leaves(node: Node) -> Iterator[Leaf]:
-    """All leaves."""
+    """Yield all leaves."""
     if isinstance(node, Words | Part):
         yield node
     elif isinstance(node, Not):
@@ -70,7 +70,7 @@ def all_leaves(node: Node) -> Iterator[Leaf]:
 
 
 def replace_leaves(node: Node, with_: dict[Leaf, Leaf]) -> Node:
-    """The same tree with some of its wanted leaves replaced."""
+    """Return the tree with some of its wanted leaves replaced."""
     if isinstance(node, Words | Part):
         return with_.get(node, node)
     if isinstance(node, Not):
@@ -79,7 +79,7 @@ def replace_leaves(node: Node, with_: dict[Leaf, Leaf]) -> Node:
 
 
 def has_alternatives(node: Node) -> bool:
-    """Whether there are alternatives in it."""
+    """Whether the tree contains an OR outside NOT."""
     match node:
         case Or():
             return True

@@ -1,10 +1,10 @@
-"""What is remembered: one set of operations over interchangeable database engines."""
+"""The session store: one set of operations over interchangeable database engines."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_HOMES = {
+_MODULES = {
     "AsyncSessionDB": "hermes.state.aio",
     "SessionDBProvider": "hermes.state.provider",
     "open_session_db": "hermes.state.provider",
@@ -25,8 +25,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Late, because importing one module of this package must not import all of them.
-    if name in _HOMES:
+    if name in _MODULES:
         from importlib import import_module
 
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

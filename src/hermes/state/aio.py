@@ -1,4 +1,4 @@
-"""The session store for programs that run on an event loop: the same operations, none of which ever blocks it."""
+"""The session store for programs on an event loop: the same operations, none of which blocks the loop."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 4
-"""How many reads are done at the same time, unless somebody says otherwise."""
+"""The default number of reads at the same time."""
 
 
 class AsyncOperations(Protocol):
-    """Something whose operations are awaited."""
+    """An object with awaited operations."""
 
     @property
     def _operations(self) -> Operations:
-        """The operations themselves."""
+        """The synchronous operations."""
         ...
 
     async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
-        """Do work beside the event loop."""
+        """Run `work` on a thread, outside the event loop."""
         ...
 
 
 class Operation(Generic[P, R]):
-    """An operation of the store as a method that is awaited, with the same parameters and the same result."""
+    """An operation of the store as an awaited method, with the same parameters and the same result."""
 
     def __init__(self, method: Callable[Concatenate[Any, P], R], *, is_write: bool) -> None:
         self.is_write = is_write
@@ -65,7 +65,7 @@ class Operation(Generic[P, R]):
 
         @functools.wraps(self._method)
         async def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            # By its name, so that a store that does it in its own way is heard.
+            # By name, so that a method that a store overrides is used.
             method: Callable[P, R] = getattr(instance._operations, self._method.__name__)
             return await instance._run(functools.partial(method, *args, **kwargs), is_write=self.is_write)
 
@@ -73,20 +73,20 @@ class Operation(Generic[P, R]):
 
 
 def read_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
-    """An operation that only reads."""
+    """Wrap an operation that only reads."""
     return Operation(method, is_write=False)
 
 
 def write_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
-    """An operation that changes something."""
+    """Wrap an operation that writes."""
     return Operation(method, is_write=True)
 
 
 class AsyncSessionDB:
-    """A session store, of whichever kind, whose operations are awaited.
+    """A session store, of any kind, with awaited operations.
 
-    Writes are done one after the other, in the order in which they were called; reads beside them on a few threads. A
-    write that has begun comes to its end also when its caller is cancelled; one that has not begun is then left out.
+    Writes run one after the other, in the order of the calls; reads run in parallel on a few threads. A write that has
+    started finishes even if its caller is cancelled; one that has not started is then dropped.
     """
 
     MAX_TITLE_LENGTH: Final = SessionDBProvider.MAX_TITLE_LENGTH
@@ -98,14 +98,14 @@ class AsyncSessionDB:
         if require_integer(threads, "threads") < 1:
             raise InvalidValue(f"threads must be at least 1, not {threads}")
         self.store = store
-        """The store itself, for those who may wait."""
+        """The synchronous store, for code that may block."""
         self._writes = ThreadPoolExecutor(1, "hermes-write")
         self._reads = ThreadPoolExecutor(threads, "hermes-read")
         self._closing: Future[None] | None = None
 
     @classmethod
     async def open(cls, opener: Callable[[], SessionDBProvider] = open_session_db, *, threads: int = THREADS) -> Self:
-        """Open a store beside the event loop: the configured one, or what `opener` opens."""
+        """Open a store outside the event loop: the configured one, or what `opener` returns."""
         opening = _run_on_thread("hermes-open", functools.partial(copy_context().run, opener))
         try:
             return cls(await asyncio.wrap_future(opening), threads=threads)
@@ -114,7 +114,7 @@ class AsyncSessionDB:
             raise
 
     def for_owner(self, asker: Asker) -> AsyncOwnerView:
-        """The store as one owner has it, or with `EVERYBODY` the operator; its operations are awaited too."""
+        """Return an awaited view of one owner's sessions, or of all with `EVERYBODY` (the operator)."""
         from hermes.state.aio_owner_view import AsyncOwnerView
 
         return AsyncOwnerView(self.store.for_owner(asker), self._run)
@@ -125,12 +125,12 @@ class AsyncSessionDB:
 
     @property
     def read_only(self) -> bool:
-        """Whether this store can only be read."""
+        """Whether this store is read-only."""
         return self.store.read_only
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this store can do that not every one can."""
+        """The features of this store that not every store has."""
         return self.store.capabilities
 
     count_by_source = read_operation(SessionDBProvider.count_by_source)
@@ -222,12 +222,12 @@ class AsyncSessionDB:
     async def iter_export(
         self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> AsyncIterator[ExportedSession]:
-        """All sessions with their messages, one after the other: a store of any size fits into little memory."""
+        """Yield all sessions with their messages, one at a time, so that a store of any size needs little memory."""
         async for row in iterate(self, self.store.iter_export(source, include_inactive, owner=owner)):
             yield row
 
     async def close(self) -> None:
-        """Let all that was called come to its end, then let go of the store; a second call waits for that too."""
+        """Wait for all running calls, then close the store; a second call waits for that too."""
         if self._closing is None:
             self._closing = _run_on_thread("hermes-close", self._finish)
         await asyncio.shield(asyncio.wrap_future(self._closing))
@@ -241,7 +241,7 @@ class AsyncSessionDB:
         await self.close()
 
     async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
-        """Do work on a thread, with the context of the caller."""
+        """Run `work` on a thread, with the context of the caller."""
         if self._closing is not None:
             raise StoreClosed
         executor = self._writes if is_write else self._reads
@@ -260,13 +260,13 @@ class AsyncSessionDB:
 
 
 async def iterate(awaited: AsyncOperations, rows: Iterator[ExportedSession]) -> AsyncIterator[ExportedSession]:
-    """Rows that are read beside the event loop, each when it is asked for."""
+    """Yield rows that a thread reads, each when the caller asks for it."""
     while (row := await awaited._run(functools.partial(_next, rows), is_write=False)) is not None:
         yield row
 
 
 def _run_on_thread(name: str, work: Callable[[], R]) -> Future[R]:
-    """Do work on a thread that is gone afterwards."""
+    """Run `work` on a new thread that ends afterwards."""
     executor = ThreadPoolExecutor(1, name)
     doing = executor.submit(work)
     executor.shutdown(wait=False)
@@ -278,12 +278,12 @@ def _next(rows: Iterator[ExportedSession]) -> ExportedSession | None:
 
 
 def _close_unwanted(opening: Future[SessionDBProvider]) -> None:
-    """Close a store that nobody waits for any more."""
+    """Close a store whose caller no longer waits for it."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
 
 
 def _log_failure(doing: Future[Any]) -> None:
-    """Note the failure of a write whose caller has left."""
+    """Log the failure of a write whose caller was cancelled."""
     if not doing.cancelled() and (error := doing.exception()) is not None:
         warn(__name__, "a write failed after its caller was cancelled: %s", error)

@@ -1,4 +1,4 @@
-"""A view of the store for one asker, for programs that run on an event loop."""
+"""A view of the store for one asker, for programs on an event loop."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ R = TypeVar("R")
 
 
 class Runner(Protocol):
-    """Does work beside the event loop."""
+    """Runs work on a thread, outside the event loop."""
 
     async def __call__(self, work: Callable[[], R], *, is_write: bool) -> R:
-        """Do it, on the thread of writes or on one of those of reads."""
+        """Run `work` on the writer thread, or on one of the reader threads."""
         ...
 
 
 class AsyncOwnerView:
-    """What `OwnerView` has, awaited; `AsyncSessionDB.for_owner` makes it."""
+    """The operations of `OwnerView`, awaited; made by `AsyncSessionDB.for_owner`."""
 
     MAX_TITLE_LENGTH: Final = OwnerView.MAX_TITLE_LENGTH
     sanitize_title = staticmethod(OwnerView.sanitize_title)
 
     def __init__(self, view: OwnerView, run: Runner) -> None:
         self._view = view
-        self._run_beside = run
+        self._run_on_thread = run
 
     @property
     def asker(self) -> Asker:
-        """Whose sessions are seen."""
+        """The asker whose sessions this view shows."""
         return self._view.asker
 
     @property
     def owner(self) -> Owner:
-        """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
+        """The owner of sessions that are created here, and of their notes and permissions."""
         return self._view.owner
 
     def narrowed_to(self, asker: Asker) -> AsyncOwnerView:
-        """The same view for an asker who sees no more, such as the owner of one conversation."""
-        return AsyncOwnerView(self._view.narrowed_to(asker), self._run_beside)
+        """Return this view for an asker who sees no more, such as the owner of one conversation."""
+        return AsyncOwnerView(self._view.narrowed_to(asker), self._run_on_thread)
 
     @property
     def _operations(self) -> Operations:
         return self._view
 
     async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
-        return await self._run_beside(work, is_write=is_write)
+        return await self._run_on_thread(work, is_write=is_write)
 
     count_by_source = read_operation(OwnerView.count_by_source)
     export_all = read_operation(OwnerView.export_all)
@@ -114,6 +114,6 @@ class AsyncOwnerView:
     async def iter_export(
         self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> AsyncIterator[ExportedSession]:
-        """The asker's sessions with their messages, one after the other."""
+        """Yield the asker's sessions with their messages, one at a time."""
         async for row in iterate(self, self._view.iter_export(source, include_inactive, owner=owner)):
             yield row

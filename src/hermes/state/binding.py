@@ -1,4 +1,4 @@
-"""Values on their way into a database: the one place that every engine sends them through."""
+"""Convert values for a database; every engine binds its values here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.state.rows import MAX_INTEGER, Stored, encode_text
 
 
 def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values as a database can store them; the same mapping when nothing needs to change."""
+    """Return values that a database can store; the same mapping if nothing needs to change."""
     changed: dict[str, Any] = {}
     for name, value in values.items():
         kind = type(value)

@@ -1,7 +1,7 @@
-"""The port under the operations: what a database engine must offer so that every operation is written once.
+"""The interface of a database engine, so that every operation is written once.
 
-SQL is written once too: named parameters (`:name`), and only what SQLite, PostgreSQL, MySQL and MariaDB share. The few
-phrases that differ come from `Dialect`.
+SQL is written once too: named parameters (`:name`), and only what SQLite, PostgreSQL, MySQL and MariaDB share.
+`Dialect` supplies the SQL that differs.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ Values = tuple[Any, ...]
 
 
 class Dialect(Protocol):
-    """The phrases in which the engines' SQL differs."""
+    """The SQL in which the engines differ."""
 
     given_uid_condition: str
-    """Narrows a search for a uid to those that callers gave, where they have an index of their own."""
+    """Condition for uids that callers supplied, which have an index of their own."""
 
     for_update: str
-    """Ends a SELECT of rows that this transaction is going to change."""
+    """End of a SELECT that locks the rows this transaction is going to change."""
 
     has_indexed_correlation: bool
-    """Whether a subquery finds its place in an index also where a row of the query around it tells it."""
+    """Whether a correlated subquery can use an index."""
 
     raise_next_id: str
-    """A query by which the messages after `:last` are numbered beyond it; empty where inserting that one does so."""
+    """SQL that sets the next message id above `:last`. Empty if the database does this on insert."""
 
     def insert_or_ignore(self, table: str, columns: Columns) -> str:
-        """An INSERT of one row that does nothing when a unique key is taken."""
+        """Return an INSERT of one row that does nothing if a unique key exists."""
         ...
 
     def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
-        """An INSERT of one row that overwrites (or, for `add`, increases) the other columns when the key is taken."""
+        """Return an INSERT of one row that overwrites (for `add`: increases) the other columns if the key exists."""
         ...
 
     def by_key(self, table: str, alias: str = "") -> str:
-        """A table in a query that names a session: no other row is read, and none before the first that is wanted."""
+        """Return a table reference for a query by session id that reads only the wanted rows."""
         ...
 
     def from_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
-        """The end of a query for the rows of which a column is one of some parameters; it waits for no other rows."""
+        """Return `FROM table WHERE column IN (...)`, without locking other rows."""
         ...
 
     def delete_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
-        """A DELETE of the same rows."""
+        """Return a DELETE of the same rows."""
         ...
 
     def starts_with(self, column: str, parameter: str) -> str:
-        """A case-sensitive condition, answered by the column's index, that a text column begins with a parameter."""
+        """Return a case-sensitive, indexed condition that a text column starts with a parameter."""
         ...
 
 
@@ -68,49 +68,49 @@ class Reading(Protocol):
     dialect: Dialect
 
     def rows(self, sql: str, /, **values: Any) -> list[Values]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         ...
 
     def row(self, sql: str, /, **values: Any) -> Values | None:
-        """The first row of a query."""
+        """Return the first row of a query."""
         ...
 
     def value(self, sql: str, /, **values: Any) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         ...
 
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
-        """The column names of a query and all its rows."""
+        """Return the column names of a query and all its rows."""
         ...
 
 
 class Transaction(Reading, Protocol):
-    """A view of the store that can also change it; all of its changes become durable together or not at all."""
+    """A view of the store that can also change it; all its changes become durable together or not at all."""
 
     is_repeat: bool
-    """Whether the same work may have been done already, unheard: then messages are looked for before they are added."""
+    """Whether an earlier attempt may have committed unnoticed: then look for messages before adding them."""
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute one statement and answer how many rows it changed."""
+        """Execute one statement and return how many rows it changed."""
         ...
 
     def send(self, sql: str, /, **values: Any) -> None:
-        """Execute one statement whose outcome nobody needs to know; it may go out together with the next one."""
+        """Execute one statement without a result; it may be sent together with the next one."""
         ...
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
-        """The first row of a query that locks it, and then numbers for so many messages that are going to be added.
+        """Lock and return the first row of a query, and reserve ids for `count` new messages.
 
-        An engine that numbers messages only as they are inserted answers none.
+        An engine that assigns ids only on insert returns none.
         """
         ...
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
-        """Insert messages of a session that is held, each with the columns that it names, and answer their numbers."""
+        """Insert messages of a locked session, each with the columns that it names, and return their ids."""
         ...
 
     def note_added_message(self, message_id: int, /) -> None:
-        """Hear of a new message, so that the engine's search index can follow."""
+        """Note that a message was added, so the indexer runs after the commit."""
         ...
 
     def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
@@ -119,40 +119,40 @@ class Transaction(Reading, Protocol):
 
 
 CATCH_UP = -1
-"""No epoch of an index."""
+"""An epoch that no index has."""
 
 
 class IndexDamaged(Exception):
-    """The search index cannot be read; the messages can."""
+    """The search index is damaged; the messages are readable."""
 
 
 class OutOfTime(Exception):
-    """A search has used up its time."""
+    """A search has reached its time limit."""
 
 
 class Coverage(NamedTuple):
-    """Which messages an index knows: those up to an id, except some."""
+    """The messages that an index covers: those up to an id, except some."""
 
     upto: int
     stale: tuple[int, ...] = ()
     epoch: int = 0
-    """Changes when the index is made anew."""
+    """Changes when the index is rebuilt."""
 
 
 class Found(NamedTuple):
-    """Messages that an index gave for a query, and how far it has looked."""
+    """Messages that an index returned for a query, and how far it has searched."""
 
     ids: list[int]
     reached: int
-    """Everything from the start of the span up to this id has been looked at."""
+    """Everything from the start of the range up to this id was searched."""
     is_certain: bool
-    """Whether they match without looking at their text."""
+    """Whether they match without a check of their text."""
     is_scoped: bool
-    """Whether they are in the scope without looking at their session; times are never looked at here."""
+    """Whether they are in the scope without a check of their session; the index never checks times."""
 
 
 class TimeRange(NamedTuple):
-    """A span of message ids, and the moments between which those messages were said."""
+    """A range of message ids, and the oldest and newest time of their messages."""
 
     low: int
     high: int
@@ -164,55 +164,55 @@ class Index(Protocol):
     """A full-text index over the messages of a store."""
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
-        """Which messages it knows, with up to `max_stale` of the exceptions."""
+        """Return the covered messages, with up to `max_stale` of the exceptions."""
         ...
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
     ) -> Iterator[Found]:
-        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        """Yield the messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         ...
 
     def time_ranges(
         self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
     ) -> list[TimeRange]:
-        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        """Return the next ranges that may hold messages of the scope's time, by their newest (or oldest) time."""
         ...
 
 
 Report = Callable[[str, int, int], None]
-"""Hears of long work: what is being done, how much of it, and of how much (0 where that is not known)."""
+"""Receives progress: the name of the work, how much is done, and the total (0 if unknown)."""
 
 
 class Maintenance(Protocol):
-    """The upkeep of a store: work that nothing depends on, done when somebody asks for it."""
+    """Maintenance of a store: merge the index, compact, erase. No other operation depends on it."""
 
     def merge_index(self, report: Report | None = None, /) -> int:
-        """Bring each full-text index into its shortest form, while others write; answers how many there are."""
+        """Merge each full-text index into its most compact form, while others write; return the number of indexes."""
         ...
 
     def compact(self, report: Report | None = None, /) -> None:
-        """Give unused room back to the disk; others wait meanwhile."""
+        """Give unused space back to the disk; other callers wait meanwhile."""
         ...
 
     def erase(self, report: Report | None = None, /) -> None:
-        """Leave nothing of what was ever deleted in the store's files; others wait meanwhile."""
+        """Remove all traces of deleted rows from the store's files; other callers wait meanwhile."""
         ...
 
     def disk_usage(self, limit_s: float, /) -> DiskUsage | None:
-        """Measure how many bytes the store takes; None if that cannot be told, or not within this time."""
+        """Return how many bytes the store takes; None if that is unknown or takes longer than `limit_s`."""
         ...
 
 
 class Capability(StrEnum):
-    """What not every store can do."""
+    """Features that not every store has."""
 
     FILE = "file"
-    """It is a file, which can be copied, repaired and made smaller."""
+    """The store is a file that can be copied, repaired and compacted."""
     SERVER = "server"
-    """It can be used from several machines at once."""
+    """Several machines can use the store at once."""
     PARTS = "parts"
-    """Parts of words are found through an index; without one, all words are looked through."""
+    """An index finds parts of words; without it, a search scans all words."""
 
 
 class Engine(Protocol):
@@ -223,22 +223,22 @@ class Engine(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do that not every one can."""
+        """The features of this engine that not every engine has."""
         ...
 
     @property
     def index(self) -> Index:
-        """How messages are found in it."""
+        """The full-text index."""
         ...
 
     @property
     def maintenance(self) -> Maintenance:
-        """Who keeps it in order."""
+        """Maintenance operations: merge the index, compact, erase."""
         ...
 
     @property
     def spool(self) -> Spool:
-        """Where messages wait that cannot be stored now."""
+        """The spool for messages that cannot be stored now."""
         ...
 
     def read(self, work: Callable[[Reading], T], /) -> T:
@@ -246,24 +246,24 @@ class Engine(Protocol):
         ...
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
-        """Run `work` in a transaction; what it did is durable when this returns.
+        """Run `work` in a transaction; its changes are durable when this returns.
 
-        `work` may run more than once (another attempt after a conflict), so it must have no other effects. A write
-        inside a write joins it.
+        `work` may run more than once (a retry after a conflict), so it must have no other effects. A write inside a
+        write joins it.
         """
         ...
 
     def heal_index(self, epoch: int, /) -> None:
-        """Have an index that was found damaged rebuilt in the background, unless that has been done since.
+        """Rebuild a damaged index in the background, unless that was done since `epoch`.
 
-        `CATCH_UP` for an epoch only has it brought up to date.
+        With `CATCH_UP` as the epoch, only bring the index up to date.
         """
         ...
 
     def describe(self) -> dict[str, Any]:
-        """What there is to know about it, for a person or a program that watches over it."""
+        """Return details about the engine for monitoring."""
         ...
 
     def close(self) -> None:
-        """Let go of every resource; a second call does nothing."""
+        """Release every resource; a second call does nothing."""
         ...

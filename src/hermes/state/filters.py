@@ -1,4 +1,4 @@
-"""Filters as callers give them, checked: names and moments."""
+"""Check the filters that callers pass: names and times."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes.state.rows import parse_timestamp
 
 
 def parse_names(given: Any, name: str) -> tuple[str, ...] | None:
-    """A filter's values: None, one string, or several."""
+    """Return a filter's values: None, one string, or several."""
     if given is None:
         return None
     values = (given,) if isinstance(given, str) else given
@@ -25,7 +25,7 @@ def parse_names(given: Any, name: str) -> tuple[str, ...] | None:
 
 
 def parse_moment(given: Any, name: str) -> float | None:
-    """A point in time: None, seconds since 1970, or a datetime."""
+    """Return a time as seconds since 1970: from None, a number, or a datetime."""
     if given is None:
         return None
     at = parse_timestamp(given, nan)

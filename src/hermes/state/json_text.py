@@ -1,8 +1,8 @@
-"""JSON that returns every Python string as it was given, also one that JSON alone would change.
+"""JSON that preserves every Python string, also those that plain JSON would change.
 
-JSON has one spelling, `\\ud83d\\ude00`, for one character beyond U+FFFF and for its two surrogates as separate
-characters, and every parser returns the first. So a SUBSTITUTE character is written between such surrogates and removed
-on reading; where there are some already, one is added.
+JSON writes `\\ud83d\\ude00` both for one character beyond U+FFFF and for its two surrogates as separate characters,
+and every parser returns the first. So `dumps` writes a SUBSTITUTE character between separate surrogates, and `loads`
+removes it. If the text already has some there, `dumps` adds one more.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from typing import Any
 _parse = json.JSONDecoder().decode
 
 _MARK = "\\u001a"
-"""How JSON spells the SUBSTITUTE character, always escaped."""
+"""The SUBSTITUTE character in JSON text, where it is always escaped."""
 
 _PAIR = re.compile("([\ud800-\udbff])(?=\x1a*[\udc00-\udfff])")
 _MARKED_PAIR = re.compile("([\ud800-\udbff])\x1a(?=\x1a*[\udc00-\udfff])")
 
 
 def dumps(value: Any) -> str:
-    """JSON text, readable (not escaped) wherever a database can hold it."""
+    """Return JSON text, readable (not escaped) where a database can hold it."""
     text = json.dumps(value, ensure_ascii=False)
     return text if text.isascii() or is_unicode(text) else dumps_ascii(value)
 
 
 def dumps_ascii(value: Any) -> str:
-    """JSON text in ASCII."""
+    """Return JSON text in ASCII."""
     return json.dumps(mark_surrogates(value))
 
 
 def loads(text: str | bytes) -> Any:
-    """The value that `dumps` was given."""
+    """Return the value that `dumps` encoded."""
     return unmark_surrogates(_parse(text) if isinstance(text, str) else json.loads(text), text)
 
 
 def mark_surrogates(value: Any) -> Any:
-    """A value with a mark between surrogates that are separate characters."""
+    """Insert a mark between surrogates that are separate characters."""
     return _in_strings(value, lambda text: _PAIR.sub("\\1\x1a", text))
 
 
 def unmark_surrogates(value: Any, text: str | bytes) -> Any:
-    """A parsed value without the marks, if the JSON text that it was parsed from has any."""
+    """Remove the marks from a parsed value, if the JSON text that it was parsed from has any."""
     marked = _MARK in text if isinstance(text, str) else _MARK.encode() in text
     return _in_strings(value, lambda string: _MARKED_PAIR.sub("\\1", string)) if marked else value
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a string has no surrogates, so that it can be written as UTF-8."""
+    """Whether a string has no surrogates and so can be written as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What all groups of operations share: an engine, a clock, and a few phrases of SQL."""
+"""Shared by all groups of operations: an engine, a clock, and SQL helpers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ T = TypeVar("T")
 
 UNLIMITED = 2**62
 LIKE_ESCAPES = str.maketrans({"!": "!!", "%": "!%", "_": "!_"})
-"""With which a text stands for itself in a LIKE that says `ESCAPE '!'`."""
+"""Escapes a text for a LIKE with `ESCAPE '!'`."""
 CHUNK = 400
-"""How many values one statement lists; far below any engine's limit."""
+"""How many values one statement lists; far below every engine's limit."""
 
 LINKS = ("parent_session_id", "chain_root")
-"""The columns of a session that name another one."""
+"""The columns of a session that refer to another session."""
 
 
 NO_LIMIT = -1
-"""What SQLite calls no limit, as a caller may."""
+"""SQLite's value for no limit; callers may use it too."""
 
 
 def row_limit(limit: int | None) -> int:
-    """How many rows a caller wants: None or -1 stands for all of them, 0 for none."""
+    """Return how many rows to read: all for None or -1, none for 0."""
     number = optional_integer(limit, "limit")
     if number is None or number == NO_LIMIT:
         return UNLIMITED
@@ -42,7 +42,7 @@ def row_limit(limit: int | None) -> int:
 
 
 def row_offset(offset: int) -> int:
-    """How many rows a caller wants to skip; less than none is none."""
+    """Return how many rows to skip; a negative offset counts as 0."""
     return min(max(0, require_integer(offset, "offset")), UNLIMITED)
 
 
@@ -52,43 +52,43 @@ class Operations:
     _engine: Engine
     _clock: Clock
     _asker: Asker = EVERYBODY
-    """For whom every operation of this object reads and writes."""
+    """The asker for whom every operation of this object reads and writes."""
 
     def _asker_for(self, owner: OwnerName) -> Asker:
-        """For whom a call reads: the owner that it names, or this object's asker, who can name nobody else."""
-        named = parse_asker(owner)
+        """Return the asker of a call: the owner it names, or this object's asker; a view can name no other owner."""
+        requested = parse_asker(owner)
         if self._asker is EVERYBODY:
-            return named
-        if owner is not None and named != self._asker:
-            raise InvalidValue("the sessions of another owner cannot be asked for here", hint="leave out owner")
+            return requested
+        if owner is not None and requested != self._asker:
+            raise InvalidValue("this view cannot read the sessions of another owner", hint="leave out owner")
         return self._asker
 
 
 def read(store: Operations, work: Callable[[Reading], T]) -> T:
-    """Run a reading of everybody's sessions, for modules that build on a store without being one of its operations.
+    """Run `work` on the sessions of all owners, for modules that are not operations of the store.
 
-    A view of one owner's sessions is refused: what reads for an owner is run by `read_for`, which says for whom.
+    Raise InvalidValue for a view of one owner: such code calls `read_for`, which passes on the asker.
     """
     if store._asker is not EVERYBODY:
-        raise InvalidValue("this reads the sessions of all owners, and so cannot be asked of a view of one owner's")
+        raise InvalidValue("this reads the sessions of all owners, so a view of one owner cannot run it")
     return store._engine.read(work)
 
 
 def read_for(store: Operations, owner: OwnerName, work: Callable[[Reading, Asker], T]) -> T:
-    """Run a reading of the sessions that a call may see; `work` is told for whom."""
+    """Run `work` on the sessions that a call may see; `work` receives the asker."""
     asker = store._asker_for(owner)
     return store._engine.read(lambda tx: work(tx, asker))
 
 
 def owner_condition(asker: Asker, column: str = "owner") -> str:
-    """A condition that narrows a statement to the asker's sessions; `:whose` is bound to `asker.stored`."""
+    """Return a condition that limits a statement to the asker's sessions; bind `:whose` to `asker.stored`."""
     if asker is EVERYBODY:
         return ""
     return f"AND {column} IS NULL" if asker.stored is None else f"AND {column} = :whose"
 
 
 def session_owner_condition(asker: Asker) -> str:
-    """A condition that empties a query about the session `:id` unless that is the asker's."""
+    """Return a condition that is false unless the asker may see the session `:id`."""
     if asker is EVERYBODY:
         return ""
     return f"AND EXISTS (SELECT 1 FROM sessions w WHERE w.id = :id {owner_condition(asker, 'w.owner')})"
@@ -100,7 +100,7 @@ def can_see_owner(asker: Asker, owner: str | None) -> bool:
 
 
 def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]:
-    """`:name0, :name1` and the values for them; nothing can match an empty list."""
+    """Return `:name0, :name1` and their values; `NULL`, which matches nothing, for an empty list."""
     if not values:
         return "NULL", {}
     return ", ".join(f":{name}{i}" for i in range(len(values))), {f"{name}{i}": value for i, value in enumerate(values)}
@@ -108,18 +108,18 @@ def placeholders(name: str, values: Sequence[Any]) -> tuple[str, dict[str, Any]]
 
 @cache
 def insert_into(table: str, columns: tuple[str, ...]) -> str:
-    """An INSERT of one row with just these columns: each one costs time."""
+    """Return an INSERT of one row with only these columns, because each one costs time."""
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"
 
 
 def chunks(values: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
-    """The values in slices that fit into one statement."""
+    """Yield the values in slices that fit into one statement."""
     for start in range(0, len(values), size):
         yield values[start : start + size]
 
 
 def fetch_session(tx: Reading, session_id: str, asker: Asker) -> SessionRow | None:
-    """A session's row, if it exists and the asker may see it."""
+    """Return a session's row, if it exists and the asker may see it."""
     columns, rows = tx.table(
         f"SELECT * FROM sessions WHERE id = :id {owner_condition(asker)}", id=session_id, whose=asker.stored
     )
@@ -127,20 +127,20 @@ def fetch_session(tx: Reading, session_id: str, asker: Asker) -> SessionRow | No
     return cast("SessionRow | None", found[0])
 
 
-def fetch_sessions(tx: Reading, session_ids: Sequence[str]) -> dict[str, SessionRow]:
-    """Sessions by id."""
+def fetch_sessions(tx: Reading, session_ids: Sequence[str], columns: str = "*") -> dict[str, SessionRow]:
+    """Return sessions by id, with all columns or some."""
     found: dict[str, SessionRow] = {}
     for some in chunks(session_ids):
         listed, values = placeholders("id", some)
-        columns, rows = tx.table(f"SELECT * FROM sessions WHERE id IN ({listed})", **values)
+        names, rows = tx.table(f"SELECT {columns} FROM sessions WHERE id IN ({listed})", **values)
         for row in rows:
-            session = cast("SessionRow", session_row(columns, row))
+            session = cast("SessionRow", session_row(names, row))
             found[session["id"]] = session
     return found
 
 
 def lock_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
-    """Keep others from changing sessions between a look at them and a change, where the engine has several writers."""
+    """Lock sessions between reading and changing them, if the engine allows several writers."""
     if not tx.dialect.for_update:
         return
     for some in chunks(sorted(session_ids)):
@@ -152,7 +152,7 @@ def lock_sessions(tx: Transaction, session_ids: Sequence[str]) -> None:
 
 
 def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
-    """Blank what leads from the asker's sessions to those of others: the parent and the first of the chain."""
+    """Clear the links from the asker's sessions to other owners' sessions: the parent and the root of the chain."""
     if asker is EVERYBODY:
         return rows
     own = {row["id"] for row in rows}
@@ -169,12 +169,12 @@ def hide_foreign_links(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
 
 
 def may_see(tx: Reading, session_id: str, asker: Asker) -> bool:
-    """Whether an asker may see a session; everybody may, also one that is not there."""
+    """Whether an asker may see a session; EVERYBODY may, also one that does not exist."""
     return asker is EVERYBODY or has_session(tx, session_id, asker)
 
 
 def has_session(tx: Reading, session_id: str, asker: Asker) -> bool:
-    """Whether there is such a session among the asker's."""
+    """Whether the session exists and the asker may see it."""
     found = tx.value(
         f"SELECT 1 FROM sessions WHERE id = :id {owner_condition(asker)}", id=session_id, whose=asker.stored
     )
@@ -182,10 +182,10 @@ def has_session(tx: Reading, session_id: str, asker: Asker) -> bool:
 
 
 def unknown_session(session_id: str) -> UnknownSession:
-    """The error for a session that is not there."""
+    """Return the error for a session that does not exist."""
     return UnknownSession(f"there is no session {session_id!r}")
 
 
 def has_messages(tx: Reading, session_id: str) -> bool:
-    """Whether a session has any message, hidden ones too."""
+    """Whether a session has any message, including undone ones."""
     return tx.value("SELECT 1 FROM messages WHERE session_id = :id LIMIT 1", id=session_id) is not None

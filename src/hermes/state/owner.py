@@ -1,4 +1,4 @@
-"""Whose a session is, and who asks: two types, so that "everybody" is never what is left when nobody was named."""
+"""The owner of a session, and the asker of an operation: two types, so that a missing owner never means "everybody"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes.errors import InvalidValue
 from hermes.state.json_text import is_unicode
 
 TERMINAL_SOURCES: Final = ("cli", "tui")
-"""The sources of the sessions that the person at the terminal has; no chat platform can have one of them."""
+"""The sources of the terminal's sessions; no chat platform can use these names."""
 
 MAX_SOURCE_CHARACTERS: Final = 64
 MAX_USER_CHARACTERS: Final = 255
@@ -25,12 +25,12 @@ _WHATSAPP = "whatsapp"
 _SEPARATORS = re.compile(r"[\s().+/-]+")
 _WHATSAPP_NUMBER = re.compile(r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@([A-Za-z.]{0,64}))?")
 _WHATSAPP_NUMBERS, _WHATSAPP_LINKED = ("", "s.whatsapp.net", "c.us"), "lid"
-"""What is behind the `@` of a telephone number, and of a number that hides one: equal digits are two people."""
+"""The servers after `@` of a phone number, and of an id that hides the number: equal digits are different people."""
 _WHATSAPP_ROOMS = ("@g.us", "@broadcast", "@newsletter")
 
-# Letters and symbols by their category, which fonts show as nothing.
+# Unicode calls these letters and symbols, but fonts show nothing.
 _BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-_UNSEEN_CATEGORIES = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")
+_INVISIBLE_CATEGORIES = ("Cc", "Cf", "Cs", "Cn", "Zl", "Zp")
 
 
 class Everybody(Enum):
@@ -49,20 +49,20 @@ EVERYBODY: Final = Everybody.EVERYBODY
 
 @final
 class Owner:
-    """One person, or the people of one shared room; `owner_of`, `owner_of_room` and `TERMINAL` are all there are."""
+    """One person, or all people of a shared room; made only by `owner_of` and `owner_of_room`, besides `TERMINAL`."""
 
     __slots__ = ("_stored",)
     _stored: str | None
 
     def __init__(self, *_: object) -> None:
-        raise TypeError("an owner comes from owner_of() or owner_of_room(), or is TERMINAL")
+        raise TypeError("use owner_of(), owner_of_room() or TERMINAL")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError("an owner does not change")
+        raise AttributeError("an owner cannot be changed")
 
     @property
     def stored(self) -> str | None:
-        """The value of the `owner` column; None for the person at the terminal."""
+        """The value of the `owner` column; None for the terminal."""
         return self._stored
 
     def __eq__(self, other: object) -> bool:
@@ -76,7 +76,7 @@ class Owner:
 
 
 Asker = Owner | Everybody
-"""For whom sessions are read and written."""
+"""The owner, or everybody, for whom an operation reads and writes."""
 
 OwnerName = str | Asker | None
 """How callers of the documented operations name an asker; None is everybody."""
@@ -89,33 +89,32 @@ def _make_owner(stored: str | None) -> Owner:
 
 
 TERMINAL: Final = _make_owner(None)
-"""The person at the terminal as an owner of sessions, notes and permissions."""
+"""The terminal's user as an owner of sessions, notes and permissions."""
 
 
 def is_terminal_source(source: str) -> bool:
-    """Whether sessions of a source are those of the person at the terminal."""
+    """Whether sessions of a source belong to the terminal."""
     return source in TERMINAL_SOURCES
 
 
 def owner_of(source: str, user_id: str | None) -> Owner:
-    """Return the owner that a user of a chat platform is.
+    """Return the owner for a user of a chat platform.
 
-    Raises `InvalidValue` without a user, for a name of the terminal in any spelling, and for an id that is a group's,
-    too long, or has characters that cannot be seen.
+    Raise `InvalidValue` without a user, for any spelling of the terminal's names, and for an id that belongs to a
+    group, is too long, or has invisible characters.
     """
     platform = _check_name(source, "the name of a platform", MAX_SOURCE_CHARACTERS)
     if unicodedata.normalize("NFKC", platform).casefold().strip() in _TERMINAL_NAMES:
         raise InvalidValue(
-            f"{source!r} is a name of the terminal, which no chat platform can have",
+            f"{source!r} is a name of the terminal; a chat platform cannot use it",
             hint="give the platform another name",
         )
-    return _make_owner(
-        f"{_encoded(platform)}:{_canonical(platform, _check_name(user_id, 'a user id', MAX_USER_CHARACTERS))}"
-    )
+    user = _check_name(user_id, "a user id", MAX_USER_CHARACTERS)
+    return _make_owner(f"{_encode_source(platform)}:{_canonical_user(platform, user)}")
 
 
 def owner_of_room(session_key: str) -> Owner:
-    """Return the owner that all people of a shared lane are together, by the lane's session key."""
+    """Return the owner for all people of a shared lane, from the lane's session key."""
     key = _check_name(session_key, "a session key", MAX_SOURCE_CHARACTERS + 2 * MAX_USER_CHARACTERS)
     parts = key.split(":")
     if parts[0] != _ROOM_PREFIX or len(parts) < _ROOM_PARTS or not all(part.strip() for part in parts[:_ROOM_PARTS]):
@@ -129,26 +128,26 @@ def owner_of_room(session_key: str) -> Owner:
 
 
 def owner_from_column(stored: str | None) -> Owner:
-    """Return the owner that the `owner` column of a session names."""
+    """Return the owner from the `owner` column of a session."""
     return TERMINAL if stored is None else _make_owner(stored)
 
 
 def owner_column(source: str, user_id: str | None) -> str | None:
-    """Return the `owner` column of a session that its creator has named no owner for.
+    """Return the `owner` column of a session whose creator names no owner.
 
-    It is the terminal's (None) without a user and for a terminal's source. A user id that `owner_of` refuses makes an
-    owner that nobody can be.
+    It is None (the terminal) without a user and for a terminal's source. A user id that `owner_of` rejects gives an
+    owner that no asker can be.
     """
     if not user_id or is_terminal_source(source):
         return None
     try:
         return owner_of(source, user_id).stored
     except InvalidValue:
-        return f"{_encoded(source)}:{user_id}"
+        return f"{_encode_source(source)}:{user_id}"
 
 
 def parse_asker(owner: OwnerName) -> Asker:
-    """Return the asker that a caller of the documented operations names; None is everybody."""
+    """Return the asker for the `owner` argument of an operation; None means everybody."""
     if owner is None:
         return EVERYBODY
     if isinstance(owner, str):
@@ -158,14 +157,14 @@ def parse_asker(owner: OwnerName) -> Asker:
     return owner
 
 
-def _encoded(source: str) -> str:
-    """A platform's name without a colon, so that the first colon of an owner ends it; never that of a session key."""
+def _encode_source(source: str) -> str:
+    """Encode a platform's name without a colon, so that the first colon of an owner ends it, and never as `agent`."""
     encoded = source.replace("%", "%25").replace(":", "%3A")
     return "%61gent" if encoded == _ROOM_PREFIX else encoded
 
 
-def _canonical(platform: str, user_id: str) -> str:
-    """One spelling for each user: digits for a WhatsApp number, elsewhere what the platform says, unchanged."""
+def _canonical_user(platform: str, user_id: str) -> str:
+    """Return one spelling for each user: digits for a WhatsApp number, the unchanged id for other platforms."""
     if platform != _WHATSAPP:
         return user_id
     if user_id.lower().endswith(_WHATSAPP_ROOMS):
@@ -183,23 +182,23 @@ def _canonical(platform: str, user_id: str) -> str:
 
 
 def _check_name(value: str | None, what: str, most: int) -> str:
-    """A name without blanks around it, if there is something to see in it and nothing that cannot be seen."""
+    """Return a name without surrounding blanks; raise if it is empty or has invisible characters."""
     if value is not None and not isinstance(value, str):
         raise InvalidValue(f"{what} must be a string, not {type(value).__name__}")
     text = (value or "").strip()
     if len(text) > most:
         raise InvalidValue(f"{what} has at most {most} characters, not {len(text)}")
-    if all(_is_unseen(each) or each.isspace() for each in text):
+    if all(_is_invisible(each) or each.isspace() for each in text):
         raise _missing_user(what)
-    if not is_unicode(text) or any(map(_is_unseen, text)):
-        raise InvalidValue(f"{what} must not have characters that cannot be seen: {value!a}")
+    if not is_unicode(text) or any(map(_is_invisible, text)):
+        raise InvalidValue(f"{what} must not have invisible characters: {value!a}")
     return text
 
 
-def _is_unseen(character: str) -> bool:
+def _is_invisible(character: str) -> bool:
     return (
         character in _BLANKS
-        or unicodedata.category(character) in _UNSEEN_CATEGORIES
+        or unicodedata.category(character) in _INVISIBLE_CATEGORIES
         or "\ufe00" <= character <= "\ufe0f"
         or "\U000e0100" <= character <= "\U000e01ef"
     )
@@ -207,6 +206,6 @@ def _is_unseen(character: str) -> bool:
 
 def _missing_user(what: str) -> InvalidValue:
     return InvalidValue(
-        f"{what} is missing, so nobody can be told from others",
-        hint="a chat without a user is refused; a shared room has an owner of its own (owner_of_room)",
+        f"{what} is missing, so this user cannot be identified",
+        hint="a chat needs a user; for a shared room use owner_of_room",
     )

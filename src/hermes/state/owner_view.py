@@ -1,4 +1,4 @@
-"""A view of the store for one asker: what an owner may do with their own sessions, and nothing else."""
+"""A view of the store for one asker, limited to the asker's own sessions."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class OwnerView(
     Export,
     CompressionLocks,
 ):
-    """The operations of a store as one asker has them; `SessionDBProvider.for_owner` makes it.
+    """The operations of a store for one asker; made by `SessionDBProvider.for_owner`.
 
-    The sessions of others do not exist here: reading, changing or continuing one ends as it does for an id that was
-    never given out. A session that is created is the asker's. There is no deletion, pruning, import, handoff or upkeep,
-    and no way back to the store.
+    The sessions of others do not exist here: reading, changing or continuing one fails as for an unknown id. A new
+    session belongs to the asker. A view has no deletion, pruning, import, handoff or upkeep, and no reference to the
+    store.
     """
 
     def __init__(self, store: SessionDBProvider, asker: Asker) -> None:
         if not isinstance(asker, Owner | Everybody):
             raise InvalidValue(
-                f"a view is for an owner or EVERYBODY, not {type(asker).__name__}",
+                f"a view needs an owner or EVERYBODY, not {type(asker).__name__}",
                 hint="owner_of(source, user_id) makes an owner",
             )
         self._engine = store._engine
@@ -61,18 +61,18 @@ class OwnerView(
 
     @property
     def asker(self) -> Asker:
-        """Whose sessions are seen."""
+        """The asker whose sessions this view shows."""
         return self._asker
 
     @property
     def owner(self) -> Owner:
-        """Whose the sessions are that are created here, and the notes and permissions that belong to them."""
+        """The owner of sessions that are created here, and of their notes and permissions."""
         return TERMINAL if isinstance(self._asker, Everybody) else self._asker
 
     def narrowed_to(self, asker: Asker) -> OwnerView:
-        """The same view for an asker who sees no more, such as the owner of one conversation."""
+        """Return this view for an asker who sees no more, such as the owner of one conversation."""
         if not isinstance(asker, Owner | Everybody) or (self._asker is not EVERYBODY and asker != self._asker):
-            raise InvalidValue("the sessions of another owner cannot be asked for here")
+            raise InvalidValue("this view cannot read the sessions of another owner")
         view = object.__new__(OwnerView)
         view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, asker
         return view
@@ -80,5 +80,5 @@ class OwnerView(
     def __repr__(self) -> str:
         return f"<view of the sessions of {self._asker!r}>"
 
-    def _find(self, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
-        return self._search(asked, scope, options)
+    def _find(self, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+        return self._search(query, scope, options)

@@ -1,4 +1,4 @@
-"""The contract of a session store, and how the configured one is opened."""
+"""The session store with all its operations, and how the configured one is opened."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hermes.state.row_types import Health
 
 ENTRY_POINTS = "hermes.sessiondb_providers"
-"""Where other packages register providers: functions that take the settings and `read_only`, and answer a store."""
+"""The entry points where other packages register providers: functions `(settings, read_only)` that return a store."""
 
 
 class SessionDBProvider(
@@ -54,7 +54,7 @@ class SessionDBProvider(
     CompressionLocks,
     Handoffs,
 ):
-    """A session store: every operation, over whichever engine holds the rows."""
+    """A session store: every operation, over any engine."""
 
     def __init__(self, engine: Engine | None = None, clock: Clock = system_clock) -> None:
         self._engine = cast(Engine, _Unopened()) if engine is None else engine
@@ -63,38 +63,38 @@ class SessionDBProvider(
             self._store_spooled_if_any()
 
     def initialize(self, dsn: str | None = None, pool: object = None) -> None:
-        """Open the store that a DSN names, or that a pool of connections leads to; one that was open is closed."""
+        """Open the store at a DSN or of a connection pool; close the one that was open before."""
         before, self._engine = self._engine, self._open(dsn, pool)
         if not isinstance(before, _Unopened):
             before.close()
         self._store_spooled_if_any()
 
     def _open(self, dsn: str | None, pool: Any) -> Engine:
-        """The engine for what `initialize` was given."""
-        raise InvalidValue(f"{type(self).__name__} is open already, and cannot be opened in another way")
+        """Return the engine for the arguments of `initialize`."""
+        raise InvalidValue(f"{type(self).__name__} is already open and cannot be opened again")
 
     def _store_spooled_if_any(self) -> None:
         if not self._engine.read_only and self._engine.spool.may_have_messages:
             self._store_spooled()
 
     def for_owner(self, asker: Asker) -> OwnerView:
-        """The store as one owner has it, or with `EVERYBODY` the operator; chats and tools get nothing else."""
+        """Return a view of one owner's sessions, or of all with `EVERYBODY` (the operator); chats and tools use it."""
         from hermes.state.owner_view import OwnerView
 
         return OwnerView(self, asker)
 
     @property
     def read_only(self) -> bool:
-        """Whether this store can only be read."""
+        """Whether this store is read-only."""
         return self._engine.read_only
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this store can do that not every one can."""
+        """The features of this store that not every store has."""
         return self._engine.capabilities
 
     def health(self) -> Health:
-        """Whether the store answers and how fast, with what there is to know about it; `error` says why it does not."""
+        """Return whether the store works, its latency and details about it; `error` says why it fails."""
         known: Health = {"provider": self._engine.name, "ok": True}
         started = time.perf_counter()
         try:
@@ -109,7 +109,7 @@ class SessionDBProvider(
         return known
 
     def close(self) -> None:
-        """Let go of the store. A second call does nothing; any other call raises `StoreClosed`."""
+        """Close the store. A second call does nothing; any other call raises `StoreClosed`."""
         if not isinstance(self._engine, _Unopened):
             self._engine.close()
 
@@ -123,19 +123,19 @@ class SessionDBProvider(
 
 
 class _Unopened:
-    """Stands for the engine of a store that was made and not opened."""
+    """The engine of a store that was created but not opened."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise StoreClosed("this store has not been opened", hint="call initialize() with a DSN or a pool")
 
 
 def default_path() -> Path:
-    """Where the store lies unless somebody says otherwise."""
+    """Return the path of the store in the Hermes home."""
     return get_hermes_home() / DB_FILENAME
 
 
 def open_session_db(config: Config | None = None, *, read_only: bool = False) -> SessionDBProvider:
-    """Open the store that the configuration names; every command of the product comes through here."""
+    """Open the configured store; every command of the product opens it here."""
     from hermes.config import load_config
 
     settings = (config or load_config()).sessiondb
@@ -166,18 +166,16 @@ def open_session_db(config: Config | None = None, *, read_only: bool = False) ->
 
 
 def _open_registered(settings: SessionDBConfig, *, read_only: bool) -> SessionDBProvider:
-    """Open a store whose provider another package brings."""
+    """Open a store whose provider another package registers."""
     from importlib.metadata import entry_points
 
     registered = entry_points(group=ENTRY_POINTS)
     if settings.provider not in registered.names:
         known = ", ".join(["sqlite", "postgresql", "mysql", *sorted(registered.names)])
-        # Somebody may have written a DSN there, with a password in it.
+        # The user may have written a DSN there, with a password in it.
         named = f" {settings.provider}" if settings.provider.isidentifier() else ""
-        raise ConfigError(
-            f"sessiondb.provider names a provider{named} that is not there", hint=f"set it to one of {known}"
-        )
+        raise ConfigError(f"sessiondb.provider names an unknown provider{named}", hint=f"set it to one of {known}")
     store = registered[settings.provider].load()(settings, read_only=read_only)
     if not isinstance(store, SessionDBProvider):
-        raise ConfigError(f"the provider {settings.provider!r} answered {type(store).__name__}, which is not a store")
+        raise ConfigError(f"the provider {settings.provider!r} returned {type(store).__name__}, which is not a store")
     return store

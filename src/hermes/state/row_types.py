@@ -1,7 +1,7 @@
-"""The types of the rows that a store returns and of the fields that it takes, for type checkers.
+"""The types of the rows that a store returns and of the fields that it accepts, for type checkers.
 
-Nothing here is needed to run the store, so modules import it for type checking only. Annotations are evaluated, so that
-programs which look at these types while they run see which keys may be missing.
+The store runs without these types, so modules import them for type checking only. Annotations are evaluated, so that
+programs that inspect these types at run time see which keys may be missing.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from hermes.state.owner import OwnerName
 from hermes.state.sessions.kinds import ChildKind
 
 Content = str | list[Any] | dict[str, Any] | None
-"""What a message says, as it is read: text, or the parts of structured content."""
+"""The content of a stored message: text, or the parts of structured content."""
 
 GivenContent = str | list[Any] | tuple[Any, ...] | Mapping[str, Any] | None
-"""What a message may be given to say."""
+"""The content that callers may store."""
 
 Moment = float | str | datetime
-"""A point in time as a caller may name it: seconds since 1970, the same as text, or a datetime."""
+"""A time that a caller passes: seconds since 1970, the same as text, or a datetime."""
 
 ChildKindName = Literal["compression", "branch", "delegate", "reset", "import"]
 GivenChildKind = ChildKind | ChildKindName
@@ -27,7 +27,7 @@ HandoffStateName = Literal["pending", "running", "completed", "failed"]
 
 
 class SessionFields(TypedDict, total=False):
-    """The fields of a new session besides its id, its source and its model."""
+    """The fields of a new session, without id, source and model."""
 
     model_config: dict[str, Any] | str | None
     system_prompt: str | None
@@ -40,13 +40,13 @@ class SessionFields(TypedDict, total=False):
 
 
 class StartFields(SessionFields, total=False):
-    """The fields of a new session besides its id and its source."""
+    """The fields of a new session, without id and source."""
 
     model: str | None
 
 
 class MessageFields(TypedDict, total=False):
-    """A message to be stored: the arguments of `append_message` but for the session."""
+    """A new message: the arguments of `append_message` without the session."""
 
     role: Required[str]
     content: GivenContent
@@ -67,7 +67,7 @@ class MessageFields(TypedDict, total=False):
 
 
 class SessionColumns(TypedDict):
-    """The columns that all rows of sessions have in common."""
+    """The columns that all session rows have."""
 
     id: str
     source: str
@@ -126,7 +126,7 @@ class FoundSession(SessionColumns):
 
 
 class ListedSession(FoundSession):
-    """A conversation in a list, with the cursor that the next page begins behind."""
+    """A conversation in a list, with the cursor for the next page."""
 
     cursor: str
     _lineage_root_id: NotRequired[str]
@@ -157,7 +157,7 @@ class MessageRow(TypedDict):
 
 
 class ConversationMessage(TypedDict):
-    """A message in the form in which models take conversations; what a message has not is left out."""
+    """A message in the form that models take; absent values have no key."""
 
     role: str
     content: Content
@@ -176,13 +176,13 @@ class ConversationMessage(TypedDict):
 
 
 class ExportedSession(SessionRow):
-    """A session with its messages, as `import_session` takes it back."""
+    """A session with its messages, in the form that `import_session` reads."""
 
     messages: list[MessageRow]
 
 
 class UserMessage(TypedDict):
-    """What a person said, on one line."""
+    """The text of a user's message, on one line."""
 
     id: int
     timestamp: float
@@ -198,21 +198,21 @@ class MessagesAround(TypedDict):
 
 
 class AnchoredView(MessagesAround):
-    """The messages around one message, with how the session began and ended."""
+    """The messages around one message, with the first and last messages of the session."""
 
     bookend_start: list[MessageRow]
     bookend_end: list[MessageRow]
 
 
 class ContextMessage(TypedDict):
-    """A neighbour of a found message, shortened."""
+    """A shortened message before or after a search hit."""
 
     role: str
     content: str
 
 
 class SearchHit(TypedDict):
-    """A message that a search found, with its session and its neighbours."""
+    """A message that a search found, with its session and the messages around it."""
 
     id: int
     session_id: str
@@ -235,14 +235,14 @@ class StartedSession(TypedDict):
 
 
 class ContinuedSession(TypedDict):
-    """A session that goes on from another."""
+    """A session that continues another."""
 
     title: str | None
     message_count: int
 
 
 class Rewound(TypedDict):
-    """What a rewind has hidden."""
+    """The messages that an undo has hidden."""
 
     rewound_count: int
     target_message: MessageRow
@@ -250,7 +250,7 @@ class Rewound(TypedDict):
 
 
 class RewindRow(TypedDict):
-    """One entry in the audit trail of rewinds."""
+    """One entry in the audit trail of undone messages."""
 
     id: int
     action: Literal["rewind", "restore"]
@@ -260,7 +260,7 @@ class RewindRow(TypedDict):
 
 
 class Ancestor(TypedDict):
-    """A session on the way up to the first one."""
+    """An ancestor of a session."""
 
     id: str
     title: str | None
@@ -269,7 +269,7 @@ class Ancestor(TypedDict):
 
 
 class Descendant(TypedDict):
-    """A session that stems from another."""
+    """A descendant of a session."""
 
     id: str
     title: str | None
@@ -277,7 +277,7 @@ class Descendant(TypedDict):
 
 
 class ModelUsage(TypedDict):
-    """What one model was used for."""
+    """The usage of one model."""
 
     model: str
     session_count: int
@@ -287,7 +287,7 @@ class ModelUsage(TypedDict):
 
 
 class TopSession(TypedDict):
-    """A session and how many tokens it used."""
+    """A session and its token count."""
 
     id: str
     title: str | None
@@ -297,7 +297,7 @@ class TopSession(TypedDict):
 
 
 class UsageEvent(TypedDict):
-    """One booking of tokens and costs."""
+    """One record of tokens and costs."""
 
     id: int
     session_id: str
@@ -316,7 +316,7 @@ class UsageEvent(TypedDict):
 
 
 class HandoffState(TypedDict):
-    """How far a session is on its way to another platform."""
+    """The state of a session's handoff to another platform."""
 
     state: HandoffStateName | None
     platform: str | None
@@ -324,7 +324,7 @@ class HandoffState(TypedDict):
 
 
 class PruneOutcome(TypedDict):
-    """What the upkeep of a store came to."""
+    """The result of an automatic prune."""
 
     skipped: bool
     pruned: int
@@ -333,7 +333,7 @@ class PruneOutcome(TypedDict):
 
 
 class ImportCounts(TypedDict):
-    """What was new in a database that was brought in."""
+    """How many rows an imported database added."""
 
     sessions: int
     messages: int
@@ -341,7 +341,7 @@ class ImportCounts(TypedDict):
 
 
 class HealthError(TypedDict):
-    """Why a store does not answer."""
+    """Why a store fails."""
 
     code: str
     message: str
@@ -349,7 +349,7 @@ class HealthError(TypedDict):
 
 
 class Health(TypedDict):
-    """Whether a store answers, and what is known about it."""
+    """Whether a store works, and details about it."""
 
     provider: str
     ok: bool

@@ -1,11 +1,12 @@
-"""Row shapes, and the one place where values are encoded for a database and decoded from it.
+"""Row types, and the one place where values are encoded for a database and decoded from it.
 
-A database's text cannot hold everything that a Python string can: lone surrogates nowhere, NUL not in PostgreSQL.
-Such a string, and every list or dict, is stored as `MARK` followed by JSON. Plain text is stored as it is.
+A database's text cannot hold every Python string: no database stores lone surrogates, PostgreSQL no NUL. Such a string,
+and every list or dict, is stored as `MARK` followed by JSON. Plain text is stored unchanged.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from binascii import crc32
 from collections.abc import Mapping, Sequence
@@ -21,11 +22,11 @@ Row = dict[str, Any]
 """One row of a table, by column name."""
 
 AnyRow = Mapping[str, Any]
-"""A row of whichever kind, only to be read."""
+"""A row of any type, read-only."""
 
 MARK = "\x01json:"
 OLD_MARK = "\x00json:"
-"""What files written before this store begin structured content with."""
+"""The prefix of structured content in files of older versions."""
 
 SESSION_TEXT = (
     "model",
@@ -46,32 +47,32 @@ SESSION_TEXT = (
     "platform",
     "error",
 )
-"""The columns of a session that hold whatever somebody said, also under the names that a query gives them."""
+"""The columns of a session that hold free text, also under the names that queries give them."""
 
 LATER_COLUMNS = ("imported_from",)
-"""The columns that a store which is only read, and so not brought to the present, may lack."""
+"""The columns that a read-only store with an older schema may lack."""
 
 FREE_TEXT = ("tool_name", "tool_call_id", "finish_reason", "platform_message_id", "reasoning", "reasoning_content")
-"""The columns of a message besides its content that hold whatever somebody said."""
+"""The columns of a message besides its content that hold free text."""
 
 MAX_INTEGER = 2**63 - 1
 
 
 class Stored(str):
-    """Text that is in its stored form already."""
+    """Text that is already in its stored form."""
 
     __slots__ = ()
 
 
 def encode_text(value: str) -> str:
-    """The form in which a database keeps a string."""
+    """Return the stored form of a string."""
     if "\0" in value or value.startswith(MARK) or not (value.isascii() or is_unicode(value)):
         return Stored(MARK + json_text.dumps_ascii(value))
     return value
 
 
 def decode_text(value: Any) -> Any:
-    """The string that `encode_text` was given; other values pass through."""
+    """Return the string that `encode_text` encoded; other values pass through."""
     if type(value) is str and value[:1] == "\x01" and value.startswith(MARK):
         try:
             return json_text.loads(value[len(MARK) :])
@@ -81,7 +82,7 @@ def decode_text(value: Any) -> Any:
 
 
 def encode_json(value: Any) -> str:
-    """JSON text, readable (not escaped) wherever the database can hold it."""
+    """Return JSON text, readable (not escaped) where the database can hold it."""
     try:
         return json_text.dumps(value)
     except (TypeError, ValueError, RecursionError) as exc:
@@ -89,7 +90,7 @@ def encode_json(value: Any) -> str:
 
 
 def encode_content(content: Any) -> str | None:
-    """The stored form of a message's content: None, text, a list or a dict."""
+    """Return the stored form of a message's content: None, text, a list or a dict."""
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, list | tuple | dict):
@@ -105,7 +106,7 @@ def encode_content(content: Any) -> str | None:
 
 
 def decode_content(stored: Any) -> Any:
-    """The content that `encode_content` was given, also from rows of older files."""
+    """Return the content that `encode_content` encoded, also from rows of older files."""
     if not isinstance(stored, str) or stored[:1] not in ("\x00", "\x01"):
         return stored
     for mark in (MARK, OLD_MARK):
@@ -119,7 +120,7 @@ def decode_content(stored: Any) -> Any:
 
 
 def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
-    """Parsed JSON, or `otherwise` (and a warning) when the text is broken."""
+    """Return parsed JSON, or `otherwise` (with a warning) if the text is broken."""
     try:
         return json_text.loads(stored)
     except (TypeError, ValueError, RecursionError):
@@ -128,10 +129,10 @@ def decode_json(stored: Any, *, otherwise: Any, what: str) -> Any:
 
 
 def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
-    """A session as a dict of the given columns."""
+    """Return a session as a dict of the given columns."""
     row = dict(zip(columns, values, strict=True))
     if "system_prompt" in row:
-        # It is a whole row.
+        # Only a complete row has the system prompt.
         for column in LATER_COLUMNS:
             row.setdefault(column, None)
     for column in SESSION_TEXT:
@@ -141,7 +142,7 @@ def session_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
 
 
 def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
-    """A message as a dict of all its columns, content and tool calls decoded."""
+    """Return a message as a dict of all its columns, with content and tool calls decoded."""
     row = dict(zip(columns, values, strict=True))
     if row["uid"] is None:
         row["uid"] = derived_uid(row["id"], row["timestamp"], row["role"], row["content"])
@@ -156,18 +157,18 @@ def message_row(columns: Sequence[str], values: Sequence[Any]) -> Row:
 
 
 def derived_uid(message_id: int, timestamp: Any, role: Any, stored_content: Any) -> str:
-    """The uid of a message that an older or foreign program stored without one: the same whenever it is read."""
-    said = f"{timestamp}:{role}:{stored_content}".encode(errors="surrogatepass")
-    return f"{OWN_UID}row-{message_id}-{crc32(said):08x}"
+    """Return the uid of a message that an older or foreign program stored without one; it never changes."""
+    identity = f"{timestamp}:{role}:{stored_content}".encode(errors="surrogatepass")
+    return f"{OWN_UID}row-{message_id}-{crc32(identity):08x}"
 
 
 def uid_of(message_id: int, uid: str | None, timestamp: Any, role: Any, stored_content: Any) -> str:
-    """Return a message's uid, also of one that another program stored without."""
+    """Return a message's uid, derived from the row if another program stored it without one."""
     return uid if uid is not None else derived_uid(message_id, timestamp, role, stored_content)
 
 
 def flatten_text(content: Any) -> str:
-    """The text a person would see of a content value."""
+    """Return the visible text of a content value."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -181,27 +182,40 @@ def flatten_text(content: Any) -> str:
     return " ".join(texts) if texts else "[multimodal content]"
 
 
+def part_text(part: Any) -> str:
+    """Return the text of one part of a content value, or its type in brackets."""
+    if part is None:
+        return ""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict) and isinstance(part.get("text"), str):
+        return str(part["text"])
+    if isinstance(part, dict) and isinstance(part.get("type"), str):
+        return f"[{part['type']}]"
+    return json.dumps(part, ensure_ascii=False)
+
+
 def make_preview(content: Any) -> str:
-    """The one line that stands for a conversation in a list: at most 60 characters and an ellipsis."""
+    """Return the preview of a conversation for lists: one line of at most 60 characters and an ellipsis."""
     head = flatten_text(content)[:63].replace("\n", " ").replace("\r", " ").strip()
     return head[:60] + "..." if len(head) > 60 else head
 
 
 def one_line(content: Any, width: int) -> str:
-    """A content value as one line of at most `width` characters."""
+    """Return a content value as one line of at most `width` characters."""
     text = " ".join(flatten_text(content).split())
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def count_tool_calls(tool_calls: Any) -> int:
-    """How many calls a tool_calls value stands for."""
+    """Return the number of calls in a tool_calls value."""
     if tool_calls is None:
         return 0
     return len(tool_calls) if isinstance(tool_calls, list | tuple) else 1
 
 
 def tool_names(tool_calls: Any) -> list[str]:
-    """The names of the called functions, in order."""
+    """Return the names of the called functions, in order."""
     if not isinstance(tool_calls, list | tuple):
         return []
     names = []
@@ -215,7 +229,7 @@ def tool_names(tool_calls: Any) -> list[str]:
 
 
 def parse_timestamp(value: Any, now: float) -> float:
-    """A moment given as number, numeric string or datetime; `now` when it is none of these."""
+    """Return the time of a number, numeric string or datetime; `now` for anything else."""
     try:
         if hasattr(value, "timestamp"):
             value = value.timestamp()
@@ -226,7 +240,7 @@ def parse_timestamp(value: Any, now: float) -> float:
 
 
 def require_identifier(value: Any, name: str) -> str:
-    """`value` if it can name something in every database: a string, not empty, valid Unicode, no NUL."""
+    """Return `value` if every database can store it as an identifier: a nonempty string, valid Unicode, no NUL."""
     if not isinstance(value, str):
         raise InvalidValue(f"{name} must be a string, not {type(value).__name__}")
     if not value:
@@ -237,19 +251,19 @@ def require_identifier(value: Any, name: str) -> str:
 
 
 def optional_identifier(value: Any, name: str) -> str | None:
-    """`value` if it is an identifier or None."""
+    """Return `value` if it is an identifier or None."""
     return None if value is None else require_identifier(value, name)
 
 
 def optional_text(value: Any, name: str) -> str | None:
-    """`value` if it is a string or None."""
+    """Return `value` if it is a string or None."""
     if value is not None and not isinstance(value, str):
         raise InvalidValue(f"{name} must be a string or None, not {type(value).__name__}")
     return value
 
 
 def optional_integer(value: Any, name: str) -> int | None:
-    """`value` if it is a whole number that a database can hold, or None."""
+    """Return `value` if it is a whole number that a database can hold, or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
@@ -260,14 +274,14 @@ def optional_integer(value: Any, name: str) -> int | None:
 
 
 def require_flag(value: Any, name: str) -> int:
-    """1 or 0 for a value that says yes or no."""
+    """Return 1 or 0 for a boolean value."""
     if not isinstance(value, bool | int):
         raise InvalidValue(f"{name} must be true or false, not {value!r}")
     return int(bool(value))
 
 
 def require_integer(value: Any, name: str) -> int:
-    """`value` if it is a whole number, such as a limit."""
+    """Return `value` if it is a whole number, such as a limit."""
     number = optional_integer(value, name)
     if number is None:
         raise InvalidValue(f"{name} must be a whole number, not None")
@@ -275,7 +289,7 @@ def require_integer(value: Any, name: str) -> int:
 
 
 def optional_number(value: Any, name: str) -> float | None:
-    """`value` if it is a finite number, or None."""
+    """Return `value` if it is a finite number, or None."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -290,7 +304,7 @@ def optional_number(value: Any, name: str) -> float | None:
 
 
 def optional_amount(value: Any, name: str) -> int | None:
-    """`value` if it is a whole number that is not negative, or None."""
+    """Return `value` if it is a whole number that is not negative, or None."""
     number = optional_integer(value, name)
     if number is not None and number < 0:
         raise InvalidValue(f"{name} must not be negative: {number}")
@@ -298,7 +312,7 @@ def optional_amount(value: Any, name: str) -> int | None:
 
 
 def optional_cost(value: Any, name: str) -> float | None:
-    """`value` if it is a finite number that is not negative, or None."""
+    """Return `value` if it is a finite number that is not negative, or None."""
     number = optional_number(value, name)
     if number is not None and number < 0:
         raise InvalidValue(f"{name} must not be negative: {number}")
@@ -306,7 +320,7 @@ def optional_cost(value: Any, name: str) -> float | None:
 
 
 def require_number(value: Any, name: str) -> float:
-    """`value` if it is a finite number."""
+    """Return `value` if it is a finite number."""
     number = optional_number(value, name)
     if number is None:
         raise InvalidValue(f"{name} must be a number, not None")
@@ -314,7 +328,7 @@ def require_number(value: Any, name: str) -> float:
 
 
 def _check_structure(value: Any) -> None:
-    """Refuse what JSON would quietly change: keys that are not strings."""
+    """Raise InvalidValue for keys that are not strings, because JSON would silently change them."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -1,4 +1,4 @@
-"""Waiting that a search is not to blame for, and that does not use up its budget."""
+"""Measure waiting that does not count against a search's time limit."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 @dataclass
 class Waits:
-    """How long one search has waited for others: for the processor, the disk or the server."""
+    """The time that one search waited for the processor, the disk or the server."""
 
     most_s: float
-    """No more than this is left out of account."""
+    """At most this much waiting is not counted."""
     total_s: float = 0.0
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """Add the time in which this thread does nothing, during work that is small wherever it is done."""
+        """Add the time in which this thread does nothing during a block of code that itself takes little time."""
         began, worked = time.monotonic(), time.thread_time()
         try:
             yield

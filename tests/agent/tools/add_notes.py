@@ -1,4 +1,4 @@
-"""A process that adds notes to somebody's memory: `python -m tests.agent.tools.add_notes HOME OWNER NAME COUNT`."""
+"""A process that adds notes to an owner's memory: `python -m tests.agent.tools.add_notes HOME OWNER NAME COUNT`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def store(tmp_path: Path, stores: SqliteStores) -> Iterator[SessionDBProvider]:
 
 @pytest.fixture
 def bench(tmp_path: Path, store: SessionDBProvider) -> Iterator[Workbench]:
-    """A session of the terminal, in an empty directory, whose person allows everything once."""
+    """A session of the terminal in an empty directory, whose user allows everything once."""
     work = tmp_path / "person" / "work"
     work.mkdir()
     bench = Workbench(tmp_path / "person" / ".hermes", work, store)

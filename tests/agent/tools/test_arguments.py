@@ -1,4 +1,4 @@
-"""Arguments as models write them: repaired where there is no doubt, explained otherwise."""
+"""Arguments written by models: clear mistakes are repaired, others are explained."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def touch(path: str | None) -> None: ...
 PARAMETERS = parameters_of(work, without=ToolContext)
 
 
-def parsed(text: str) -> dict[str, Any]:
+def parse(text: str) -> dict[str, Any]:
     return parse_arguments(text, PARAMETERS)
 
 
 def complaint(text: str) -> str:
     with pytest.raises(InvalidValue) as caught:
-        parsed(text)
+        parse(text)
     return caught.value.message
 
 
@@ -72,14 +72,14 @@ def complaint(text: str) -> str:
         ('{"path": "first", "path": "second"}', {"path": "second"}),
     ],
 )
-def test_what_is_certain_is_repaired(written: str, meant: dict[str, Any]) -> None:
-    found = parsed(written)
+def test_clear_mistakes_are_repaired(written: str, meant: dict[str, Any]) -> None:
+    found = parse(written)
     assert found == meant
     assert {name: type(value) for name, value in found.items()} == {name: type(value) for name, value in meant.items()}
 
 
 @pytest.mark.parametrize("written", ["", "  ", "null", "{}"])
-def test_nothing_is_an_empty_object(written: str) -> None:
+def test_empty_text_is_an_empty_object(written: str) -> None:
     assert complaint(written) == "path is missing"
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_an_empty_object(written: str) -> None:
         ('"a"', 'must be a JSON object, not "a"'),
         ("7", "must be a JSON object, not 7"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"path": "a", "ratio": NaN}', "NaN is no number"),
+        ('{"path": "a", "ratio": NaN}', "NaN is not a number"),
         ('{"path": "a", "count": 1' + "0" * 5_000 + "}", "not JSON"),
         ('{"path": null}', "path must be string, not null"),
         ('{"path": true}', "path must be string, not true"),
@@ -116,17 +116,17 @@ def test_nothing_is_an_empty_object(written: str) -> None:
         (json.dumps({"path": "a", "count": "x" * 500}), "..."),
     ],
 )
-def test_what_is_wrong_is_said_exactly(written: str, said: str) -> None:
+def test_mistakes_are_explained_exactly(written: str, said: str) -> None:
     found = complaint(written)
     assert said in found
     assert len(found) < 300
 
 
-def test_null_is_a_value_where_it_must_be_given() -> None:
+def test_null_is_accepted_for_a_required_nullable_argument() -> None:
     assert parse_arguments('{"path": null}', parameters_of(touch, without=ToolContext)) == {"path": None}
 
 
-def test_usage_shows_all_parameters() -> None:
+def test_usage_lists_all_parameters() -> None:
     assert usage("work", PARAMETERS) == (
         "work(path: string, count: integer = 3, ratio: number = 0.5, deep: boolean = false,"
         ' order?: "newest" or "oldest", names?: array of string, sizes?: array of integer, limits?: object)'
@@ -145,6 +145,6 @@ VALUES = st.recursive(
     | VALUES.map(json.dumps)
     | st.dictionaries(st.sampled_from([*PARAMETERS["properties"]]), VALUES).map(json.dumps)
 )
-def test_whatever_a_model_writes_is_understood_or_explained(written: str) -> None:
+def test_any_text_is_parsed_or_explained(written: str) -> None:
     with suppress(InvalidValue):
-        assert parsed(written)["path"] is not None
+        assert parse(written)["path"] is not None

@@ -1,4 +1,4 @@
-"""Commands judged before they run. Nothing here runs one."""
+"""Classification of commands before they run; nothing here runs one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ELSEWHERE = ("/", "..", "~")
 
 
 def may_read(path: str) -> bool:
-    """As in a project of its own, with one secret in it."""
+    """Allow the paths of a project with one secret in it."""
     return not path.startswith(ELSEWHERE) and "secret" not in path
 
 
@@ -46,7 +46,7 @@ def is_protected(path: str) -> bool:
         "echo hello",
     ],
 )
-def test_what_only_reads_is_known(command: str) -> None:
+def test_read_only_commands_are_recognized(command: str) -> None:
     assert is_read_only(command, may_read)
 
 
@@ -120,7 +120,7 @@ def test_what_only_reads_is_known(command: str) -> None:
         "cat\ta.py",
     ],
 )
-def test_everything_else_is_asked_about(command: str) -> None:
+def test_other_commands_are_not_read_only(command: str) -> None:
     assert not is_read_only(command, may_read)
 
 
@@ -159,7 +159,7 @@ def test_everything_else_is_asked_about(command: str) -> None:
         "ls \u202e",
     ],
 )
-def test_a_person_should_look_twice(command: str) -> None:
+def test_dangerous_commands_have_high_risk(command: str) -> None:
     assert risk_of(command, is_protected) == "high"
 
 
@@ -168,11 +168,11 @@ def test_a_person_should_look_twice(command: str) -> None:
     ["make test", "ps -ef", "ps aux", "npm install", "python3 script.py", "echo x > /dev/null", "git push origin main",
      "git commit -m 'a -f b'", "printf 'a\\tb\\n'", "cat <<EOF\n\tindented\nEOF", "echo žluťoučký", "echo 日本"],
 )  # fmt: skip
-def test_the_rest_is_as_usual(command: str) -> None:
+def test_ordinary_commands_have_normal_risk(command: str) -> None:
     assert risk_of(command, is_protected) == "normal"
 
 
-def test_a_very_long_command_is_judged_too() -> None:
+def test_very_long_command_is_classified() -> None:
     assert risk_of("git " * 50_000 + "; push --force", is_protected) == "normal"
     assert risk_of("echo " * 50_000 + "; rm x", is_protected) == "high"
 
@@ -217,9 +217,9 @@ def test_a_very_long_command_is_judged_too() -> None:
         ("", None),
     ],
 )
-def test_which_options_change_nothing(command: str, bare: str | None) -> None:
+def test_harmless_options_are_removed(command: str, bare: str | None) -> None:
     assert bare_command(command) == bare
 
 
-def test_words_are_those_of_a_shell() -> None:
+def test_words_are_split_like_a_shell() -> None:
     assert plain_words("""grep -n "a b" 'c d' e""") == ["grep", "-n", "a b", "c d", "e"]

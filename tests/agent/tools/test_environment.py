@@ -1,4 +1,4 @@
-"""Variables that commands get, and secrets that errors do not."""
+"""The environment of commands, and the redaction of secrets in errors."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from hermes.agent.safety.redaction import redact
     ["OPENAI_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYSQL_PASS", "KEY", "TOKENS", "PGPASSWORD",
      "SENTRY_DSN", "HTTP_AUTH", "GOOGLE_CREDENTIALS", "api_key", "SSH_KEY_PATH", "APIKEY"],
 )  # fmt: skip
-def test_names_of_secrets(name: str) -> None:
+def test_secret_names_are_recognized(name: str) -> None:
     assert is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["PATH", "KEYBOARD", "MONKEY", "LANG", "AUTHOR", "TOKENIZERS_PARALLELISM", "HOME"])
-def test_names_of_other_things(name: str) -> None:
+def test_ordinary_names_are_not_secret(name: str) -> None:
     assert not is_secret_name(name)
 
 
-def test_relative_places_of_programs_are_dropped() -> None:
+def test_relative_path_entries_are_dropped() -> None:
     assert command_environment({"PATH": "/usr/bin:.::node_modules/.bin:/bin"}) == {"PATH": "/usr/bin:/bin"}
 
 
-def test_passing_is_by_exact_name() -> None:
+def test_variables_are_passed_by_exact_name() -> None:
     environ = {"GH_TOKEN": "1", "GH_TOKEN_2": "2", "gh_token": "3"}
     assert command_environment(environ, ["GH_TOKEN", "MISSING"]) == {"GH_TOKEN": "1"}
 
@@ -46,9 +46,9 @@ def test_passing_is_by_exact_name() -> None:
         ("AKIAABCDEFGHIJKLMNOP", "***"),
     ],
 )
-def test_secrets_are_hidden(text: str, shown: str) -> None:
+def test_secrets_in_errors_are_hidden(text: str, shown: str) -> None:
     assert redact(text, {"MY_SECRET": "correct-horse-battery", "MY_PASS": "1234"}) == shown
 
 
-def test_a_secret_that_contains_another_is_hidden_whole() -> None:
+def test_secret_that_contains_another_is_hidden_whole() -> None:
     assert redact("longsecretvalue", {"A_KEY": "longsecret", "B_KEY": "longsecretvalue"}) == "***"

@@ -1,4 +1,4 @@
-"""What a command writes, kept in bounded memory."""
+"""The output of a command, in limited memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PIECES = st.lists(st.binary(max_size=50), max_size=30)
 
 
 @given(PIECES)
-def test_what_is_taken_in_parts_is_what_was_written(pieces: list[bytes]) -> None:
+def test_output_taken_in_parts_is_complete(pieces: list[bytes]) -> None:
     output, heard = Output(), ""
     for piece in pieces:
         output.add(piece)
@@ -23,7 +23,7 @@ def test_what_is_taken_in_parts_is_what_was_written(pieces: list[bytes]) -> None
 
 
 @given(st.text(min_size=1), st.integers(1, 7))
-def test_no_character_is_broken_by_taking(text: str, size: int) -> None:
+def test_taking_output_splits_no_character(text: str, size: int) -> None:
     data = text.encode("utf-8", "replace")
     output, heard = Output(), ""
     for start in range(0, len(data), size):
@@ -33,12 +33,12 @@ def test_no_character_is_broken_by_taking(text: str, size: int) -> None:
 
 
 @given(st.integers(0, 4), st.integers(0, 300_000))
-def test_of_much_both_ends_are_kept_and_the_rest_is_counted(width: int, extra: int) -> None:
+def test_long_output_keeps_both_ends_and_counts_the_rest(width: int, extra: int) -> None:
     data = "xé日😀"[:width].encode() * ((HEAD_BYTES + TAIL_BYTES + extra) // 4) or b"x"
     output = Output()
     output.add(data)
     text = output.take(is_last=True)
-    left_out = re.search(r"\n\[\.\.\. (\d+) bytes of output are left out here \.\.\.\]\n", text)
+    left_out = re.search(r"\n\[\.\.\. (\d+) bytes of output omitted \.\.\.\]\n", text)
     if len(data) <= HEAD_BYTES + TAIL_BYTES:
         assert text == data.decode()
         return
@@ -49,7 +49,7 @@ def test_of_much_both_ends_are_kept_and_the_rest_is_counted(width: int, extra: i
     assert data.endswith(text[left_out.end() :].encode())
 
 
-def test_after_a_gap_it_goes_on_as_before() -> None:
+def test_output_after_a_gap_is_complete() -> None:
     output = Output()
     output.add(b"x" * 200_000)
     output.take(is_last=False)

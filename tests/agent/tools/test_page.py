@@ -1,4 +1,4 @@
-"""The page about tools keeps up with the code."""
+"""The page about tools matches the code."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ PROTECTED = {*DIRECTORIES, *FILES, *HARMLESS, *HOME_PLACES, *SYSTEM_PLACES}
 
 
 @pytest.mark.parametrize("word", sorted({*TOOLS, *TOOLBOX.toolsets, *READERS, *NEEDED, *PROTECTED}))
-def test_every_name_is_on_it(word: str) -> None:
+def test_page_lists_every_protected_name(word: str) -> None:
     assert f"`{word}`" in PAGE
 
 
 @pytest.mark.parametrize(("command", "options"), HARMLESS_OPTIONS.items())
-def test_the_options_that_a_permission_covers_are_on_it(command: str, options: tuple[str, ...]) -> None:
+def test_page_lists_the_harmless_options(command: str, options: tuple[str, ...]) -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ") and f"`{command}`" in line]
     assert any(line.endswith(f"| {', '.join(f'`{each}`' for each in options)} |") for line in rows)
 
 
 @pytest.mark.parametrize("name", sorted(set(TOOLS) - {"session_search"}))
-def test_every_parameter_is_in_the_section_of_its_tool(name: str) -> None:
+def test_page_describes_every_parameter_of_each_tool(name: str) -> None:
     section = PAGE.partition(f"\n## `{name}`\n")[2].partition("\n## ")[0]
     assert [each for each in TOOLS[name]["parameters"]["properties"] if f"`{each}`" not in section] == []

@@ -1,4 +1,4 @@
-"""Commands in the background: looked after by the session that started them, and by no other."""
+"""Background commands: managed by the session that started them, and by no other."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.support.waiting import wait_until
 
 
 def start(bench: Workbench, command: str) -> int:
-    """Start a command in the background and answer its process."""
+    """Start a command in the background and return its process."""
     said = re.fullmatch(
-        r"\[started as p\d+, pid (\d+); the process tool tells how it goes\]",
+        r"\[started as p\d+, pid (\d+); use the process tool to follow it\]",
         bench.call("terminal", command=command, background=True),
     )
     assert said
@@ -23,7 +23,7 @@ def start(bench: Workbench, command: str) -> int:
 
 
 def poll_until(bench: Workbench, process_id: str, ending: str) -> str:
-    """All that a process says until it has said the ending."""
+    """Poll a process until its output has the ending, and return the output."""
     heard: list[str] = []
 
     def has_said_it() -> bool:
@@ -34,12 +34,12 @@ def poll_until(bench: Workbench, process_id: str, ending: str) -> str:
     return "".join(heard)
 
 
-def test_a_start_answers_at_once_and_a_wait_answers_the_end(bench: Workbench) -> None:
+def test_start_returns_at_once_and_wait_returns_the_end(bench: Workbench) -> None:
     start(bench, "echo working; exit 5")
     assert bench.call("process", action="wait", process_id="p1") == "working\n[exit code 5]"
 
 
-def test_a_poll_answers_what_is_new(bench: Workbench) -> None:
+def test_poll_returns_new_output(bench: Workbench) -> None:
     pid = start(bench, "echo one; until [ -e go ]; do sleep 0.02; done; echo two; sleep 300")
     assert poll_until(bench, "p1", "one\n") == "one\n"
     assert bench.call("process", action="poll", process_id="p1") == f"[running, pid {pid}]"
@@ -47,14 +47,14 @@ def test_a_poll_answers_what_is_new(bench: Workbench) -> None:
     assert poll_until(bench, "p1", "two\n") == "two\n"
 
 
-def test_a_character_is_never_cut_by_a_poll(bench: Workbench) -> None:
+def test_poll_splits_no_character(bench: Workbench) -> None:
     start(bench, r"printf 'a\303'; until [ -e go ]; do sleep 0.02; done; printf '\251'; sleep 300")
     assert poll_until(bench, "p1", "a\n") == "a\n"
     (bench.work / "go").touch()
     assert poll_until(bench, "p1", "é\n").endswith("é\n")
 
 
-def test_what_is_written_and_not_looked_at_is_bounded(bench: Workbench) -> None:
+def test_unread_output_is_limited(bench: Workbench) -> None:
     start(bench, "seq 200000")
     text = bench.call("process", action="wait", process_id="p1")
     assert text.startswith("1\n2\n")
@@ -62,7 +62,7 @@ def test_what_is_written_and_not_looked_at_is_bounded(bench: Workbench) -> None:
     assert len(text) < 50_000
 
 
-def test_a_kill_ends_all_that_it_has_started(bench: Workbench) -> None:
+def test_kill_ends_all_child_processes(bench: Workbench) -> None:
     pid = start(bench, "sleep 300 & echo $!; wait")
     child = int(poll_until(bench, "p1", "\n"))
     bench.call("process", action="kill", process_id="p1")
@@ -71,13 +71,13 @@ def test_a_kill_ends_all_that_it_has_started(bench: Workbench) -> None:
     assert bench.call("process", action="list").startswith("p1  ended by SIGTERM, started")
 
 
-def test_a_wait_ends_with_its_limit_and_the_process_goes_on(bench: Workbench) -> None:
+def test_wait_times_out_and_the_process_continues(bench: Workbench) -> None:
     pid = start(bench, "sleep 300")
     assert bench.call("process", action="wait", process_id="p1", timeout_s=0.1) == f"[running, pid {pid}]"
     assert is_alive(pid)
 
 
-def test_a_wish_to_stop_ends_the_waiting_only(bench: Workbench) -> None:
+def test_cancel_ends_only_the_waiting(bench: Workbench) -> None:
     pid = start(bench, "sleep 300")
     found = bench.context.processes.get(SESSION, "p1").process
     bench.cancellation.cancel()
@@ -85,7 +85,7 @@ def test_a_wish_to_stop_ends_the_waiting_only(bench: Workbench) -> None:
     assert is_alive(pid)
 
 
-def test_the_list_tells_how_each_is(bench: Workbench) -> None:
+def test_list_shows_the_state_of_each_process(bench: Workbench) -> None:
     clock = FakeClock()
     bench.change(clock=clock, processes=BackgroundProcesses(clock))
     assert bench.call("process", action="list") == "No background processes in this session."
@@ -100,22 +100,22 @@ def test_the_list_tells_how_each_is(bench: Workbench) -> None:
 
 
 @pytest.mark.parametrize("action", ["poll", "wait", "kill"])
-def test_a_process_must_be_named_and_be_there(bench: Workbench, action: str) -> None:
-    assert bench.refused("process", action=action) == f"{action} needs a process_id (list shows them)"
-    assert "there is no process 'p9' (this session has started none)" in bench.refused(
+def test_missing_or_unknown_process_id_is_an_error(bench: Workbench, action: str) -> None:
+    assert bench.refused("process", action=action) == f"{action} needs a process_id (use the action list to see them)"
+    assert "there is no process 'p9' (this session has no processes)" in bench.refused(
         "process", action=action, process_id="p9"
     )
 
 
 class TestSessions:
-    def test_another_session_has_no_part_in_it(self, bench: Workbench) -> None:
+    def test_sessions_do_not_share_processes(self, bench: Workbench) -> None:
         pid = start(bench, "sleep 300")
         bench.change(session_id="another")
         assert bench.call("process", action="list") == "No background processes in this session."
         assert "there is no process 'p1'" in bench.refused("process", action="kill", process_id="p1")
         assert is_alive(pid)
 
-    def test_a_session_is_active_while_something_runs(self, bench: Workbench) -> None:
+    def test_session_is_active_while_a_process_runs(self, bench: Workbench) -> None:
         processes = bench.context.processes
         assert not processes.has_active(SESSION)
         start(bench, "sleep 300")
@@ -124,13 +124,13 @@ class TestSessions:
         bench.call("process", action="kill", process_id="p1")
         assert not processes.has_active(SESSION)
 
-    def test_the_session_that_continues_another_takes_its_processes_over(self, bench: Workbench) -> None:
+    def test_continued_session_keeps_its_processes(self, bench: Workbench) -> None:
         start(bench, "sleep 300")
         bench.context.processes.move(SESSION, "child")
         assert not bench.context.processes.has_active(SESSION)
         assert bench.context.processes.has_active("child")
 
-    def test_ending_a_session_ends_its_processes_and_no_others(self, bench: Workbench) -> None:
+    def test_ending_a_session_ends_only_its_processes(self, bench: Workbench) -> None:
         mine = start(bench, "sleep 300")
         bench.change(session_id="another")
         other = start(bench, "sleep 300")
@@ -138,7 +138,7 @@ class TestSessions:
         assert not is_alive(mine)
         assert is_alive(other)
 
-    def test_at_the_end_of_the_program_the_person_can_be_told(self, bench: Workbench) -> None:
+    def test_close_returns_the_running_processes(self, bench: Workbench) -> None:
         start(bench, "true")
         bench.call("process", action="wait", process_id="p1")
         pid = start(bench, "sleep 300")
@@ -146,20 +146,20 @@ class TestSessions:
         assert [(each.id, each.command, each.process.pid) for each in left] == [("p2", "sleep 300", pid)]
         assert is_alive(pid)
 
-    def test_at_the_end_of_the_program_they_can_be_ended(self, bench: Workbench) -> None:
+    def test_close_can_end_the_processes(self, bench: Workbench) -> None:
         pids = [start(bench, "trap '' TERM; sleep 300; sleep 300") for _ in range(3)]
         assert bench.context.processes.close(kill=True) == []
         assert not any(map(is_alive, pids))
 
 
 class TestLimits:
-    def test_a_session_cannot_run_any_number(self, bench: Workbench) -> None:
+    def test_number_of_running_processes_is_limited(self, bench: Workbench) -> None:
         for _ in range(MAX_RUNNING):
             start(bench, "sleep 300")
         said = bench.refused("terminal", command="sleep 300", background=True)
-        assert said == "16 processes of this session are running already (kill one that is not needed)"
+        assert said == "16 processes of this session are running already (kill one first)"
 
-    def test_the_records_of_ended_ones_are_bounded(self, bench: Workbench) -> None:
+    def test_number_of_ended_processes_is_limited(self, bench: Workbench) -> None:
         for number in range(MAX_ENDED + 5):
             start(bench, "true")
             bench.call("process", action="wait", process_id=f"p{number + 1}")

@@ -1,4 +1,4 @@
-"""Files that an agent reads, asks for, and never gets."""
+"""The read_file tool: free, approved and protected files."""
 
 from __future__ import annotations
 
@@ -27,51 +27,51 @@ class TestText:
         put(bench.work / "a.txt", "one\ntwo\r\n\nfour")
         assert bench.call("read_file", path="a.txt") == "1\tone\n2\ttwo\n3\t\n4\tfour"
 
-    def test_a_part(self, bench: Workbench) -> None:
+    def test_part_of_a_file_is_read(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "".join(f"line {number}\n" for number in range(1, 11)))
         text = bench.call("read_file", path="a.txt", start_line=4, lines=2)
-        assert text == "4\tline 4\n5\tline 5\n[the file goes on: read on with start_line=6]"
+        assert text == "4\tline 4\n5\tline 5\n[more lines follow: continue with start_line=6]"
         assert bench.call("read_file", path="a.txt", start_line=9, lines=2) == "9\tline 9\n10\tline 10"
 
-    def test_behind_the_end(self, bench: Workbench) -> None:
+    def test_start_line_after_the_end_is_an_error(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "one\n")
         assert (
             bench.refused("read_file", path="a.txt", start_line=2)
-            == "start_line 2 is behind the end: the file has 1 lines"
+            == "start_line 2 is after the end of the file, which has 1 lines"
         )
 
     @pytest.mark.parametrize(("start_line", "lines"), [(0, 1), (-5, 0), (1, -1)])
-    def test_odd_numbers_mean_the_least(self, bench: Workbench, start_line: int, lines: int) -> None:
+    def test_numbers_below_one_count_as_one(self, bench: Workbench, start_line: int, lines: int) -> None:
         put(bench.work / "a.txt", "one\ntwo\n")
         text = bench.call("read_file", path="a.txt", start_line=start_line, lines=lines)
-        assert text == "1\tone\n[the file goes on: read on with start_line=2]"
+        assert text == "1\tone\n[more lines follow: continue with start_line=2]"
 
-    def test_an_empty_file(self, bench: Workbench) -> None:
+    def test_empty_file_is_reported(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "")
         assert bench.call("read_file", path="a.txt") == "[the file is empty]"
 
-    def test_a_long_file_is_read_in_parts_that_fit(self, bench: Workbench) -> None:
+    def test_long_file_is_read_in_parts_that_fit(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "".join(f"{'x' * 90} {number}\n" for number in range(1, 2_001)))
         seen, start = [], 1
         while start:
             text = bench.call("read_file", path="a.txt", start_line=start)
             assert len(text) <= 50_000
-            body, _, rest = text.partition("\n[the file goes on: read on with start_line=")
+            body, _, rest = text.partition("\n[more lines follow: continue with start_line=")
             seen += body.splitlines()
             start = int(rest.rstrip("]")) if rest else 0
         assert seen == [f"{number}\t{'x' * 90} {number}" for number in range(1, 2_001)]
 
-    def test_a_very_long_line_is_cut(self, bench: Workbench) -> None:
+    def test_very_long_line_is_cut(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "é" * 100_000 + "\nnext\n")
         assert (
             bench.call("read_file", path="a.txt") == f"1\t{'é' * 1_000} [... 198000 more bytes on this line]\n2\tnext"
         )
 
-    def test_a_line_that_is_cut_inside_of_a_character(self, bench: Workbench) -> None:
+    def test_line_cut_inside_a_character_is_valid(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "x" + "é" * 100_000)
         assert bench.call("read_file", path="a.txt").startswith(f"1\tx{'é' * 999} [...")
 
-    def test_a_line_that_just_fits_is_whole(self, bench: Workbench) -> None:
+    def test_line_at_the_limit_is_whole(self, bench: Workbench) -> None:
         put(bench.work / "a.txt", "x" * 2_000 + "\nnext\n")
         assert bench.call("read_file", path="a.txt") == f"1\t{'x' * 2_000}\n2\tnext"
 
@@ -79,70 +79,70 @@ class TestText:
         ("data", "text"),
         [(b"\xef\xbb\xbfone\n", "1\tone"), ("größe\n".encode("latin-1"), "1\tgröße"), ("größe\n".encode(), "1\tgröße")],
     )
-    def test_other_encodings(self, bench: Workbench, data: bytes, text: str) -> None:
+    def test_other_encodings_are_read_as_latin_1(self, bench: Workbench, data: bytes, text: str) -> None:
         put(bench.work / "a.txt", data)
         assert bench.call("read_file", path="a.txt") == text
 
-    def test_a_binary_file_is_said_to_be_one(self, bench: Workbench) -> None:
+    def test_binary_file_is_refused(self, bench: Workbench) -> None:
         put(bench.work / "a.bin", b"\x89PNG\x00\x01")
-        assert bench.refused("read_file", path="a.bin") == "this is no text: a binary file of 6 bytes"
+        assert bench.refused("read_file", path="a.bin") == "not a text file: 6 bytes of binary data"
 
-    def test_a_directory_is_listed(self, bench: Workbench) -> None:
+    def test_directory_is_listed(self, bench: Workbench) -> None:
         put(bench.work / "b.txt", "12345")
         put(bench.work / "a" / "c.txt")
         assert bench.call("read_file", path=".") == f"{bench.work} has 2 entries\na/\nb.txt  5 bytes"
 
-    def test_a_large_directory_is_listed_in_part(self, bench: Workbench) -> None:
+    def test_large_directory_is_listed_in_part(self, bench: Workbench) -> None:
         for number in range(510):
             put(bench.work / f"{number:03}")
         text = bench.call("read_file", path=".")
         assert text.endswith("499  5 bytes\n[... 10 more entries]")
 
-    def test_a_pipe_is_not_waited_for(self, bench: Workbench) -> None:
+    def test_pipe_is_refused_without_waiting(self, bench: Workbench) -> None:
         os.mkfifo(bench.work / "pipe")
-        assert "is not a file that can be read" in bench.refused("read_file", path="pipe")
+        assert "is not a regular file" in bench.refused("read_file", path="pipe")
 
-    def test_a_file_that_is_not_there(self, bench: Workbench) -> None:
+    def test_missing_file_is_an_error(self, bench: Workbench) -> None:
         assert "there is no file missing.txt" in bench.refused("read_file", path="missing.txt")
 
     @pytest.mark.parametrize("path", ["", "a\0b"])
-    def test_what_is_no_path(self, bench: Workbench, path: str) -> None:
+    def test_invalid_path_is_an_error(self, bench: Workbench, path: str) -> None:
         assert "is not a path" in bench.refused("read_file", path=path)
 
-    def test_paths_start_where_the_session_works_now(self, bench: Workbench) -> None:
+    def test_paths_are_relative_to_the_current_directory(self, bench: Workbench) -> None:
         put(bench.work / "sub" / "a.txt")
         bench.call("terminal", command="pwd", cwd="sub")
         assert bench.call("read_file", path="a.txt") == "1\ttext"
 
 
 class TestOutside:
-    def test_inside_nobody_is_asked(self, bench: Workbench) -> None:
+    def test_reading_inside_the_directory_needs_no_approval(self, bench: Workbench) -> None:
         put(bench.work / "a.txt")
         bench.call("read_file", path=str(bench.work / "a.txt"))
         assert bench.person.asked == []
 
-    def test_outside_the_person_is_asked(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_reading_outside_the_directory_needs_approval(self, bench: Workbench, tmp_path: Path) -> None:
         there = put(tmp_path / "elsewhere.txt")
         assert bench.call("read_file", path=str(there)) == "1\ttext"
         assert [(request.tool, request.detail) for request in bench.person.asked] == [("read_file", str(there))]
 
-    def test_a_denied_file_is_not_read(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_denied_file_is_not_read(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "elsewhere.txt")
         bench.person.decision = Decision.DENY
-        assert "The person has not allowed this." in bench.refused("read_file", path="../../elsewhere.txt")
+        assert "The user has not allowed this." in bench.refused("read_file", path="../../elsewhere.txt")
 
-    def test_a_link_out_is_asked_about_by_where_it_leads(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_link_to_outside_is_asked_by_its_target(self, bench: Workbench, tmp_path: Path) -> None:
         there = put(tmp_path / "elsewhere.txt")
         (bench.work / "link").symlink_to(there)
         bench.call("read_file", path="link")
         (request,) = bench.person.asked
-        assert request.detail == f"{there}\n\nwhich was named {bench.work / 'link'}"
+        assert request.detail == f"{there}\n\ngiven as {bench.work / 'link'}"
 
-    def test_another_working_directory_does_not_widen_it(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_changing_the_directory_does_not_widen_access(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "elsewhere.txt")
         bench.call("terminal", command="true", cwd=str(tmp_path))
         bench.change(approve=None)
-        bench.refused("read_file", path="elsewhere.txt")
+        assert "cannot be asked" in bench.refused("read_file", path="elsewhere.txt")
 
 
 PROTECTED = [
@@ -185,7 +185,7 @@ PROTECTED = [
     "/proc/self/cwd/../../etc/shadow",
     "/dev/null",
 ]
-"""What nobody gets, as somebody in `~/work` names it."""
+"""Protected paths, as a user in `~/work` writes them."""
 
 
 class TestProtected:
@@ -194,120 +194,116 @@ class TestProtected:
         bench.change(approvals=Approvals("allow", Permits(tmp_path)))
 
     @pytest.mark.parametrize("path", PROTECTED)
-    def test_nobody_can_allow_it(self, bench: Workbench, tmp_path: Path, path: str) -> None:
+    def test_protected_file_cannot_be_allowed(self, bench: Workbench, tmp_path: Path, path: str) -> None:
         if path.startswith("~") and not path.startswith("~/.hermes/state.db") and path != "~/.ssh":
             put(tmp_path / "person" / path[2:])
-        assert "is not read, because" in bench.refused("read_file", path=path)
+        assert "cannot be read, because" in bench.refused("read_file", path=path)
 
-    def test_a_link_to_it_is_not_a_way_around(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_link_to_a_protected_file_is_refused(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "person" / ".ssh" / "config")
         (bench.work / "innocent.txt").symlink_to(tmp_path / "person" / ".ssh" / "config")
-        assert "is not read" in bench.refused("read_file", path="innocent.txt")
+        assert "cannot be read, because" in bench.refused("read_file", path="innocent.txt")
 
-    def test_a_linked_directory_is_not_a_way_around(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_link_to_a_protected_directory_is_refused(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "person" / ".ssh" / "config")
         (bench.work / "sub").symlink_to(tmp_path / "person" / ".ssh")
-        assert "is not read" in bench.refused("read_file", path="sub/config")
+        assert "cannot be read, because" in bench.refused("read_file", path="sub/config")
 
-    def test_keys_that_are_kept_elsewhere_are_found_by_their_real_place(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_target_of_a_linked_protected_directory_is_protected(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "disk" / "config")
         (tmp_path / "person" / ".ssh").symlink_to(tmp_path / "disk")
-        assert "is not read" in bench.refused("read_file", path=str(tmp_path / "disk" / "config"))
+        assert "cannot be read, because" in bench.refused("read_file", path=str(tmp_path / "disk" / "config"))
 
-    def test_a_link_with_the_name_of_a_secret_is_one(self, bench: Workbench) -> None:
+    def test_link_with_a_secret_name_is_protected(self, bench: Workbench) -> None:
         put(bench.work / "settings")
         (bench.work / ".env").symlink_to("settings")
-        assert "is not read" in bench.refused("read_file", path=".env")
+        assert "cannot be read, because" in bench.refused("read_file", path=".env")
 
-    def test_the_store_is_not_opened_under_any_name(self, bench: Workbench) -> None:
+    def test_store_is_protected_under_any_name(self, bench: Workbench) -> None:
         os.link(bench.context.home / "state.db", bench.work / "innocent.txt")
-        assert "Hermes keeps its own files there" in bench.refused("read_file", path="innocent.txt")
+        assert "Hermes stores its own files there" in bench.refused("read_file", path="innocent.txt")
 
     @pytest.mark.parametrize(
         "name", [".env.example", "id_rsa.pub", "id_map.py", "environment.py", "keys.txt", "credentials.py", "token.py"]
     )
-    def test_what_only_looks_alike_is_read(self, bench: Workbench, name: str) -> None:
+    def test_harmless_similar_names_are_read(self, bench: Workbench, name: str) -> None:
         put(bench.work / name)
         assert bench.call("read_file", path=name) == "1\ttext"
 
-    def test_a_project_inside_of_the_hermes_home_is_not_read(self, bench: Workbench) -> None:
+    def test_project_inside_the_hermes_home_is_protected(self, bench: Workbench) -> None:
         project = bench.context.home / "workspace"
         put(project / "a.txt")
-        assert "Hermes keeps its own files there" in bench.refused("read_file", path=str(project / "a.txt"))
+        assert "Hermes stores its own files there" in bench.refused("read_file", path=str(project / "a.txt"))
 
     @pytest.mark.parametrize(
         "name", [each.replace("*", "x") for each in (*FILES, *(f"{directory}/x" for directory in DIRECTORIES))]
     )
     @pytest.mark.parametrize("place", ["", "deep/down/"])
-    def test_every_name_on_the_list_is_protected_in_a_project(self, bench: Workbench, place: str, name: str) -> None:
+    def test_every_listed_name_is_protected_in_a_project(self, bench: Workbench, place: str, name: str) -> None:
         put(bench.work / f"{place}{name}")
-        assert "is not read" in bench.refused("read_file", path=f"{place}{name}")
+        assert "cannot be read, because" in bench.refused("read_file", path=f"{place}{name}")
 
     @pytest.mark.parametrize("ending", COPIES)
-    def test_a_copy_of_it_that_lies_beside_it_is_protected_too(self, bench: Workbench, ending: str) -> None:
+    def test_backup_copy_of_a_protected_file_is_protected(self, bench: Workbench, ending: str) -> None:
         for name in ("server.key", ".netrc", "secrets.yaml", ".secrets.yaml", "data.db"):
             put(bench.work / f"{name}{ending}")
-            assert "is not read" in bench.refused("read_file", path=f"{name}{ending}")
+            assert "cannot be read, because" in bench.refused("read_file", path=f"{name}{ending}")
 
     @pytest.mark.parametrize("name", [*HOME_PLACES, ".anything", ".config/any/thing", ".anything.txt"])
     def test_hidden_entries_of_the_home_are_protected(self, bench: Workbench, tmp_path: Path, name: str) -> None:
         put(tmp_path / "person" / name)
-        assert "is not read" in bench.refused("read_file", path=f"~/{name}")
+        assert "cannot be read, because" in bench.refused("read_file", path=f"~/{name}")
 
     @pytest.mark.parametrize("name", SYSTEM_PLACES)
     @pytest.mark.parametrize("spelling", ["{}", "/{}", "//{}", "/.{}", "/usr/..{}", "/proc/self/root{}"])
-    def test_places_of_the_system_are_protected_by_any_spelling(
-        self, bench: Workbench, name: str, spelling: str
-    ) -> None:
+    def test_system_places_are_protected_in_any_spelling(self, bench: Workbench, name: str, spelling: str) -> None:
         assert "it belongs to the system" in bench.refused("read_file", path=spelling.format(name))
 
-    def test_shared_memory_is_a_place_for_temporary_files_like_tmp(self, tmp_path: Path) -> None:
+    def test_shared_memory_is_treated_like_tmp(self, tmp_path: Path) -> None:
         places = ProtectedPlaces([tmp_path / "person"], tmp_path / "person" / ".hermes")
         for path, reason in [("/dev/shm/a.txt", None), ("/dev/sda", "it belongs to the system")]:
             assert places.reason(ResolvedPath(Path(path), Path(path))) == reason
         assert is_too_wide(Path("/dev/shm"), [tmp_path])
 
-    def test_the_home_of_the_system_counts_besides_that_of_the_environment(self, bench: Workbench) -> None:
+    def test_home_of_the_system_is_protected_too(self, bench: Workbench) -> None:
         home = pwd.getpwuid(os.getuid()).pw_dir
-        assert "is not read" in bench.refused("read_file", path=f"{home}/.anything")
+        assert "cannot be read, because" in bench.refused("read_file", path=f"{home}/.anything")
 
-    def test_a_hidden_entry_of_the_home_that_is_a_link_protects_where_it_leads(
-        self, bench: Workbench, tmp_path: Path
-    ) -> None:
+    def test_target_of_a_hidden_link_in_the_home_is_protected(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "disk" / "tool" / "config")
         (tmp_path / "person" / ".tool").symlink_to(tmp_path / "disk" / "tool")
-        assert "is not read" in bench.refused("read_file", path=str(tmp_path / "disk" / "tool" / "config"))
+        assert "cannot be read, because" in bench.refused("read_file", path=str(tmp_path / "disk" / "tool" / "config"))
 
-    def test_a_path_that_is_too_long_is_no_path(self, bench: Workbench) -> None:
+    def test_too_long_path_is_an_error(self, bench: Workbench) -> None:
         assert "is not a path" in bench.refused("read_file", path="a/" * 50_000)
 
 
 class TestWideRoots:
-    """Where nothing is free to read, although it lies in the session's directory."""
+    """Directories that are too wide to read without approval, such as a home."""
 
     @pytest.mark.parametrize("root", ["{home}", "{home}/..", "{home}/../..", "/", "/home", "/etc", "/usr"])
-    def test_nothing_is_read_unasked(self, bench: Workbench, tmp_path: Path, root: str) -> None:
+    def test_nothing_in_a_wide_root_is_read_without_approval(self, bench: Workbench, tmp_path: Path, root: str) -> None:
         place = Path(root.format(home=tmp_path / "person"))
         inside = next(each for each in ("/etc/hostname", "/usr/bin/env", "/etc/passwd") if Path(each).exists())
         target = put(tmp_path / "person" / "a.txt") if root.startswith("{home}") else Path(inside)
         bench.change(working_directory=WorkingDirectory(place), approve=None)
-        assert "nobody to ask" in bench.refused("read_file", path=str(target))
-        assert "nobody to ask" in bench.refused("terminal", command="ls")
-        assert "nobody to ask" in bench.refused("terminal", command=f"cat {target}")
-        assert "nobody to ask" in bench.refused("terminal", command="pwd")
+        assert "cannot be asked" in bench.refused("read_file", path=str(target))
+        assert "cannot be asked" in bench.refused("terminal", command="ls")
+        assert "cannot be asked" in bench.refused("terminal", command=f"cat {target}")
+        assert "cannot be asked" in bench.refused("terminal", command="pwd")
 
     @pytest.mark.parametrize("root", ["/home/ada", "/Users/ada", "/mnt/c", "/mnt/c/Users", "/mnt/c/Users/ada"])
-    def test_a_home_of_another_person_or_system_is_one_too(self, root: str) -> None:
+    def test_home_of_another_user_or_system_is_a_wide_root(self, root: str) -> None:
         assert is_too_wide(Path(root), [Path("/root")])
         assert not is_too_wide(Path(root, "x", "project"), [Path("/root")])
 
-    def test_a_link_to_the_home_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_link_to_the_home_counts_as_the_home(self, bench: Workbench, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "person")
         put(tmp_path / "person" / "a.txt")
         bench.change(working_directory=WorkingDirectory(tmp_path / "link"), approve=None)
-        assert "nobody to ask" in bench.refused("read_file", path="a.txt")
+        assert "cannot be asked" in bench.refused("read_file", path="a.txt")
 
-    def test_a_home_that_is_a_link_is_the_home(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_home_that_is_a_link_counts_as_the_home(self, bench: Workbench, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to(tmp_path / "person")
         put(tmp_path / "person" / "a.txt")
         bench.change(
@@ -315,19 +311,19 @@ class TestWideRoots:
             environ={**bench.context.environ, "HOME": str(tmp_path / "link")},
             approve=None,
         )
-        assert "nobody to ask" in bench.refused("read_file", path="a.txt")
+        assert "cannot be asked" in bench.refused("read_file", path="a.txt")
 
-    def test_a_command_there_is_asked_about_and_not_dangerous_for_that(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_command_in_a_wide_root_needs_approval_with_normal_risk(self, bench: Workbench, tmp_path: Path) -> None:
         bench.change(working_directory=WorkingDirectory(tmp_path / "person"))
         bench.call("terminal", command="ls")
         assert [request.risk for request in bench.person.asked] == ["normal"]
 
-    def test_a_project_below_the_home_is_free(self, bench: Workbench) -> None:
+    def test_project_below_the_home_is_read_without_approval(self, bench: Workbench) -> None:
         put(bench.work / "a.txt")
         bench.change(approve=None)
         assert bench.call("read_file", path="a.txt") == "1\ttext"
 
-    def test_a_project_behind_a_hidden_name_of_the_home_is_not(self, bench: Workbench, tmp_path: Path) -> None:
+    def test_project_in_a_hidden_directory_of_the_home_needs_approval(self, bench: Workbench, tmp_path: Path) -> None:
         put(tmp_path / "person" / ".dotfiles" / "a.txt")
         bench.change(working_directory=WorkingDirectory(tmp_path / "person" / ".dotfiles"))
         bench.call("terminal", command="ls")

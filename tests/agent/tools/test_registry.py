@@ -1,4 +1,4 @@
-"""Running what a model calls: every call gets an answer, and no answer is too much."""
+"""Running tool calls: every call gets a result, and every result is limited."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ def test_arguments_reach_the_function(bench: Workbench) -> None:
     assert bench.run("echo", '{"text": "hello"}', TOOLS) == ToolResult("hello")
 
 
-def test_the_context_is_passed_by_the_registry(bench: Workbench) -> None:
+def test_registry_passes_the_context(bench: Workbench) -> None:
     assert bench.run("whose", '{"prefix": "it is "}', TOOLS).text == f"it is {SESSION}"
 
 
-def test_a_result_that_says_it_is_an_error_stays_one(bench: Workbench) -> None:
+def test_error_result_stays_an_error(bench: Workbench) -> None:
     assert bench.run("careful", "", TOOLS) == ToolResult("no, thanks", is_error=True)
 
 
-def test_wrong_arguments_are_explained_with_the_parameters(bench: Workbench) -> None:
+def test_wrong_arguments_are_explained_with_the_usage(bench: Workbench) -> None:
     result = bench.run("echo", '{"txt": 1}', TOOLS)
     assert result.is_error
     assert json.loads(result.text) == {
@@ -95,7 +95,7 @@ def test_wrong_arguments_are_explained_with_the_parameters(bench: Workbench) -> 
     }
 
 
-def test_an_unknown_tool_names_the_near_ones(bench: Workbench) -> None:
+def test_unknown_tool_suggests_similar_names(bench: Workbench) -> None:
     assert error(bench, "ehco") == "there is no tool 'ehco'; did you mean echo?"
     assert (
         error(bench, "web_search")
@@ -103,21 +103,21 @@ def test_an_unknown_tool_names_the_near_ones(bench: Workbench) -> None:
     )
 
 
-def test_a_tool_of_a_toolset_that_is_off_is_not_there(bench: Workbench) -> None:
+def test_tool_of_a_disabled_toolset_is_unknown(bench: Workbench) -> None:
     bench.change(toolsets={"files"})
     assert error(bench, "elsewhere") == "there is no tool 'elsewhere'; there are: broken, careful, echo, long, whose"
 
 
-def test_nothing_runs_after_the_person_has_stopped(bench: Workbench) -> None:
+def test_no_tool_runs_after_a_cancel(bench: Workbench) -> None:
     bench.cancellation.cancel()
-    assert error(bench, "echo", '{"text": "hello"}') == "not run: the person has stopped this turn"
+    assert error(bench, "echo", '{"text": "hello"}') == "not run: the user stopped this turn"
 
 
 class TestFailures:
-    def test_an_error_of_hermes_says_what_to_do(self, bench: Workbench) -> None:
+    def test_hermes_error_includes_its_hint(self, bench: Workbench) -> None:
         assert error(bench, "broken", '{"how": "hermes"}') == "there is no such thing (look elsewhere)"
 
-    def test_an_error_of_the_system_is_named_with_its_file(self, bench: Workbench) -> None:
+    def test_system_error_includes_its_file(self, bench: Workbench) -> None:
         assert error(bench, "broken", '{"how": "file"}') == "No such file or directory: /nowhere"
 
     def test_secrets_in_an_error_are_hidden(self, bench: Workbench) -> None:
@@ -125,30 +125,30 @@ class TestFailures:
         said = error(bench, "broken", '{"how": "secret"}')
         assert said == "RuntimeError: cannot reach https://me:***@example.org with *** and ***"
 
-    def test_an_unexpected_error_leaves_a_log_record_without_its_text(
+    def test_unexpected_error_is_logged_without_its_text(
         self, bench: Workbench, caplog: pytest.LogCaptureFixture
     ) -> None:
         with caplog.at_level(logging.WARNING):
             error(bench, "broken", '{"how": "secret"}')
         assert caplog.messages == ["the tool broken failed with RuntimeError"]
 
-    def test_an_answer_that_is_no_text_is_a_failure(self, bench: Workbench) -> None:
-        assert error(bench, "broken", '{"how": "nothing"}') == "TypeError: it answered NoneType and no text"
+    def test_result_that_is_not_text_is_a_failure(self, bench: Workbench) -> None:
+        assert error(bench, "broken", '{"how": "nothing"}') == "TypeError: the tool returned NoneType instead of text"
 
-    def test_an_interrupt_goes_on_to_the_person(self, bench: Workbench) -> None:
+    def test_keyboard_interrupt_is_raised(self, bench: Workbench) -> None:
         with pytest.raises(KeyboardInterrupt):
             bench.run("broken", '{"how": "interrupt"}', TOOLS)
 
 
 class TestBounds:
-    def test_a_long_result_keeps_both_ends_and_says_what_to_do(self, bench: Workbench) -> None:
+    def test_long_result_keeps_both_ends_with_a_hint(self, bench: Workbench) -> None:
         text = bench.run("long", '{"size": 80000}', TOOLS).text
         assert len(text) == 50_000
         assert text.startswith("aaaa")
         assert text.endswith("az")
-        assert "[... about 30001 characters are left out here; to see them, say a smaller number ...]" in text
+        assert "[... about 30001 characters omitted; to see them, say a smaller number ...]" in text
 
-    def test_a_result_that_just_fits_is_whole(self, bench: Workbench) -> None:
+    def test_result_at_the_limit_is_whole(self, bench: Workbench) -> None:
         assert bench.run("long", '{"size": 49999}', TOOLS).text == "a" * 49_999 + "z"
 
     @pytest.mark.parametrize(
@@ -161,27 +161,27 @@ class TestBounds:
             ("é日本", "é日本"),
         ],
     )
-    def test_a_result_is_text_that_an_endpoint_can_take(self, bench: Workbench, written: str, shown: str) -> None:
+    def test_result_is_made_valid_text(self, bench: Workbench, written: str, shown: str) -> None:
         assert bench.run("echo", f'{{"text": "{written}"}}', TOOLS).text == shown
 
-    def test_an_error_is_valid_too(self, bench: Workbench) -> None:
-        error(bench, r"a\ud800").encode()
-        bench.run("\ud800", "{}", TOOLS).text.encode()
+    def test_error_is_made_valid_text(self, bench: Workbench) -> None:
+        assert error(bench, r"a\ud800").encode()
+        assert bench.run("\ud800", "{}", TOOLS).text.encode()
 
 
 class TestSchemas:
-    def test_the_order_does_not_depend_on_the_order_of_making(self) -> None:
+    def test_schema_order_is_independent_of_registration(self) -> None:
         assert json.dumps(Registry([echo, whose]).schemas({"files"})) == json.dumps(
             Registry([whose, echo]).schemas({"files"})
         )
 
-    def test_only_the_tools_of_the_toolsets_are_told(self) -> None:
+    def test_schemas_list_only_tools_of_the_toolsets(self) -> None:
         assert [each["function"]["name"] for each in TOOLBOX.schemas({"recall", "memory"})] == [
             "memory",
             "session_search",
         ]
 
-    def test_they_are_the_same_bytes_in_every_process(self) -> None:
+    def test_schemas_are_the_same_bytes_in_every_process(self) -> None:
         program = (
             "import json; from hermes.agent.tools.toolbox import TOOLBOX;"
             "print(json.dumps(TOOLBOX.schemas(TOOLBOX.toolsets)))"
@@ -202,12 +202,12 @@ class TestSchemas:
     def test_every_tool_is_in_one_of_the_four_toolsets(self) -> None:
         assert TOOLBOX.toolsets == {"recall", "memory", "files", "terminal"}
 
-    def test_two_tools_of_one_name_are_a_mistake(self) -> None:
+    def test_two_tools_with_one_name_are_refused(self) -> None:
         with pytest.raises(ValueError, match="echo"):
             Registry([echo, echo])
 
 
-def test_the_tools_load_nothing_heavy() -> None:
+def test_tools_load_no_heavy_modules() -> None:
     program = (
         "import sys; import hermes.agent.tools.toolbox;"
         "heavy = ('asyncio', 'httpx2', 'subprocess', 'click', 'msgspec', 'yaml', 'http');"

@@ -1,4 +1,4 @@
-"""Repositories whose own settings name programs: git runs those, so nothing of git runs unasked."""
+"""Repositories whose settings name programs: git runs those, so git always needs approval."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIGNED = (
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository made by git itself, and a program that leaves a mark when it is run."""
+    """A repository made by git itself, and a program that leaves a mark when it runs."""
 
     place: Path
     outside: Path
@@ -57,11 +57,11 @@ class Repository:
         self.git("commit", "-qm", "first", cwd=place)
 
     def change(self) -> None:
-        """Have something to show that differs, and is of another length, so that git has to look into it."""
+        """Change the length of a file, so that git has to read it."""
         (self.place / "a.txt").write_text("one\ntwo\n")
 
     def touch(self) -> None:
-        """Have a file that git has to look into, since only its time is another."""
+        """Change only the time of a file, so that git has to read it."""
         os.utime(self.place / "a.txt", (1_600_000_000, 1_600_000_000))
 
 
@@ -145,7 +145,7 @@ def promisor_remote(repo: Repository) -> None:
 
 
 def embedded_bare_repository(repo: Repository) -> None:
-    """An ordinary commit brings a directory that git takes for a repository."""
+    """Commit a directory that git takes for a repository."""
     inner = repo.place / "docs"
     repo.git("init", "-q", "--bare", str(inner))
     repo.git("config", "core.bare", "false", cwd=inner)
@@ -184,7 +184,7 @@ HOSTILE: list[tuple[Callable[[Repository], None], str, str]] = [
 
 @pytest.fixture
 def repo(bench: Workbench, tmp_path: Path) -> Repository:
-    """A repository in which the session works."""
+    """A repository in the directory of the session."""
     repo = Repository(bench.work, tmp_path / "outside")
     repo.outside.mkdir()
     program = Path(repo.program)
@@ -197,7 +197,7 @@ def repo(bench: Workbench, tmp_path: Path) -> Repository:
 @pytest.mark.parametrize(
     ("prepare", "command", "cwd"), HOSTILE, ids=[f"{each[0].__name__}: {each[1]}" for each in HOSTILE]
 )
-def test_git_does_not_run_unasked_where_it_would_run_a_program(
+def test_git_needs_approval_where_it_would_run_a_program(
     bench: Workbench, repo: Repository, prepare: Callable[[Repository], None], command: str, cwd: str
 ) -> None:
     prepare(repo)
@@ -209,7 +209,7 @@ def test_git_does_not_run_unasked_where_it_would_run_a_program(
     assert repo.mark.exists(), "git itself has not run the program, so nothing was shown"
 
 
-def test_a_clone_brings_the_embedded_repository_along(bench: Workbench, repo: Repository, tmp_path: Path) -> None:
+def test_clone_contains_the_embedded_repository(bench: Workbench, repo: Repository, tmp_path: Path) -> None:
     embedded_bare_repository(repo)
     clone = bench.work / "clone"
     repo.git("clone", "-q", str(repo.place), str(clone))
@@ -221,6 +221,6 @@ def test_a_clone_brings_the_embedded_repository_along(bench: Workbench, repo: Re
     assert repo.mark.exists()
 
 
-def test_git_is_asked_for_in_an_ordinary_repository_too(bench: Workbench, repo: Repository) -> None:
+def test_git_needs_approval_in_an_ordinary_repository(bench: Workbench, repo: Repository) -> None:
     assert "nothing to commit" in bench.call("terminal", command="git status")
     assert [request.summary for request in bench.person.asked] == ["run git status"]

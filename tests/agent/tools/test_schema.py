@@ -1,4 +1,4 @@
-"""What a model is told of a function."""
+"""The schema of a function for a model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def with_described_items(value: list[Annotated[str, "a name"]]) -> None: ...
         (with_described_items, {"type": "array", "items": {"type": "string", "description": "a name"}}),
     ],
 )
-def test_a_type_becomes_a_schema(function: Callable[..., object], expected: dict[str, Any]) -> None:
+def test_type_becomes_a_schema(function: Callable[..., object], expected: dict[str, Any]) -> None:
     assert properties(function) == {"value": expected}
 
 
@@ -71,7 +71,7 @@ def test_only_parameters_without_default_are_required() -> None:
     assert parameters_of(work, without=ToolContext)["required"] == ["first", "third"]
 
 
-def test_the_context_is_not_for_the_model() -> None:
+def test_context_is_not_in_the_schema() -> None:
     def work(context: ToolContext, path: str) -> None: ...
 
     assert list(properties(work)) == ["path"]
@@ -86,12 +86,12 @@ def untyped(value) -> None: ...  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("function", [union, pair, raw, several, mixed, untyped])
-def test_what_cannot_be_said_is_a_mistake_of_whoever_wrote_the_tool(function: Callable[..., object]) -> None:
+def test_unsupported_type_is_refused(function: Callable[..., object]) -> None:
     with pytest.raises(TypeError):
         parameters_of(function, without=ToolContext)
 
 
-def test_a_tool_is_named_and_described_by_its_function() -> None:
+def test_tool_has_the_name_and_description_of_its_function() -> None:
     @tool(toolset="weather")
     def forecast(city: str) -> str:
         """Tell the weather
@@ -112,7 +112,7 @@ def test_a_tool_is_named_and_described_by_its_function() -> None:
     }
 
 
-def test_a_tool_without_a_word_about_itself_is_refused() -> None:
+def test_tool_without_a_docstring_is_refused() -> None:
     def forecast(city: str) -> str:
         return city
 

@@ -1,4 +1,4 @@
-"""Which tools an agent has, by where the conversation takes place."""
+"""The toolsets of an agent, by the source of the conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL = TOOLBOX.toolsets
 
 
 def toolsets(home: Path, text: str, source: str) -> frozenset[str]:
-    """The toolsets of a source, as a configuration says."""
+    """The toolsets of a source for a configuration."""
     (home / "config.yaml").write_text(text)
     return toolsets_for(source, load_config(home, environ={}).tools, ALL)
 
@@ -42,19 +42,19 @@ def toolsets(home: Path, text: str, source: str) -> frozenset[str]:
         ("tools: {telegram: [files], default: [recall]}", "slack", {"recall"}),
     ],
 )
-def test_a_source_has_what_it_is_given(text: str, source: str, expected: set[str], tmp_path: Path) -> None:
+def test_source_has_its_configured_toolsets(text: str, source: str, expected: set[str], tmp_path: Path) -> None:
     assert toolsets(tmp_path, text, source) == expected
 
 
-def test_a_toolset_that_is_not_there_is_an_error_that_names_those_that_are(tmp_path: Path) -> None:
+def test_unknown_toolset_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         toolsets(tmp_path, "tools: {telegram: [recal, memory]}", "telegram")
     assert str(caught.value) == (
-        "tools.telegram has recal, but there is no such toolset (there are files, memory, recall, terminal, and all)"
+        "tools.telegram has an unknown toolset: recal (choose from files, memory, recall, terminal and all)"
     )
 
 
-def test_the_other_settings_of_tools_are_read(tmp_path: Path) -> None:
+def test_other_settings_of_tools_are_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
         "terminal: {env_passthrough: [GH_TOKEN, AWS_PROFILE], kill_at_exit: true}\n"
         "approvals: {mode: deny}\n"

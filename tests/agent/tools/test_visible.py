@@ -1,4 +1,4 @@
-"""What a person who decides gets to see."""
+"""The text that the user sees when asked for approval."""
 
 from __future__ import annotations
 
@@ -67,23 +67,23 @@ from hermes.agent.safety.visible_text import fold_blanks, has_disguise, make_vis
         ("naïve café", "naïve café"),
     ],
 )
-def test_what_hides_acts_or_pretends_is_shown_by_its_number(text: str, shown: str) -> None:
+def test_hidden_acting_or_imitating_characters_are_escaped(text: str, shown: str) -> None:
     assert make_visible(text) == shown
     assert has_disguise(text) is (shown != text and text != "a\tb")
 
 
 @given(st.text())
-def test_nothing_that_acts_on_a_terminal_is_left(text: str) -> None:
+def test_no_control_character_remains(text: str) -> None:
     assert all(line.isprintable() for line in make_visible(text).split("\n"))
 
 
 @given(st.text())
-def test_no_character_comes_that_was_not_there_but_for_plain_ones(text: str) -> None:
+def test_only_plain_characters_are_added(text: str) -> None:
     assert all(char.isascii() or char in text for char in make_visible(text))
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
-def test_plain_text_stays(text: str) -> None:
+def test_plain_text_is_unchanged(text: str) -> None:
     assert make_visible(text) == text
     assert not has_disguise(text)
 
@@ -103,11 +103,11 @@ def test_plain_text_stays(text: str) -> None:
         (" " * 500 + "b", " [... 500 blanks] b"),
     ],
 )
-def test_blanks_are_counted_instead_of_shown(text: str, shown: str) -> None:
+def test_long_runs_of_blanks_are_replaced_by_a_count(text: str, shown: str) -> None:
     assert fold_blanks(text) == shown
 
 
 @given(st.text(st.sampled_from("x \n")))
-def test_folding_drops_nothing_that_can_be_seen(text: str) -> None:
+def test_folding_keeps_all_visible_text(text: str) -> None:
     assert fold_blanks(text).count("x") == text.count("x")
     assert "\n\n\n\n" not in fold_blanks(text)

@@ -1,4 +1,4 @@
-"""Tools as an agent has them, with a person who answers as the test decides."""
+"""Tools of a session, with a user whose answers the test decides."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SESSION = "20261116_090000_0badcafe"
 
 @dataclass
 class Person:
-    """Somebody who is asked, and remembers what."""
+    """A user who records the requests and gives a fixed answer."""
 
     decision: Decision = Decision.ONCE
     asked: list[ApprovalRequest] = field(default_factory=list)
@@ -63,11 +63,11 @@ class Workbench:
 
     @property
     def work(self) -> Path:
-        """Where the session works."""
+        """The directory of the session."""
         return self.context.working_directory.root
 
     def change(self, **fields: Any) -> None:
-        """Let the session be another in some way; an owner sees no more of the store than is theirs."""
+        """Change fields of the session's context; a new owner gets the matching view of the store."""
         if "owner" in fields:
             fields["store"] = self.context.store.narrowed_to(fields["owner"])
         self.context = replace(self.context, **fields)
@@ -77,19 +77,19 @@ class Workbench:
         return registry.run(ToolCall("call_1", name, arguments), self.context)
 
     def call(self, name: str, **arguments: Any) -> str:
-        """What a tool answers when all goes well."""
+        """Return the text of a successful call."""
         result = self.run(name, json.dumps(arguments))
         assert not result.is_error, result.text
         return result.text
 
     def refused(self, name: str, **arguments: Any) -> str:
-        """The error that a tool answers."""
+        """Return the error text of a failed call."""
         result = self.run(name, json.dumps(arguments))
         assert result.is_error, result.text
         return str(json.loads(result.text)["error"])
 
 
 def is_alive(process_id: int) -> bool:
-    """Whether a process runs; one that is dead and only not yet asked for does not."""
+    """Whether a process is running; a zombie is not."""
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(process_id)], capture_output=True, text=True, timeout=20)
     return bool(found.stdout.strip()) and not found.stdout.strip().startswith("Z")

@@ -1,4 +1,4 @@
-"""Conversations to look through."""
+"""Conversations to browse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AUTH, TRIP, LETTER, PLAIN = "auth-1", "trip-2", "letter-3", "plain-4"
 
 
 @pytest.fixture
-def shelf(hermes: Hermes, monkeypatch: pytest.MonkeyPatch) -> Hermes:
+def stored(hermes: Hermes, monkeypatch: pytest.MonkeyPatch) -> Hermes:
     """A home with four conversations, the first the most recently active."""
     monkeypatch.setenv("HERMES_HOME", str(hermes.home))
     hermes.store(

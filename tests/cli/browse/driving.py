@@ -1,4 +1,4 @@
-"""The screen of sessions without a terminal: keys go in, and what is shown can be asked for."""
+"""Driving the browse screen without a terminal: press keys and read what it shows."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class Screen:
         self.pilot = pilot
 
     @property
-    def shelf(self) -> SessionList:
+    def sessions(self) -> SessionList:
         return self.browser.screen_stack[0].query_one(SessionList)
 
     @property
     def names(self) -> list[str]:
-        """The listed conversations by title or beginning."""
-        return [each.title or each.preview for each in self.shelf.conversations]
+        """The titles or previews of the listed conversations."""
+        return [each.title or each.preview for each in self.sessions.conversations]
 
     @property
-    def said_in(self) -> list[str]:
-        """The conversations that are listed for what was said in them."""
-        return [hit.conversation.title or hit.conversation.preview for hit in self.shelf.hits]
+    def hit_names(self) -> list[str]:
+        """The names of the conversations listed by message hits."""
+        return [hit.conversation.title or hit.conversation.preview for hit in self.sessions.hits]
 
     @property
     def selected(self) -> str | None:
-        return None if self.shelf.selected is None else self.shelf.selected.id
+        return None if self.sessions.selected is None else self.sessions.selected.id
 
     @property
-    def talk(self) -> str:
-        return str(self.browser.screen_stack[0].query_one("#talk", Static).content)
+    def status(self) -> str:
+        return str(self.browser.screen_stack[0].query_one("#status", Static).content)
 
     @property
     def pane(self) -> str:
@@ -59,24 +59,24 @@ class Screen:
         await self.pilot.press(*keys)
 
     async def type(self, text: str, into: str = "#filter") -> None:
-        """Type a text, which is in the field when this returns."""
+        """Type a text and wait until it is in the field."""
         field = self.browser.query_one(into, Input)
         wanted = field.value + text
         await self.pilot.press(*("space" if char == " " else char for char in text))
         await self.until(lambda: field.value == wanted, f"{wanted!r} in the field")
 
     async def until(self, is_so: Callable[[], bool], what: str) -> None:
-        """Wait for what the screen does by itself."""
+        """Wait until a condition holds."""
         deadline = time.monotonic() + LIMIT_S
         while not is_so():
-            assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain for {what}; it says: {self.talk}"
+            assert time.monotonic() < deadline, f"waited {LIMIT_S:g} s in vain for {what}; it says: {self.status}"
             await self.pilot.pause(0.01)
 
     async def until_names(self, *names: str) -> None:
         await self.until(lambda: self.names == list(names), f"{names}, not {self.names}")
 
     async def until_status(self, text: str) -> None:
-        await self.until(lambda: text in self.talk, repr(text))
+        await self.until(lambda: text in self.status, repr(text))
 
 
 def drive(
@@ -85,7 +85,7 @@ def drive(
     size: tuple[int, int] = LARGE,
     wanted: BrowseFilter | None = None,
 ) -> Browser:
-    """Run a scenario on a screen, and answer the screen as it was left."""
+    """Run a scenario on a screen and return the finished screen."""
 
     async def run() -> Browser:
         with SessionDB(hermes.database, read_only=True) as store:

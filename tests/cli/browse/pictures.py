@@ -1,4 +1,4 @@
-"""Makes the pictures of `docs/guide/browse.md` from real screens: python -m tests.cli.browse.pictures"""
+"""Create the pictures of `docs/guide/browse.md` from real screens: python -m tests.cli.browse.pictures"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXCHANGES = (
 
 
 def main() -> None:
-    """Fill a store, look at it, and keep what is seen."""
+    """Fill a store, browse it and save the screenshots."""
     with tempfile.TemporaryDirectory() as directory:
         os.environ["HERMES_HOME"] = directory
         hermes = Hermes(Path(directory))
@@ -71,7 +71,7 @@ async def _list(screen: Screen) -> None:
 async def _found(screen: Screen) -> None:
     await screen.until(lambda: len(screen.names) == len(SESSIONS), "the list")
     await screen.type("deplo")
-    await screen.until(lambda: len(screen.said_in) == 1, "what was said")
+    await screen.until(lambda: len(screen.hit_names) == 1, "the hits")
     await screen.until(lambda: "Done: the test" in screen.pane, "the pane")
 
 

@@ -1,4 +1,4 @@
-"""Tidying up on the screen."""
+"""Renaming, archiving, pinning and deleting on the screen."""
 
 from __future__ import annotations
 
@@ -23,48 +23,48 @@ def title_of(hermes: Hermes, session_id: str) -> str | None:
 
 class TestRename:
     @pytest.mark.parametrize("key", ["f2", "r"])
-    def test_gives_a_title(self, shelf: Hermes, key: str) -> None:
+    def test_rename_sets_a_title(self, stored: Hermes, key: str) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("tab", "end", key)
             await screen.type("the weather 天気", into="#title")
             await screen.press("enter")
             await screen.until(lambda: "the weather 天気" in screen.names, "the title")
-            assert screen.shelf.has_focus
+            assert screen.sessions.has_focus
 
-        browser = drive(shelf, scenario)
-        assert title_of(shelf, PLAIN) == "the weather 天気"
+        browser = drive(stored, scenario)
+        assert title_of(stored, PLAIN) == "the weather 天気"
         assert browser.changes == [f"{PLAIN}  the weather 天気"]
 
-    def test_begins_with_the_title_there_is_and_can_take_it_away(self, shelf: Hermes) -> None:
+    def test_rename_starts_with_the_current_title_and_can_remove_it(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f2")
             assert screen.browser.query_one("#title", Input).value == "refactoring auth"
             await screen.press("ctrl+u", "enter")
-            await screen.until_status("has no title any more")
+            await screen.until_status("has no title now")
 
-        drive(shelf, scenario)
-        assert title_of(shelf, AUTH) is None
+        drive(stored, scenario)
+        assert title_of(stored, AUTH) is None
 
-    @pytest.mark.parametrize(("title", "said"), [("a letter", "already in use"), ("x" * 101, "at most 100")])
-    def test_an_impossible_title_is_told_of_and_can_be_typed_again(self, shelf: Hermes, title: str, said: str) -> None:
+    @pytest.mark.parametrize(("title", "text"), [("a letter", "already in use"), ("x" * 101, "at most 100")])
+    def test_refused_title_shows_an_error_and_can_be_edited(self, stored: Hermes, title: str, text: str) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f2")
             field = screen.browser.query_one("#title", Input)
             field.value = title
             await screen.press("enter")
-            await screen.until_status(said)
+            await screen.until_status(text)
             assert field.has_focus
             field.value = "a letter of mine"
             await screen.press("enter")
             await screen.until(lambda: screen.names[0] == "a letter of mine", "the title")
 
-        drive(shelf, scenario)
-        assert title_of(shelf, AUTH) == "a letter of mine"
+        drive(stored, scenario)
+        assert title_of(stored, AUTH) == "a letter of mine"
 
-    def test_escape_leaves_the_title_as_it_is(self, shelf: Hermes) -> None:
+    def test_escape_cancels_renaming(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f2")
@@ -73,23 +73,23 @@ class TestRename:
             assert not screen.browser.has_class("renaming")
             assert screen.names == list(ALL)
 
-        assert drive(shelf, scenario).changes == []
-        assert title_of(shelf, AUTH) == "refactoring auth"
+        assert drive(stored, scenario).changes == []
+        assert title_of(stored, AUTH) == "refactoring auth"
 
 
 class TestArchive:
-    def test_takes_a_conversation_out_of_the_list(self, shelf: Hermes) -> None:
+    def test_archive_removes_a_conversation_from_the_list(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("tab", "down", "a")
             await screen.until_names("refactoring auth", "a letter", "What is the weather?")
             assert screen.selected == LETTER
 
-        assert drive(shelf, scenario).changes == [f"{TRIP} is archived."]
-        assert {row["id"] for row in sessions(shelf) if row["archived"]} == {TRIP}
+        assert drive(stored, scenario).changes == [f"{TRIP} is archived."]
+        assert {row["id"] for row in sessions(stored) if row["archived"]} == {TRIP}
 
-    def test_brings_one_back(self, shelf: Hermes) -> None:
-        with SessionDB(shelf.database) as db:
+    def test_unarchive_removes_a_conversation_from_the_archived_list(self, stored: Hermes) -> None:
+        with SessionDB(stored.database) as db:
             db.set_session_archived(TRIP, True)
 
         async def scenario(screen: Screen) -> None:
@@ -98,39 +98,39 @@ class TestArchive:
             await screen.until_names()
             await screen.until_status("no longer archived")
 
-        drive(shelf, scenario, wanted=BrowseFilter(archived_only=True))
-        assert not any(row["archived"] for row in sessions(shelf))
+        drive(stored, scenario, wanted=BrowseFilter(archived_only=True))
+        assert not any(row["archived"] for row in sessions(stored))
 
 
-def test_a_pin_is_set_and_taken_away(shelf: Hermes) -> None:
+def test_pin_key_pins_and_unpins(stored: Hermes) -> None:
     async def scenario(screen: Screen) -> None:
         await screen.until_names(*ALL)
         await screen.press("f6")
-        await screen.until(lambda: screen.shelf.conversations[0].is_pinned, "the pin")
-        assert screen.shelf.render_line(0).text.startswith("★ ")
+        await screen.until(lambda: screen.sessions.conversations[0].is_pinned, "the pin")
+        assert screen.sessions.render_line(0).text.startswith("★ ")
         await screen.press("f6")
-        await screen.until(lambda: not screen.shelf.conversations[0].is_pinned, "no pin")
+        await screen.until(lambda: not screen.sessions.conversations[0].is_pinned, "no pin")
 
-    assert drive(shelf, scenario).changes == [f"{AUTH} is pinned.", f"{AUTH} is no longer pinned."]
+    assert drive(stored, scenario).changes == [f"{AUTH} is pinned.", f"{AUTH} is no longer pinned."]
 
 
 class TestDelete:
-    def test_asks_with_a_count_and_gives_a_receipt(self, shelf: Hermes) -> None:
+    def test_delete_asks_with_a_count_and_shows_a_receipt(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("tab", "end", "d")
             await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
-            said = " ".join(str(each.render()) for each in screen.browser.screen.query("Static"))
-            assert "“What is the weather?”" in said
-            assert "1 session with 3 messages." in said
+            text = " ".join(str(each.render()) for each in screen.browser.screen.query("Static"))
+            assert "“What is the weather?”" in text
+            assert "1 session with 3 messages." in text
             await screen.press("y")
             await screen.until_names(*ALL[:3])
 
-        assert drive(shelf, scenario).changes == [f"{PLAIN}: Deleted 1 session, 3 messages."]
-        assert {row["id"] for row in sessions(shelf)} == {AUTH, TRIP, LETTER}
+        assert drive(stored, scenario).changes == [f"{PLAIN}: Deleted 1 session, 3 messages."]
+        assert {row["id"] for row in sessions(stored)} == {AUTH, TRIP, LETTER}
 
     @pytest.mark.parametrize("keys", [("n",), ("escape",), ("enter",)])
-    def test_what_is_not_confirmed_stays(self, shelf: Hermes, keys: tuple[str, ...]) -> None:
+    def test_delete_without_confirmation_changes_nothing(self, stored: Hermes, keys: tuple[str, ...]) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f8")
@@ -138,22 +138,22 @@ class TestDelete:
             await screen.press(*keys)
             await screen.until_status("Nothing was deleted.")
 
-        assert drive(shelf, scenario).changes == []
-        assert len(sessions(shelf)) == 4
+        assert drive(stored, scenario).changes == []
+        assert len(sessions(stored)) == 4
 
-    def test_tab_goes_from_button_to_button_while_the_list_goes_on(self, shelf: Hermes) -> None:
+    def test_tab_moves_between_buttons_while_the_list_updates(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.type("auth")
             await screen.press("f8")
             await screen.until(lambda: isinstance(screen.browser.screen, DeleteDialog), "the question")
-            await screen.pilot.pause(0.5)  # in which the search has its answer
+            await screen.pilot.pause(0.5)  # time for the search to finish
             await screen.press("tab", "enter")
-            await screen.until(lambda: not isinstance(screen.browser.screen, DeleteDialog), "the answer")
+            await screen.until(lambda: not isinstance(screen.browser.screen, DeleteDialog), "the dialog closes")
 
-        assert drive(shelf, scenario).changes == [f"{AUTH}: Deleted 1 session, 1 message."]
+        assert drive(stored, scenario).changes == [f"{AUTH}: Deleted 1 session, 1 message."]
 
-    def test_a_button_does_it_too(self, shelf: Hermes) -> None:
+    def test_delete_button_confirms(self, stored: Hermes) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until_names(*ALL)
             await screen.press("f8")
@@ -161,11 +161,11 @@ class TestDelete:
             await screen.pilot.click("#delete")
             await screen.until_names(*ALL[1:])
 
-        drive(shelf, scenario)
-        assert len(sessions(shelf)) == 3
+        drive(stored, scenario)
+        assert len(sessions(stored)) == 3
 
-    def test_takes_a_compressed_conversation_whole(self, shelf: Hermes) -> None:
-        with SessionDB(shelf.database) as db:
+    def test_delete_removes_all_sessions_of_a_compressed_conversation(self, stored: Hermes) -> None:
+        with SessionDB(stored.database) as db:
             tail = db.get_messages(PLAIN)[-1]["id"]
             db.compress_session(PLAIN, "plain-5", "a summary", tail_from=tail)
 
@@ -178,24 +178,24 @@ class TestDelete:
             await screen.press("y")
             await screen.until_names()
 
-        (told,) = drive(shelf, scenario).changes
-        assert told.startswith("plain-5: Deleted 2 sessions, ")
-        assert {row["id"] for row in sessions(shelf)} == {AUTH, TRIP, LETTER}
+        (output,) = drive(stored, scenario).changes
+        assert output.startswith("plain-5: Deleted 2 sessions, ")
+        assert {row["id"] for row in sessions(stored)} == {AUTH, TRIP, LETTER}
 
 
-def test_a_conversation_that_is_gone_is_told_of(shelf: Hermes) -> None:
+def test_conversation_deleted_meanwhile_shows_an_error(stored: Hermes) -> None:
     async def scenario(screen: Screen) -> None:
         await screen.until_names(*ALL)
-        with SessionDB(shelf.database) as db:
+        with SessionDB(stored.database) as db:
             db.delete_session(AUTH)
         await screen.press("f6")
         await screen.until_status("has just been deleted")
 
-    assert drive(shelf, scenario).changes == []
+    assert drive(stored, scenario).changes == []
 
 
 @pytest.mark.parametrize("keys", [("f1",), ("tab", "?")])
-def test_help_is_shown_and_goes_away(shelf: Hermes, keys: tuple[str, ...]) -> None:
+def test_help_opens_and_closes(stored: Hermes, keys: tuple[str, ...]) -> None:
     async def scenario(screen: Screen) -> None:
         await screen.until_names(*ALL)
         await screen.press(*keys)
@@ -203,14 +203,14 @@ def test_help_is_shown_and_goes_away(shelf: Hermes, keys: tuple[str, ...]) -> No
         await screen.press("escape")
         assert not isinstance(screen.browser.screen, HelpDialog)
 
-    drive(shelf, scenario)
+    drive(stored, scenario)
 
 
 @pytest.mark.parametrize(("keys", "exit_code"), [(("ctrl+c",), 130), (("tab", "q"), 0)])
-def test_ways_out(shelf: Hermes, keys: tuple[str, ...], exit_code: int) -> None:
+def test_keys_that_leave_the_screen(stored: Hermes, keys: tuple[str, ...], exit_code: int) -> None:
     async def scenario(screen: Screen) -> None:
         await screen.until_names(*ALL)
         await screen.press(*keys)
 
-    browser = drive(shelf, scenario)
+    browser = drive(stored, scenario)
     assert (browser.return_code, browser.return_value) == (exit_code, None)

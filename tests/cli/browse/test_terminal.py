@@ -1,4 +1,4 @@
-"""Browsing in a real terminal, from the first key to the chat that follows."""
+"""Browsing in a real terminal, from the first key to the resumed chat."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ SIZES = [(80, 24), (120, 40)]
 BROKEN = """
 import sys
 from hermes.cli.app import run
-from hermes.cli.browse.queries import Catalogue
+from hermes.cli.browse.queries import SessionQueries
 
 def count(*args):
     raise RuntimeError("a mistake")
 
-Catalogue.count = count
+SessionQueries.count = count
 sys.exit(run(["sessions", "browse"]))
 """
 
 
 @pytest.mark.parametrize(("columns", "lines"), SIZES)
-def test_filter_rename_archive_delete_and_resume(shelf: Hermes, columns: int, lines: int) -> None:
-    with Terminal(shelf, "sessions", "browse", columns=columns, lines=lines) as terminal:
-        terminal.until("4 conversations, by activity").until("refactoring auth").until("京都旅行")
-        terminal.type("weath").until("1 conversation by title or beginning").until_gone("refactoring auth")
+def test_filter_rename_archive_delete_and_resume(stored: Hermes, columns: int, lines: int) -> None:
+    with Terminal(stored, "sessions", "browse", columns=columns, lines=lines) as terminal:
+        terminal.until("4 conversations, sorted by activity").until("refactoring auth").until("京都旅行")
+        terminal.type("weath").until("1 conversation by title or preview").until_gone("refactoring auth")
         terminal.type(f"{TAB}r").until("Title:").type(f"umbrellas{ENTER}").until(f"{PLAIN}  umbrellas")
-        terminal.type(ESCAPE).until("4 conversations, by activity").until("refactoring auth")
+        terminal.type(ESCAPE).until("4 conversations, sorted by activity").until("refactoring auth")
         terminal.type(f"{ESCAPE}[Ba").until(f"{TRIP} is archived.")
         terminal.type("d").until("Delete “a letter”?").until("1 session with 1 message.")
         terminal.type("y").until(f"{LETTER}: Deleted 1 session, 1 message.")
         terminal.type(f"{ESCAPE}[H{ENTER}").until(f'↻ Resumed {AUTH} "refactoring auth"')
         assert LEAVE_SCREEN in terminal.raw
-        told = terminal.raw[terminal.raw.rindex(LEAVE_SCREEN) :].decode()
-        assert f"{PLAIN}  umbrellas" in told
-        assert f"{TRIP} is archived." in told
-        assert f"{LETTER}: Deleted 1 session, 1 message." in told
+        output = terminal.raw[terminal.raw.rindex(LEAVE_SCREEN) :].decode()
+        assert f"{PLAIN}  umbrellas" in output
+        assert f"{TRIP} is archived." in output
+        assert f"{LETTER}: Deleted 1 session, 1 message." in output
         terminal.until_prompt().type(CTRL_D)
         assert terminal.until_over() == 0
-    found = {row["id"]: (row["title"], bool(row["archived"])) for row in sessions(shelf)}
+    found = {row["id"]: (row["title"], bool(row["archived"])) for row in sessions(stored)}
     assert found == {
         AUTH: ("refactoring auth", False),
         TRIP: ("京都旅行の計画 🎉", True),
@@ -56,30 +56,30 @@ def test_filter_rename_archive_delete_and_resume(shelf: Hermes, columns: int, li
     }
 
 
-def test_the_pane_is_beside_the_list_where_there_is_room(shelf: Hermes) -> None:
-    with Terminal(shelf, "sessions", "browse", columns=120, lines=40) as terminal:
+def test_wide_terminal_shows_the_preview_pane(stored: Hermes) -> None:
+    with Terminal(stored, "sessions", "browse", columns=120, lines=40) as terminal:
         terminal.until("4 conversations").type(f"{TAB}{ESCAPE}[F").until("◆ Hermes: It rains cats and dogs.")
 
 
 @pytest.mark.parametrize(("keys", "exit_code"), [(ESCAPE, 0), (f"{TAB}q", 0), (CTRL_C, 130)])
-def test_leaving_restores_the_terminal(shelf: Hermes, keys: str, exit_code: int) -> None:
-    with Terminal(shelf, "sessions", "browse") as terminal:
+def test_leaving_restores_the_terminal(stored: Hermes, keys: str, exit_code: int) -> None:
+    with Terminal(stored, "sessions", "browse") as terminal:
         terminal.until("4 conversations").type(keys)
         assert terminal.until_over() == exit_code
         assert LEAVE_SCREEN in terminal.raw
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_it_in_order(shelf: Hermes, number: signal.Signals) -> None:
-    with Terminal(shelf, "sessions", "browse") as terminal:
+def test_signal_ends_the_screen_cleanly(stored: Hermes, number: signal.Signals) -> None:
+    with Terminal(stored, "sessions", "browse") as terminal:
         terminal.until("4 conversations").kill(number)
         assert terminal.until_over() == 128 + number
         assert LEAVE_SCREEN in terminal.raw
 
 
-def test_a_mistake_in_the_program_leaves_the_terminal_as_it_was(shelf: Hermes) -> None:
+def test_crash_restores_the_terminal(stored: Hermes) -> None:
     process = pexpect.spawn(
-        sys.executable, ["-c", BROKEN], env=shelf.environment(), dimensions=(24, 80), timeout=LIMIT_S
+        sys.executable, ["-c", BROKEN], env=stored.environment(), dimensions=(24, 80), timeout=LIMIT_S
     )
     process.expect(pexpect.EOF)
     process.close()
@@ -88,8 +88,8 @@ def test_a_mistake_in_the_program_leaves_the_terminal_as_it_was(shelf: Hermes) -
     assert b"a mistake" in process.before[process.before.rindex(LEAVE_SCREEN) :]
 
 
-def test_without_colour_nothing_is_coloured(shelf: Hermes) -> None:
-    with Terminal(shelf, "sessions", "browse", NO_COLOR="1", COLORTERM="truecolor") as terminal:
+def test_no_color_removes_colours(stored: Hermes) -> None:
+    with Terminal(stored, "sessions", "browse", NO_COLOR="1", COLORTERM="truecolor") as terminal:
         terminal.until("4 conversations").type(ESCAPE)
         assert terminal.until_over() == 0
         assert b"refactoring auth" in terminal.raw
@@ -97,13 +97,13 @@ def test_without_colour_nothing_is_coloured(shelf: Hermes) -> None:
         assert re.findall(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m", terminal.raw) == []
 
 
-def test_too_small_a_terminal_is_told_of(shelf: Hermes) -> None:
-    with Terminal(shelf, "sessions", "browse", columns=70, lines=20) as terminal:
-        terminal.until("needs a terminal of 80 columns and 24 lines").type(ESCAPE)
+def test_too_small_terminal_is_reported(stored: Hermes) -> None:
+    with Terminal(stored, "sessions", "browse", columns=70, lines=20) as terminal:
+        terminal.until("Terminal too small: 70x20").type(ESCAPE)
         assert terminal.until_over() == 0
 
 
-def test_nothing_stored_is_told_of_and_nothing_is_made(hermes: Hermes) -> None:
+def test_missing_database_is_reported_and_not_created(hermes: Hermes) -> None:
     with Terminal(hermes, "sessions", "browse") as terminal:
         terminal.until("No sessions yet")
         assert terminal.until_over() == 0
@@ -111,23 +111,23 @@ def test_nothing_stored_is_told_of_and_nothing_is_made(hermes: Hermes) -> None:
 
 
 class TestNumbers:
-    def test_choose_where_there_is_no_screen(self, shelf: Hermes) -> None:
-        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+    def test_number_chooses_a_session_on_a_dumb_terminal(self, stored: Hermes) -> None:
+        with Terminal(stored, "sessions", "browse", TERM="dumb") as terminal:
             terminal.until("4 of 4 conversations").until("Resume which [1-4]").type(f"9{ENTER}").until(
-                "9 is none of them"
+                "Type a number from the list."
             )
             terminal.type(f"3{ENTER}").until(f'Resumed {LETTER} "a letter"').until_prompt().type(CTRL_D)
             assert terminal.until_over() == 0
 
     @pytest.mark.parametrize("keys", [ENTER, f"q{ENTER}", CTRL_D])
-    def test_can_be_left_alone(self, shelf: Hermes, keys: str) -> None:
-        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+    def test_numbered_list_can_be_left(self, stored: Hermes, keys: str) -> None:
+        with Terminal(stored, "sessions", "browse", TERM="dumb") as terminal:
             terminal.until("Resume which").type(keys)
             assert terminal.until_over() == 0
 
-    def test_go_on_with_the_next_page(self, shelf: Hermes) -> None:
-        shelf.store(*((f"s{number:04}", "cli", None, f"number {number}") for number in range(20)))
-        with Terminal(shelf, "sessions", "browse", TERM="dumb") as terminal:
+    def test_numbered_list_shows_the_next_page(self, stored: Hermes) -> None:
+        stored.store(*((f"s{number:04}", "cli", None, f"number {number}") for number in range(20)))
+        with Terminal(stored, "sessions", "browse", TERM="dumb") as terminal:
             terminal.until("20 of 24 conversations").until("m for more").type(f"m{ENTER}")
             terminal.until("24 of 24 conversations").type(f"4{ENTER}").until("Resumed s0019").until_prompt().type(
                 CTRL_D
@@ -135,14 +135,14 @@ class TestNumbers:
             assert terminal.until_over() == 0
 
 
-def test_with_nobody_to_ask_it_is_a_list(shelf: Hermes) -> None:
-    done = shelf("sessions", "browse", "--source", "cli")
+def test_browse_without_a_terminal_is_a_list(stored: Hermes) -> None:
+    done = stored("sessions", "browse", "--source", "cli")
     assert done.returncode == 0
-    assert done.stdout == shelf("sessions", "list", "--source", "cli").stdout
+    assert done.stdout == stored("sessions", "list", "--source", "cli").stdout
     assert "`hermes -r ID`" in done.stderr
 
 
-def test_json_makes_no_sense(shelf: Hermes) -> None:
-    done = shelf("sessions", "browse", "--json")
+def test_browse_refuses_json(stored: Hermes) -> None:
+    done = stored("sessions", "browse", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "--json" in done.stderr

@@ -1,4 +1,4 @@
-"""Conversations to come back to."""
+"""Conversations to resume."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Remember = Callable[..., str]
 
 @pytest.fixture
 def remember(hermes: Hermes) -> Remember:
-    """Stores a conversation of the terminal, as one that was left a while ago."""
+    """Return a function that stores a terminal conversation of an hour ago."""
 
-    def store(session_id: str, *said: tuple[str, str], title: str | None = None, **fields: Any) -> str:
+    def store(session_id: str, *contents: tuple[str, str], title: str | None = None, **fields: Any) -> str:
         moment = time.time() - 3600
         with SessionDB(hermes.database) as db:
             db.create_session(session_id, "cli", started_at=moment, **fields)
-            messages = [{"role": role, "content": text, "timestamp": moment} for role, text in said]
+            messages = [{"role": role, "content": text, "timestamp": moment} for role, text in contents]
             db.append_messages(session_id, messages)
             if title:
                 db.set_session_title(session_id, title)

@@ -1,4 +1,4 @@
-"""What a chat has left in the store."""
+"""Reading what a chat has stored."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from tests.cli.conftest import Hermes
 
 
 def sessions(hermes: Hermes) -> list[Row]:
-    """Every conversation, the most recently active first."""
+    """Return all conversations, the most recently active first."""
     with SessionDB(hermes.database, read_only=True) as db:
         return [{**row} for row in db.list_sessions_rich(order_by_last_active=True, include_archived=True)]
 
 
 def messages(hermes: Hermes, session_id: str) -> list[Row]:
-    """The messages of a session that were not taken back."""
+    """Return the messages of a session, without undone ones."""
     with SessionDB(hermes.database, read_only=True) as db:
         return [{**row} for row in db.get_messages(session_id)]
 
 
-def said(hermes: Hermes, session_id: str) -> list[tuple[str, str]]:
-    """Who said what in a session."""
+def transcript(hermes: Hermes, session_id: str) -> list[tuple[str, str]]:
+    """Return the role and the content of each message of a session."""
     return [(each["role"], each["content"]) for each in messages(hermes, session_id)]

@@ -1,4 +1,4 @@
-"""A real pseudo-terminal with a chat in it, and the screen that a person would see."""
+"""A pseudo-terminal that runs `hermes`, and the screen that the user would see."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROMPT = "> "
 
 
 class Terminal:
-    """Starts `hermes` and looks at its screen; ends it with the block."""
+    """Runs `hermes` in a pseudo-terminal until the end of the block."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Terminal:
         self._screen = pyte.HistoryScreen(columns, lines, history=SCROLLBACK, ratio=1)
         self._stream = pyte.ByteStream(self._screen)
         self.raw = b""
-        """All that was written, as it was."""
+        """All bytes that were written."""
         self._is_over = False
         environment = hermes.environment(**variables)
         self.process = pexpect.spawn(
@@ -57,7 +57,7 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
-        """What is on the screen and what has scrolled off its top, without the blanks at the ends."""
+        """The screen and the lines scrolled off its top, without trailing spaces."""
         columns = range(self._screen.columns)
         scrolled = ["".join(line[column].data for column in columns) for line in self._screen.history.top]
         lines = [line.rstrip() for line in [*scrolled, *self._screen.display]]
@@ -67,7 +67,7 @@ class Terminal:
 
     @property
     def screen(self) -> str:
-        """What a person sees without scrolling back."""
+        """The visible screen."""
         return "\n".join(line.rstrip() for line in self._screen.display)
 
     @property
@@ -80,7 +80,7 @@ class Terminal:
         return bool(self.lines) and self.lines[-1] == PROMPT.strip()
 
     def colour_of(self, mark: str) -> str:
-        """The colour in which the first such character on the screen is drawn."""
+        """Return the colour of the first such character on the screen."""
         for row in range(self._screen.lines):
             for column in range(self._screen.columns):
                 if self._screen.buffer[row][column].data == mark:
@@ -112,17 +112,17 @@ class Terminal:
         return self
 
     def until_times(self, text: str, count: int) -> Self:
-        """Wait until something is on the screen so many times."""
+        """Wait until something is on the screen a number of times."""
         self._wait(lambda: self.text.count(text) >= count, f"{text!r} {count} times")
         return self
 
     def until_prompt(self) -> Self:
-        """Wait until something can be said."""
+        """Wait for an empty prompt."""
         self._wait(lambda: self.is_at_prompt, "an empty prompt")
         return self
 
     def until_over(self) -> int:
-        """Wait for the end, and answer the exit code."""
+        """Wait for the end and return the exit code."""
         self._wait(lambda: self._is_over, "the end")
         self.process.close()
         return self.process.exitstatus if self.process.exitstatus is not None else -(self.process.signalstatus or 0)
@@ -147,5 +147,5 @@ class Terminal:
 
 
 def without_ids(lines: Sequence[str]) -> list[str]:
-    """Lines with every session id replaced, since it is another one each time."""
+    """Replace every session id in the lines, because it differs in each run."""
     return [re.sub(r"\d{8}_\d{6}_[0-9a-f]{8}", "<id>", line) for line in lines]

@@ -1,4 +1,4 @@
-"""What stands on the command line, before it is parsed."""
+"""Reordering the command line before it is parsed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes.cli.chat.arguments import order_arguments
 from tests.cli.conftest import Hermes
 
 
-def arranged(line: str, *sessions: str) -> list[str]:
+def arrange(line: str, *sessions: str) -> list[str]:
     return order_arguments(line.split(), lambda name: name in sessions)
 
 
@@ -46,30 +46,30 @@ def arranged(line: str, *sessions: str) -> list[str]:
         ("nonsense", ["nonsense"]),
     ],
 )
-def test_arguments_are_put_in_order(line: str, expected: list[str]) -> None:
-    assert arranged(line) == expected
+def test_command_comes_first(line: str, expected: list[str]) -> None:
+    assert arrange(line) == expected
 
 
 @pytest.mark.parametrize("line", ["-c weekly sessions", "-c fix doctor", "-r my sessions list"])
-def test_a_command_within_a_name_is_part_of_it(line: str) -> None:
+def test_command_word_within_a_name_is_part_of_the_name(line: str) -> None:
     option, *words = line.split()
     long = "--continue" if option == "-c" else "--resume"
-    assert arranged(line) == ["chat", f"{long}={' '.join(words)}"]
+    assert arrange(line) == ["chat", f"{long}={' '.join(words)}"]
 
 
-def test_a_session_of_that_name_is_meant_rather_than_the_chat() -> None:
-    assert arranged("-c my project chat", "my project chat") == ["chat", "--continue=my project chat"]
-    assert arranged("-c chat", "chat") == ["chat", "--continue=chat"]
+def test_session_name_that_ends_with_chat_wins_over_the_command() -> None:
+    assert arrange("-c my project chat", "my project chat") == ["chat", "--continue=my project chat"]
+    assert arrange("-c chat", "chat") == ["chat", "--continue=chat"]
 
 
-def test_a_name_between_quotes_is_one_word() -> None:
+def test_quoted_name_is_one_word() -> None:
     assert order_arguments(["-c", "my project chat"], lambda _: False) == ["chat", "--continue=my project chat"]
 
 
 @pytest.mark.parametrize("line", ["-Q sessions list", "-m x doctor", "-q hi sessions"])
-def test_options_of_the_chat_before_another_command_are_refused(line: str) -> None:
-    with pytest.raises(click.UsageError, match="belongs to `hermes chat`"):
-        arranged(line)
+def test_chat_options_before_another_command_are_refused(line: str) -> None:
+    with pytest.raises(click.UsageError, match="is an option of `hermes chat`"):
+        arrange(line)
 
 
 class TestCommand:
@@ -87,14 +87,14 @@ class TestCommand:
             ("-Q", "sessions", "list"),
         ],
     )
-    def test_what_makes_no_sense_ends_with_2_and_stores_nothing(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    def test_usage_error_exits_with_2_and_stores_nothing(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes(*args)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: ")
         assert not hermes.database.exists()
 
     @pytest.mark.parametrize("option", ["-c", "-r"])
-    def test_an_unknown_name_ends_with_3_before_anything_is_done(self, hermes: Hermes, option: str) -> None:
+    def test_unknown_session_exits_with_3_before_anything_else(self, hermes: Hermes, option: str) -> None:
         hermes.store(("a1", "cli", "my project", "hello"))
         (hermes.home / "config.yaml").write_text("model: {default: nowhere}\n")
         done = hermes(option, "my", "projekt", "-q", "hi")
@@ -103,12 +103,12 @@ class TestCommand:
         assert len(hermes.json("sessions", "show", "a1")["item"]["messages"]) == 1
 
     @pytest.mark.parametrize("args", [("-c",), ("-c", "any"), ("-r", "any"), ("chat", "-c")])
-    def test_where_nothing_is_stored_there_is_nothing_to_resume(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+    def test_resume_without_a_database_exits_with_3(self, hermes: Hermes, args: tuple[str, ...]) -> None:
         done = hermes(*args, "-q", "hi")
         assert (done.returncode, done.stdout) == (3, "")
         assert not hermes.database.exists()
 
-    def test_a_word_of_a_title_runs_no_command(self, hermes: Hermes) -> None:
+    def test_word_of_a_title_runs_no_command(self, hermes: Hermes) -> None:
         hermes.store(("a1", "cli", "weekly sessions", "hello"))
         done = hermes("-c", "weekly", "sessions", "-q", "!say here")
         assert done.returncode == 0

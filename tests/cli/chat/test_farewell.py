@@ -1,4 +1,4 @@
-"""How one comes back, in words that a shell understands."""
+"""The commands that resume a session, as a shell reads them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TITLES = [
 
 
 @pytest.mark.parametrize("title", TITLES)
-def test_a_title_survives_the_shell_and_the_command_line(title: str) -> None:
+def test_printed_title_resumes_through_a_shell(title: str) -> None:
     _, by_title = resume_commands("20261101_101010_aaaaaaaa", title)
     command, *args = shlex.split(by_title)
     assert command == "hermes"
@@ -31,22 +31,23 @@ def test_a_title_survives_the_shell_and_the_command_line(title: str) -> None:
 
 
 @pytest.mark.parametrize("session_id", ["20261101_101010_aaaaaaaa", "-odd", "a b"])
-def test_an_id_does_too(session_id: str) -> None:
+def test_printed_id_resumes_through_a_shell(session_id: str) -> None:
     (by_id,) = resume_commands(session_id, None)
     _, *args = shlex.split(by_id)
     assert order_arguments(args, lambda _: False) == ["chat", f"--resume={session_id}"]
 
 
-def test_a_plain_title_stands_between_double_quotes() -> None:
+def test_plain_title_is_in_double_quotes() -> None:
     assert resume_commands("a1", "my project") == ["hermes -r a1", 'hermes -c "my project"']
 
 
-def test_a_title_that_cannot_be_typed_is_left_out() -> None:
+def test_untypable_title_is_left_out() -> None:
     assert resume_commands("a1", "a\x1bb") == ["hermes -r a1"]
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(0.9, "0s"), (59.9, "59s"), (60, "1m 0s"), (3723, "1h 2m 3s"), (3600, "1h 0m 0s"), (-5, "0s")]
+    ("seconds", "expected"),
+    [(0.9, "0s"), (59.9, "59s"), (60, "1m 0s"), (3723, "1h 2m 3s"), (3600, "1h 0m 0s"), (-5, "0s")],
 )
-def test_a_duration_is_short(seconds: float, said: str) -> None:
-    assert format_duration(seconds) == said
+def test_a_duration_is_short(seconds: float, expected: str) -> None:
+    assert format_duration(seconds) == expected

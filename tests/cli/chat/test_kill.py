@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of an answer: what was on the screen is in the store."""
+"""`kill -9` during an answer: the text on the screen is in the store."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ class TestKill:
             (hermes.home / "config.yaml").write_text(server.config + "agent: {auto_title: false}\n")
             yield server
 
-    def test_leaves_the_words_that_were_on_the_screen_a_second_before(
-        self, hermes: Hermes, server: ModelServer
-    ) -> None:
+    def test_killed_chat_keeps_text_shown_a_second_before(self, hermes: Hermes, server: ModelServer) -> None:
         process = hermes.start("-q", "tell me", stdout=subprocess.PIPE)
         assert process.stdout is not None
         seen: list[tuple[float, bytes]] = []

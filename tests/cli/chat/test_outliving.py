@@ -1,4 +1,4 @@
-"""Background processes when the chat ends: those that go on are named, whatever ended it."""
+"""Background processes that outlive a chat are listed at its end, however it ends."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from tests.support.waiting import wait_until
 
 COMMAND = "sleep 300 # while you are away"
 START = f'!tool terminal {{"command": "{COMMAND}", "background": true}}'
-TOLD = "1 background process started here goes on without Hermes"
+NOTICE = "1 background process still running"
 
 
 @pytest.fixture
 def started(hermes: Hermes) -> Iterator[Hermes]:
-    """A home in which commands may run; what they leave running is ended afterwards."""
+    """A home in which commands may run; processes left running are killed afterwards."""
     hermes.home.mkdir()
     (hermes.home / "config.yaml").write_text("approvals: {mode: allow}\n")
     yield hermes
-    for pid in told_pids((hermes.home / "told").read_text()):
+    for pid in find_pids((hermes.home / "output").read_text()):
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
 
 
-def told_pids(text: str) -> list[int]:
+def find_pids(text: str) -> list[int]:
     return [int(pid) for pid in re.findall(r"pid (\d+)", text)]
 
 
@@ -44,11 +44,11 @@ def is_alive(pid: int) -> bool:
 
 
 def check(hermes: Hermes, text: str) -> None:
-    """The process that started is named with its command, and goes on."""
-    (hermes.home / "told").write_text(text)
+    """Assert that the output lists the started process with its command, and that it still runs."""
+    (hermes.home / "output").write_text(text)
     flat = " ".join(text.split())
-    assert TOLD in flat
-    (pid,) = set(told_pids(flat[flat.index(TOLD) :]))
+    assert NOTICE in flat
+    (pid,) = set(find_pids(flat[flat.index(NOTICE) :]))
     assert f"pid {pid} {COMMAND}" in flat
     assert is_alive(pid)
 
@@ -57,14 +57,14 @@ LEAVING: dict[str, Callable[[Terminal], object]] = {
     "/quit": lambda terminal: terminal.enter("/quit"),
     "exit": lambda terminal: terminal.enter("exit"),
     "Ctrl-D": lambda terminal: terminal.type(CTRL_D),
-    "two Ctrl-C": lambda terminal: terminal.type(CTRL_C).until("again to leave").until_prompt().type(CTRL_C),
+    "two Ctrl-C": lambda terminal: terminal.type(CTRL_C).until("Press Ctrl-C again").until_prompt().type(CTRL_C),
     "SIGTERM": lambda terminal: terminal.kill(signal.SIGTERM),
     "SIGHUP": lambda terminal: terminal.kill(signal.SIGHUP),
 }
 
 
 @pytest.mark.parametrize("way", LEAVING)
-def test_are_named_at_the_end_of_a_chat(started: Hermes, way: str) -> None:
+def test_background_processes_are_listed_at_the_end_of_a_chat(started: Hermes, way: str) -> None:
     with Terminal(started) as terminal:
         terminal.enter(START).until("started as p1").until_prompt()
         LEAVING[way](terminal)
@@ -72,15 +72,15 @@ def test_are_named_at_the_end_of_a_chat(started: Hermes, way: str) -> None:
         check(started, terminal.text)
 
 
-def test_are_named_after_a_single_question(started: Hermes) -> None:
+def test_background_processes_are_listed_after_a_single_question(started: Hermes) -> None:
     check(started, started("-Q", "-q", START).stderr)
 
 
-def test_are_named_at_the_end_of_a_pipe(started: Hermes) -> None:
+def test_background_processes_are_listed_at_the_end_of_a_pipe(started: Hermes) -> None:
     check(started, piped(started, START).stderr.decode())
 
 
-def test_are_named_in_the_log_when_the_terminal_is_gone(started: Hermes) -> None:
+def test_background_processes_are_logged_when_the_terminal_is_gone(started: Hermes) -> None:
     log = started.home / "logs" / "hermes.log"
     with Terminal(started) as terminal:
         terminal.enter(START).until("started as p1").until_prompt()
@@ -89,11 +89,11 @@ def test_are_named_in_the_log_when_the_terminal_is_gone(started: Hermes) -> None
     check(started, log.read_text().replace("WARNING hermes.cli.chat.chat_loop: ", ""))
 
 
-def test_are_ended_where_that_is_set(started: Hermes) -> None:
+def test_background_processes_are_killed_if_configured(started: Hermes) -> None:
     with (started.home / "config.yaml").open("a") as file:
         file.write("terminal: {kill_at_exit: true}\n")
     done = started("-q", START)
-    (started.home / "told").write_text(done.stdout)
-    (pid,) = set(told_pids(done.stdout))
-    assert "without Hermes" not in done.stderr
+    (started.home / "output").write_text(done.stdout)
+    (pid,) = set(find_pids(done.stdout))
+    assert "background process" not in done.stderr
     assert not is_alive(pid)

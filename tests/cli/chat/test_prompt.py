@@ -1,4 +1,4 @@
-"""A chat at a real terminal: what is typed, what is shown, and how it ends."""
+"""A chat in a real terminal: input, output and leaving."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ import pytest
 from hermes.cli.chat.terminal.prompt import HISTORY
 from hermes.cli.chat.terminal.signals import CtrlCPresses
 from tests.cli.chat.conftest import Remember
-from tests.cli.chat.stored import said, sessions
+from tests.cli.chat.stored import sessions, transcript
 from tests.cli.chat.terminal import ALT_ENTER, BACKSPACE, CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal, without_ids
 from tests.cli.conftest import Hermes
 
 
-def test_a_first_chat(hermes: Hermes) -> None:
+def test_first_chat_looks_as_expected(hermes: Hermes) -> None:
     with Terminal(hermes) as terminal:
         terminal.enter("/title first words")
         terminal.enter("!say Hello, you.").until("◆ Hello, you.")
         terminal.until_prompt().type(CTRL_D)
         assert terminal.until_over() == 0
         lines = without_ids(terminal.lines)
-    assert lines[:9] == [
-        "Hermes, with the offline model, because no other is configured. /help shows the",
-        "commands.",
+    assert lines[:8] == [
+        "Hermes, with the offline model, because no other is configured. See /help.",
         "> /title first words",
         "Title: first words (stored with the first message)",
         "> !say Hello, you.",
@@ -40,7 +39,7 @@ def test_a_first_chat(hermes: Hermes) -> None:
     ]
     duration = lines.index("Messages:       2 (1 user, 0 tool calls)") - 1
     assert lines[duration].startswith("Duration:")
-    assert [*lines[9:duration], *lines[duration + 1 :]] == [
+    assert [*lines[8:duration], *lines[duration + 1 :]] == [
         "Resume this session with:",
         "  hermes -r <id>",
         '  hermes -c "first words"',
@@ -64,11 +63,11 @@ def test_nothing_on_the_terminal_is_ever_cleared(hermes: Hermes) -> None:
         assert "◆ done" in terminal.text
 
 
-def test_a_chat_in_which_nothing_was_said_leaves_nothing(hermes: Hermes) -> None:
+def test_chat_without_messages_stores_nothing(hermes: Hermes) -> None:
     with Terminal(hermes) as terminal:
         terminal.enter("/title never used").until_prompt().type(CTRL_D)
         assert terminal.until_over() == 0
-        assert "Nothing was said, so nothing is kept." in terminal.text
+        assert "No messages sent, so no session was saved." in terminal.text
     assert sessions(hermes) == []
 
 
@@ -79,7 +78,7 @@ def test_several_lines_are_one_message(hermes: Hermes, keys: str) -> None:
         terminal.type(ENTER).until("◆").until_prompt().type(CTRL_D)
         terminal.until_over()
     (row,) = sessions(hermes)
-    assert said(hermes, row["id"])[0] == ("user", "one\ntwo")
+    assert transcript(hermes, row["id"])[0] == ("user", "one\ntwo")
 
 
 def test_a_backslash_within_a_line_is_a_backslash(hermes: Hermes) -> None:
@@ -98,7 +97,7 @@ def test_commands_and_titles_are_completed(hermes: Hermes) -> None:
         terminal.until_prompt().type(f"/sessions 20261101{TAB}").until("> /sessions 20261101_101010_aaaaaaaa")
 
 
-def test_what_was_typed_can_be_typed_again_in_the_next_chat(hermes: Hermes) -> None:
+def test_history_of_one_chat_is_available_in_the_next(hermes: Hermes) -> None:
     with Terminal(hermes) as terminal:
         terminal.enter("!say again").until("◆ again").until_prompt().type(CTRL_D)
         terminal.until_over()
@@ -108,26 +107,26 @@ def test_what_was_typed_can_be_typed_again_in_the_next_chat(hermes: Hermes) -> N
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
-def test_a_history_that_cannot_be_used_does_not_disturb_the_chat(hermes: Hermes, make: Callable[[Path], None]) -> None:
+def test_unusable_history_file_does_not_disturb_the_chat(hermes: Hermes, make: Callable[[Path], None]) -> None:
     hermes.home.mkdir(exist_ok=True, mode=0o700)
     make(hermes.home / HISTORY)
     with Terminal(hermes) as terminal:
         terminal.enter("!say heard").until("◆ heard").until_prompt()
-        terminal.type("half").until("> half").type(CTRL_C).until("Dropped").until_prompt()
+        terminal.type("half").until("> half").type(CTRL_C).until("Line dropped").until_prompt()
         terminal.type("a draft").until("> a draft").kill(signal.SIGTERM)
         assert terminal.until_over() == 128 + signal.SIGTERM
         assert "Traceback" not in terminal.text
         assert "xception" not in terminal.text
 
 
-def test_what_is_typed_during_an_answer_stands_at_the_next_prompt(hermes: Hermes) -> None:
+def test_input_during_an_answer_goes_to_the_next_prompt(hermes: Hermes) -> None:
     with Terminal(hermes) as terminal:
         terminal.enter("!long 30 0.05").until("word5").type("!say next").until("> !say next")
         assert re.sub(r"\s", "", terminal.text).count("!saynext") == 1
         terminal.type(ENTER).until("◆ next")
 
 
-def test_what_is_typed_during_an_answer_outlives_the_ctrl_c_that_stops_it(hermes: Hermes) -> None:
+def test_input_during_an_answer_survives_ctrl_c(hermes: Hermes) -> None:
     with Terminal(hermes) as terminal:
         terminal.enter("!long 600 0.05").until("word5").type("!say next").type(CTRL_C).until("Interrupted")
         terminal.until("> !say next").type(ENTER).until("◆ next")
@@ -136,26 +135,26 @@ def test_what_is_typed_during_an_answer_outlives_the_ctrl_c_that_stops_it(hermes
 class TestLeaving:
     def test_ctrl_c_twice_in_a_row_leaves(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
-            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave")
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again or Ctrl-D to leave")
             terminal.until_prompt().type(CTRL_C)
             assert terminal.until_over() == 0
-            assert "Nothing was said" in terminal.text
+            assert "No messages sent" in terminal.text
 
-    def test_two_ctrl_c_at_once_leave_in_order(self, hermes: Hermes) -> None:
+    def test_two_ctrl_c_at_once_leave_cleanly(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
             terminal.until_prompt().type(CTRL_C + CTRL_C)
             assert terminal.until_over() == 0
-            assert "Nothing was said" in terminal.text
+            assert "No messages sent" in terminal.text
 
     def test_ctrl_c_drops_a_line_that_the_up_key_brings_back(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
-            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave").until_prompt()
-            terminal.type("!say half").until("> !say half").type(CTRL_C).until("Dropped").until_prompt()
-            terminal.type(UP).until("Dropped; the Up key brings it back.\n> !say half").type(ENTER).until("◆ half")
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again or Ctrl-D to leave").until_prompt()
+            terminal.type("!say half").until("> !say half").type(CTRL_C).until("Line dropped").until_prompt()
+            terminal.type(UP).until("Line dropped. Press Up to get it back.\n> !say half").type(ENTER).until("◆ half")
 
     def test_ctrl_c_does_not_leave_when_another_key_was_pressed_between(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
-            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again to leave").until_prompt()
+            terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again or Ctrl-D to leave").until_prompt()
             terminal.type("x").until("> x").type(BACKSPACE).until_prompt().type(CTRL_C)
             terminal.until_times("Press Ctrl-C again", 2)
             terminal.enter("!say still here").until("◆ still here")
@@ -167,20 +166,20 @@ class TestLeaving:
         with Terminal(hermes) as terminal:
             terminal.until_prompt().type(UP).until("> a long thought")
 
-    def test_ctrl_c_does_not_leave_when_something_was_said_between(self, hermes: Hermes) -> None:
+    def test_ctrl_c_does_not_leave_after_a_message_between(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
             terminal.until_prompt().type(CTRL_C).until("Press Ctrl-C again")
             terminal.enter("!say still here").until("◆ still here").until_prompt().type(CTRL_C)
             terminal.until_prompt().enter("!say and here").until("◆ and here")
 
     @pytest.mark.parametrize("command", ["/quit", "/exit", "/QUIT", "exit", "quit", ":q", "Exit"])
-    def test_a_command_leaves(self, hermes: Hermes, command: str) -> None:
+    def test_leaving_words_and_commands_leave(self, hermes: Hermes, command: str) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter(command)
             assert terminal.until_over() == 0
         assert sessions(hermes) == []
 
-    def test_a_sentence_with_exit_in_it_is_something_to_say(self, hermes: Hermes) -> None:
+    def test_sentence_with_exit_is_a_message(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter("exit?").until("◆").until_prompt()
 
@@ -189,7 +188,7 @@ class TestLeaving:
     ("after_s", "keys", "expected"),
     [(0.1, 0, True), (2.0, 0, True), (2.1, 0, False), (0.1, 1, False), (0.1, -1, False)],
 )
-def test_two_presses_are_in_a_row_if_quick_and_with_nothing_between(after_s: float, keys: int, expected: bool) -> None:
+def test_two_presses_count_if_fast_and_without_other_keys(after_s: float, keys: int, expected: bool) -> None:
     presses = CtrlCPresses()
     assert not presses.is_second(100.0, 5)
     assert presses.is_second(100.0 + after_s, 5 + keys) is expected
@@ -200,23 +199,23 @@ class TestApprovals:
     ASK = '!tool terminal {"command": "touch made"}'
 
     @pytest.mark.parametrize(("key", "is_made"), [("y", True), ("s", True), ("n", False), ("", False)])
-    def test_a_person_decides_in_place(self, hermes: Hermes, key: str, is_made: bool) -> None:
+    def test_user_decides_during_the_turn(self, hermes: Hermes, key: str, is_made: bool) -> None:
         hermes.home.mkdir()
         with Terminal(hermes, cwd=hermes.home) as terminal:
             terminal.enter(self.ASK).until("Allow it?")
             assert '→ terminal {"command": "touch made"}' in terminal.text
             assert "[s] and [a] would allow exactly this in " in terminal.text
-            terminal.type(f"{key}{ENTER}").until("◆ terminal answered").until_prompt()
+            terminal.type(f"{key}{ENTER}").until("◆ terminal returned").until_prompt()
         assert (hermes.home / "made").exists() is is_made
 
-    def test_what_was_typed_before_the_question_is_no_answer_to_it(self, hermes: Hermes) -> None:
+    def test_input_before_the_question_does_not_answer_it(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         with Terminal(hermes, cwd=hermes.home) as terminal:
             terminal.until_prompt().type(f"!long 30 0.05{ALT_ENTER}{self.ASK}{ENTER}").until("word5")
             terminal.type(f"y{ENTER}").until("Allow it?").type(f"no{ENTER}").until("has not allowed this")
         assert not (hermes.home / "made").exists()
 
-    def test_what_is_no_answer_is_asked_again(self, hermes: Hermes) -> None:
+    def test_unclear_reply_is_asked_again(self, hermes: Hermes) -> None:
         with Terminal(hermes, cwd=hermes.home.parent) as terminal:
             terminal.enter(self.ASK).until("Allow it?").type(f"perhaps{ENTER}").until("perhaps\nAllow it?")
             terminal.type(f"n{ENTER}").until("has not allowed this")
@@ -230,7 +229,7 @@ class TestApprovals:
             assert "run sudo true (42 lines, high risk)\nAllow it?" in shown
             terminal.type(f"n{ENTER}").until("has not allowed this")
 
-    def test_blanks_push_nothing_out_of_sight(self, hermes: Hermes) -> None:
+    def test_spaces_push_nothing_off_the_screen(self, hermes: Hermes) -> None:
         command = f"sudo true;{' ' * 2000}echo harmless"
         with Terminal(hermes, cwd=hermes.home.parent) as terminal:
             terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("Allow it?")
@@ -239,7 +238,7 @@ class TestApprovals:
 
     LONG = "touch made\n" + "\n".join(f": {number}" for number in range(60))
 
-    def test_what_is_longer_than_the_screen_is_shown_in_pages(self, hermes: Hermes) -> None:
+    def test_long_request_is_shown_in_pages(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         with Terminal(hermes, cwd=hermes.home) as terminal:
             terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
@@ -250,17 +249,17 @@ class TestApprovals:
             assert not (hermes.home / "made").exists()
             assert "run touch made (61 lines, high risk)\nAllow it?" in terminal.screen
             assert all(f"  : {number}\n" in terminal.text for number in range(60))
-            terminal.type(f"y{ENTER}").until("◆ terminal answered").until_prompt()
+            terminal.type(f"y{ENTER}").until("◆ terminal returned").until_prompt()
         assert (hermes.home / "made").exists()
 
-    def test_a_long_line_is_shown_in_pages_too(self, hermes: Hermes) -> None:
+    def test_long_line_is_shown_in_pages(self, hermes: Hermes) -> None:
         command = "sudo true " + "x" * 3000
         with Terminal(hermes, cwd=hermes.home.parent) as terminal:
             terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("-- 14 of 4")
             assert "  sudo true xxx" in terminal.screen
             terminal.type(f"n{ENTER}").until("has not allowed this")
 
-    def test_a_no_at_a_page_denies_it(self, hermes: Hermes) -> None:
+    def test_no_at_a_page_denies_the_request(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         with Terminal(hermes, cwd=hermes.home) as terminal:
             terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
@@ -268,7 +267,7 @@ class TestApprovals:
             assert "Allow it?" not in terminal.text
         assert not (hermes.home / "made").exists()
 
-    def test_what_is_typed_ahead_at_a_page_is_no_answer(self, hermes: Hermes) -> None:
+    def test_input_typed_ahead_at_a_page_is_ignored(self, hermes: Hermes) -> None:
         hermes.home.mkdir()
         command = "touch made\n" + "\n".join(f": {number}" for number in range(20))
         with Terminal(hermes, cwd=hermes.home) as terminal:
@@ -277,7 +276,7 @@ class TestApprovals:
         assert not (hermes.home / "made").exists()
 
     @pytest.mark.parametrize("char", ["\u3164", "\u2800", "\ufe0f", "\u05d0", "\u202e", "\U000e0041"])
-    def test_what_cannot_be_seen_or_turns_the_order_is_shown_by_number(self, hermes: Hermes, char: str) -> None:
+    def test_invisible_and_bidi_characters_are_shown_by_number(self, hermes: Hermes, char: str) -> None:
         with Terminal(hermes, cwd=hermes.home.parent) as terminal:
             terminal.enter(f"!tool terminal {json.dumps({'command': f'echo {char}'})}").until("Allow it?")
             number = char.encode("unicode_escape").decode()
@@ -290,9 +289,9 @@ class TestApprovals:
             terminal.enter(self.ASK).until("Allow it?").type(CTRL_C).until("Interrupted").until_prompt()
         assert not (hermes.home / "made").exists()
 
-    def test_without_a_person_nothing_is_allowed(self, hermes: Hermes) -> None:
+    def test_without_a_terminal_nothing_is_allowed(self, hermes: Hermes) -> None:
         done = hermes("-q", self.ASK)
-        assert "nobody to ask" in done.stdout
+        assert "cannot be asked" in done.stdout
 
 
 class TestKindsOfTerminals:
@@ -308,7 +307,7 @@ class TestKindsOfTerminals:
             assert terminal.until_over() == 0
             assert b"\x1b[2K" not in terminal.raw
 
-    def test_a_narrow_terminal_is_enough(self, hermes: Hermes) -> None:
+    def test_narrow_terminal_works(self, hermes: Hermes) -> None:
         hermes.store(("20261101_101010_aaaaaaaa", "cli", "narrow", "a question that is longer than one line"))
         with Terminal(hermes, "-c", columns=40) as terminal:
             terminal.until_prompt()

@@ -1,4 +1,4 @@
-"""What a recap says, and how it looks."""
+"""The content and the layout of a recap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def hermes(text: Any, *tools: str, **fields: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, "tool_calls": calls} | fields
 
 
-def said(*history: dict[str, Any], limits: DisplayConfig = LIMITS) -> list[str]:
+def recap_texts(*history: dict[str, Any], limits: DisplayConfig = LIMITS) -> list[str]:
     return [entry.text for entry in build_recap(history, limits).entries]
 
 
@@ -48,47 +48,47 @@ class TestWhatIsSaid:
             {"role": "tool", "content": "secret"},
             hermes("done"),
         ]
-        assert said(*history) == ["hi", "[1 tool call: terminal]", "done"]
+        assert recap_texts(*history) == ["hi", "[1 tool call: terminal]", "done"]
 
-    def test_a_compression_is_told_and_its_summary_is_not(self) -> None:
+    def test_recap_mentions_a_compression_without_its_summary(self) -> None:
         summary = {"role": "system", "content": summary_message("what we did", "s1")}
-        assert said(summary, user("hi"), hermes("yes?")) == [COMPRESSED, "hi", "yes?"]
+        assert recap_texts(summary, user("hi"), hermes("yes?")) == [COMPRESSED, "hi", "yes?"]
 
-    def test_a_compression_before_what_is_shown_is_told_too(self) -> None:
+    def test_recap_mentions_an_earlier_compression(self) -> None:
         summary = {"role": "system", "content": summary_message("what we did", "s1")}
         exchanges = [each for number in range(12) for each in (user(f"q{number}"), hermes(f"a{number}"))]
-        assert said(summary, *exchanges)[:2] == [COMPRESSED, "q2"]
+        assert recap_texts(summary, *exchanges)[:2] == [COMPRESSED, "q2"]
 
     def test_a_long_question_is_cut_at_300_characters(self) -> None:
-        assert said(user("x" * 301)) == ["x" * 300 + "..."]
-        assert said(user("x" * 300)) == ["x" * 300]
+        assert recap_texts(user("x" * 301)) == ["x" * 300 + "..."]
+        assert recap_texts(user("x" * 300)) == ["x" * 300]
 
-    def test_a_long_answer_is_cut_at_200_characters_also_the_last(self) -> None:
-        assert said(user("hi"), hermes("y" * 201)) == ["hi", "y" * 200 + "..."]
+    def test_every_long_answer_is_cut_at_200_characters(self) -> None:
+        assert recap_texts(user("hi"), hermes("y" * 201)) == ["hi", "y" * 200 + "..."]
 
     def test_an_answer_is_cut_after_3_lines(self) -> None:
-        assert said(hermes("1\n2\n3\n4")) == ["1\n2\n3 ..."]
-        assert said(hermes("1\n2\n3")) == ["1\n2\n3"]
+        assert recap_texts(hermes("1\n2\n3\n4")) == ["1\n2\n3 ..."]
+        assert recap_texts(hermes("1\n2\n3")) == ["1\n2\n3"]
 
     def test_lines_are_cut_first_and_then_characters(self) -> None:
-        assert said(hermes(f"{'a' * 150}\n{'b' * 150}\nc\nd")) == ["a" * 150 + "\n" + "b" * 49 + "..."]
+        assert recap_texts(hermes(f"{'a' * 150}\n{'b' * 150}\nc\nd")) == ["a" * 150 + "\n" + "b" * 49 + "..."]
 
-    def test_no_character_is_cut_in_two(self) -> None:
+    def test_cutting_never_splits_a_character(self) -> None:
         family = "👨‍👩‍👧"
         assert shorten(family * 4, 3) == family * 3 + "..."
 
-    def test_tool_calls_stand_behind_the_text(self) -> None:
+    def test_tool_calls_follow_the_text(self) -> None:
         answer = hermes("Let me look.", "terminal", "web_search", "terminal")
-        assert said(answer) == ["Let me look. [3 tool calls: terminal, web_search]"]
+        assert recap_texts(answer) == ["Let me look. [3 tool calls: terminal, web_search]"]
 
-    def test_tool_calls_one_after_the_other_are_one_entry(self) -> None:
+    def test_consecutive_tool_calls_are_one_entry(self) -> None:
         result = {"role": "tool", "content": "ok"}
         steps = [hermes(None, "terminal"), result, hermes("", "web_search"), result, hermes(None, "terminal"), result]
-        assert said(user("go"), *steps, hermes("done")) == ["go", "[3 tool calls: terminal, web_search]", "done"]
+        assert recap_texts(user("go"), *steps, hermes("done")) == ["go", "[3 tool calls: terminal, web_search]", "done"]
 
-    def test_tool_calls_alone_can_be_left_out(self) -> None:
+    def test_tool_calls_without_text_can_be_left_out(self) -> None:
         limits = DisplayConfig(resume_skip_tool_only=True)
-        assert said(user("go"), hermes(None, "terminal"), hermes("ok", "x"), limits=limits) == [
+        assert recap_texts(user("go"), hermes(None, "terminal"), hermes("ok", "x"), limits=limits) == [
             "go",
             "ok [1 tool call: x]",
         ]
@@ -125,14 +125,17 @@ class TestWhatIsSaid:
 
     @pytest.mark.parametrize("content", ["", None, [], {}, "  \n ", [{"type": "other"}]])
     def test_empty_content_of_any_kind_is_left_out(self, content: Any) -> None:
-        assert said(user(content), hermes(content)) == []
+        assert recap_texts(user(content), hermes(content)) == []
 
-    def test_parts_are_joined_and_pictures_named(self) -> None:
+    def test_parts_are_joined_and_images_marked(self) -> None:
         parts = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "x"}}]
-        assert said(user(parts), hermes([{"type": "text", "text": "nice"}])) == ["look [image]", "nice"]
+        assert recap_texts(user(parts), hermes([{"type": "text", "text": "nice"}])) == ["look [image]", "nice"]
 
-    def test_an_answer_that_was_stopped_says_so(self) -> None:
-        assert said(user("hi"), hermes("half an", finish_reason="interrupted")) == ["hi", "half an [interrupted]"]
+    def test_interrupted_answer_is_marked(self) -> None:
+        assert recap_texts(user("hi"), hermes("half an", finish_reason="interrupted")) == [
+            "hi",
+            "half an [interrupted]",
+        ]
 
 
 class TestHowMuch:
@@ -144,22 +147,22 @@ class TestHowMuch:
         assert recap.entries[0] == Entry("user", "q2")
         assert sum(entry.role == "user" for entry in recap.entries) == 10
 
-    def test_ten_exchanges_are_all(self) -> None:
+    def test_ten_exchanges_are_shown_completely(self) -> None:
         history = [row for n in range(10) for row in (user(f"q{n}"), hermes(f"a{n}"))]
         assert build_recap(history, LIMITS).earlier == 0
 
-    def test_words_without_an_answer_belong_to_those_that_follow(self) -> None:
+    def test_unanswered_message_joins_the_next_exchange(self) -> None:
         history = [user("one"), user("two"), hermes("three"), user("four"), hermes("five")]
         assert build_recap(history, DisplayConfig(resume_exchanges=1)).earlier == 3
         assert build_recap(history, DisplayConfig(resume_exchanges=2)).earlier == 0
 
-    def test_nothing_to_show_is_no_panel(self) -> None:
+    def test_empty_recap_has_no_panel(self) -> None:
         assert draw_panel(build_recap([], LIMITS), 80) == []
         assert draw_panel(build_recap([user("")], LIMITS), 80) == []
 
 
 class TestHowItLooks:
-    def test_is_a_panel_with_marks(self) -> None:
+    def test_recap_is_a_panel_with_marks(self) -> None:
         history = [row for n in range(11) for row in (user(f"question {n}"), hermes(f"answer {n}"))]
         recap = build_recap(history, DisplayConfig(resume_exchanges=1))
         assert draw_panel(recap, 40) == [
@@ -171,7 +174,7 @@ class TestHowItLooks:
             "╰──────────────────────────────────────╯",
         ]
 
-    def test_lines_that_follow_stand_below_the_text(self) -> None:
+    def test_further_lines_are_indented_to_the_text(self) -> None:
         lines = draw_panel(build_recap([user("word " * 20), hermes("字" * 40)], LIMITS), 60)
         assert lines[2].startswith("│        word")
         assert lines[4].startswith("│           字")
@@ -186,7 +189,7 @@ class TestHowItLooks:
         assert {wcswidth(line) for line in lines} <= {min(width, MAX_WIDTH)}
 
     @given(st.text(), st.integers(min_value=2, max_value=60))
-    def test_wrapping_loses_nothing_but_blanks(self, text: str, width: int) -> None:
+    def test_wrapping_loses_only_spaces(self, text: str, width: int) -> None:
         lines = wrap_text(text, width)
         assert all(wcswidth(line) <= width for line in lines)
         unbroken = "".join("".join(wrap_text(text, 10**6)).split())

@@ -1,4 +1,4 @@
-"""An answer that is stopped, by its reader or by force, and what is left of it."""
+"""Interrupted answers: Ctrl-C, signals, kills and model errors."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def server(hermes: Hermes) -> Iterator[ModelServer]:
         yield server
 
 
-def talking(*words: str) -> Say:
-    """The words at once, and then nothing for long."""
+def slow_answer(*words: str) -> Say:
+    """An answer that sends some words at once and then pauses."""
     return Say(pieces=[" ".join(words) + " ", "and so on"], between_s=30.0)
 
 
-def stored(hermes: Hermes) -> list[tuple[str, str | None, str | None]]:
+def stored_messages(hermes: Hermes) -> list[tuple[str, str | None, str | None]]:
     (row,) = sessions(hermes)
     return [(each["role"], each["content"], each["finish_reason"]) for each in messages(hermes, row["id"])]
 
 
 class TestCtrlC:
-    def test_keeps_what_was_said_and_the_chat(self, hermes: Hermes, server: ModelServer) -> None:
-        server.then(talking("half", "an", "answer"))
+    def test_ctrl_c_keeps_the_partial_answer_and_the_chat(self, hermes: Hermes, server: ModelServer) -> None:
+        server.then(slow_answer("half", "an", "answer"))
         with Terminal(hermes) as terminal:
             terminal.enter("tell me").until("half an answer").type(CTRL_C).until(
                 "Interrupted. The messages so far are saved."
             )
             terminal.enter("go on").until("◆ You said: go on").until_prompt().type(CTRL_D)
             assert terminal.until_over() == 0
-        assert stored(hermes)[:3] == [
+        assert stored_messages(hermes)[:3] == [
             ("user", "tell me", None),
             ("assistant", "half an answer ", "interrupted"),
             ("user", "go on", None),
@@ -52,7 +52,7 @@ class TestCtrlC:
             terminal.until_prompt()
             assert "◆ Hermes: half an answer [interrupted]" in terminal.text
 
-    def test_before_the_first_word_leaves_the_question(self, hermes: Hermes, server: ModelServer) -> None:
+    def test_ctrl_c_before_the_first_word_keeps_the_question(self, hermes: Hermes, server: ModelServer) -> None:
         server.then(Say("late", before_s=30.0))
         with Terminal(hermes) as terminal:
             terminal.enter("tell me").until("thinking")
@@ -61,8 +61,8 @@ class TestCtrlC:
             assert "thinking" not in terminal.text
             terminal.enter("/retry").until("◆ You said: tell me")
 
-    def test_ends_a_single_question_with_130_and_the_id(self, hermes: Hermes, server: ModelServer) -> None:
-        server.then(talking("half", "an", "answer"))
+    def test_ctrl_c_ends_a_single_question_with_130_and_the_id(self, hermes: Hermes, server: ModelServer) -> None:
+        server.then(slow_answer("half", "an", "answer"))
         process = hermes.start("-q", "tell me", stdout=subprocess.PIPE)
         assert process.stdout is not None
         assert os.read(process.stdout.fileno(), 4) == b"half"
@@ -70,9 +70,9 @@ class TestCtrlC:
         out, err = process.communicate(timeout=TIMEOUT_S)
         assert (process.returncode, out) == (130, b" an answer \n")
         assert b"\nSession:  " in err
-        assert stored(hermes)[1] == ("assistant", "half an answer ", "interrupted")
+        assert stored_messages(hermes)[1] == ("assistant", "half an answer ", "interrupted")
 
-    def test_ends_all_that_a_pipe_has_to_say(self, hermes: Hermes) -> None:
+    def test_ctrl_c_ends_a_piped_chat(self, hermes: Hermes) -> None:
         process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -84,7 +84,7 @@ class TestCtrlC:
         assert process.returncode == 130
         assert b"two" not in out
 
-    def test_while_a_pipe_is_waited_for(self, hermes: Hermes) -> None:
+    def test_ctrl_c_ends_the_wait_for_a_pipe(self, hermes: Hermes) -> None:
         process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -100,7 +100,7 @@ class TestCtrlC:
 
 class TestSignals:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_at_the_prompt_the_session_is_ended(self, hermes: Hermes, number: signal.Signals) -> None:
+    def test_signal_at_the_prompt_ends_the_session(self, hermes: Hermes, number: signal.Signals) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter("!say hello").until("◆ hello").until_prompt()
             terminal.kill(number)
@@ -110,17 +110,17 @@ class TestSignals:
         assert row["end_reason"] == "terminated"
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-    def test_in_the_middle_of_an_answer_nothing_is_lost(
+    def test_signal_during_an_answer_loses_nothing(
         self, hermes: Hermes, server: ModelServer, number: signal.Signals
     ) -> None:
-        server.then(talking("half", "an", "answer"))
+        server.then(slow_answer("half", "an", "answer"))
         with Terminal(hermes) as terminal:
             terminal.enter("tell me").until("half an answer")
             terminal.kill(number)
             assert terminal.until_over() == 128 + number
-        assert stored(hermes) == [("user", "tell me", None), ("assistant", "half an answer ", "interrupted")]
+        assert stored_messages(hermes) == [("user", "tell me", None), ("assistant", "half an answer ", "interrupted")]
 
-    def test_a_terminal_that_is_closed_ends_the_session(self, hermes: Hermes) -> None:
+    def test_closed_terminal_ends_the_session(self, hermes: Hermes) -> None:
         with Terminal(hermes) as terminal:
             terminal.enter("!say hello").until("◆ hello").until_prompt()
             terminal.process.ptyproc.fileobj.close()
@@ -128,7 +128,7 @@ class TestSignals:
         (row,) = sessions(hermes)
         assert row["end_reason"] in ("terminated", "user_exit")
 
-    def test_while_it_waits_for_a_line_of_a_pipe(self, hermes: Hermes) -> None:
+    def test_signal_ends_the_wait_for_a_pipe(self, hermes: Hermes) -> None:
         process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -144,10 +144,8 @@ class TestSignals:
 
 
 class TestKill:
-    def test_in_the_middle_of_an_answer_leaves_a_conversation_to_go_on_with(
-        self, hermes: Hermes, server: ModelServer
-    ) -> None:
-        server.then(talking("half", "an", "answer"))
+    def test_chat_killed_during_an_answer_can_be_resumed(self, hermes: Hermes, server: ModelServer) -> None:
+        server.then(slow_answer("half", "an", "answer"))
         with Terminal(hermes) as terminal:
             terminal.enter("tell me").until("half an answer")
             terminal.kill()
@@ -155,28 +153,28 @@ class TestKill:
         with Terminal(hermes, "-c") as terminal:
             terminal.until_prompt()
             assert "● You: tell me" in terminal.text
-            assert "The last message was not answered; /retry has it answered." in terminal.text
+            assert "The last message has no answer. Type /retry to get one." in terminal.text
             terminal.enter("/retry").until("◆ You said: tell me").until_prompt()
         assert [each["content"] for each in server.requests[-1].messages[1:]] == ["tell me"]
 
 
 class TestFailures:
-    def test_are_told_and_the_chat_goes_on(self, hermes: Hermes, server: ModelServer) -> None:
+    def test_model_error_is_shown_and_the_chat_continues(self, hermes: Hermes, server: ModelServer) -> None:
         server.then(Fail(401))
         with Terminal(hermes) as terminal:
             terminal.enter("hello").until("Error: ").until("Hint: ").until_prompt()
             terminal.enter("/retry").until("◆ You said: hello").until_prompt().type(CTRL_D)
             assert terminal.until_over() == 0
 
-    def test_of_a_single_question_end_with_1(self, hermes: Hermes, server: ModelServer) -> None:
+    def test_model_error_in_a_single_question_exits_with_1(self, hermes: Hermes, server: ModelServer) -> None:
         server.then(Fail(401))
         done = hermes("-Q", "-q", "hello")
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr.startswith("Error: ")
         assert "session_id: " in done.stderr
 
-    def test_a_wait_for_the_endpoint_is_told(self, hermes: Hermes, server: ModelServer) -> None:
+    def test_wait_for_a_retry_is_shown(self, hermes: Hermes, server: ModelServer) -> None:
         server.then(Fail(429, retry_after=1), Say("at last"))
         done = hermes("-q", "hello")
         assert done.stdout == "at last\n"
-        assert "asked again in 1 s" in done.stderr
+        assert "retrying in 1 s" in done.stderr

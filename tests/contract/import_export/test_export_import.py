@@ -1,4 +1,4 @@
-"""Export and import: what goes out comes back the same, once."""
+"""An exported session is imported unchanged, and only once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.stores import Opener
 
 CALLS = [{"id": "c1", "function": {"name": "terminal", "arguments": "{}"}}]
 PLACE = {"id", "session_id"}
-"""What a message may have anew in another store."""
+"""Columns of a message that another store assigns again."""
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def other(open_store: Opener) -> SessionDBProvider:
 
 
 def fill(store: SessionDBProvider, clock: FakeClock, session_id: str = "s") -> None:
-    """A session that has some of everything, a rewound message too."""
+    """Create a session with rows in every table, including an undone message."""
     start(
         store,
         session_id,
@@ -67,7 +67,7 @@ def fill(store: SessionDBProvider, clock: FakeClock, session_id: str = "s") -> N
 
 
 def portable(data: Row) -> Row:
-    """An export without what depends on the store it came from, and on the way it came."""
+    """Return an export without the values that depend on its store or on its import."""
     return {
         **data,
         "imported_from": None,
@@ -76,29 +76,31 @@ def portable(data: Row) -> Row:
 
 
 def relatives(store: SessionDBProvider) -> dict[str, tuple[str | None, str | None]]:
-    """Parent and kind of every session."""
+    """Return parent and kind of every session."""
     return {row["id"]: (row["parent_session_id"], row["child_kind"]) for row in store.search_sessions(limit=-1)}
 
 
 class TestExport:
-    def test_is_the_session_with_its_messages(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_export_is_the_session_with_its_messages(self, store: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         assert exported(store, "s") == {**session_of(store, "s"), "messages": store.get_messages("s")}
 
-    def test_has_rewound_messages_when_asked(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_export_includes_undone_messages_on_request(self, store: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
         assert column(data["messages"], "active") == [1, 1, 1, 1, 0]
 
-    def test_is_json_once_lone_surrogates_are_escaped(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_export_is_json_once_lone_surrogates_are_escaped(self, store: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
         assert json.loads(json.dumps(data)) == data
 
-    def test_of_an_unknown_session_is_none(self, store: SessionDBProvider) -> None:
-        assert store.export_session("nobody") is None
+    def test_export_of_an_unknown_session_is_none(self, store: SessionDBProvider) -> None:
+        assert store.export_session("missing") is None
 
-    def test_of_all_has_every_session_latest_activity_first(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_export_all_has_every_session_latest_activity_first(
+        self, store: SessionDBProvider, clock: FakeClock
+    ) -> None:
         start(store, "root")
         compress(store, clock, "root", "tip")
         clock.advance(1)
@@ -106,17 +108,17 @@ class TestExport:
         store.set_session_archived("archived")
         assert ids(store.export_all()) == ["archived", "tip", "root"]
 
-    def test_of_all_is_what_the_iteration_gives(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_export_all_equals_iter_export(self, store: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock, "a")
         fill(store, clock, "b")
         assert store.export_all() == list(store.iter_export())
 
-    def test_of_one_source(self, store: SessionDBProvider) -> None:
+    def test_export_can_be_limited_to_one_source(self, store: SessionDBProvider) -> None:
         start(store, "a", source="cli")
         start(store, "b", source="telegram")
         assert ids(store.export_all("cli")) == ids(store.iter_export("cli")) == ["a"]
 
-    def test_iteration_can_carry_rewound_messages(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_iteration_can_include_undone_messages(self, store: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         assert [len(each["messages"]) for each in store.iter_export(include_inactive=True)] == [5]
 
@@ -131,7 +133,7 @@ class TestExport:
             say(store, "a", "busy")
         assert sorted(seen) == ["a", "b", "c"]
 
-    def test_iteration_passes_over_a_session_that_is_deleted_meanwhile(self, store: SessionDBProvider) -> None:
+    def test_iteration_skips_a_session_that_is_deleted_meanwhile(self, store: SessionDBProvider) -> None:
         start(store, "a", "b")
         iteration = store.iter_export()
         first = next(iteration)["id"]
@@ -140,31 +142,35 @@ class TestExport:
 
 
 class TestRoundTrip:
-    def test_is_exact(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
+    def test_round_trip_is_exact(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
         assert other.import_session(data, keep_owner=True) == "s"
         assert portable(exported(other, "s", include_inactive=True)) == portable(data)
 
-    def test_through_json_is_exact(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
+    def test_round_trip_through_json_is_exact(
+        self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
+    ) -> None:
         fill(store, clock)
         data = exported(store, "s", include_inactive=True)
         other.import_session(json.loads(json.dumps(data)), keep_owner=True)
         assert portable(exported(other, "s", include_inactive=True)) == portable(data)
 
-    def test_keeps_the_conversation(self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock) -> None:
+    def test_round_trip_keeps_the_conversation(
+        self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
+    ) -> None:
         fill(store, clock)
         other.import_session(exported(store, "s"))
         assert other.get_messages_as_conversation("s") == store.get_messages_as_conversation("s")
 
-    def test_keeps_rewound_messages_hidden(
+    def test_round_trip_keeps_undone_messages_hidden(
         self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
     ) -> None:
         fill(store, clock)
         other.import_session(exported(store, "s", include_inactive=True))
         assert column(other.get_messages("s", include_inactive=True), "active") == [1, 1, 1, 1, 0]
 
-    def test_keeps_counters_the_sums_of_events(
+    def test_round_trip_keeps_counters_the_sums_of_events(
         self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
     ) -> None:
         fill(store, clock)
@@ -174,14 +180,14 @@ class TestRoundTrip:
         ]
         assert booked == [("opening", 10, 20)]
 
-    def test_keeps_the_count_of_tools(
+    def test_round_trip_keeps_the_count_of_tools(
         self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
     ) -> None:
         fill(store, clock)
         other.import_session(exported(store, "s"))
         assert other.get_session_tools("s") == {"terminal": 1}
 
-    def test_of_all_sessions_keeps_their_relations(
+    def test_round_trip_of_all_sessions_keeps_their_relations(
         self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
     ) -> None:
         start(store, "root")
@@ -194,7 +200,7 @@ class TestRoundTrip:
             other.import_session(data)
         assert relatives(other) == relatives(store)
 
-    def test_of_all_sessions_keeps_the_list(
+    def test_round_trip_of_all_sessions_keeps_the_list(
         self, store: SessionDBProvider, other: SessionDBProvider, clock: FakeClock
     ) -> None:
         start(store, "root")
@@ -211,7 +217,7 @@ class TestRoundTrip:
 class TestConflict:
     @pytest.fixture
     def data(self, store: SessionDBProvider) -> Row:
-        """An export with two messages, of a session that has three by now."""
+        """Export a session with two messages that has three afterwards."""
         start(store, "s", model="m")
         store.set_session_title("s", "Docker")
         say(store, "s", "one", "two")
@@ -245,26 +251,26 @@ class TestConflict:
         other.import_session(exported(store, "s"), on_conflict="merge")
         assert contents(other.get_messages("s")) == ["one", "two", "three"]
 
-    def test_merge_changes_nothing_that_is_there(self, store: SessionDBProvider, data: Row) -> None:
+    def test_merge_changes_no_existing_message(self, store: SessionDBProvider, data: Row) -> None:
         before = exported(store, "s")
         store.import_session({**data, "title": "Another", "model": "another"}, on_conflict="merge")
         assert exported(store, "s") == before
 
     @pytest.mark.parametrize("on_conflict", ["skip", "merge"])
-    def test_twice_is_once(self, other: SessionDBProvider, data: Row, on_conflict: Any) -> None:
+    def test_importing_twice_adds_nothing(self, other: SessionDBProvider, data: Row, on_conflict: Any) -> None:
         other.import_session(data, on_conflict=on_conflict)
         once = exported(other, "s")
         other.import_session(data, on_conflict=on_conflict)
         assert exported(other, "s") == once
 
     @pytest.mark.parametrize("on_conflict", ["skip", "merge"])
-    def test_twice_is_once_for_messages_without_uid(self, other: SessionDBProvider, on_conflict: Any) -> None:
+    def test_importing_twice_adds_no_messages_without_uid(self, other: SessionDBProvider, on_conflict: Any) -> None:
         messages = [{"role": "user", "content": "same"}, {"role": "user", "content": "same"}]
         for _ in range(2):
             other.import_session({"id": "s", "messages": messages}, on_conflict=on_conflict)
         assert contents(other.get_messages("s")) == ["same", "same"]
 
-    def test_title_that_is_taken_gets_a_number(self, store: SessionDBProvider, other: SessionDBProvider) -> None:
+    def test_taken_title_gets_a_number(self, store: SessionDBProvider, other: SessionDBProvider) -> None:
         start(store, "s")
         store.set_session_title("s", "Docker")
         start(other, "holder")
@@ -279,15 +285,15 @@ class TestForeignData:
         store.import_session({"id": "s", "source": "cli", "archived": told})
         assert session_of(store, "s")["archived"] == archived
 
-    def test_only_an_id_is_needed(self, store: SessionDBProvider) -> None:
+    def test_import_needs_only_an_id(self, store: SessionDBProvider) -> None:
         store.import_session({"id": "s"})
         assert session_of(store, "s")["source"] == "unknown"
 
-    def test_unknown_parent_is_no_obstacle(self, store: SessionDBProvider) -> None:
+    def test_unknown_parent_does_not_stop_an_import(self, store: SessionDBProvider) -> None:
         store.import_session({"id": "s", "parent_session_id": "elsewhere"})
         assert ids(store.list_sessions_rich()) == ["s"]
 
-    def test_unknown_columns_are_passed_over(self, store: SessionDBProvider) -> None:
+    def test_unknown_columns_are_ignored(self, store: SessionDBProvider) -> None:
         store.import_session(
             {"id": "s", "mood": "good", "messages": [{"role": "user", "content": "x", "mood": "good"}]}
         )
@@ -320,7 +326,7 @@ class TestForeignData:
         ],
         ids=str,
     )
-    def test_rubbish_is_refused_whole(self, store: SessionDBProvider, data: Any) -> None:
+    def test_invalid_data_is_refused_completely(self, store: SessionDBProvider, data: Any) -> None:
         with pytest.raises(InvalidValue):
             store.import_session(data)
         assert store.session_count() == 0
@@ -329,7 +335,7 @@ class TestForeignData:
         with pytest.raises(InvalidTitle):
             store.import_session({"id": "s", "title": "A" * 101})
 
-    def test_unknown_way_of_solving_conflicts_is_refused(self, store: SessionDBProvider) -> None:
+    def test_unknown_on_conflict_value_is_refused(self, store: SessionDBProvider) -> None:
         way: Any = "overwrite"
         with pytest.raises(InvalidValue, match="skip, rename or merge"):
             store.import_session({"id": "s"}, on_conflict=way)
@@ -338,7 +344,7 @@ class TestForeignData:
 class TestDatabase:
     @pytest.fixture
     def file(self, tmp_path: Path, clock: FakeClock) -> Path:
-        """A database file with a chain, a branch and a session with some of everything."""
+        """Create a database file with a chain, a branch and a session with rows in every table."""
         path = tmp_path / "elsewhere.db"
         with SessionDB(path, clock=clock) as source:
             start(source, "root")
@@ -349,39 +355,41 @@ class TestDatabase:
             fill(source, clock, "full")
         return path
 
-    def test_counts_what_was_new(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_counts_what_was_new(self, store: SessionDBProvider, file: Path) -> None:
         assert store.import_database(file) == {"sessions": 4, "messages": 8, "sessions_seen": 4}
 
-    def test_a_second_time_finds_nothing_new(self, store: SessionDBProvider, file: Path) -> None:
+    def test_second_import_of_a_database_finds_nothing_new(self, store: SessionDBProvider, file: Path) -> None:
         store.import_database(file)
         assert store.import_database(file) == {"sessions": 0, "messages": 0, "sessions_seen": 4}
 
-    def test_is_exact(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_is_exact(self, store: SessionDBProvider, file: Path) -> None:
         store.import_database(str(file), keep_owners=True)
         with SessionDB(file, read_only=True) as source:
             theirs = {each["id"]: portable({**each}) for each in source.iter_export(include_inactive=True)}
         ours = {each["id"]: portable({**each}) for each in store.iter_export(include_inactive=True)}
         assert ours == theirs
 
-    def test_keeps_relations(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_keeps_relations(self, store: SessionDBProvider, file: Path) -> None:
         store.import_database(file)
         with SessionDB(file, read_only=True) as source:
             assert relatives(store) == relatives(source)
 
-    def test_merges_into_sessions_that_are_there_if_it_may(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_merges_into_existing_sessions_if_allowed(
+        self, store: SessionDBProvider, file: Path
+    ) -> None:
         start(store, "tip")
         say(store, "tip", "own")
         assert store.import_database(file, add_to_own=True)["sessions"] == 3
         assert contents(store.get_messages("tip")) == ["own", "after"]
 
-    def test_leaves_sessions_alone_that_were_made_here(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_leaves_own_sessions_alone(self, store: SessionDBProvider, file: Path) -> None:
         start(store, "tip")
         say(store, "tip", "own")
         before = exported(store, "tip")
         assert store.import_database(file) == {"sessions": 3, "messages": 7, "sessions_seen": 4}
         assert exported(store, "tip") == before
 
-    def test_marks_its_sessions(self, store: SessionDBProvider, file: Path) -> None:
+    def test_import_of_a_database_marks_its_sessions(self, store: SessionDBProvider, file: Path) -> None:
         store.import_database(file)
         assert {row["imported_from"] for row in store.search_sessions(limit=-1)} == {str(file)}
 

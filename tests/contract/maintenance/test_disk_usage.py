@@ -1,4 +1,4 @@
-"""How much room a store takes, as far as anybody can tell."""
+"""The disk usage of a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.conversations import say, start
 LIMIT_S = 60.0
 
 
-def test_messages_the_index_and_the_rest_are_told_apart(store: SessionDBProvider) -> None:
+def test_messages_index_and_the_rest_are_measured_separately(store: SessionDBProvider) -> None:
     start(store, "a")
     say(store, "a", *(f"words number {number} and more of them" for number in range(200)))
     store.optimize_fts()
@@ -22,9 +22,9 @@ def test_messages_the_index_and_the_rest_are_told_apart(store: SessionDBProvider
     assert room.total == room.text + room.search + room.indexes + room.other + (room.free or 0)
 
 
-def test_more_text_takes_more_room(store: SessionDBProvider) -> None:
+def test_more_text_takes_more_space(store: SessionDBProvider) -> None:
     if Capability.SERVER in store.capabilities:
-        return  # a server may tell what it knew a while ago
+        return  # a server may report older statistics
     start(store, "a")
     before = measure_disk_usage(store, LIMIT_S)
     say(store, "a", "long " * 100_000)
@@ -34,7 +34,7 @@ def test_more_text_takes_more_room(store: SessionDBProvider) -> None:
     assert after.text - before.text >= 490_000
 
 
-def test_time_is_limited(store: SessionDBProvider) -> None:
+def test_measuring_stops_at_the_time_limit(store: SessionDBProvider) -> None:
     if Capability.SERVER in store.capabilities:
         assert measure_disk_usage(store, -1.0) is not None
     else:

@@ -1,4 +1,4 @@
-"""Receipts and outlooks of deletions, and the upkeep that a store does by itself or when asked to."""
+"""Receipts and previews of deletions, automatic pruning, and vacuum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.conversations import ids, known, say, start, start_ended
 
 
 class TestReceipt:
-    def test_tells_what_went(self, store: SessionDBProvider, tmp_path: Path) -> None:
+    def test_receipt_counts_what_was_deleted(self, store: SessionDBProvider, tmp_path: Path) -> None:
         start_ended(store, "s", "t")
         say(store, "s", "more")
         start(store, "helper", parent_session_id="s", child_kind="delegate")
@@ -24,10 +24,10 @@ class TestReceipt:
         assert receipt == Receipt(sessions=1, delegates=1, messages=3, files=2)
         assert known(store) == {"t"}
 
-    def test_of_nothing_is_empty(self, store: SessionDBProvider) -> None:
+    def test_receipt_of_nothing_is_empty(self, store: SessionDBProvider) -> None:
         assert store.delete_with_receipt([]) == store.delete_with_receipt(["unknown"]) == Receipt()
 
-    def test_of_a_pruning_counts_every_slice(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_receipt_of_a_prune_counts_every_slice(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, *(f"s{n}" for n in range(450)))
         clock.advance(100 * DAY_S)
         heard: list[tuple[str, int, int]] = []
@@ -35,19 +35,19 @@ class TestReceipt:
         assert (receipt.sessions, receipt.messages) == (450, 450)
         assert heard == [("deleting", 200, 450), ("deleting", 400, 450), ("deleting", 450, 450)]
 
-    def test_says_that_it_was_erased(self, store: SessionDBProvider) -> None:
+    def test_receipt_records_erasure(self, store: SessionDBProvider) -> None:
         start_ended(store, "s", "t")
         assert store.delete_with_receipt(["s"], secure=True).is_erased
         assert [each["session_id"] for each in store.search_messages("x")] == ["t"]
 
-    def test_of_a_pruning_says_that_it_was_erased(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_receipt_of_a_prune_records_erasure(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, "s")
         clock.advance(100 * DAY_S)
         assert store.prune_with_receipt(secure=True).is_erased
 
 
-class TestOutlook:
-    def test_tells_what_would_go(self, store: SessionDBProvider, clock: FakeClock) -> None:
+class TestPrunePreview:
+    def test_prune_preview_counts_what_would_be_deleted(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, "old", "older", source="telegram")
         start(store, "helper", parent_session_id="old", child_kind="delegate")
         say(store, "helper", "done")
@@ -69,11 +69,11 @@ class TestOutlook:
         )
         assert known(store) == {"old", "older", "helper", "titled", "fresh"}
 
-    def test_is_empty_where_nothing_is_old(self, store: SessionDBProvider) -> None:
+    def test_prune_preview_is_empty_without_old_sessions(self, store: SessionDBProvider) -> None:
         start_ended(store, "s")
         assert store.preview_prune() == Outlook()
 
-    def test_is_what_a_pruning_takes(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_prune_preview_equals_what_a_prune_deletes(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, "a", "b", source="telegram")
         start(store, "open", source="telegram")
         clock.advance(40 * DAY_S)
@@ -82,7 +82,7 @@ class TestOutlook:
         assert (receipt.sessions, receipt.messages) == (outlook.sessions, outlook.messages) == (3, 2)
 
 
-class TestIndexAndRoom:
+class TestIndexAndVacuum:
     def test_results_are_the_same_after_merging(self, store: SessionDBProvider) -> None:
         start_ended(store, *(f"s{n}" for n in range(20)))
         before = ids(store.search_messages("x"))
@@ -98,15 +98,15 @@ class TestIndexAndRoom:
         assert ids(store.search_messages("still"))
 
 
-class TestByItself:
-    def test_prunes_and_gives_back_room(self, store: SessionDBProvider, clock: FakeClock) -> None:
+class TestAutoPrune:
+    def test_auto_prune_deletes_and_vacuums(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, "old")
         clock.advance(100 * DAY_S)
         start_ended(store, "new")
         assert store.maybe_auto_prune_and_vacuum() == {"skipped": False, "pruned": 1, "vacuumed": True}
         assert known(store) == {"new"}
 
-    def test_not_again_for_a_day(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_auto_prune_is_skipped_for_a_day(self, store: SessionDBProvider, clock: FakeClock) -> None:
         assert store.maybe_auto_prune_and_vacuum() == {"skipped": False, "pruned": 0, "vacuumed": False}
         start_ended(store, "old")
         clock.advance(0.9 * DAY_S)
@@ -115,13 +115,15 @@ class TestByItself:
         assert store.maybe_auto_prune_and_vacuum(0.1, vacuum=False)["pruned"] == 1
 
     @pytest.mark.parametrize("note", ["garbage", "", "nan", f"{NOW + 400 * DAY_S}"])
-    def test_a_note_that_makes_no_sense_is_none(self, store: SessionDBProvider, clock: FakeClock, note: str) -> None:
+    def test_invalid_time_of_the_last_prune_is_ignored(
+        self, store: SessionDBProvider, clock: FakeClock, note: str
+    ) -> None:
         store.set_meta("last_auto_prune", note)
         start_ended(store, "old")
         clock.advance(100 * DAY_S)
         assert store.maybe_auto_prune_and_vacuum(vacuum=False)["pruned"] == 1
 
-    def test_each_source_has_its_own_time(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_each_source_has_its_own_retention(self, store: SessionDBProvider, clock: FakeClock) -> None:
         for source in ("cli", "telegram", "discord"):
             start_ended(store, source, source=source)
         clock.advance(40 * DAY_S)
@@ -131,7 +133,7 @@ class TestByItself:
         store.maybe_auto_prune_and_vacuum(30, retention_by_source={"telegram": 50, "discord": 0})
         assert known(store) == {"discord"}
 
-    def test_what_fails_is_told_and_tried_again(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_failed_prune_is_reported_and_retried(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, "old")
         clock.advance(100 * DAY_S)
         assert "older_than_days" in store.maybe_auto_prune_and_vacuum(-1)["error"]

@@ -1,4 +1,4 @@
-"""Appending: messages stored one by one or together, once for each uid, in the order of storing."""
+"""Messages are appended one by one or together, once for each uid, in the order of storing."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.support.stores import Opener
 
 
 class TestAppend:
-    def test_answers_the_id_under_which_it_is_found(self, store: SessionDBProvider) -> None:
+    def test_append_returns_the_id_of_the_message(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert say(store, "s", "a", "b") == ids(store.get_messages("s"))
 
-    def test_ids_grow(self, store: SessionDBProvider) -> None:
+    def test_message_ids_grow(self, store: SessionDBProvider) -> None:
         start(store, "s")
         first, second, third = say(store, "s", "a", "b", "c")
         assert first < second < third
 
-    def test_ids_are_never_used_again(self, store: SessionDBProvider) -> None:
+    def test_message_ids_are_never_reused(self, store: SessionDBProvider) -> None:
         start(store, "s")
         gone = max(say(store, "s", "a", "b"))
         store.clear_messages("s")
@@ -96,15 +96,15 @@ class TestAppend:
         message = only_message(store, "s")
         assert (message["observed"], message["active"]) == (1, 1)
 
-    def test_works_on_an_ended_session(self, store: SessionDBProvider) -> None:
+    def test_append_works_on_an_ended_session(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.end_session("s", "user_exit")
         say(store, "s", "late")
         assert (contents(store.get_messages("s")), session_of(store, "s")["end_reason"]) == (["late"], "user_exit")
 
-    def test_unknown_session_is_an_error(self, store: SessionDBProvider) -> None:
+    def test_append_to_an_unknown_session_is_an_error(self, store: SessionDBProvider) -> None:
         with pytest.raises(UnknownSession):
-            store.append_message("nobody", "user", "x")
+            store.append_message("missing", "user", "x")
         assert store.message_count() == 0
 
     def test_eight_threads_lose_nothing(self, store: SessionDBProvider) -> None:
@@ -123,7 +123,7 @@ class TestAppend:
 
 
 class TestTimestamp:
-    def test_is_the_time_of_the_clock(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_timestamp_defaults_to_the_clock(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         clock.advance(7)
         say(store, "s", "x")
@@ -147,7 +147,9 @@ class TestTimestamp:
             (10**400, NOW),
         ],
     )
-    def test_can_be_given_and_rubbish_means_now(self, store: SessionDBProvider, given: Any, kept: float) -> None:
+    def test_timestamp_can_be_given_and_invalid_ones_mean_now(
+        self, store: SessionDBProvider, given: Any, kept: float
+    ) -> None:
         start(store, "s")
         store.append_message("s", "user", "x", timestamp=given)
         assert only_message(store, "s")["timestamp"] == kept
@@ -155,7 +157,9 @@ class TestTimestamp:
 
 class TestOddMoments:
     @pytest.mark.parametrize("moment", [1.7e18, -1.7e18, 1e300])
-    def test_that_is_no_epoch_second_does_not_hide_the_session(self, store: SessionDBProvider, moment: float) -> None:
+    def test_time_that_is_not_in_seconds_does_not_hide_the_session(
+        self, store: SessionDBProvider, moment: float
+    ) -> None:
         start(store, "s")
         store.append_message("s", "user", "x", timestamp=moment)
         store.append_message("s", "user", "y")
@@ -165,7 +169,7 @@ class TestOddMoments:
 
 
 class TestOrder:
-    def test_is_that_of_storing_whatever_the_clock_says(self, store: SessionDBProvider) -> None:
+    def test_message_order_is_the_order_of_storing_for_any_clock(self, store: SessionDBProvider) -> None:
         start(store, "s")
         for text, moment in (("first", 300.0), ("second", 100.0), ("third", 200.0)):
             store.append_message("s", "user", text, timestamp=moment)
@@ -181,12 +185,12 @@ class TestOrder:
 
 
 class TestUid:
-    def test_repeat_answers_the_first_id(self, store: SessionDBProvider) -> None:
+    def test_repeated_uid_returns_the_first_id(self, store: SessionDBProvider) -> None:
         start(store, "s")
         first = store.append_message("s", "user", "x", uid="u1")
         assert store.append_message("s", "user", "x", uid="u1") == first
 
-    def test_repeat_changes_nothing(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_repeated_uid_changes_nothing(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         store.append_message("s", "user", "x", uid="u1", tool_calls=CALLS)
         before = store.export_session("s")
@@ -194,7 +198,7 @@ class TestUid:
         store.append_message("s", "user", "another text", uid="u1", tool_calls=CALLS)
         assert store.export_session("s") == before
 
-    def test_repeat_is_remembered_across_reopening(self, open_store: Opener) -> None:
+    def test_repeated_uid_is_recognized_after_reopening(self, open_store: Opener) -> None:
         with open_store() as first:
             start(first, "s")
             message_id = first.append_message("s", "user", "x", uid="u1")
@@ -208,12 +212,12 @@ class TestUid:
         start(store, "s")
         assert store.append_message("s", "user", "x", uid="u") != store.append_message("s", "user", "x", uid="U")
 
-    def test_is_on_the_row(self, store: SessionDBProvider) -> None:
+    def test_uid_is_a_column_of_the_row(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.append_message("s", "user", "x", uid="u1")
         assert only_message(store, "s")["uid"] == "u1"
 
-    def test_is_made_up_when_none_is_given(self, store: SessionDBProvider) -> None:
+    def test_uid_is_generated_when_none_is_given(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "same", "same")
         first, second = column(store.get_messages("s"), "uid")
@@ -226,12 +230,12 @@ class TestUid:
 
 
 class TestAppendMany:
-    def test_answers_the_ids_in_order(self, store: SessionDBProvider) -> None:
+    def test_append_messages_returns_the_ids_in_order(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = store.append_messages("s", [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
         assert found == ids(store.get_messages("s"))
 
-    def test_takes_every_argument_of_append_message(self, store: SessionDBProvider) -> None:
+    def test_append_messages_accepts_every_argument_of_append_message(self, store: SessionDBProvider) -> None:
         start(store, "one", "many")
         fields: dict[str, Any] = {
             "role": "assistant",
@@ -259,17 +263,17 @@ class TestAppendMany:
             k: v for k, v in many.items() if k not in differing
         }
 
-    def test_counts_like_single_appends(self, store: SessionDBProvider) -> None:
+    def test_append_messages_counts_like_single_appends(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.append_messages("s", [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": CALLS}])
         row = session_of(store, "s")
         assert (row["message_count"], row["tool_call_count"]) == (2, 2)
 
-    def test_nothing_is_nothing(self, store: SessionDBProvider) -> None:
+    def test_appending_no_messages_returns_no_ids(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert store.append_messages("s", []) == []
 
-    def test_takes_any_iterable(self, store: SessionDBProvider) -> None:
+    def test_append_messages_accepts_any_iterable(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.append_messages("s", ({"role": "user", "content": text} for text in "ab"))
         assert contents(store.get_messages("s")) == ["a", "b"]
@@ -286,17 +290,17 @@ class TestAppendMany:
         first, second = store.append_messages("s", [message, message])
         assert first == second
 
-    def test_repeated_batch_answers_the_first_ids(self, store: SessionDBProvider) -> None:
+    def test_repeated_batch_returns_the_first_ids(self, store: SessionDBProvider) -> None:
         start(store, "s")
         batch = [{"role": "user", "content": "a", "uid": "1"}, {"role": "assistant", "content": "b", "uid": "2"}]
         assert store.append_messages("s", batch) == store.append_messages("s", batch)
         assert store.message_count("s") == 2
 
-    def test_five_hundred_at_once(self, store: SessionDBProvider) -> None:
+    def test_five_hundred_messages_are_appended_at_once(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.append_messages("s", [{"role": "user", "content": str(n)} for n in range(500)])
         assert contents(store.get_messages("s")) == [str(n) for n in range(500)]
 
-    def test_unknown_session_is_an_error(self, store: SessionDBProvider) -> None:
+    def test_append_messages_to_an_unknown_session_is_an_error(self, store: SessionDBProvider) -> None:
         with pytest.raises(UnknownSession):
-            store.append_messages("nobody", [{"role": "user", "content": "x"}])
+            store.append_messages("missing", [{"role": "user", "content": "x"}])

@@ -1,4 +1,4 @@
-"""Content: whatever a message says comes back exactly as it was given."""
+"""The content of a message round-trips exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.stores import Opener
 
 
 class Shout(str):
-    """A string of another class, such as enums and template engines make."""
+    """A string subclass, such as enums and template engines make."""
 
     __slots__ = ()
 
@@ -72,14 +72,14 @@ CONTENTS: dict[str, Any] = {
 
 class TestContent:
     @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
-    def test_round_trips_exactly(self, store: SessionDBProvider, content: Any) -> None:
+    def test_content_round_trips_exactly(self, store: SessionDBProvider, content: Any) -> None:
         start(store, "s")
         store.append_message("s", "tool", content)
         found = only_message(store, "s")["content"]
         assert (type(found), found == content) == (type(content), True)
 
     @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
-    def test_is_replayed_exactly(self, store: SessionDBProvider, content: Any) -> None:
+    def test_content_is_replayed_exactly(self, store: SessionDBProvider, content: Any) -> None:
         start(store, "s")
         store.append_message("s", "tool", content)
         found = store.get_messages_as_conversation("s")[0]["content"]
@@ -97,14 +97,14 @@ class TestContent:
         assert only_message(store, "s")["content"] == text
 
     @pytest.mark.parametrize("content", ["a\0b", '\x01json:["x"]', '\x00json:["x"]'], ids=ascii)
-    def test_unusual_first_message_stays_the_preview_as_the_session_goes_on(
+    def test_unusual_first_message_stays_the_preview_of_a_longer_session(
         self, store: SessionDBProvider, content: str
     ) -> None:
         start(store, "s")
         say(store, "s", content, "b", "c", "d", "e", "f", "g", "h")
         assert column(store.list_sessions_rich(), "preview") == [content]
 
-    def test_is_durable(self, open_store: Opener) -> None:
+    def test_content_is_durable(self, open_store: Opener) -> None:
         with open_store() as first:
             start(first, "s")
             first.append_message("s", "user", PICTURE)

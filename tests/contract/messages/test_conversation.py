@@ -1,4 +1,4 @@
-"""Replay: stored messages as the conversation that a model is given."""
+"""Replay: stored messages become the conversation for a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "[System note: The following is recalled memory context, NOT new user inp
 
 
 def replay_one(store: SessionDBProvider, role: str, content: Any = "x", **fields: Any) -> dict[str, Any]:
-    """The conversation message that one stored message becomes."""
+    """Return the conversation message for one stored message."""
     start(store, "s")
     store.append_message("s", role, content, **fields)
     (message,) = store.get_messages_as_conversation("s")
@@ -26,7 +26,7 @@ class TestShape:
     def test_plain_message_has_role_content_and_time(self, store: SessionDBProvider) -> None:
         assert replay_one(store, "user", "hi") == {"role": "user", "content": "hi", "timestamp": NOW}
 
-    def test_content_is_there_even_if_it_is_none(self, store: SessionDBProvider) -> None:
+    def test_content_key_exists_even_if_it_is_none(self, store: SessionDBProvider) -> None:
         assert replay_one(store, "assistant", None)["content"] is None
 
     def test_time_zero_is_left_out(self, store: SessionDBProvider) -> None:
@@ -61,20 +61,20 @@ class TestShape:
             ({"reasoning_details": []}, {}),
         ],
     )
-    def test_of_the_assistant_shows_what_is_there(
+    def test_conversation_message_of_the_assistant_has_only_present_fields(
         self, store: SessionDBProvider, stored: dict[str, Any], shown: dict[str, Any]
     ) -> None:
         plain = {"role": "assistant", "content": "x", "timestamp": NOW}
         assert replay_one(store, "assistant", **stored) == {**plain, **shown}
 
     @pytest.mark.parametrize("role", ["user", "tool", "system"])
-    def test_of_others_has_no_reasoning(self, store: SessionDBProvider, role: str) -> None:
+    def test_conversation_message_of_others_has_no_reasoning(self, store: SessionDBProvider, role: str) -> None:
         thoughts = {"reasoning": "x", "reasoning_content": "x", "reasoning_details": [1], "codex_message_items": [1]}
         message = replay_one(store, role, **thoughts, finish_reason="stop", codex_reasoning_items=[1])
         assert message == {"role": role, "content": "x", "timestamp": NOW}
 
-    def test_unknown_session_is_empty(self, store: SessionDBProvider) -> None:
-        assert store.get_messages_as_conversation("nobody") == []
+    def test_unknown_session_has_an_empty_conversation(self, store: SessionDBProvider) -> None:
+        assert store.get_messages_as_conversation("missing") == []
 
     def test_orphan_tool_results_stay(self, store: SessionDBProvider) -> None:
         assert replay_one(store, "tool", "output", tool_call_id="gone")["content"] == "output"
@@ -98,44 +98,46 @@ class TestMemoryFences:
         ],
     )
     @pytest.mark.parametrize("role", ["user", "assistant"])
-    def test_are_taken_out_of_what_was_said(self, store: SessionDBProvider, role: str, stored: str, shown: str) -> None:
+    def test_memory_fences_are_removed_from_user_and_assistant_text(
+        self, store: SessionDBProvider, role: str, stored: str, shown: str
+    ) -> None:
         assert replay_one(store, role, stored)["content"] == shown
 
     @pytest.mark.parametrize("role", ["system", "tool"])
-    def test_are_left_in_other_text(self, store: SessionDBProvider, role: str) -> None:
+    def test_memory_fences_are_left_in_other_text(self, store: SessionDBProvider, role: str) -> None:
         text = " <memory-context>x</memory-context> \n"
         assert replay_one(store, role, text)["content"] == text
 
-    def test_are_left_in_structured_content(self, store: SessionDBProvider) -> None:
+    def test_memory_fences_are_left_in_structured_content(self, store: SessionDBProvider) -> None:
         parts = [{"type": "text", "text": " <memory-context>x</memory-context> "}]
         assert replay_one(store, "user", parts)["content"] == parts
 
-    def test_are_left_in_what_is_stored(self, store: SessionDBProvider) -> None:
+    def test_memory_fences_are_left_in_what_is_stored(self, store: SessionDBProvider) -> None:
         replay_one(store, "user", " <memory-context>x</memory-context>hi ")
         assert contents(store.get_messages("s")) == [" <memory-context>x</memory-context>hi "]
 
 
-class TestRewound:
-    def test_messages_are_left_out(self, store: SessionDBProvider) -> None:
+class TestUndone:
+    def test_undone_messages_are_left_out_of_replay(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.rewind_to_message("s", talk(store, "s", 2)[2])
         assert contents(store.get_messages_as_conversation("s")) == ["question 0", "answer 0"]
 
-    def test_messages_come_when_asked_for(self, store: SessionDBProvider) -> None:
+    def test_undone_messages_are_replayed_on_request(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.rewind_to_message("s", talk(store, "s", 2)[2])
         assert len(store.get_messages_as_conversation("s", include_inactive=True)) == 4
 
 
 class TestAncestors:
-    def test_are_left_out_unless_asked_for(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_ancestors_are_left_out_unless_requested(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "root")
         say(store, "root", "before")
         compress(store, clock, "root", "tip")
         say(store, "tip", "after")
         assert contents(store.get_messages_as_conversation("tip")) == ["after"]
 
-    def test_come_first_oldest_before_newest(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_ancestors_come_first_oldest_before_newest(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "root")
         say(store, "root", "one")
         compress(store, clock, "root", "middle")
@@ -144,7 +146,9 @@ class TestAncestors:
         say(store, "tip", "three")
         assert contents(store.get_messages_as_conversation("tip", include_ancestors=True)) == ["one", "two", "three"]
 
-    def test_come_first_even_if_their_clock_was_ahead(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_ancestors_come_first_even_if_their_clock_was_ahead(
+        self, store: SessionDBProvider, clock: FakeClock
+    ) -> None:
         start(store, "root")
         store.append_message("root", "user", "one", timestamp=NOW + 1000)
         compress(store, clock, "root", "tip")
@@ -152,7 +156,7 @@ class TestAncestors:
         assert contents(store.get_messages_as_conversation("tip", include_ancestors=True)) == ["one", "two"]
 
     @pytest.mark.parametrize("kind", ["branch", "delegate", "reset", "import", None])
-    def test_are_followed_along_compression_only(self, store: SessionDBProvider, kind: str | None) -> None:
+    def test_ancestors_are_followed_along_compression_only(self, store: SessionDBProvider, kind: str | None) -> None:
         start(store, "parent")
         say(store, "parent", "theirs")
         start(store, "child", parent_session_id="parent", child_kind=kind)
@@ -168,7 +172,7 @@ class TestAncestors:
         replayed = store.get_messages_as_conversation("branch", include_ancestors=True)
         assert contents(replayed) == contents(history)
 
-    def test_question_carried_over_is_shown_once(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_question_copied_by_compression_is_shown_once(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "root")
         say(store, "root", "question")
         compress(store, clock, "root", "tip")
@@ -188,12 +192,12 @@ class TestAncestors:
         replayed = store.get_messages_as_conversation("tip", include_ancestors=True)
         assert contents(replayed) == ["again", "answer", "again"]
 
-    def test_repeated_question_stays_when_ancestors_are_not_asked_for(self, store: SessionDBProvider) -> None:
+    def test_repeated_question_stays_without_ancestors(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "again", "again")
         assert contents(store.get_messages_as_conversation("s")) == ["again", "again"]
 
-    def test_rewound_messages_of_ancestors_stay_hidden(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_undone_messages_of_ancestors_stay_hidden(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "root")
         found = say(store, "root", "kept", "rewound")
         store.rewind_to_message("root", found[1])

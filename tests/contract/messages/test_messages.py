@@ -1,4 +1,4 @@
-"""Messages: counted, and read page by page."""
+"""Messages are counted, and read page by page."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.support.conversations import (
 
 
 class TestCounts:
-    def test_every_message_counts(self, store: SessionDBProvider) -> None:
+    def test_every_message_is_counted(self, store: SessionDBProvider) -> None:
         start(store, "s")
         talk(store, "s", 3)
         assert session_of(store, "s")["message_count"] == 6
 
     @pytest.mark.parametrize(("tool_calls", "count"), [(CALLS, 2), ({"id": "x"}, 1), ([], 0), (None, 0), ("call", 1)])
-    def test_tool_calls_count_by_what_was_called(self, store: SessionDBProvider, tool_calls: Any, count: int) -> None:
+    def test_tool_calls_are_counted_by_call(self, store: SessionDBProvider, tool_calls: Any, count: int) -> None:
         start(store, "s")
         store.append_message("s", "assistant", tool_calls=tool_calls)
         assert session_of(store, "s")["tool_call_count"] == count
 
-    def test_results_of_tools_are_no_calls(self, store: SessionDBProvider) -> None:
+    def test_tool_results_are_not_counted_as_calls(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.append_message("s", "tool", "output", tool_name="terminal", tool_call_id="c1")
         assert session_of(store, "s")["tool_call_count"] == 0
@@ -61,12 +61,12 @@ class TestCounts:
         assert store.message_count() == 6
 
     def test_message_count_of_an_unknown_session_is_zero(self, store: SessionDBProvider) -> None:
-        assert store.message_count("nobody") == 0
+        assert store.message_count("missing") == 0
 
 
 class TestGet:
-    def test_unknown_session_is_empty(self, store: SessionDBProvider) -> None:
-        assert store.get_messages("nobody") == []
+    def test_unknown_session_has_no_messages(self, store: SessionDBProvider) -> None:
+        assert store.get_messages("missing") == []
 
     def test_sessions_do_not_mix(self, store: SessionDBProvider) -> None:
         start(store, "a", "b")
@@ -89,22 +89,22 @@ class TestGet:
         store.rewind_to_message("s", talk(store, "s", 2)[2])
         assert contents(store.get_messages("s")) == ["question 0", "answer 0"]
 
-    def test_inactive_messages_come_when_asked_for(self, store: SessionDBProvider) -> None:
+    def test_inactive_messages_are_returned_on_request(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.rewind_to_message("s", talk(store, "s", 2)[2])
         assert column(store.get_messages("s", include_inactive=True), "active") == [1, 1, 0, 0]
 
-    def test_page_forwards(self, store: SessionDBProvider) -> None:
+    def test_messages_can_be_paged_forwards(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = talk(store, "s", 3)
         assert ids(store.get_messages("s", after_id=found[1], limit=2)) == found[2:4]
 
-    def test_page_backwards_is_in_order(self, store: SessionDBProvider) -> None:
+    def test_messages_paged_backwards_are_in_order(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = talk(store, "s", 3)
         assert ids(store.get_messages("s", before_id=found[4], limit=2)) == found[2:4]
 
-    def test_first_of_all(self, store: SessionDBProvider) -> None:
+    def test_limit_returns_the_first_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = talk(store, "s", 3)
         assert ids(store.get_messages("s", limit=2)) == found[:2]

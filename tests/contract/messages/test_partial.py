@@ -1,4 +1,4 @@
-"""An answer that is still being written: one row from its first words to its last."""
+"""An answer that is still being written is one row from its first words to its last."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ UID = "answer-1"
 
 
 def write(store: SessionDBProvider, text: str | None, finish_reason: str | None = "partial", **fields: Any) -> int:
-    """Store an answer as far as it has come."""
+    """Store an answer as far as it is written."""
     message = {"role": "assistant", "content": text, "finish_reason": finish_reason, "uid": UID} | fields
     return store.append_messages("s", [message])[0]
 
 
-class TestOpenAnswer:
-    def test_grows_in_its_place(self, store: SessionDBProvider) -> None:
+class TestPartialAnswer:
+    def test_partial_answer_is_completed_in_place(self, store: SessionDBProvider) -> None:
         start(store, "s")
         (asked,) = say(store, "s", "tell me")
         first = write(store, "Once")
@@ -31,7 +31,7 @@ class TestOpenAnswer:
         assert contents(rows) == ["tell me", "Once upon a time"]
         assert (rows[1]["finish_reason"], rows[1]["token_count"], rows[1]["reasoning"]) == ("stop", 4, "a tale")
 
-    def test_keeps_its_place_and_its_time(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_partial_answer_keeps_its_position_and_time(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         first = write(store, "Once")
         began = only_message(store, "s")["timestamp"]
@@ -41,7 +41,7 @@ class TestOpenAnswer:
         rows = store.get_messages("s")
         assert (ids(rows)[0], rows[0]["timestamp"], contents(rows)) == (first, began, ["Once upon a time", "meanwhile"])
 
-    def test_is_counted_once(self, store: SessionDBProvider) -> None:
+    def test_partial_answer_is_counted_once(self, store: SessionDBProvider) -> None:
         start(store, "s")
         for text in ("Once", "Once upon", "Once upon a"):
             write(store, text)
@@ -51,7 +51,7 @@ class TestOpenAnswer:
         assert (session["message_count"], session["tool_call_count"]) == (1, len(CALLS))
         assert store.message_count("s") == 1
 
-    def test_is_found_by_its_last_words_and_not_by_those_that_went(self, store: SessionDBProvider) -> None:
+    def test_partial_answer_is_found_by_its_new_words_and_not_by_removed_ones(self, store: SessionDBProvider) -> None:
         start(store, "s")
         write(store, "aardvark and")
         assert len(store.search_messages("aardvark")) == 1
@@ -60,7 +60,7 @@ class TestOpenAnswer:
         write(store, "quagga", "stop")
         assert len(store.search_messages("quagga")) == 0
 
-    def test_can_become_shorter(self, store: SessionDBProvider) -> None:
+    def test_partial_answer_can_become_shorter(self, store: SessionDBProvider) -> None:
         start(store, "s")
         write(store, "hmm", reasoning=None)
         write(store, "yes", "stop", reasoning="hmm")
@@ -69,25 +69,25 @@ class TestOpenAnswer:
         assert (row["content"], row["reasoning"]) == ("yes", "hmm")
 
     @pytest.mark.parametrize("finish_reason", ["stop", "interrupted", "cut", None])
-    def test_that_is_complete_is_never_changed(self, finish_reason: str | None, store: SessionDBProvider) -> None:
+    def test_complete_answer_is_never_changed(self, finish_reason: str | None, store: SessionDBProvider) -> None:
         start(store, "s")
         first = write(store, "all", finish_reason)
         assert write(store, "less") == write(store, "other", "stop") == first
         assert only_message(store, "s")["content"] == "all"
 
-    def test_of_another_session_is_another(self, store: SessionDBProvider) -> None:
+    def test_partial_answer_of_another_session_is_separate(self, store: SessionDBProvider) -> None:
         start(store, "s", "t")
         write(store, "Once")
         store.append_message("t", "assistant", "other", finish_reason="stop", uid=UID)
         assert only_message(store, "s")["content"] == "Once"
 
-    def test_that_a_person_said_is_not_open(self, store: SessionDBProvider) -> None:
+    def test_user_message_is_never_partial(self, store: SessionDBProvider) -> None:
         start(store, "s")
         for text in ("mine", "not mine"):
             store.append_message("s", "user", text, finish_reason="partial", uid=UID)
         assert only_message(store, "s")["content"] == "mine"
 
-    def test_that_was_rewound_stays_hidden_when_it_is_completed(self, store: SessionDBProvider) -> None:
+    def test_undone_partial_answer_stays_hidden_when_completed(self, store: SessionDBProvider) -> None:
         start(store, "s")
         (asked,) = say(store, "s", "tell me")
         write(store, "Once")
@@ -97,7 +97,7 @@ class TestOpenAnswer:
         session = session_of(store, "s")
         assert (session["message_count"], session["tool_call_count"]) == (0, 0)
 
-    def test_carried_over_by_a_branch_is_completed_in_both(self, store: SessionDBProvider) -> None:
+    def test_partial_answer_copied_by_a_branch_is_completed_in_both(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "tell me")
         write(store, "Once")

@@ -1,4 +1,4 @@
-"""Beginnings: a session and its first messages come into being together, or not at all."""
+"""A session and its first messages are created together, or not at all."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COPIED = (
 
 
 def everything(store: SessionDBProvider, session_id: str) -> list[int]:
-    """Messages of a session that have something in every field."""
+    """Store messages with a value in every field."""
     start(store, session_id)
     return store.append_messages(
         session_id,
@@ -71,25 +71,25 @@ def copied(store: SessionDBProvider, session_id: str) -> list[tuple[Any, ...]]:
 
 
 class TestStart:
-    def test_makes_the_session_and_its_message(self, store: SessionDBProvider) -> None:
+    def test_start_session_creates_the_session_and_its_message(self, store: SessionDBProvider) -> None:
         answer = store.start_session("s", "cli", HELLO, model="m", cwd="/work", system_prompt="p")
         assert answer == {"message_id": ids(store.get_messages("s"))[0], "title": None}
         row = session_of(store, "s")
         assert (row["source"], row["model"], row["cwd"], row["system_prompt"]) == ("cli", "m", "/work", "p")
         assert (row["message_count"], row["preview"]) == (1, "hello")
 
-    def test_gives_the_title_too(self, store: SessionDBProvider) -> None:
+    def test_start_session_sets_the_title_too(self, store: SessionDBProvider) -> None:
         assert store.start_session("s", "cli", HELLO, title=" My\tproject ")["title"] == "My project"
         assert store.get_session_title("s") == "My project"
 
-    def test_leaves_a_taken_title_where_it_is(self, store: SessionDBProvider) -> None:
+    def test_start_session_leaves_a_taken_title_alone(self, store: SessionDBProvider) -> None:
         start(store, "other")
         store.set_session_title("other", "Taken")
         assert store.start_session("s", "cli", HELLO, title="Taken")["title"] is None
         assert store.get_session_title("s") is None
         assert contents(store.get_messages("s")) == ["hello"]
 
-    def test_again_stores_once_and_keeps_what_there_is(self, store: SessionDBProvider) -> None:
+    def test_start_session_repeated_stores_the_message_once(self, store: SessionDBProvider) -> None:
         first = store.start_session("s", "cli", HELLO, title="One")
         assert store.start_session("s", "telegram", HELLO, title="Two") == first
         assert session_of(store, "s")["source"] == "cli"
@@ -101,10 +101,10 @@ class TestStart:
             ({"role": "user", "content": 5}, {}, InvalidValue),
             ({"role": "user", "colour": "red"}, {}, InvalidValue),
             (HELLO, {"title": "x" * 101}, InvalidTitle),
-            (HELLO, {"parent_session_id": "nobody"}, UnknownSession),
+            (HELLO, {"parent_session_id": "missing"}, UnknownSession),
         ],
     )
-    def test_makes_nothing_of_what_it_refuses(
+    def test_start_session_that_is_refused_creates_nothing(
         self, store: SessionDBProvider, message: Row, options: Row, error: type[Exception]
     ) -> None:
         with pytest.raises(error):
@@ -113,12 +113,12 @@ class TestStart:
 
 
 class TestBranch:
-    def test_copies_everything_that_the_messages_have(self, store: SessionDBProvider) -> None:
+    def test_branch_copies_everything_that_the_messages_have(self, store: SessionDBProvider) -> None:
         everything(store, "s")
         assert store.branch_session("s", "b")["message_count"] == 4
         assert copied(store, "b") == copied(store, "s")
 
-    def test_counts_what_it_copied(self, store: SessionDBProvider) -> None:
+    def test_branch_counts_what_it_copied(self, store: SessionDBProvider) -> None:
         everything(store, "s")
         store.branch_session("s", "b")
         row = session_of(store, "b")
@@ -126,14 +126,14 @@ class TestBranch:
         assert row["preview"] == session_of(store, "s")["preview"]
         assert store.get_session_tools("b") == {"terminal": 1}
 
-    def test_leaves_rewound_messages_behind(self, store: SessionDBProvider) -> None:
+    def test_branch_does_not_copy_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 2)
         store.rewind_to_message("s", said[2])
         store.branch_session("s", "b")
         assert contents(store.get_messages("b", include_inactive=True)) == ["question 0", "answer 0"]
 
-    def test_is_a_listed_branch_of_its_parent(self, store: SessionDBProvider) -> None:
+    def test_branch_is_a_listed_branch_of_its_parent(self, store: SessionDBProvider) -> None:
         start(store, "s", model="m", cwd="/work", system_prompt="p", model_config={"a": 1})
         talk(store, "s", 1)
         store.branch_session("s", "b")
@@ -142,20 +142,20 @@ class TestBranch:
         assert [row[name] for name in ("model", "cwd", "system_prompt")] == ["m", "/work", "p"]
         assert set(ids(store.list_sessions_rich())) == {"s", "b"}
 
-    def test_belongs_to_whom_its_parent_belongs(self, store: SessionDBProvider) -> None:
+    def test_branch_has_the_owner_of_its_parent(self, store: SessionDBProvider) -> None:
         store.create_session("s", "telegram", user_id="1", owner="agent:main:telegram:group:7")
         talk(store, "s", 1)
         store.branch_session("s", "b")
         assert session_of(store, "b")["owner"] == "agent:main:telegram:group:7"
 
-    def test_ends_its_parent_and_changes_nothing_else_of_it(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_branch_ends_its_parent_and_changes_nothing_else(self, store: SessionDBProvider, clock: FakeClock) -> None:
         everything(store, "s")
         before = session_of(store, "s")
         clock.advance(10)
         store.branch_session("s", "b")
         assert session_of(store, "s") == {**before, "ended_at": NOW + 10, "end_reason": "branched"}
 
-    def test_of_an_ended_session_leaves_its_reason(self, store: SessionDBProvider) -> None:
+    def test_branch_of_an_ended_session_keeps_its_end_reason(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.end_session("s", "user_exit")
         store.branch_session("s", "b")
@@ -172,7 +172,7 @@ class TestBranch:
             ("Plan", "Other", "Other"),
         ],
     )
-    def test_takes_a_title_that_is_free(
+    def test_branch_gets_a_free_title(
         self, store: SessionDBProvider, parent_title: str | None, name: str | None, title: str
     ) -> None:
         start(store, "s")
@@ -180,19 +180,19 @@ class TestBranch:
         assert store.branch_session("s", "b", name)["title"] == title
         assert store.get_session_title("s") == parent_title
 
-    def test_does_not_count_the_tokens_again(self, store: SessionDBProvider) -> None:
+    def test_branch_does_not_count_the_tokens_again(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.update_token_counts("s", input_tokens=10)
         store.branch_session("s", "b")
         assert session_of(store, "b")["input_tokens"] == 0
 
-    def test_can_be_searched(self, store: SessionDBProvider) -> None:
+    def test_branch_can_be_searched(self, store: SessionDBProvider) -> None:
         start(store, "s")
         talk(store, "s", 1)
         store.branch_session("s", "b")
         assert set(column(store.search_messages("answer"), "session_id")) == {"s", "b"}
 
-    def test_again_for_the_same_child_changes_nothing(self, store: SessionDBProvider) -> None:
+    def test_branch_repeated_for_the_same_child_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
         talk(store, "s", 1)
         first = store.branch_session("s", "b")
@@ -200,18 +200,18 @@ class TestBranch:
         assert store.branch_session("s", "b", "Other") == first
         assert len(store.get_messages("b")) == 2
 
-    def test_of_nobody_is_unknown(self, store: SessionDBProvider) -> None:
+    def test_branch_of_a_missing_session_raises_unknown_session(self, store: SessionDBProvider) -> None:
         with pytest.raises(UnknownSession):
-            store.branch_session("nobody", "b")
+            store.branch_session("missing", "b")
 
-    def test_never_takes_the_place_of_a_session(self, store: SessionDBProvider) -> None:
+    def test_branch_never_replaces_an_existing_session(self, store: SessionDBProvider) -> None:
         start(store, "s", "b")
         with pytest.raises(Conflict):
             store.branch_session("s", "b")
 
 
 class TestCompress:
-    def test_has_the_head_the_summary_and_the_tail(self, store: SessionDBProvider) -> None:
+    def test_continuation_has_the_head_the_summary_and_the_tail(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 4)
         answer = store.compress_session("s", "c", "in short", head_upto=said[1], tail_from=said[6])
@@ -219,32 +219,32 @@ class TestCompress:
         assert contents(store.get_messages("c")) == ["question 0", "answer 0", "in short", "question 3", "answer 3"]
         assert column(store.get_messages("c"), "role")[2] == "system"
 
-    def test_copies_the_tail_word_for_word(self, store: SessionDBProvider) -> None:
+    def test_compress_copies_the_tail_unchanged(self, store: SessionDBProvider) -> None:
         said = everything(store, "s")
         store.compress_session("s", "c", "in short", tail_from=said[0])
         assert copied(store, "c")[1:] == copied(store, "s")
 
-    def test_never_copies_a_message_twice(self, store: SessionDBProvider) -> None:
+    def test_compress_never_copies_a_message_twice(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 2)
         store.compress_session("s", "c", "in short", head_upto=said[3], tail_from=said[2])
         assert contents(store.get_messages("c")) == ["question 0", "answer 0", "in short", "question 1", "answer 1"]
 
-    def test_takes_what_was_said_meanwhile_along(self, store: SessionDBProvider) -> None:
+    def test_compress_copies_messages_stored_meanwhile(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 2)
         store.append_message("s", "user", "one more thing", uid="late")
         store.compress_session("s", "c", "in short", tail_from=said[2])
         assert contents(store.get_messages("c"))[-1] == "one more thing"
 
-    def test_recognizes_a_message_that_comes_once_more(self, store: SessionDBProvider) -> None:
+    def test_continuation_recognizes_a_repeated_message(self, store: SessionDBProvider) -> None:
         start(store, "s")
         first = store.append_message("s", "user", "hello", uid="platform-1")
         store.compress_session("s", "c", "in short", tail_from=first)
         store.append_message("c", "user", "hello", uid="platform-1")
         assert contents(store.get_messages("c")) == ["in short", "hello"]
 
-    def test_is_the_tip_of_the_chain(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_continuation_is_the_tip_of_the_chain(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="m", cwd="/work", system_prompt="old")
         said = talk(store, "s", 1)
         clock.advance(10)
@@ -256,7 +256,7 @@ class TestCompress:
         (listed,) = store.list_sessions_rich(order_by_last_active=True)
         assert (listed["id"], listed["_lineage_root_id"], listed["preview"]) == ("c", "s", "question 0")
 
-    def test_ends_its_parent_whatever_ended_it_before(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_compress_overwrites_the_end_reason_of_its_parent(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         said = talk(store, "s", 1)
         store.end_session("s", "cli_close")
@@ -264,7 +264,7 @@ class TestCompress:
         store.compress_session("s", "c", "in short", tail_from=said[0])
         assert (session_of(store, "s")["end_reason"], session_of(store, "s")["ended_at"]) == ("compression", NOW)
 
-    def test_counts_the_title_on(self, store: SessionDBProvider) -> None:
+    def test_continuation_gets_the_next_title_number(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.set_session_title("s", "Plan")
         said = talk(store, "s", 1)
@@ -272,13 +272,13 @@ class TestCompress:
         assert store.compress_session("c", "d", "shorter", tail_from=said[0])["title"] == "Plan #3"
         assert store.resolve_session_by_title("Plan") == "d"
 
-    def test_inherits_being_pinned_and_owned(self, store: SessionDBProvider) -> None:
+    def test_continuation_inherits_pin_and_owner(self, store: SessionDBProvider) -> None:
         store.create_session("s", "telegram", user_id="1")
         store.set_session_pinned("s")
         store.compress_session("s", "c", "in short", tail_from=1)
         assert (session_of(store, "c")["pinned"], session_of(store, "c")["owner"]) == (1, "telegram:1")
 
-    def test_again_for_the_same_child_changes_nothing(self, store: SessionDBProvider) -> None:
+    def test_compress_repeated_for_the_same_child_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 1)
         store.try_acquire_compression_lock("s", "me")
@@ -286,14 +286,14 @@ class TestCompress:
         assert store.compress_session("s", "c", "in short", tail_from=said[0], holder="me") == first
         assert len(store.get_messages("c")) == 3
 
-    def test_happens_once(self, store: SessionDBProvider) -> None:
+    def test_session_can_be_compressed_only_once(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.compress_session("s", "c", "in short", tail_from=1)
-        with pytest.raises(Conflict, match="goes on in 'c'"):
+        with pytest.raises(Conflict, match="already continued in 'c'"):
             store.compress_session("s", "d", "in short", tail_from=1)
         assert known(store) == {"s", "c"}
 
-    def test_happens_once_for_many_at_the_same_time(self, store: SessionDBProvider) -> None:
+    def test_session_is_compressed_once_by_many_callers_at_the_same_time(self, store: SessionDBProvider) -> None:
         start(store, "s")
 
         def compress(number: int) -> bool:
@@ -306,14 +306,14 @@ class TestCompress:
         assert sorted(at_once(8, compress)) == [False] * 7 + [True]
         assert len(known(store)) == 2
 
-    def test_gives_the_lock_back(self, store: SessionDBProvider) -> None:
+    def test_compress_releases_the_lock(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.try_acquire_compression_lock("s", "me")
         store.compress_session("s", "c", "in short", tail_from=1, holder="me")
         assert store.get_compression_lock_holder("s") is None
 
-    @pytest.mark.parametrize("holder_now", [None, "somebody else", "me, but too late"])
-    def test_is_refused_without_the_lock(
+    @pytest.mark.parametrize("holder_now", [None, "another holder", "me, but too late"])
+    def test_compress_is_refused_without_the_lock(
         self, store: SessionDBProvider, clock: FakeClock, holder_now: str | None
     ) -> None:
         start(store, "s")
@@ -325,17 +325,17 @@ class TestCompress:
         assert known(store) == {"s"}
         assert session_of(store, "s")["ended_at"] is None
 
-    def test_of_nobody_is_unknown(self, store: SessionDBProvider) -> None:
+    def test_compress_of_a_missing_session_raises_unknown_session(self, store: SessionDBProvider) -> None:
         with pytest.raises(UnknownSession):
-            store.compress_session("nobody", "c", "in short", tail_from=1)
+            store.compress_session("missing", "c", "in short", tail_from=1)
 
-    def test_never_takes_the_place_of_a_session(self, store: SessionDBProvider) -> None:
+    def test_compress_never_replaces_an_existing_session(self, store: SessionDBProvider) -> None:
         start(store, "s", "c")
         with pytest.raises(Conflict, match="already"):
             store.compress_session("s", "c", "in short", tail_from=1)
 
     @pytest.mark.parametrize("summary", ["", " \n", None, 5])
-    def test_without_a_summary_is_refused(self, store: SessionDBProvider, summary: Any) -> None:
+    def test_compress_without_a_summary_is_refused(self, store: SessionDBProvider, summary: Any) -> None:
         start(store, "s")
         with pytest.raises(InvalidValue, match="summary"):
             store.compress_session("s", "c", summary, tail_from=1)

@@ -1,4 +1,4 @@
-"""Owners: who asks for somebody else's sessions is told what they would be told if there were none."""
+"""A read for another owner's sessions returns the same as if there were none."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ NOTHING: dict[str, tuple[Arguments, object]] = {
 
 @pytest.fixture
 def sample(store: SessionDBProvider, clock: FakeClock, tmp_path: Path) -> Sample:
-    """A store that is filled by `OWNER` alone."""
+    """Fill a store with sessions of `OWNER` only."""
     path = tmp_path / "elsewhere.db"
     with SessionDB(path) as other:
         sample = fill(store, other, path)
@@ -63,7 +63,7 @@ def sample(store: SessionDBProvider, clock: FakeClock, tmp_path: Path) -> Sample
 
 
 def ask(store: SessionDBProvider, sample: Sample, name: str, owner: str | None) -> Any:
-    """What a read answers to somebody."""
+    """Return the result of a read for an owner."""
     arguments, _ = NOTHING[name]
     given = [sample.message_id if each == "MESSAGE" else each for each in arguments]
     answer = getattr(store, name)(*given, owner=owner)
@@ -72,45 +72,45 @@ def ask(store: SessionDBProvider, sample: Sample, name: str, owner: str | None) 
 
 class TestReads:
     @pytest.mark.parametrize("name", NOTHING)
-    def test_show_a_stranger_nothing(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_reads_show_a_stranger_nothing(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         assert ask(store, sample, name, STRANGER) == NOTHING[name][1]
 
     @pytest.mark.parametrize("name", NOTHING)
-    def test_show_the_owner_all_there_is(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_reads_show_the_owner_everything(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         assert NOTHING[name][1] != ask(store, sample, name, OWNER) == ask(store, sample, name, None)
 
-    def test_count_all_messages_of_an_owner(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_reads_count_all_messages_of_an_owner(self, store: SessionDBProvider, sample: Sample) -> None:
         assert (store.message_count(owner=OWNER), store.message_count(owner=STRANGER)) == (3, 0)
 
 
 class TestOwners:
-    def test_with_the_same_id_on_two_platforms_are_two(self, store: SessionDBProvider) -> None:
+    def test_owners_with_the_same_id_on_two_platforms_are_different(self, store: SessionDBProvider) -> None:
         start(store, "t", source="telegram", user_id="1")
         start(store, "d", source="discord", user_id="1")
         assert ids(store.list_sessions_rich(owner="discord:1")) == ["d"]
 
-    def test_do_not_see_sessions_of_the_terminal(self, store: SessionDBProvider) -> None:
+    def test_owners_do_not_see_sessions_of_the_terminal(self, store: SessionDBProvider) -> None:
         start(store, "s", source="cli")
         assert store.list_sessions_rich(owner=OWNER) == []
 
-    def test_of_a_shared_lane_see_its_sessions(self, store: SessionDBProvider) -> None:
+    def test_owners_of_a_shared_lane_see_its_sessions(self, store: SessionDBProvider) -> None:
         start(store, "s", source="telegram", user_id="1", owner="agent:main:telegram:group:9")
         assert ids(store.list_sessions_rich(owner="agent:main:telegram:group:9")) == ["s"]
         assert store.list_sessions_rich(owner="telegram:1") == []
 
-    def test_resolve_a_prefix_among_their_own(self, store: SessionDBProvider) -> None:
+    def test_owners_resolve_a_prefix_among_their_own(self, store: SessionDBProvider) -> None:
         start(store, "abc1", source="telegram", user_id="1")
         start(store, "abc2", source="telegram", user_id="2")
         assert store.resolve_session_id("abc", owner="telegram:1") == "abc1"
 
-    def test_resolve_a_title_among_their_own(self, store: SessionDBProvider) -> None:
+    def test_owners_resolve_a_title_among_their_own(self, store: SessionDBProvider) -> None:
         start(store, "mine", source="telegram", user_id="1")
         start(store, "theirs", source="telegram", user_id="2")
         store.set_session_title("mine", "Docker")
         store.set_session_title("theirs", "Docker #2")
         assert store.resolve_session_by_title("Docker", owner="telegram:1") == "mine"
 
-    def test_page_through_their_own(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_owners_page_through_their_own(self, store: SessionDBProvider, clock: FakeClock) -> None:
         for number in range(6):
             clock.advance(1)
             start(store, f"s{number}", source="telegram", user_id=str(number % 2))
@@ -119,10 +119,10 @@ class TestOwners:
         assert ids(first) + ids(rest) == ["s5", "s3", "s1"]
 
 
-class TestRelativesOfSomebodyElse:
+class TestRelativesOfAnotherOwner:
     @pytest.fixture
     def mixed(self, store: SessionDBProvider) -> SessionDBProvider:
-        """My session continues one of theirs, and theirs continues mine."""
+        """Let an own session continue one of another owner, and the reverse."""
         start(store, "theirs", source="telegram", user_id="2")
         say(store, "theirs", "their secret")
         start(store, "mine", source="telegram", user_id="1", parent_session_id="theirs", child_kind="compression")
@@ -130,17 +130,19 @@ class TestRelativesOfSomebodyElse:
         start(store, "theirs again", source="telegram", user_id="2", parent_session_id="mine", child_kind="branch")
         return store
 
-    def test_are_no_ancestors(self, mixed: SessionDBProvider) -> None:
+    def test_relatives_of_another_owner_are_no_ancestors(self, mixed: SessionDBProvider) -> None:
         assert ids(mixed.get_ancestors("mine", owner=OWNER)) == ["mine"]
 
-    def test_are_no_descendants(self, mixed: SessionDBProvider) -> None:
+    def test_relatives_of_another_owner_are_no_descendants(self, mixed: SessionDBProvider) -> None:
         assert ids(mixed.get_descendants("mine", owner=OWNER)) == ["mine"]
 
-    def test_are_not_replayed(self, mixed: SessionDBProvider) -> None:
+    def test_relatives_of_another_owner_are_not_replayed(self, mixed: SessionDBProvider) -> None:
         replayed = mixed.get_messages_as_conversation("mine", include_ancestors=True, owner=OWNER)
         assert contents(replayed) == ["my words"]
 
-    def test_are_not_shown_as_the_tip_of_a_conversation(self, mixed: SessionDBProvider) -> None:
+    def test_relatives_of_another_owner_are_not_shown_as_the_tip_of_a_conversation(
+        self, mixed: SessionDBProvider
+    ) -> None:
         assert ids(mixed.list_sessions_rich(owner=STRANGER, project_compression_tips=True)) == [
             "theirs again",
             "theirs",

@@ -1,4 +1,4 @@
-"""A view of the store for one owner: what is there for them, and that nothing of anybody else is."""
+"""A view of the store for one owner shows nothing of other owners."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ TABLES = {
 
 @pytest.fixture
 def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
-    """A store that Alice alone has filled, with some of everything."""
+    """Fill a store with sessions of Alice only, with rows in every table."""
     path = tmp_path / "elsewhere.db"
     with SessionDB(path) as other:
         sample = fill(store, other, path)
@@ -86,17 +86,17 @@ def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
 
 
 def outcome(view: OwnerView, sample: Sample, name: str) -> Any:
-    """What a call comes to: what it returns, or how it fails."""
+    """Return the result of a call, or its error."""
     try:
         came: Any = CALLS[name](view, sample)  # type: ignore[arg-type]
-        # The messages of a store are numbered one after the other, whoever they belong to.
+        # All messages of a store share one sequence of ids, for all owners.
         return {**came, "message_id": 0} if name == "start_session" else came
     except HermesError as error:
         return type(error), str(error), error.hint
 
 
 def rows_of(store: SessionDBProvider, *session_ids: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All that is stored of some sessions."""
+    """Return all stored rows of some sessions."""
     listed = ", ".join(f"'{each}'" for each in session_ids)
 
     def dump(tx: Any) -> dict[str, list[tuple[Any, ...]]]:
@@ -125,20 +125,20 @@ def test_each_operation_of_the_view_is_tried_by_a_stranger() -> None:
 
 class TestAStranger:
     @pytest.mark.parametrize("name", CALLS)
-    def test_gets_what_an_empty_store_would_give_them(
+    def test_stranger_gets_what_an_empty_store_would_give_them(
         self, store: SessionDBProvider, open_store: Opener, sample: Sample, name: str
     ) -> None:
         nothing = outcome(open_store("empty").for_owner(BOB), sample, name)
         assert outcome(store.for_owner(BOB), sample, name) == nothing
 
     @pytest.mark.parametrize("name", CALLS)
-    def test_changes_nothing(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_stranger_changes_nothing(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         before = rows_of_alice(store)
         outcome(store.for_owner(BOB), sample, name)
         assert rows_of_alice(store) == before
 
     @pytest.mark.parametrize("name", CALLS)
-    def test_gets_nothing_as_the_terminal_either(
+    def test_stranger_gets_nothing_as_the_terminal_either(
         self, store: SessionDBProvider, open_store: Opener, sample: Sample, name: str
     ) -> None:
         before = rows_of_alice(store)
@@ -149,17 +149,17 @@ class TestAStranger:
 
 class TestTheOwner:
     @pytest.mark.parametrize("name", [each for each in CALLS if each in READS])
-    def test_reads_what_the_store_has(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_owner_reads_what_the_store_has(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         assert outcome(store.for_owner(ALICE), sample, name) == READS[name](store, sample)
 
     @pytest.mark.parametrize(
         "name", [each for each in CALLS if each in WRITES and each not in ("create_session", "start_session")]
     )
-    def test_changes_what_is_theirs(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_owner_changes_what_is_theirs(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         failed = outcome(store.for_owner(ALICE), sample, name)
         assert not (isinstance(failed, tuple) and isinstance(failed[0], type))
 
-    def test_has_every_session_that_they_create(self, store: SessionDBProvider) -> None:
+    def test_owner_owns_every_session_that_they_create(self, store: SessionDBProvider) -> None:
         view = store.for_owner(owner_of_room("agent:main:telegram:group:9"))
         view.create_session("a", "telegram", user_id="1")
         view.ensure_session("b", user_id="1")
@@ -167,7 +167,7 @@ class TestTheOwner:
         view.branch_session("c", "d")
         assert {row["owner"] for row in store.search_sessions()} == {"agent:main:telegram:group:9"}
 
-    def test_is_not_told_when_another_was_active(self, store: SessionDBProvider) -> None:
+    def test_owner_does_not_see_when_another_was_active(self, store: SessionDBProvider) -> None:
         alice, bob = store.for_owner(ALICE), store.for_owner(BOB)
         alice.create_session("hers", "telegram", started_at=10)
         alice.append_message("hers", "user", "hello", timestamp=20)
@@ -178,13 +178,13 @@ class TestTheOwner:
         alice.clear_messages("hers")
         assert [row["chain_active"] for row in alice.list_sessions_rich()] == [10]
 
-    def test_creates_no_session_of_the_terminal(self, store: SessionDBProvider) -> None:
+    def test_owner_creates_no_session_of_the_terminal(self, store: SessionDBProvider) -> None:
         for source in ("cli", "tui"):
             with pytest.raises(InvalidValue):
                 store.for_owner(ALICE).create_session("s", source)
         assert store.search_sessions() == []
 
-    def test_can_name_no_other_owner(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_owner_can_name_no_other_owner(self, store: SessionDBProvider, sample: Sample) -> None:
         view: Any = store.for_owner(BOB)
         takers = [name for name in CALLS if "owner" in inspect.signature(getattr(OwnerView, name)).parameters]
         assert len(takers) > 25
@@ -198,26 +198,26 @@ class TestTheOwner:
             ]
             for other in (ALICE, EVERYBODY, TERMINAL, "telegram:1", ""):
                 with pytest.raises(InvalidValue):
-                    # What is read one by one begins to be read by `list`.
+                    # An iterator starts to read only when `list` consumes it.
                     list(getattr(view, name)(**{each: given[each] for each in wanted}, owner=other))
 
-    def test_cannot_take_the_id_of_another_owners_session(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_owner_cannot_take_the_id_of_another_owners_session(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(BOB)
         with pytest.raises(Conflict):
             view.create_session("s", "telegram")
         with pytest.raises(Conflict):
             view.start_session("s", "telegram", {"role": "user", "content": "x"})
 
-    def test_cannot_continue_another_owners_session(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_owner_cannot_continue_another_owners_session(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(BOB)
-        for parent in ("s", "nobody"):
+        for parent in ("s", "missing"):
             with pytest.raises(UnknownSession, match=parent):
                 view.create_session("mine", "telegram", parent_session_id=parent)
         assert view.get_session("mine") is None
 
 
 class TestTitles:
-    def test_of_others_are_free_and_count_for_nothing(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_titles_of_others_are_free_and_count_for_nothing(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(BOB)
         view.create_session("mine", "telegram")
         assert view.set_session_title("mine", "Title")
@@ -226,25 +226,25 @@ class TestTitles:
         started = view.start_session("next", "telegram", {"role": "user", "content": "x"}, title="Plan")
         assert started["title"] == "Plan"
 
-    def test_given_by_themselves_are_those_of_an_empty_store(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_automatic_titles_are_those_of_an_empty_store(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(BOB)
         view.create_session("mine", "telegram")
         assert view.set_title_if_untitled("mine", "Title") == "Title"
 
-    def test_clash_among_their_own(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_titles_clash_within_one_owner(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(ALICE)
         view.create_session("other", "telegram")
         with pytest.raises(TitleTaken, match="already in use by session s"):
             view.set_session_title("other", "Title")
 
-    def test_of_a_compressed_session_are_numbered_among_their_own(self, store: SessionDBProvider) -> None:
+    def test_titles_of_a_compressed_session_are_numbered_within_one_owner(self, store: SessionDBProvider) -> None:
         start(store, "theirs", source="telegram", user_id="1")
         store.set_session_title("theirs", "Plan #7")
         view = store.for_owner(BOB)
         view.start_session("mine", "telegram", {"role": "user", "content": "x"}, title="Plan")
         assert view.compress_session("mine", "child", "in short", tail_from=10**9)["title"] == "Plan #2"
 
-    def test_of_a_stranger_do_not_take_over_a_lineage_of_the_terminal(self, store: SessionDBProvider) -> None:
+    def test_titles_of_a_stranger_do_not_take_over_a_lineage_of_the_terminal(self, store: SessionDBProvider) -> None:
         start(store, "mine")
         store.set_session_title("mine", "Plan")
         start(store, "theirs", source="telegram", user_id="1")
@@ -252,7 +252,7 @@ class TestTitles:
         assert store.resolve_session_by_title("Plan") == "mine"
         assert find_session(store, "Plan", Purpose.RESUME) == "mine"
 
-    def test_of_the_terminal_come_first_where_others_have_them_too(
+    def test_titles_of_the_terminal_come_first_where_others_have_them_too(
         self, store: SessionDBProvider, clock: FakeClock
     ) -> None:
         start(store, "mine")
@@ -264,16 +264,18 @@ class TestTitles:
         assert found is not None
         assert found["id"] == "mine"
 
-    def test_of_an_import_are_free_if_another_owner_has_them(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_titles_of_an_import_are_free_if_another_owner_has_them(
+        self, store: SessionDBProvider, sample: Sample
+    ) -> None:
         data = {**sample.exported, "title": "Title", "owner": "telegram:2", "user_id": "2"}
         store.import_session(data)
         assert store.get_session_title("imported") == "Title"
 
 
-class TestRelativesOfSomebodyElse:
+class TestRelativesOfAnotherOwner:
     @pytest.fixture
     def view(self, store: SessionDBProvider) -> OwnerView:
-        """Alice's session continues one of Bob's, and one of Bob's continues hers."""
+        """Let a session of Alice continue one of Bob, and one of Bob continue hers."""
         start(store, "bobs", source="telegram", user_id="2")
         say(store, "bobs", "his secret")
         start(store, "alices", source="telegram", user_id="1", parent_session_id="bobs", child_kind="compression")
@@ -282,7 +284,7 @@ class TestRelativesOfSomebodyElse:
         say(store, "bobs again", "his second secret")
         return store.for_owner(ALICE)
 
-    def test_are_named_nowhere(self, store: SessionDBProvider, view: OwnerView) -> None:
+    def test_relatives_of_another_owner_are_named_nowhere(self, store: SessionDBProvider, view: OwnerView) -> None:
         view.set_session_title("alices", "Plan")
         shown = [
             view.get_session("alices"),
@@ -304,11 +306,11 @@ class TestRelativesOfSomebodyElse:
         assert "bobs" not in repr(shown)
         assert "secret" not in repr([each for each in shown if each is not shown[11]])
 
-    def test_are_not_found_by_parts_of_their_ids(self, view: OwnerView) -> None:
+    def test_relatives_of_another_owner_are_not_found_by_parts_of_their_ids(self, view: OwnerView) -> None:
         assert view.search_sessions_by_id("again") == []
         assert view.list_sessions_rich(include_children=True, id_query="again") == []
 
-    def test_stay_as_they_are_whatever_is_done_to_the_own_one(
+    def test_relatives_of_another_owner_stay_unchanged_when_the_own_session_changes(
         self, store: SessionDBProvider, view: OwnerView, clock: FakeClock
     ) -> None:
         before = rows_of(store, "bobs", "bobs again")
@@ -323,20 +325,20 @@ class TestRelativesOfSomebodyElse:
         view.append_message("next", "user", "and on")
         assert rows_of(store, "bobs", "bobs again") == before
 
-    def test_do_not_hinder_a_compression(self, view: OwnerView) -> None:
+    def test_relatives_of_another_owner_do_not_hinder_a_compression(self, view: OwnerView) -> None:
         view.compress_session("alices", "next", "in short", tail_from=10**9)
         assert view.get_compression_tip("alices") == "next"
 
 
 class TestTheTerminalAsAnOwner:
-    def test_sees_its_own_sessions_only(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_terminal_sees_its_own_sessions_only(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(TERMINAL)
-        view.start_session("mine", "cli", {"role": "user", "content": "hello from here"}, user_id="somebody")
+        view.start_session("mine", "cli", {"role": "user", "content": "hello from here"}, user_id="other")
         assert ids(view.list_sessions_rich()) == ["mine"]
         assert ids(store.search_sessions(owner=TERMINAL)) == ["mine"]
         assert [hit["session_id"] for hit in view.search_messages("hello")] == ["mine"]
 
-    def test_finds_its_own_messages_in_the_index(self, store: SessionDBProvider) -> None:
+    def test_terminal_finds_its_own_messages_in_the_index(self, store: SessionDBProvider) -> None:
         start(store, "theirs", source="telegram", user_id="1")
         say(store, "theirs", "a lantern of theirs")
         start(store, "mine")
@@ -347,22 +349,22 @@ class TestTheTerminalAsAnOwner:
 
 
 class TestEverybody:
-    def test_is_written_out(self, store: SessionDBProvider) -> None:
-        for nobody in (None, "", "telegram:1", "everybody", False):
+    def test_everybody_must_be_named_explicitly(self, store: SessionDBProvider) -> None:
+        for missing in (None, "", "telegram:1", "everybody", False):
             with pytest.raises(InvalidValue):
-                store.for_owner(nobody)  # type: ignore[arg-type]
+                store.for_owner(missing)  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("name", [each for each in CALLS if each in READS])
-    def test_reads_what_the_store_has(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
+    def test_everybody_reads_what_the_store_has(self, store: SessionDBProvider, sample: Sample, name: str) -> None:
         assert outcome(store.for_owner(EVERYBODY), sample, name) == READS[name](store, sample)
 
-    def test_makes_sessions_of_the_terminal(self, store: SessionDBProvider) -> None:
+    def test_everybody_creates_sessions_of_the_terminal(self, store: SessionDBProvider) -> None:
         view = store.for_owner(EVERYBODY)
         view.create_session("s", "cli")
         assert view.owner == TERMINAL
         assert view.get_session("s", owner=TERMINAL) is not None
 
-    def test_can_be_narrowed_and_an_owner_cannot_be_widened(self, store: SessionDBProvider) -> None:
+    def test_everybody_can_be_narrowed_and_an_owner_cannot_be_widened(self, store: SessionDBProvider) -> None:
         narrow = store.for_owner(EVERYBODY).narrowed_to(BOB)
         assert narrow.asker == narrow.narrowed_to(BOB).asker == BOB
         for other in (ALICE, TERMINAL, EVERYBODY, None):
@@ -391,21 +393,21 @@ def test_a_name_means_a_session_of_the_asker(store: SessionDBProvider, sample: S
 
 
 class TestRecall:
-    def test_shows_own_sessions_only(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_recall_shows_own_sessions_only(self, store: SessionDBProvider, sample: Sample) -> None:
         nothing = json.loads(session_search("hello", db=store.for_owner(BOB)))
         assert (nothing["success"], nothing["count"], nothing["hidden"]) == (True, 0, {})
         assert json.loads(session_search("hello", db=store.for_owner(ALICE)))["count"] == 1
 
-    def test_opens_no_profile_for_an_owner(self, store: SessionDBProvider) -> None:
+    def test_recall_opens_no_profile_for_an_owner(self, store: SessionDBProvider) -> None:
         view = store.for_owner(BOB)
         for answer in (session_search(db=view, profile="default"), session_search(db=view, session_id="default/s")):
-            assert json.loads(answer) == {"success": False, "error": "other profiles cannot be looked into from here"}
+            assert json.loads(answer) == {"success": False, "error": "other profiles cannot be searched from here"}
 
-    def test_can_name_no_other_owner(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_recall_can_name_no_other_owner(self, store: SessionDBProvider, sample: Sample) -> None:
         for other in ("telegram:1", EVERYBODY, TERMINAL):
             assert not json.loads(session_search("hello", db=store.for_owner(BOB), owner=other))["success"]
 
-    def test_finds_a_message_of_another_owner_nowhere(self, store: SessionDBProvider, sample: Sample) -> None:
+    def test_recall_finds_a_message_of_another_owner_nowhere(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(BOB)
         view.start_session("mine", "telegram", {"role": "user", "content": "x"})
         foreign, unknown = (

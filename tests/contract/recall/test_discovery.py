@@ -1,4 +1,4 @@
-"""Discovery: which past conversations a query finds, and what an agent is told about them."""
+"""Discovery: which past conversations a query finds, and what the agent receives about them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.recall import found, local, recall
 
 
 class TestResult:
-    def test_is_the_session_that_matched_with_what_stands_around(
+    def test_result_has_the_session_and_the_messages_around_the_match(
         self, store: SessionDBProvider, clock: FakeClock
     ) -> None:
         start(store, "s", model="m")
@@ -37,7 +37,7 @@ class TestResult:
             "messages_after": 5,
         }
 
-    def test_of_a_later_session_tells_the_first_one_apart(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_result_of_a_later_session_names_the_first_one(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="old")
         store.set_session_title("s", "First")
         compress(store, clock, "s", "s2", model="new")
@@ -53,12 +53,12 @@ class TestResult:
             "title": "First",
         }
 
-    def test_of_an_unknown_model_says_so(self, store: SessionDBProvider) -> None:
+    def test_result_without_a_model_says_unknown(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "lantern")
         assert column(recall(store, query="lantern")["results"], "model") == ["unknown"]
 
-    def test_of_a_long_message_is_cut_around_the_match(self, store: SessionDBProvider) -> None:
+    def test_result_of_a_long_message_is_cut_around_the_match(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", f"{'before ' * 10_000} lantern {'after ' * 10_000}")
         ((message,),) = column(recall(store, query="lantern")["results"], "messages")
@@ -66,7 +66,7 @@ class TestResult:
         assert len(message["content"]) < 4_100
         assert message["truncated"] is True
 
-    def test_shows_no_rewound_messages(self, store: SessionDBProvider) -> None:
+    def test_result_shows_no_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = say(store, "s", "lantern", "gone")
         store.rewind_to_message("s", said[1])
@@ -81,7 +81,7 @@ class TestResult:
             ("안녕 세계", "세계"),
         ],
     )
-    def test_is_found_in_scripts_without_spaces(self, store: SessionDBProvider, text: str, query: str) -> None:
+    def test_results_are_found_in_scripts_without_spaces(self, store: SessionDBProvider, text: str, query: str) -> None:
         start(store, "s", "other")
         say(store, "s", text)
         say(store, "other", "something else")
@@ -91,15 +91,15 @@ class TestResult:
 
 
 class TestGroups:
-    def test_one_session_that_says_it_often_does_not_hide_others(self, store: SessionDBProvider) -> None:
+    def test_one_session_with_many_matches_does_not_hide_others(self, store: SessionDBProvider) -> None:
         for number in range(9):
             start(store, f"quiet{number}")
-            say(store, f"quiet{number}", f"in the garden of house {number} somebody once mentioned a lantern to me")
+            say(store, f"quiet{number}", f"in the garden of house {number} a neighbour once mentioned a lantern to me")
         start(store, "chatty")
         store.append_messages("chatty", [{"role": "user", "content": f"lantern {number}"} for number in range(300)])
-        answer = recall(store, query="lantern", limit=10)
-        assert sorted(found(answer)) == ["chatty", *(f"quiet{number}" for number in range(9))]
-        assert found(answer)[0] == "chatty"
+        response = recall(store, query="lantern", limit=10)
+        assert sorted(found(response)) == ["chatty", *(f"quiet{number}" for number in range(9))]
+        assert found(response)[0] == "chatty"
 
     def test_a_lineage_is_one_result_by_its_best_message(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", "other")
@@ -109,20 +109,20 @@ class TestGroups:
         start(store, "branch", parent_session_id="s", child_kind="branch")
         say(store, "branch", "again a lantern among many other things that were said on another day about the weather")
         say(store, "other", "one more lantern among many other things that were said on a third day about the sea")
-        answer = recall(store, query="lantern")
-        assert sorted(found(answer)) == ["other", "s2"]
-        assert best in column(answer["results"], "match_message_id")
+        response = recall(store, query="lantern")
+        assert sorted(found(response)) == ["other", "s2"]
+        assert best in column(response["results"], "match_message_id")
 
     @pytest.mark.parametrize(("limit", "shown"), [(1, 1), (None, 3), (10, 10), (99, 10)])
-    def test_there_are_as_many_as_asked_for(self, store: SessionDBProvider, limit: Any, shown: int) -> None:
+    def test_there_are_as_many_results_as_requested(self, store: SessionDBProvider, limit: Any, shown: int) -> None:
         for number in range(12):
             start(store, f"s{number}")
             say(store, f"s{number}", "lantern")
-        answer = recall(store, query="lantern", limit=limit)
-        assert (len(found(answer)), answer["count"]) == (shown, shown)
+        response = recall(store, query="lantern", limit=limit)
+        assert (len(found(response)), response["count"]) == (shown, shown)
 
     @pytest.mark.parametrize(("sort", "order"), [("newest", ["c", "b", "a"]), ("oldest", ["a", "b", "c"])])
-    def test_are_in_the_order_of_time_when_asked(
+    def test_results_are_in_order_of_time_on_request(
         self, store: SessionDBProvider, clock: FakeClock, sort: str, order: list[str]
     ) -> None:
         for session_id in ("a", "b", "c"):
@@ -133,7 +133,7 @@ class TestGroups:
             )
         assert found(recall(store, query="lantern", sort=sort)) == order
 
-    def test_are_of_sessions_whose_words_match_and_not_of_looser_ones(self, store: SessionDBProvider) -> None:
+    def test_results_have_whole_words_before_parts_of_words(self, store: SessionDBProvider) -> None:
         start(store, "loose", "exact")
         say(store, "loose", "lanternfish")
         store.append_messages("exact", [{"role": "user", "content": "lantern"}] * 60)
@@ -142,21 +142,21 @@ class TestGroups:
 
 class TestRoles:
     @pytest.fixture(autouse=True)
-    def said(self, store: SessionDBProvider) -> None:
+    def stored_messages(self, store: SessionDBProvider) -> None:
         for role in ("user", "assistant", "tool"):
             start(store, role)
             store.append_message(role, role, "lantern")
 
     @pytest.mark.parametrize("role_filter", [None, "", " , ", [], ()])
-    def test_are_those_of_people_and_models(self, store: SessionDBProvider, role_filter: Any) -> None:
+    def test_searched_roles_are_user_and_assistant_by_default(self, store: SessionDBProvider, role_filter: Any) -> None:
         assert sorted(found(recall(store, query="lantern", role_filter=role_filter))) == ["assistant", "user"]
 
     @pytest.mark.parametrize("role_filter", ["tool,user", " Tool , user,", ["tool", "user"]])
-    def test_can_be_chosen(self, store: SessionDBProvider, role_filter: Any) -> None:
+    def test_searched_roles_can_be_chosen(self, store: SessionDBProvider, role_filter: Any) -> None:
         assert sorted(found(recall(store, query="lantern", role_filter=role_filter))) == ["tool", "user"]
 
     @pytest.mark.parametrize("role_filter", [True, 5, {"a": 1}, [1]])
-    def test_that_are_none_are_an_error(self, store: SessionDBProvider, role_filter: Any) -> None:
+    def test_invalid_roles_are_an_error(self, store: SessionDBProvider, role_filter: Any) -> None:
         assert recall(store, query="lantern", role_filter=role_filter)["success"] is False
 
 
@@ -169,17 +169,17 @@ class TestHidden:
             start(store, kind, parent_session_id="s", child_kind=kind)
         for session_id in ("root", "s", "branch", "delegate", "reset", "other"):
             say(store, session_id, "lantern")
-        answer = recall(store, query="lantern", current_session_id=current)
-        assert found(answer) == ["other"]
-        assert answer["hidden"] == {"current_session": 5}
+        response = recall(store, query="lantern", current_session_id=current)
+        assert found(response) == ["other"]
+        assert response["hidden"] == {"current_session": 5}
 
     def test_current_session_cannot_crowd_others_out(self, store: SessionDBProvider) -> None:
         start(store, "other", "current")
         say(store, "other", "long ago there was a lantern in the window of the house at the end of the road")
         store.append_messages("current", [{"role": "user", "content": "lantern"}] * 200)
-        answer = recall(store, query="lantern", current_session_id="current")
-        assert found(answer) == ["other"]
-        assert answer["hidden"] == {"current_session": 50}
+        response = recall(store, query="lantern", current_session_id="current")
+        assert found(response) == ["other"]
+        assert response["hidden"] == {"current_session": 50}
 
     @pytest.mark.parametrize("source", ["subagent", "tool"])
     def test_agents_and_tools_are_not_found_but_counted(self, store: SessionDBProvider, source: str) -> None:
@@ -187,36 +187,36 @@ class TestHidden:
         start(store, "hidden", source=source)
         say(store, "s", "lantern")
         say(store, "hidden", "lantern", "lantern", "no match")
-        answer = recall(store, query="lantern")
-        assert found(answer) == ["s"]
-        assert answer["hidden"] == {source: 2}
+        response = recall(store, query="lantern")
+        assert found(response) == ["s"]
+        assert response["hidden"] == {source: 2}
 
     def test_agent_of_the_current_session_is_counted_once(self, store: SessionDBProvider) -> None:
         start(store, "current")
         start(store, "agent", source="subagent", parent_session_id="current", child_kind="delegate")
         say(store, "current", "lantern")
         say(store, "agent", "lantern", "lantern")
-        answer = recall(store, query="lantern", current_session_id="current")
-        assert answer["hidden"] == {"current_session": 1, "subagent": 2}
+        response = recall(store, query="lantern", current_session_id="current")
+        assert response["hidden"] == {"current_session": 1, "subagent": 2}
 
-    def test_rewound_messages_are_not_found_but_counted(self, store: SessionDBProvider) -> None:
+    def test_undone_messages_are_not_found_but_counted(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = say(store, "s", "kept", "lantern", "lantern")
         store.rewind_to_message("s", said[1])
-        answer = recall(store, query="lantern")
-        assert (found(answer), answer["hidden"]) == ([], {"rewound": 2})
+        response = recall(store, query="lantern")
+        assert (found(response), response["hidden"]) == ([], {"rewound": 2})
 
-    def test_all_reasons_are_told_when_nothing_else_was_found(self, store: SessionDBProvider) -> None:
+    def test_all_hidden_reasons_are_listed_without_other_matches(self, store: SessionDBProvider) -> None:
         start(store, "current")
         start(store, "agent", source="subagent")
         say(store, "current", "lantern")
         say(store, "agent", "lantern")
-        answer = recall(store, query="lantern", current_session_id="current")
-        assert answer["results"] == []
-        assert answer["hidden"] == {"current_session": 1, "subagent": 1}
-        assert "current_session (1), subagent (1)" in answer["message"]
+        response = recall(store, query="lantern", current_session_id="current")
+        assert response["results"] == []
+        assert response["hidden"] == {"current_session": 1, "subagent": 1}
+        assert "current_session (1), subagent (1)" in response["message"]
 
-    def test_what_only_a_looser_search_finds_is_not_counted(self, store: SessionDBProvider) -> None:
+    def test_matches_inside_words_are_not_counted_as_hidden(self, store: SessionDBProvider) -> None:
         start(store, "s")
         start(store, "agent", source="subagent")
         say(store, "s", "lantern")
@@ -229,13 +229,13 @@ class TestHidden:
         assert found(recall(store, query="lantern", current_session_id="new")) == ["s"]
 
 
-class TestAnswer:
-    def test_says_how_the_search_went(self, store: SessionDBProvider) -> None:
+class TestResponse:
+    def test_response_describes_the_search(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "lantern")
-        answer = recall(store, query="lantern AND")
-        del answer["results"]
-        assert answer == {
+        response = recall(store, query="lantern AND")
+        del response["results"]
+        assert response == {
             "success": True,
             "mode": "discover",
             "query": "lantern AND",
@@ -245,32 +245,37 @@ class TestAnswer:
                 "path": "words",
                 "degraded": False,
                 "complete": True,
-                "repairs": ["AND at the end joins nothing"],
+                "repairs": ["AND at the end is ignored"],
             },
             "hidden": {},
         }
 
-    def test_of_nothing_found_is_no_failure(self, store: SessionDBProvider) -> None:
-        answer = recall(store, query="lantern")
-        assert (answer["success"], answer["results"], answer["count"], answer["sessions_searched"]) == (True, [], 0, 0)
-        assert "No past session matches" in answer["message"]
+    def test_response_without_matches_is_no_failure(self, store: SessionDBProvider) -> None:
+        response = recall(store, query="lantern")
+        assert (response["success"], response["results"], response["count"], response["sessions_searched"]) == (
+            True,
+            [],
+            0,
+            0,
+        )
+        assert "No past session matches" in response["message"]
 
-    def test_says_when_it_looked_inside_of_words(self, store: SessionDBProvider) -> None:
+    def test_response_reports_a_search_inside_words(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "lanternfish")
         search = recall(store, query="lantern")["search"]
         assert search["path"] == "substring"
         assert "lantern" in search["repairs"][0]
 
-    def test_says_so_when_a_query_is_too_long(self, store: SessionDBProvider) -> None:
+    def test_response_reports_a_query_that_is_too_long(self, store: SessionDBProvider) -> None:
         start(store, "s")
         say(store, "s", "lantern")
-        answer = recall(store, query="lantern " * 100_000)
-        assert found(answer) == ["s"]
-        assert "2000 characters" in answer["search"]["repairs"][-1]
+        response = recall(store, query="lantern " * 100_000)
+        assert found(response) == ["s"]
+        assert "2000 characters" in response["search"]["repairs"][-1]
 
     @pytest.mark.parametrize("query", ["'", '"', "(", "NOT", "*", "%", "100%", "a/b", "\0", "\ud800", "-", "OR OR"])
-    def test_no_query_is_a_failure(self, store: SessionDBProvider, query: str) -> None:
+    def test_odd_queries_never_fail(self, store: SessionDBProvider, query: str) -> None:
         start(store, "s")
         say(store, "s", "lantern")
         assert recall(store, query=query)["success"] is True

@@ -1,4 +1,4 @@
-"""Recall: what an agent is told when it browses and reads, and when it asks wrongly."""
+"""Recall: what an agent receives when it browses and reads, and for wrong arguments."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ ARGUMENTS = (
 
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home without profiles: a session that is missing is looked for in them."""
+    """Use a home without profiles, because a missing session is searched in them."""
     monkeypatch.setenv("HERMES_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
 
 
 class TestBrowse:
-    def test_nothing_stored_is_an_empty_answer_and_no_failure(self, store: SessionDBProvider) -> None:
+    def test_empty_store_is_an_empty_result_and_no_failure(self, store: SessionDBProvider) -> None:
         assert recall(store) == {
             "success": True,
             "mode": "browse",
@@ -62,14 +62,14 @@ class TestBrowse:
             "message": "No past sessions yet.",
         }
 
-    def test_shows_what_was_active_last_first(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_browse_shows_the_latest_activity_first(self, store: SessionDBProvider, clock: FakeClock) -> None:
         for session_id in ("a", "b", "c"):
             start(store, session_id)
             clock.advance(1)
         say(store, "a", "again")
         assert found(recall(store)) == ["a", "c", "b"]
 
-    def test_row_says_what_a_session_is(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_browse_row_describes_a_session(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="m")
         store.set_session_title("s", "Title")
         clock.advance(5)
@@ -86,42 +86,42 @@ class TestBrowse:
             "preview": "hello 世界",
         }
 
-    def test_shows_branches(self, store: SessionDBProvider) -> None:
+    def test_browse_shows_branches(self, store: SessionDBProvider) -> None:
         start(store, "s")
         start(store, "branch", parent_session_id="s", child_kind="branch")
         assert set(found(recall(store))) == {"s", "branch"}
 
-    def test_shows_a_compressed_conversation_once(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_browse_shows_a_compressed_conversation_once(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         compress(store, clock, "s", "s2")
         assert found(recall(store)) == ["s2"]
 
     @pytest.mark.parametrize("source", ["subagent", "tool"])
-    def test_leaves_out_what_agents_and_tools_did(self, store: SessionDBProvider, source: str) -> None:
+    def test_browse_leaves_out_sessions_of_agents_and_tools(self, store: SessionDBProvider, source: str) -> None:
         start(store, "s")
         start(store, "hidden", source=source)
         assert found(recall(store)) == ["s"]
 
-    def test_leaves_out_the_whole_current_lineage(self, store: SessionDBProvider) -> None:
+    def test_browse_leaves_out_the_whole_current_lineage(self, store: SessionDBProvider) -> None:
         start(store, "root", "other")
         start(store, "branch", "sibling", parent_session_id="root", child_kind="branch")
         assert found(recall(store, current_session_id="branch")) == ["other"]
 
-    def test_is_full_however_many_rows_are_left_out(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_browse_is_full_however_many_rows_are_left_out(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "a", "b", "c", "root")
         clock.advance(DAY_S)
         for number in range(45):
             start(store, f"branch{number}", parent_session_id="root", child_kind="branch")
         assert sorted(found(recall(store, current_session_id="root"))) == ["a", "b", "c"]
 
-    def test_shows_as_many_as_asked_for(self, store: SessionDBProvider) -> None:
+    def test_browse_shows_as_many_as_requested(self, store: SessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(12)))
         assert len(found(recall(store))) == 3
         assert recall(store, limit=7)["count"] == 7
 
 
 class TestRead:
-    def test_shows_a_session_from_its_beginning(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_read_shows_a_session_from_its_start(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="m")
         store.set_session_title("s", "Title")
         (message_id,) = say(store, "s", "hello")
@@ -135,43 +135,43 @@ class TestRead:
             "messages": [{"id": message_id, "role": "user", "content": "hello", "timestamp": clock.now}],
         }
 
-    def test_shows_thirty_messages_whole(self, store: SessionDBProvider) -> None:
+    def test_read_shows_thirty_messages_whole(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 15)
-        answer = recall(store, session_id="s")
-        assert (ids(answer["messages"]), answer["truncated"], "message" in answer) == (said, False, False)
+        response = recall(store, session_id="s")
+        assert (ids(response["messages"]), response["truncated"], "message" in response) == (said, False, False)
 
-    def test_shows_both_ends_of_a_longer_one(self, store: SessionDBProvider) -> None:
+    def test_read_shows_both_ends_of_a_longer_one(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = talk(store, "s", 15) + say(store, "s", "one more")
-        answer = recall(store, session_id="s")
-        assert ids(answer["messages"]) == said[:20] + said[-10:]
-        assert (answer["truncated"], answer["message_count"]) == (True, 31)
-        assert "31 messages" in answer["message"]
+        response = recall(store, session_id="s")
+        assert ids(response["messages"]) == said[:20] + said[-10:]
+        assert (response["truncated"], response["message_count"]) == (True, 31)
+        assert "31 messages" in response["message"]
 
-    def test_leaves_out_what_was_rewound(self, store: SessionDBProvider) -> None:
+    def test_read_leaves_out_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = say(store, "s", "kept", "gone")
         store.rewind_to_message("s", said[1])
         assert contents(recall(store, session_id="s")["messages"]) == ["kept"]
 
-    def test_is_not_refused_for_the_current_session(self, store: SessionDBProvider) -> None:
+    def test_read_is_not_refused_for_the_current_session(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert recall(store, session_id="s", current_session_id="s")["session_id"] == "s"
 
-    def test_beats_a_query(self, store: SessionDBProvider) -> None:
+    def test_read_beats_a_query(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert recall(store, session_id="s", query="anything")["mode"] == "read"
 
-    def test_takes_no_prefix(self, store: SessionDBProvider) -> None:
+    def test_read_takes_no_prefix(self, store: SessionDBProvider) -> None:
         start(store, "session")
         assert "there is no session 'sess'" in error(recall(store, session_id="sess"))
 
-    def test_finds_an_id_with_a_slash(self, store: SessionDBProvider) -> None:
+    def test_read_finds_an_id_with_a_slash(self, store: SessionDBProvider) -> None:
         start(store, "a/b")
         assert recall(store, session_id="a/b")["session_id"] == "a/b"
 
-    def test_tells_what_tools_were_called(self, store: SessionDBProvider) -> None:
+    def test_read_shows_which_tools_were_called(self, store: SessionDBProvider) -> None:
         start(store, "s")
         calls = [{"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}]
         store.append_message("s", "assistant", None, tool_calls=calls)
@@ -211,13 +211,13 @@ class TestRead:
 
 class TestArguments:
     @pytest.mark.parametrize("name", ARGUMENTS)
-    def test_odd_values_are_answered(self, store: SessionDBProvider, name: str) -> None:
+    def test_odd_arguments_get_a_result(self, store: SessionDBProvider, name: str) -> None:
         start(store, "s")
         say(store, "s", "hello")
         for others in ({}, {"query": "hello"}, {"session_id": "s"}, {"session_id": "s", "around_message_id": 1}):
             for odd in ODD:
-                answer = recall(store, **{**others, name: odd})
-                assert answer["success"] is True or error(answer), f"{others} with {odd!r}"
+                response = recall(store, **{**others, name: odd})
+                assert response["success"] is True or error(response), f"{others} with {odd!r}"
 
     @pytest.mark.parametrize("query", [None, "", "   ", 5, True, [], {"a": 1}])
     def test_no_query_means_browsing(self, store: SessionDBProvider, query: Any) -> None:
@@ -242,7 +242,7 @@ class TestArguments:
         assert recall(store, limit=limit)["count"] == shown
 
     @pytest.mark.parametrize("name", ["session_id", "profile", "current_session_id"])
-    def test_what_names_something_must_be_text(self, store: SessionDBProvider, name: str) -> None:
+    def test_names_must_be_text(self, store: SessionDBProvider, name: str) -> None:
         assert name in error(recall(store, **{name: ["s"]}))
 
     def test_a_store_that_fails_is_an_error_and_not_empty(self, store: SessionDBProvider) -> None:
@@ -254,7 +254,7 @@ class TestArguments:
 
 
 class TestSchema:
-    def test_has_the_parameters_that_a_model_may_fill_in(self) -> None:
+    def test_schema_has_the_parameters_that_a_model_may_fill_in(self) -> None:
         parameters = SESSION_SEARCH_SCHEMA["parameters"]
         assert SESSION_SEARCH_SCHEMA["name"] == "session_search"
         assert set(parameters["properties"]) == {

@@ -1,4 +1,4 @@
-"""Scrolling: the messages around one that an agent names."""
+"""Scrolling: the messages around one that the agent chooses."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class TestScroll:
         start(store, "s", model="m")
         return store.append_messages("s", [{"role": "user", "content": f"message {number}"} for number in range(60)])
 
-    def test_shows_what_stands_around_a_message(self, store: SessionDBProvider, said: list[int]) -> None:
-        answer = recall(store, session_id="s", around_message_id=said[10], window=2)
-        assert ids(answer["messages"]) == said[8:13]
-        assert column(answer["messages"][2:3], "anchor") == [True]
-        assert sum("anchor" in message for message in answer["messages"]) == 1
-        del answer["messages"]
-        assert answer == {
+    def test_scroll_shows_the_messages_around_one(self, store: SessionDBProvider, said: list[int]) -> None:
+        response = recall(store, session_id="s", around_message_id=said[10], window=2)
+        assert ids(response["messages"]) == said[8:13]
+        assert column(response["messages"][2:3], "anchor") == [True]
+        assert sum("anchor" in message for message in response["messages"]) == 1
+        del response["messages"]
+        assert response == {
             "success": True,
             "mode": "scroll",
             "session_id": "s",
@@ -35,9 +35,9 @@ class TestScroll:
             "messages_after": 2,
         }
 
-    def test_a_lower_count_means_an_end(self, store: SessionDBProvider, said: list[int]) -> None:
-        answer = recall(store, session_id="s", around_message_id=said[1], window=5)
-        assert (answer["messages_before"], answer["messages_after"]) == (1, 5)
+    def test_lower_count_means_an_end_of_the_session(self, store: SessionDBProvider, said: list[int]) -> None:
+        response = recall(store, session_id="s", around_message_id=said[1], window=5)
+        assert (response["messages_before"], response["messages_after"]) == (1, 5)
 
     @pytest.mark.parametrize(
         ("window", "taken"),
@@ -46,40 +46,40 @@ class TestScroll:
     def test_window_is_from_1_to_20(self, store: SessionDBProvider, said: list[int], window: Any, taken: int) -> None:
         assert recall(store, session_id="s", around_message_id=said[30], window=window)["window"] == taken
 
-    def test_shows_all_roles(self, store: SessionDBProvider) -> None:
+    def test_scroll_shows_all_roles(self, store: SessionDBProvider) -> None:
         start(store, "s")
         said = [store.append_message("s", role, role) for role in ("system", "user", "tool", "assistant")]
-        answer = recall(store, session_id="s", around_message_id=said[1])
-        assert contents(answer["messages"]) == ["system", "user", "tool", "assistant"]
+        response = recall(store, session_id="s", around_message_id=said[1])
+        assert contents(response["messages"]) == ["system", "user", "tool", "assistant"]
 
     @pytest.mark.parametrize("written", [str, float])
-    def test_takes_a_number_however_it_is_written(
+    def test_scroll_accepts_an_id_as_number_or_text(
         self, store: SessionDBProvider, said: list[int], written: type
     ) -> None:
         assert recall(store, session_id="s", around_message_id=written(said[0]))["around_message_id"] == said[0]
 
-    def test_beats_a_query(self, store: SessionDBProvider, said: list[int]) -> None:
+    def test_scroll_beats_a_query(self, store: SessionDBProvider, said: list[int]) -> None:
         assert recall(store, session_id="s", around_message_id=said[0], query="message")["mode"] == "scroll"
 
     def test_message_of_the_same_lineage_is_shown_where_it_is(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         compress(store, clock, "s", "s2")
         (message_id,) = say(store, "s2", "here")
-        answer = recall(store, session_id="s", around_message_id=message_id)
-        assert (answer["session_id"], contents(answer["messages"])) == ("s2", ["here"])
-        assert "s2" in answer["warning"]
+        response = recall(store, session_id="s", around_message_id=message_id)
+        assert (response["session_id"], contents(response["messages"])) == ("s2", ["here"])
+        assert "s2" in response["warning"]
 
     def test_message_of_another_lineage_is_not_in_the_session(self, store: SessionDBProvider, said: list[int]) -> None:
         start(store, "other")
         assert "not in" in error(recall(store, session_id="other", around_message_id=said[0]))
 
     @pytest.mark.parametrize("number", [0, -1, 999_999, 10**40, -(10**40)])
-    def test_message_that_is_nowhere_is_not_in_the_session(
+    def test_unknown_message_is_not_in_the_session(
         self, store: SessionDBProvider, said: list[int], number: int
     ) -> None:
         assert "not in" in error(recall(store, session_id="s", around_message_id=number))
 
-    def test_rewound_messages_are_neither_shown_nor_looked_around(
+    def test_undone_messages_are_neither_shown_nor_valid_anchors(
         self, store: SessionDBProvider, said: list[int]
     ) -> None:
         store.rewind_to_message("s", said[10])
@@ -87,18 +87,18 @@ class TestScroll:
         assert "not in" in error(recall(store, session_id="s", around_message_id=said[10]))
 
     @pytest.mark.parametrize("current", ["s", "branch", "root"])
-    def test_refuses_the_current_lineage(self, store: SessionDBProvider, current: str) -> None:
+    def test_scroll_refuses_the_current_lineage(self, store: SessionDBProvider, current: str) -> None:
         start(store, "root")
         start(store, "s", "branch", parent_session_id="root", child_kind="branch")
         (message_id,) = say(store, "s", "x")
-        answer = recall(store, session_id="s", around_message_id=message_id, current_session_id=current)
-        assert "current session" in error(answer)
+        response = recall(store, session_id="s", around_message_id=message_id, current_session_id=current)
+        assert "current session" in error(response)
 
-    def test_unknown_session_is_an_error(self, store: SessionDBProvider, said: list[int]) -> None:
-        assert "there is no session 'nobody'" in error(recall(store, session_id="nobody", around_message_id=said[0]))
+    def test_scroll_in_an_unknown_session_is_an_error(self, store: SessionDBProvider, said: list[int]) -> None:
+        assert "there is no session 'missing'" in error(recall(store, session_id="missing", around_message_id=said[0]))
 
     @pytest.mark.parametrize("anchor", ["x", "", True, False, [], {}, 1.5, float("nan")])
-    def test_anchor_that_is_no_number_is_an_error(self, store: SessionDBProvider, said: list[int], anchor: Any) -> None:
+    def test_invalid_anchor_is_an_error(self, store: SessionDBProvider, said: list[int], anchor: Any) -> None:
         assert "around_message_id" in error(recall(store, session_id="s", around_message_id=anchor))
 
     @pytest.mark.parametrize("blank", [None, "", "  "])

@@ -1,4 +1,4 @@
-"""Summaries of found conversations: never waited for too long, and never in the place of what was found."""
+"""Summaries of found conversations have a time limit and never replace the results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def summarizer() -> Summarizer:
 
 @pytest.fixture
 def hanging() -> Iterator[Callable[..., str]]:
-    """A summarizer that does not answer before the test is over."""
+    """A summarizer that does not return before the test ends."""
     over = threading.Event()
 
     def summarize(transcript: str, topic: str, metadata: Row) -> str:
@@ -37,18 +37,18 @@ def hanging() -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def three(store: SessionDBProvider) -> None:
-    """Three sessions about a lantern."""
+    """Create three sessions about a lantern."""
     for session_id in ("a", "b", "c"):
         start(store, session_id)
         say(store, session_id, "lantern")
 
 
-def test_there_are_none_unless_somebody_can_make_them(store: SessionDBProvider, three: None) -> None:
+def test_there_are_no_summaries_without_a_summarizer(store: SessionDBProvider, three: None) -> None:
     results = recall(store, query="lantern")["results"]
     assert [name for result in results for name in result if name.startswith("summary")] == []
 
 
-def test_summary_stands_beside_the_messages(store: SessionDBProvider, summarizer: Summarizer) -> None:
+def test_summary_is_added_to_the_messages(store: SessionDBProvider, summarizer: Summarizer) -> None:
     start(store, "s")
     say(store, "s", "lantern")
     (result,) = recall(store, query="lantern", summarize=summarizer)["results"]
@@ -56,9 +56,7 @@ def test_summary_stands_beside_the_messages(store: SessionDBProvider, summarizer
     assert contents(result["messages"]) == ["lantern"]
 
 
-def test_summarizer_learns_what_was_looked_for_and_where(
-    store: SessionDBProvider, clock: FakeClock, summarizer: Summarizer
-) -> None:
+def test_summarizer_gets_query_and_metadata(store: SessionDBProvider, clock: FakeClock, summarizer: Summarizer) -> None:
     start(store, "s", model="m")
     store.set_session_title("s", "Title")
     say(store, "s", "lantern")
@@ -89,7 +87,7 @@ def test_branch_is_summarized_without_its_siblings(store: SessionDBProvider, sum
     assert summarizer.transcript == "[USER] lantern"
 
 
-def test_rewound_messages_are_not_summarized(store: SessionDBProvider, summarizer: Summarizer) -> None:
+def test_undone_messages_are_not_summarized(store: SessionDBProvider, summarizer: Summarizer) -> None:
     start(store, "s")
     said = say(store, "s", "lantern", "gone")
     store.rewind_to_message("s", said[1])
@@ -98,7 +96,7 @@ def test_rewound_messages_are_not_summarized(store: SessionDBProvider, summarize
 
 
 @pytest.mark.parametrize("word", ["lantern", "灯笼"])
-def test_long_conversation_is_cut_around_what_was_found(
+def test_long_conversation_is_cut_around_the_matches(
     store: SessionDBProvider, summarizer: Summarizer, word: str
 ) -> None:
     start(store, "s")
@@ -112,32 +110,36 @@ def test_long_conversation_is_cut_around_what_was_found(
     assert 74_000 < len(after) < 76_000
 
 
-def test_one_that_hangs_is_not_waited_for(store: SessionDBProvider, three: None, hanging: Callable[..., str]) -> None:
+def test_hanging_summarizer_is_not_waited_for(
+    store: SessionDBProvider, three: None, hanging: Callable[..., str]
+) -> None:
     began = time.monotonic()
-    answer = recall(store, query="lantern", summarize=hanging, timeout_s=0.1)
+    response = recall(store, query="lantern", summarize=hanging, timeout_s=0.1)
     assert time.monotonic() - began < WAIT_S / 2
-    assert sorted(found(answer)) == ["a", "b", "c"]
-    assert column(answer["results"], "summary") == [None] * 3
-    assert column(answer["results"], "summary_error") == ["the summary was not ready in time"] * 3
+    assert sorted(found(response)) == ["a", "b", "c"]
+    assert column(response["results"], "summary") == [None] * 3
+    assert column(response["results"], "summary_error") == ["the summary was not ready in time"] * 3
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, -1e300])
-def test_no_time_means_no_waiting(
+def test_timeout_of_zero_means_no_waiting(
     store: SessionDBProvider, three: None, hanging: Callable[..., str], timeout_s: float
 ) -> None:
-    answer = recall(store, query="lantern", summarize=hanging, timeout_s=timeout_s)
-    assert column(answer["results"], "summary") == [None] * 3
+    response = recall(store, query="lantern", summarize=hanging, timeout_s=timeout_s)
+    assert column(response["results"], "summary") == [None] * 3
 
 
 @pytest.mark.parametrize(
     "timeout_s", [None, "soon", True, [], float("nan"), float("inf"), 1e300, 10**400], ids=lambda odd: str(odd)[:9]
 )
-def test_odd_limits_are_harmless(store: SessionDBProvider, three: None, summarizer: Summarizer, timeout_s: Any) -> None:
-    answer = recall(store, query="lantern", summarize=summarizer, timeout_s=timeout_s)
-    assert column(answer["results"], "summary") == ["About lantern."] * 3
+def test_odd_timeouts_are_harmless(
+    store: SessionDBProvider, three: None, summarizer: Summarizer, timeout_s: Any
+) -> None:
+    response = recall(store, query="lantern", summarize=summarizer, timeout_s=timeout_s)
+    assert column(response["results"], "summary") == ["About lantern."] * 3
 
 
-def test_one_that_hangs_does_not_take_the_others_with_it(
+def test_hanging_summarizer_does_not_stop_the_others(
     store: SessionDBProvider, three: None, hanging: Callable[..., str]
 ) -> None:
     others = threading.Barrier(2)
@@ -148,23 +150,29 @@ def test_one_that_hangs_does_not_take_the_others_with_it(
         others.wait(WAIT_S)
         return "done"
 
-    answer = recall(store, query="lantern", summarize=summarize, timeout_s=2)
-    assert {each["session_id"]: each["summary"] for each in answer["results"]} == {"a": "done", "b": None, "c": "done"}
+    response = recall(store, query="lantern", summarize=summarize, timeout_s=2)
+    assert {each["session_id"]: each["summary"] for each in response["results"]} == {
+        "a": "done",
+        "b": None,
+        "c": "done",
+    }
 
 
-def test_all_are_made_at_the_same_time_on_threads_that_hold_nobody_up(store: SessionDBProvider, three: None) -> None:
+def test_summaries_run_in_parallel_on_daemon_threads(store: SessionDBProvider, three: None) -> None:
     together = threading.Barrier(3)
 
     def summarize(transcript: str, topic: str, metadata: Row) -> str:
         together.wait(WAIT_S)
         return f"daemon: {threading.current_thread().daemon}"
 
-    answer = recall(store, query="lantern", summarize=summarize)
-    assert column(answer["results"], "summary") == ["daemon: True"] * 3
+    response = recall(store, query="lantern", summarize=summarize)
+    assert column(response["results"], "summary") == ["daemon: True"] * 3
 
 
 @pytest.mark.parametrize("failure", [ValueError("no model"), SystemExit("no model"), KeyboardInterrupt("no model")])
-def test_failure_keeps_the_find_and_says_why(store: SessionDBProvider, three: None, failure: BaseException) -> None:
+def test_failed_summary_keeps_the_result_and_the_reason(
+    store: SessionDBProvider, three: None, failure: BaseException
+) -> None:
     def summarize(transcript: str, topic: str, metadata: Row) -> str:
         raise failure
 
@@ -175,16 +183,16 @@ def test_failure_keeps_the_find_and_says_why(store: SessionDBProvider, three: No
 
 
 @pytest.mark.parametrize("said", ["", " \n", None, 5, ["x"]])
-def test_saying_nothing_is_a_failure(store: SessionDBProvider, three: None, said: Any) -> None:
+def test_empty_summary_is_a_failure(store: SessionDBProvider, three: None, said: Any) -> None:
     results = recall(store, query="lantern", summarize=lambda *_: said)["results"]
     assert {(each["summary"], each["summary_error"]) for each in results} == {(None, "the summary is empty")}
 
 
-def test_what_cannot_summarize_at_all_is_a_failure(store: SessionDBProvider, three: None) -> None:
+def test_summarizer_that_is_not_callable_is_a_failure(store: SessionDBProvider, three: None) -> None:
     results = recall(store, query="lantern", summarize="x")["results"]
     assert all("TypeError" in each["summary_error"] for each in results)
 
 
-def test_only_what_is_shown_is_summarized(store: SessionDBProvider, three: None, summarizer: Summarizer) -> None:
+def test_only_shown_results_are_summarized(store: SessionDBProvider, three: None, summarizer: Summarizer) -> None:
     recall(store, query="lantern", limit=2, summarize=summarizer)
     assert len(summarizer.given) == 2

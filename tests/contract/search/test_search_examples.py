@@ -36,10 +36,10 @@ EXAMPLES = [
 
 
 @pytest.fixture(scope="module", params=["unindexed", "indexed"])
-def told(
+def filled(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
-    """A store with a session for each text of the table, which nobody changes."""
+    """Create a store with a session for each text of the table; no test changes it."""
     store = stores.open(tmp_path_factory.mktemp("examples"), "main", FakeClock(), read_only=False)
     found = {}
     for example in EXAMPLES:
@@ -53,8 +53,8 @@ def told(
     store.close()
 
 
-def test_every_example_is_true(told: tuple[SessionDBProvider, dict[str, int]]) -> None:
-    store, found = told
+def test_every_example_is_true(filled: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    store, found = filled
     wrong = []
     for example in EXAMPLES:
         results = store.search_messages(example.query, session_ids=[example.text], budget_s=PATIENCE_S)
@@ -66,8 +66,8 @@ def test_every_example_is_true(told: tuple[SessionDBProvider, dict[str, int]]) -
     assert wrong == []
 
 
-def test_what_was_found_is_marked(told: tuple[SessionDBProvider, dict[str, int]]) -> None:
-    store, _ = told
+def test_matches_of_examples_are_marked(filled: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    store, _ = filled
     wrong = []
     for example in EXAMPLES:
         for hit in store.search_messages(example.query, session_ids=[example.text], budget_s=PATIENCE_S):
@@ -78,7 +78,7 @@ def test_what_was_found_is_marked(told: tuple[SessionDBProvider, dict[str, int]]
     assert wrong == []
 
 
-def test_the_table_has_all_its_rows() -> None:
+def test_the_table_of_examples_is_complete() -> None:
     rows = [
         line for line in PAGE.read_text(encoding="utf-8").splitlines() if re.search(r"\| (yes|no|inside) \|$", line)
     ]

@@ -1,4 +1,4 @@
-"""A search sees what is there: as soon as it was said, and no longer than it stays."""
+"""A search finds messages as soon as they are stored, and only while they exist."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ Asking = Callable[..., list[int]]
 
 @pytest.fixture
 def finds(store: SessionDBProvider) -> Asking:
-    """What the store of the test finds, sorted."""
+    """Return what the store of the test finds, sorted."""
     return lambda query, **filters: found_in(store, query, **filters)
 
 
 def found_in(store: SessionDBProvider, query: str, **filters: Any) -> list[int]:
-    """The ids of all messages that match, sorted."""
+    """Return the ids of all messages that match, sorted."""
     results = store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S, **filters)
     assert (results.complete, results.degraded) == (True, False)
     return sorted(ids(results))
 
 
 def fill(store: SessionDBProvider, session_id: str, count: int) -> list[int]:
-    """Append so many messages, of which each says its own word."""
+    """Append messages that each have a word of their own."""
     return store.append_messages(
         session_id, [{"role": "user", "content": f"filler {word(number)}"} for number in range(count)]
     )
 
 
 def word(number: int) -> str:
-    """A word for each number, of letters only."""
+    """Return a word of letters for a number."""
     return "w" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
 class TestAppend:
-    def test_makes_a_message_findable(self, store: SessionDBProvider, finds: Asking) -> None:
+    def test_append_makes_a_message_findable(self, store: SessionDBProvider, finds: Asking) -> None:
         start(store, "s")
         for number in range(30):
             (message_id,) = say(store, "s", f"filler {word(number)} 世{chr(0x4E00 + number)}")
@@ -52,7 +52,7 @@ class TestAppend:
             assert finds(f"世{chr(0x4E00 + number)}") == [message_id]
 
     @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH, 2 * BATCH + 300])
-    def test_of_many_makes_each_findable(self, store: SessionDBProvider, finds: Asking, count: int) -> None:
+    def test_append_of_many_makes_each_findable(self, store: SessionDBProvider, finds: Asking, count: int) -> None:
         found = fill(store, start(store, "s"), count)
         assert finds("filler") == found
         for number in (0, 1, count // 2, count - 2, count - 1):
@@ -61,19 +61,21 @@ class TestAppend:
             assert finds(f"*{word(number)}*", until=1e12)[0] == found[number]
         assert finds("nothing") == []
 
-    def test_one_by_one_across_the_border_of_a_batch(self, store: SessionDBProvider, finds: Asking) -> None:
+    def test_messages_appended_across_the_border_of_a_batch_are_found(
+        self, store: SessionDBProvider, finds: Asking
+    ) -> None:
         found = fill(store, start(store, "s"), BATCH - 5)
         for number in range(10):
             found += say(store, "s", f"filler {word(BATCH - 5 + number)}")
             assert finds(word(BATCH - 5 + number)) == found[-1:]
             assert finds("filler") == found
 
-    def test_shows_in_another_handle(self, open_store: Opener) -> None:
+    def test_appended_message_is_found_by_another_handle(self, open_store: Opener) -> None:
         one, other = open_store(), open_store()
         found = say(one, start(one, "s"), "docker")
         assert found_in(other, "docker") == found
 
-    def test_shows_in_a_reader_that_was_open_before(self, open_store: Opener) -> None:
+    def test_appended_message_is_found_by_an_open_reader(self, open_store: Opener) -> None:
         writer = open_store()
         start(writer, "s")
         reader = open_store(read_only=True)
@@ -83,7 +85,7 @@ class TestAppend:
         found += fill(writer, "s", BATCH + 3)
         assert found_in(reader, "docker OR filler") == found
 
-    def test_stays_findable_after_the_store_was_closed(self, open_store: Opener) -> None:
+    def test_appended_message_is_found_after_the_store_was_closed(self, open_store: Opener) -> None:
         store = open_store()
         found = fill(store, start(store, "s"), 700)
         for _ in range(3):
@@ -93,7 +95,7 @@ class TestAppend:
             found += say(store, "s", "filler again")
             assert found_in(store, "filler") == found
 
-    def test_by_many_threads_loses_nothing(self, store: SessionDBProvider, finds: Asking) -> None:
+    def test_append_by_many_threads_loses_nothing(self, store: SessionDBProvider, finds: Asking) -> None:
         start(store, "s")
 
         def work(number: int) -> list[int]:
@@ -107,13 +109,15 @@ class TestAppend:
         for number, mine in enumerate(made):
             assert finds(f"thread{word(number)}") == mine
 
-    def test_again_with_the_same_uid_is_found_once(self, store: SessionDBProvider, finds: Asking) -> None:
+    def test_message_appended_again_with_the_same_uid_is_found_once(
+        self, store: SessionDBProvider, finds: Asking
+    ) -> None:
         start(store, "s")
         message_id = store.append_message("s", "user", "docker", uid="u1")
         store.append_message("s", "user", "docker", uid="u1")
         assert finds("docker") == [message_id]
 
-    def test_that_failed_is_not_found(self, store: SessionDBProvider, finds: Asking) -> None:
+    def test_message_of_a_failed_append_is_not_found(self, store: SessionDBProvider, finds: Asking) -> None:
         start(store, "s")
         with pytest.raises(Exception, match="nowhere"):
             store.append_message("nowhere", "user", "docker")
@@ -122,7 +126,7 @@ class TestAppend:
 
 @pytest.fixture(params=["unindexed", "indexed", "more of both"])
 def aged(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvider:
-    """A store with the sessions `s` and `t`, its index in one of several states."""
+    """Create a store with the sessions `s` and `t`, with its index in one of several states."""
     store = open_store()
     start(store, "s", "t")
     say(store, "s", "docker one", "docker two", "podman three")
@@ -136,32 +140,32 @@ def aged(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvide
 
 
 class TestChange:
-    def test_of_all_messages_of_a_session(self, aged: SessionDBProvider) -> None:
+    def test_replaced_messages_are_not_found_any_more(self, aged: SessionDBProvider) -> None:
         aged.replace_messages("s", [{"role": "user", "content": "compose five"}])
         assert len(found_in(aged, "docker")) == 1
         assert len(found_in(aged, "compose")) == 1
         assert found_in(aged, "podman") == []
 
-    def test_to_the_same_text_again(self, aged: SessionDBProvider) -> None:
+    def test_replaced_messages_with_the_same_text_are_found(self, aged: SessionDBProvider) -> None:
         for _ in range(3):
             aged.replace_messages("s", [{"role": "user", "content": "docker one"}])
             assert len(found_in(aged, "docker")) == 2
         assert found_in(aged, "two") == []
 
-    def test_clearing_a_session(self, aged: SessionDBProvider) -> None:
+    def test_messages_of_a_cleared_session_are_not_found(self, aged: SessionDBProvider) -> None:
         aged.clear_messages("s")
         assert contents(aged.search_messages("docker")[0]["context"])[0] == "docker four"
         assert len(found_in(aged, "docker")) == 1
-        say(aged, "s", "docker anew")
+        say(aged, "s", "docker again")
         assert len(found_in(aged, "docker")) == 2
 
-    def test_deleting_a_session(self, aged: SessionDBProvider) -> None:
+    def test_messages_of_a_deleted_session_are_not_found(self, aged: SessionDBProvider) -> None:
         aged.delete_session("s")
         assert len(found_in(aged, "docker")) == 1
         assert found_in(aged, "podman") == []
         assert found_in(aged, "*odma*") == []
 
-    def test_deleting_everything(self, aged: SessionDBProvider) -> None:
+    def test_nothing_is_found_after_deleting_everything(self, aged: SessionDBProvider) -> None:
         aged.delete_sessions(["s", "t"])
         assert found_in(aged, "docker") == []
         assert found_in(aged, "NOT nothing") == []
@@ -173,7 +177,7 @@ class TestChange:
         assert found_in(aged, "docker OR podman") == []
         assert found_in(aged, "compose OR nginx") == found
 
-    def test_importing_a_session(self, aged: SessionDBProvider) -> None:
+    def test_messages_of_an_imported_session_are_found(self, aged: SessionDBProvider) -> None:
         exported = aged.export_session("s")
         assert exported is not None
         aged.import_session({**exported, "title": None}, "rename")
@@ -182,7 +186,7 @@ class TestChange:
 
 
 class TestRewind:
-    def test_hides_messages_at_once(self, aged: SessionDBProvider) -> None:
+    def test_undo_hides_messages_from_search_at_once(self, aged: SessionDBProvider) -> None:
         found = ids(aged.get_messages("s"))
         aged.rewind_to_message("s", found[1])
         assert found_in(aged, "docker", session_ids=["s"]) == found[:1]
@@ -190,13 +194,13 @@ class TestRewind:
         assert found_in(aged, "*odma*") == []
         assert found_in(aged, "NOT nothing", session_ids=["s"]) == found[:1]
 
-    def test_is_seen_through_by_those_who_ask(self, aged: SessionDBProvider) -> None:
+    def test_undone_messages_are_found_on_request(self, aged: SessionDBProvider) -> None:
         found = ids(aged.get_messages("s"))
         aged.rewind_to_message("s", found[1])
         assert found_in(aged, "docker", session_ids=["s"], include_inactive=True) == found[:2]
         assert found_in(aged, "podman", include_inactive=True) == found[2:]
 
-    def test_can_be_taken_back(self, aged: SessionDBProvider) -> None:
+    def test_restored_messages_are_found_again(self, aged: SessionDBProvider) -> None:
         found = ids(aged.get_messages("s"))
         aged.rewind_to_message("s", found[0])
         assert found_in(aged, "docker", session_ids=["s"]) == []
@@ -204,13 +208,13 @@ class TestRewind:
         assert found_in(aged, "docker", session_ids=["s"]) == found[:2]
         assert found_in(aged, "podman") == found[2:]
 
-    def test_and_saying_something_else_finds_only_that(self, aged: SessionDBProvider) -> None:
+    def test_message_after_an_undo_is_found_instead_of_the_undone_one(self, aged: SessionDBProvider) -> None:
         found = ids(aged.get_messages("s"))
         aged.rewind_to_message("s", found[1])
         (instead,) = say(aged, "s", "docker instead")
         assert found_in(aged, "docker", session_ids=["s"]) == [found[0], instead]
 
-    def test_of_a_word_that_only_hidden_messages_have_looks_inside_of_others(self, store: SessionDBProvider) -> None:
+    def test_word_that_only_undone_messages_have_is_searched_inside_words(self, store: SessionDBProvider) -> None:
         found = say(store, start(store, "s"), "dockerfile", "docker")
         store.rewind_to_message("s", found[1])
         results = store.search_messages("docker")

@@ -1,4 +1,4 @@
-"""Queries that broke other searches: each must neither fail nor miss its text, and some must not find theirs."""
+"""Queries that broke other searches: none may fail or miss its text, and some must not match."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOGETHER = 12
 
 
 def name_of(pairs: list[tuple[str, str]]) -> str:
-    """The first of some queries."""
+    """Return the first of some queries."""
     return pairs[0][0][:57].encode("ascii", "backslashreplace").decode()
 
 
@@ -29,7 +29,7 @@ def text_of(pair: tuple[str, str]) -> str:
 def asked(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
-    """A store that holds every text once, and their ids; nobody changes it."""
+    """Create a store that holds every text once, and return their ids; no test changes it."""
     directory = tmp_path_factory.mktemp("nasty")
     store = stores.open(directory, "main", FakeClock(), read_only=False)
     store.create_session("s", "cli")
@@ -43,7 +43,7 @@ def asked(
 
 
 def some_of(pairs: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """As many at a time as make a test worth its setup."""
+    """Return groups of queries, so that one test checks several."""
     return [pairs[first : first + TOGETHER] for first in range(0, len(pairs), TOGETHER)]
 
 
@@ -73,5 +73,5 @@ def test_queries_do_not_find_other_texts(
     assert wrong == []
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_nasty_queries() -> None:
     assert len({query for query, _ in FOUND}) >= 170

@@ -1,4 +1,4 @@
-"""Texts and queries that once broke search, or made it miss."""
+"""Texts and queries that once broke search or hid matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILLER = 600
 
 @pytest.fixture(params=["unindexed", "indexed"])
 def fill(request: pytest.FixtureRequest, store: SessionDBProvider) -> Any:
-    """Puts so many messages after the others that those are in the index, or none."""
+    """Return a function that adds enough messages that the earlier ones are indexed, or adds none."""
     start(store, "s")
 
     def after() -> None:
@@ -25,7 +25,7 @@ def fill(request: pytest.FixtureRequest, store: SessionDBProvider) -> Any:
     return after
 
 
-def test_deeply_nested_content_keeps_nothing_from_being_found(store: SessionDBProvider, fill: Any) -> None:
+def test_deeply_nested_content_does_not_break_search(store: SessionDBProvider, fill: Any) -> None:
     nested: Any = "buried"
     for _ in range(900):
         nested = [nested]
@@ -35,31 +35,31 @@ def test_deeply_nested_content_keeps_nothing_from_being_found(store: SessionDBPr
     assert ids(store.search_messages("lantern")) == found
 
 
-def nested_question(rounds: int) -> str:
-    question = "lantern"
+def nested_query(rounds: int) -> str:
+    query = "lantern"
     for number in range(rounds):
-        question = f"NOT (a{number} OR NOT (bar {question}))"
-    return question
+        query = f"NOT (a{number} OR NOT (bar {query}))"
+    return query
 
 
 @pytest.mark.parametrize(
-    "question",
+    "query",
     [
         "(" * 300 + "lantern",
         "(" * 300 + "lantern" + ")" * 300,
         "-(" * 100 + "lantern" + ")" * 100,
-        nested_question(12),
+        nested_query(12),
         "".join("(bar (" for _ in range(20)) + "lantern" + "".join(" OR x) -y)" for _ in range(20)),
         "".join("(x OR (bar " for _ in range(20)) + "lantern" + "))" * 20,
     ],
 )
-def test_deep_parentheses_are_a_question_like_any_other(store: SessionDBProvider, fill: Any, question: str) -> None:
-    say(store, "s", "bar lantern")
+def test_deep_parentheses_are_searched_like_any_query(store: SessionDBProvider, fill: Any, query: str) -> None:
+    said = say(store, "s", "bar lantern")
     fill()
-    store.search_messages(question)
+    assert ids(store.search_messages(query)) == said
 
 
-def test_an_offset_behind_the_last_match_finds_nothing(store: SessionDBProvider, fill: Any) -> None:
+def test_an_offset_after_the_last_match_finds_nothing(store: SessionDBProvider, fill: Any) -> None:
     expected = say(store, "s", "docker one", "kubernetes two", "docker three")
     fill()
     pages = [ids(store.search_messages("docker OR kuber", limit=2, offset=offset)) for offset in (0, 2, 4)]
@@ -67,7 +67,7 @@ def test_an_offset_behind_the_last_match_finds_nothing(store: SessionDBProvider,
 
 
 @pytest.mark.parametrize("text", ["“getUserName”", "调用getUserName函数", "x—getUserName", "• getUserName…"])
-def test_an_identifier_is_taken_apart_whatever_stands_beside_it(store: SessionDBProvider, fill: Any, text: str) -> None:
+def test_an_identifier_is_split_next_to_any_other_text(store: SessionDBProvider, fill: Any, text: str) -> None:
     found = say(store, "s", text)
     say(store, "s", "name it")
     fill()
@@ -92,7 +92,7 @@ def test_every_name_and_value_of_an_argument_is_found(store: SessionDBProvider, 
 
 
 @pytest.mark.parametrize("question", ["*\ufe0f", "**\u200d*", "foo OR *\ufe0f"])
-def test_stars_around_nothing_find_nothing_by_themselves(store: SessionDBProvider, fill: Any, question: str) -> None:
+def test_stars_without_letters_find_nothing(store: SessionDBProvider, fill: Any, question: str) -> None:
     say(store, "s", "a lantern")
     fill()
     assert ids(store.search_messages(question)) == []
@@ -106,14 +106,14 @@ def test_an_argument_of_the_wrong_kind_is_refused(store: SessionDBProvider, filt
         store.search_messages("lantern", **filters)
 
 
-def test_the_mark_of_a_match_takes_in_what_belongs_to_its_last_character(store: SessionDBProvider) -> None:
+def test_the_mark_of_a_match_includes_marks_of_its_last_character(store: SessionDBProvider) -> None:
     start(store, "s")
     say(store, "s", "cafe\u0301 noir", "👍🏽 yes", "ｶﾞｷﾞ no")
     shown = [store.search_messages(question)[0]["snippet"] for question in ("cafe", "👍", "ガギ")]
     assert shown == [">>>cafe\u0301<<< noir", ">>>👍🏽<<< yes", ">>>ガギ<<< no"]
 
 
-def test_a_version_is_found_by_its_numbers_whatever_else_is_said(store: SessionDBProvider, fill: Any) -> None:
+def test_a_version_is_found_by_its_numbers_next_to_any_text(store: SessionDBProvider, fill: Any) -> None:
     found = say(store, "s", "python3.11 here", "python3.11 and utf8.")
     fill()
     assert sorted(ids(store.search_messages("3.11"))) == found
@@ -131,7 +131,7 @@ def test_a_version_is_found_by_its_numbers_whatever_else_is_said(store: SessionD
         ("foo\u200bbar", "foobar", True),
     ],
 )
-def test_what_looks_alike_is_told_apart_and_what_is_alike_is_not(
+def test_similar_characters_differ_and_equivalent_ones_match(
     store: SessionDBProvider, fill: Any, text: str, question: str, *, is_found: bool
 ) -> None:
     found = say(store, "s", text)
@@ -146,7 +146,7 @@ def test_every_match_is_marked(store: SessionDBProvider, text: str, question: st
     assert ">>>" in store.search_messages(question)[0]["snippet"]
 
 
-def test_nobody_hears_how_much_of_others_is_hidden(store: SessionDBProvider, fill: Any) -> None:
+def test_hidden_counts_do_not_include_messages_of_other_owners(store: SessionDBProvider, fill: Any) -> None:
     start(store, "mine", source="telegram", user_id="a")
     start(store, "theirs", source="telegram", user_id="b")
     (first,) = say(store, "theirs", "a lantern")
@@ -155,7 +155,7 @@ def test_nobody_hears_how_much_of_others_is_hidden(store: SessionDBProvider, fil
     assert store.search_messages("lantern", owner="telegram:a").hidden == {}
 
 
-def test_a_search_for_the_oldest_that_runs_out_of_time_does_not_begin_with_the_newest(store: SessionDBProvider) -> None:
+def test_a_search_for_the_oldest_that_runs_out_of_time_does_not_start_with_the_newest(store: SessionDBProvider) -> None:
     start(store, "s")
     for _ in range(4):
         store.append_messages("s", [{"role": "user", "content": "lantern"} for _ in range(1_000)])

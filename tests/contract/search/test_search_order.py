@@ -1,4 +1,4 @@
-"""In which order matches come, and that page after page shows each of them once."""
+"""The order of matches; pages show each match once."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ QUERIES: dict[str, Any] = {
 
 
 class Corpus(NamedTuple):
-    """A store whose messages all say docker, and the moments of the messages by id."""
+    """A store whose messages all contain docker, and their times by id."""
 
     store: SessionDBProvider
     moments: dict[int, float]
     numbers: dict[int, int]
 
     def search(self, query: str, **arguments: Any) -> list[int]:
-        """The ids in the order of the store."""
+        """Return the ids in the order of the store."""
         results = self.store.search_messages(query, **{"limit": EVERYTHING, "budget_s": PATIENCE_S, **arguments})
         assert (results.complete, results.degraded) == (True, False)
         return ids(results)
 
     def matching(self, query: str) -> list[int]:
-        """The ids that a query must find."""
+        """Return the ids that a query must find."""
         return [message_id for message_id, number in self.numbers.items() if QUERIES[query](number)]
 
     def by_time(self, message_id: int) -> tuple[float, int]:
-        """What messages are sorted by."""
+        """Return the sort key of a message."""
         return self.moments[message_id], message_id
 
 
@@ -56,7 +56,7 @@ class Corpus(NamedTuple):
 def corpus(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Corpus]:
-    """Few messages or many; a part of them was imported and is older than its neighbours, some share a moment."""
+    """Create few messages or many; some were imported and are older than their neighbours, some share a time."""
     store = stores.open(tmp_path_factory.mktemp("order"), "main", FakeClock(), read_only=False)
     start(store, "s", "t")
     moments: dict[int, float] = {}
@@ -83,11 +83,11 @@ def corpus(
 
 @pytest.mark.parametrize("query", QUERIES)
 class TestSort:
-    def test_newest_is_by_time_and_then_by_id(self, corpus: Corpus, query: str) -> None:
+    def test_sort_newest_is_by_time_and_then_by_id(self, corpus: Corpus, query: str) -> None:
         expected = sorted(corpus.matching(query), key=corpus.by_time, reverse=True)
         assert corpus.search(query, sort="newest") == expected
 
-    def test_oldest_is_the_other_way_round(self, corpus: Corpus, query: str) -> None:
+    def test_sort_oldest_is_the_reverse_of_newest(self, corpus: Corpus, query: str) -> None:
         assert corpus.search(query, sort="oldest") == sorted(corpus.matching(query), key=corpus.by_time)
 
     def test_relevance_has_the_same_messages(self, corpus: Corpus, query: str) -> None:
@@ -121,36 +121,38 @@ def test_pages_of_a_filtered_search_show_every_match_once(corpus: Corpus, order:
 
 @pytest.mark.parametrize("order", ORDERS)
 class TestLimit:
-    def test_of_zero_shows_nothing(self, corpus: Corpus, order: str) -> None:
+    def test_limit_of_zero_shows_nothing(self, corpus: Corpus, order: str) -> None:
         assert corpus.search("docker", sort=order, limit=0) == []
 
     @pytest.mark.parametrize("limit", [-1, 10**6, 2**31, 2**62, 2**63 - 1])
-    def test_of_minus_one_or_a_huge_number_shows_everything(self, corpus: Corpus, order: str, limit: int) -> None:
+    def test_limit_of_minus_one_or_a_huge_number_shows_everything(self, corpus: Corpus, order: str, limit: int) -> None:
         assert sorted(corpus.search("docker", sort=order, limit=limit)) == corpus.matching("docker")
 
-    def test_cuts_the_same_list(self, corpus: Corpus, order: str) -> None:
+    def test_limit_cuts_the_same_list(self, corpus: Corpus, order: str) -> None:
         whole = corpus.search("docker", sort=order)
         for limit in (1, 2, 20, 100, 256, 257):
             assert corpus.search("docker", sort=order, limit=limit) == whole[:limit]
 
-    def test_is_twenty_by_default(self, corpus: Corpus, order: Sort) -> None:
+    def test_limit_is_twenty_by_default(self, corpus: Corpus, order: Sort) -> None:
         assert len(corpus.store.search_messages("docker", sort=order, budget_s=PATIENCE_S)) == 20
 
     @pytest.mark.parametrize("offset", [10**6, 2**62, 2**63 - 1])
-    def test_with_an_offset_behind_the_last_match_shows_nothing(self, corpus: Corpus, order: str, offset: int) -> None:
+    def test_limit_with_an_offset_behind_the_last_match_shows_nothing(
+        self, corpus: Corpus, order: str, offset: int
+    ) -> None:
         assert corpus.search("docker", sort=order, offset=offset) == []
 
-    def test_with_a_negative_offset_begins_at_the_first(self, corpus: Corpus, order: str) -> None:
+    def test_limit_with_a_negative_offset_starts_at_the_first(self, corpus: Corpus, order: str) -> None:
         assert corpus.search("docker", sort=order, offset=-5, limit=5) == corpus.search("docker", sort=order, limit=5)
 
 
 class TestSortArgument:
     @pytest.mark.parametrize("sort", ["newest", " Newest ", "NEWEST\n"])
-    def test_is_taken_in_any_case(self, corpus: Corpus, sort: str) -> None:
+    def test_sort_argument_is_accepted_in_any_case(self, corpus: Corpus, sort: str) -> None:
         assert corpus.search("docker", sort=sort, limit=9) == corpus.search("docker", sort="newest", limit=9)
 
     @pytest.mark.parametrize("sort", [None, "", "relevance", "rank", "nonsense", "new"])
-    def test_that_means_nothing_is_relevance(self, corpus: Corpus, sort: str | None) -> None:
+    def test_unknown_sort_argument_means_relevance(self, corpus: Corpus, sort: str | None) -> None:
         assert corpus.search("seventh third", sort=sort, limit=9) == corpus.search("seventh third", limit=9)
 
 
@@ -174,10 +176,10 @@ class TestRelevance:
         (answer,) = say(store, "s", said, role="assistant")
         assert ids(store.search_messages("docker timeout")) == [answer, question]
 
-    def test_of_equals_the_newest_comes_first(self, store: SessionDBProvider) -> None:
+    def test_newest_of_equally_relevant_messages_comes_first(self, store: SessionDBProvider) -> None:
         found = say(store, start(store, "s"), *["docker is up"] * 5)
         assert ids(store.search_messages("docker")) == found[::-1]
 
-    def test_a_purely_negative_query_is_answered_newest_first(self, store: SessionDBProvider) -> None:
+    def test_a_purely_negative_query_is_ordered_newest_first(self, store: SessionDBProvider) -> None:
         found = say(store, start(store, "s"), "a", "b " * 80, "docker", "c", "d " * 9)
         assert ids(store.search_messages("NOT docker")) == [found[4], found[3], found[1], found[0]]

@@ -1,4 +1,4 @@
-"""Where a search looks: sources, roles, owners, sessions and times, alone and together."""
+"""Filters of a search: sources, roles, owners, sessions and times, alone and together."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ODD_NAMES = [
 
 
 class Said(NamedTuple):
-    """A message and everything that filters look at."""
+    """A message with all values that filters check."""
 
     id: int
     session: str
@@ -62,13 +62,13 @@ class Said(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """A store with many messages of many kinds, which nobody changes."""
+    """A store with many messages of many kinds; no test changes it."""
 
     store: SessionDBProvider
     said: list[Said]
 
     def finds(self, query: str, **filters: Any) -> list[int]:
-        """What the store answers, sorted."""
+        """Return what the store finds, sorted."""
         results = self.store.search_messages(query, limit=EVERYTHING, budget_s=PATIENCE_S, **filters)
         assert (results.complete, results.degraded) == (True, False)
         return sorted(ids(results))
@@ -78,7 +78,7 @@ class Corpus(NamedTuple):
 def corpus(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Corpus]:
-    """24 sessions of 3 sources and 4 owners, 1 400 messages of 4 roles; one in three says docker."""
+    """Create 24 sessions of 3 sources and 4 owners, 1 400 messages of 4 roles; one in three contains docker."""
     directory = tmp_path_factory.mktemp("scope")
     store = stores.open(directory, "main", FakeClock(), read_only=False)
     said: list[Said] = []
@@ -96,7 +96,7 @@ def corpus(
     for turn in range(60):
         for session, source, owner in places[turn % 2 :: 2] if turn % 5 else places:
             at += 1
-            # History that was imported is older than what stands before it.
+            # Imported history is older than the messages before it.
             moment = at - 5_000 if turn % 7 == 0 else at
             role = ("user", "assistant", "tool", "system")[(turn + len(said)) % 4]
             word = ("docker", "podman", "compose")[len(said) % 3]
@@ -134,19 +134,19 @@ QUERIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_filter_alone(corpus: Corpus, name: str) -> None:
+def test_single_filter_finds_exactly_its_messages(corpus: Corpus, name: str) -> None:
     for query in QUERIES:
         assert_filtered(corpus, (name,), query)
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_two_filters_together(corpus: Corpus, name: str) -> None:
+def test_two_filters_together_find_exactly_their_messages(corpus: Corpus, name: str) -> None:
     for names in [each for each in combinations(FILTERS, 2) if each[0] == name]:
         for query in ("docker", "the -*ocke*"):
             assert_filtered(corpus, names, query)
 
 
-def test_all_filters_together(corpus: Corpus) -> None:
+def test_all_filters_together_find_exactly_their_messages(corpus: Corpus) -> None:
     for query in QUERIES:
         assert_filtered(corpus, tuple(FILTERS), query)
 
@@ -160,31 +160,31 @@ def assert_filtered(corpus: Corpus, names: tuple[str, ...], query: str) -> None:
 
 
 class TestEmptyLists:
-    def test_no_source_matches_nothing(self, corpus: Corpus) -> None:
+    def test_empty_source_filter_matches_nothing(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", source_filter=[]) == []
 
-    def test_no_session_matches_nothing(self, corpus: Corpus) -> None:
+    def test_empty_session_filter_matches_nothing(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", session_ids=[]) == []
 
     @pytest.mark.parametrize("name", ["exclude_sources", "exclude_session_ids", "role_filter"])
-    def test_of_other_kinds_have_no_effect(self, corpus: Corpus, name: str) -> None:
+    def test_empty_lists_of_other_kinds_have_no_effect(self, corpus: Corpus, name: str) -> None:
         assert corpus.finds("docker", **{name: []}) == corpus.finds("docker")
 
 
 class TestNames:
     @pytest.mark.parametrize(
-        "filters", [{"source_filter": ["nowhere"]}, {"role_filter": ["nobody"]}, {"owner": "nobody"}]
+        "filters", [{"source_filter": ["nowhere"]}, {"role_filter": ["missing"]}, {"owner": "missing"}]
     )
-    def test_that_nothing_has_find_nothing(self, corpus: Corpus, filters: dict[str, Any]) -> None:
+    def test_unknown_names_find_nothing(self, corpus: Corpus, filters: dict[str, Any]) -> None:
         assert corpus.finds("docker", **filters) == []
         assert corpus.finds("NOT docker", **filters) == []
 
-    def test_of_included_and_excluded_sources_may_overlap(self, corpus: Corpus) -> None:
+    def test_included_and_excluded_sources_may_overlap(self, corpus: Corpus) -> None:
         expected = [said.id for said in corpus.said if said.word == "docker" and said.source == "telegram"]
         assert corpus.finds("docker", source_filter=["cli", "telegram"], exclude_sources=["cli"]) == expected
 
     @pytest.mark.parametrize("length", [200, 201, 1_000, 5_000])
-    def test_may_be_very_many(self, corpus: Corpus, length: int) -> None:
+    def test_filters_may_have_very_many_names(self, corpus: Corpus, length: int) -> None:
         others = [f"other-{number}" for number in range(length - 1)]
         chosen = [said.id for said in corpus.said if said.word == "docker" and said.session == "session-7"]
         rest = [said.id for said in corpus.said if said.word == "docker" and said.session != "session-7"]
@@ -198,7 +198,7 @@ class TestNames:
         )
         assert corpus.finds("docker", role_filter=["tool", *others]) == corpus.finds("docker", role_filter=["tool"])
 
-    def test_may_be_repeated(self, corpus: Corpus) -> None:
+    def test_filters_may_repeat_names(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", session_ids=["session-7"] * 500) == corpus.finds(
             "docker", session_ids=["session-7"]
         )
@@ -208,7 +208,7 @@ class TestNames:
 def oddly_named(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
-    """A store where every odd name is the source, owner, role and session of one message."""
+    """Create a store where every odd name is the source, owner, role and session of one message."""
     directory = tmp_path_factory.mktemp("odd")
     store = stores.open(directory, "main", FakeClock(), read_only=False)
     found = {}
@@ -224,20 +224,22 @@ def oddly_named(
 
 class TestOddNames:
     @pytest.mark.parametrize("name", ["source_filter", "role_filter", "owner"])
-    def test_each_is_one(self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+    def test_odd_name_matches_only_itself(
+        self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str
+    ) -> None:
         store, found = oddly_named
         asked: dict[str, Any] = {odd: odd if name == "owner" else [odd] for odd in ODD_NAMES}
         assert {odd: ids(store.search_messages("docker", **{name: asked[odd]})) for odd in ODD_NAMES} == {
             odd: [found[odd]] for odd in ODD_NAMES
         }
 
-    def test_each_is_one_session(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    def test_odd_session_id_matches_only_itself(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
         store, found = oddly_named
         assert {odd: ids(store.search_messages("docker", session_ids=[f"s {odd}"])) for odd in ODD_NAMES} == {
             odd: [found[odd]] for odd in ODD_NAMES
         }
 
-    def test_each_is_the_only_excluded_one(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    def test_odd_name_excludes_only_itself(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
         store, found = oddly_named
         for odd in ODD_NAMES:
             others = sorted(each for each in found.values() if each != found[odd])
@@ -247,22 +249,22 @@ class TestOddNames:
 
 
 class TestOwner:
-    def test_sees_nothing_of_anybody_else(self, corpus: Corpus) -> None:
+    def test_owner_finds_nothing_of_other_owners(self, corpus: Corpus) -> None:
         for query in ("docker", "NOT zzz", "*ocke*", "the", "do*", "zzz", "ocke"):
             hits = corpus.store.search_messages(query, owner="telegram:1", limit=EVERYTHING, budget_s=PATIENCE_S)
             mine = {said.session for said in corpus.said if said.owner == "telegram:1"}
             assert {hit["session_id"] for hit in hits} <= mine
 
-    def test_is_not_a_beginning_of_another(self, corpus: Corpus) -> None:
+    def test_owner_filter_is_not_a_prefix_match(self, corpus: Corpus) -> None:
         assert set(corpus.finds("docker", owner="telegram:1")).isdisjoint(corpus.finds("docker", owner="telegram:11"))
 
-    def test_none_means_everybody(self, corpus: Corpus) -> None:
+    def test_owner_none_means_everybody(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", owner=None) == [said.id for said in corpus.said if said.word == "docker"]
 
-    def test_an_empty_one_is_nobody(self, corpus: Corpus) -> None:
+    def test_empty_owner_finds_nothing(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", owner="") == []
 
-    def test_learns_nothing_from_what_others_said(self, store: SessionDBProvider) -> None:
+    def test_owner_learns_nothing_from_messages_of_others(self, store: SessionDBProvider) -> None:
         start(store, "a", source="telegram", user_id="1")
         start(store, "b", source="telegram", user_id="2")
         say(store, "a", "secretword")
@@ -272,7 +274,7 @@ class TestOwner:
 
 
 class TestTime:
-    def test_both_ends_are_inside(self, store: SessionDBProvider) -> None:
+    def test_both_ends_of_a_time_range_are_included(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (1.0, 2.0, 3.0, 4.0)]
         assert sorted(ids(store.search_messages("docker", since=2.0, until=3.0))) == found[1:3]
@@ -280,17 +282,17 @@ class TestTime:
         assert sorted(ids(store.search_messages("docker", until=2.0))) == found[:2]
         assert ids(store.search_messages("docker", since=2.0, until=2.0)) == found[1:2]
 
-    def test_may_be_given_as_text_or_date(self, store: SessionDBProvider) -> None:
+    def test_time_may_be_given_as_text_or_date(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (10.0, 20.0)]
         assert ids(store.search_messages("docker", since="15")) == found[1:]
         assert ids(store.search_messages("docker", until=datetime.fromtimestamp(15, UTC))) == found[:1]
 
-    def test_that_ends_before_it_begins_is_empty(self, corpus: Corpus) -> None:
+    def test_time_range_that_ends_before_it_starts_is_empty(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", since=NOW + 2, until=NOW + 1) == []
 
     @pytest.mark.parametrize("since", [None, NOW - 5_000, NOW - 4_000, NOW + 100.5, NOW + 1e6])
-    def test_is_asked_of_imported_history_too(self, corpus: Corpus, since: float | None) -> None:
+    def test_time_filter_works_on_imported_history(self, corpus: Corpus, since: float | None) -> None:
         for until in (None, NOW - 4_000, NOW, NOW + 700):
             expected = [
                 said.id
@@ -302,7 +304,7 @@ class TestTime:
             assert corpus.finds("docker", since=since, until=until) == expected, until
             assert corpus.finds("docker", since=since, until=until, sort="oldest") == expected, until
 
-    def test_before_1970_is_a_time(self, store: SessionDBProvider) -> None:
+    def test_time_before_1970_is_valid(self, store: SessionDBProvider) -> None:
         start(store, "s")
         found = [store.append_message("s", "user", "docker", timestamp=moment) for moment in (-20.0, -10.0)]
         assert ids(store.search_messages("docker", since=-15.0)) == found[1:]

@@ -1,4 +1,4 @@
-"""A search that has to wait for its turn looks at as much as one that has not, within limits."""
+"""A search that waits for its turn reads as much as one that does not, within limits."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Timer:
     worked: float = 0.0
 
     def monotonic(self) -> float:
-        """The time on the wall."""
+        """Return the wall-clock time."""
         return self.now
 
     def thread_time(self) -> float:
-        """The time that this thread had the processor."""
+        """Return the processor time of this thread."""
         return self.worked
 
 
@@ -52,28 +52,28 @@ class Delayed:
         self.dialect: Dialect = self.tx.dialect
 
     def rows(self, sql: str, /, **values: Any) -> list[Values]:
-        """All rows of a query, later."""
+        """Return all rows of a query, after a delay."""
         self.asked.append(sql)
         self.timer.now += self.waiting_s + self.working_s
         self.timer.worked += self.working_s
         return self.tx.rows(sql, **values)
 
     def row(self, sql: str, /, **values: Any) -> Values | None:
-        """The first row of a query, at once."""
+        """Return the first row of a query, without delay."""
         return self.tx.row(sql, **values)
 
     def value(self, sql: str, /, **values: Any) -> Any:
-        """The first column of the first row, at once."""
+        """Return the first column of the first row, without delay."""
         return self.tx.value(sql, **values)
 
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
-        """The column names of a query and all its rows, at once."""
+        """Return the column names of a query and all its rows, without delay."""
         return self.tx.table(sql, **values)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a search among the messages that wait for the index."""
+    """The result of a search among unindexed messages."""
 
     found: int
     is_complete: bool
@@ -82,7 +82,7 @@ class Outcome:
 
 @pytest.fixture
 def timer(monkeypatch: pytest.MonkeyPatch) -> Timer:
-    """The clocks by which searches go."""
+    """Replace the clocks of searches."""
     made = Timer()
     for module in ("search.context", "waits"):
         monkeypatch.setattr(f"hermes.state.{module}.time", made)
@@ -91,14 +91,14 @@ def timer(monkeypatch: pytest.MonkeyPatch) -> Timer:
 
 @pytest.fixture
 def filled(store: SessionDBProvider) -> SessionDBProvider:
-    """A store with some messages that no index knows yet, each in a session of its own."""
+    """Fill a store with unindexed messages, each in a session of its own."""
     for number in range(SESSIONS):
         say(store, start(store, f"s{number}"), "hello")
     return store
 
 
 def search(store: SessionDBProvider, timer: Timer, waiting_s: float = 0.0, working_s: float = 0.0) -> Outcome:
-    """Look for a word that all of them have, with statements that take so long."""
+    """Search a word that all of them have, with slow statements."""
     tree = parse("hello").tree
     assert tree is not None
 
@@ -119,13 +119,13 @@ def test_waiting_for_the_store_does_not_use_up_the_budget(filled: SessionDBProvi
     assert (outcome.found, outcome.is_complete) == (SESSIONS, True)
 
 
-def test_waiting_without_end_does(filled: SessionDBProvider, timer: Timer) -> None:
+def test_endless_waiting_uses_up_the_budget(filled: SessionDBProvider, timer: Timer) -> None:
     outcome = search(filled, timer, waiting_s=MOST_S + BUDGET_S)
     assert outcome.found < SESSIONS
     assert not outcome.is_complete
 
 
-def test_work_of_its_own_uses_it_up(filled: SessionDBProvider, timer: Timer) -> None:
+def test_own_work_uses_up_the_budget(filled: SessionDBProvider, timer: Timer) -> None:
     outcome = search(filled, timer, working_s=2 * BUDGET_S)
     assert outcome.found < SESSIONS
     assert not outcome.is_complete

@@ -24,7 +24,7 @@ def named(conversations: list[ListedConversation]) -> list[str]:
 def begin(
     store: SessionDBProvider, clock: FakeClock, session_id: str, words: str, title: str = "", **fields: str
 ) -> None:
-    """A conversation that begins a second after the one before."""
+    """Create a conversation that starts a second after the previous one."""
     clock.advance(1)
     start(store, session_id, **fields)
     say(store, session_id, words)
@@ -63,13 +63,13 @@ class TestOrder:
         ],
     )
     @pytest.mark.parametrize("size", [1, 3, 10])
-    def test_is_the_same_on_pages_of_any_size(
+    def test_browse_order_is_the_same_on_pages_of_any_size(
         self, filled: SessionDBProvider, order: Order, expected: list[str], size: int
     ) -> None:
         assert named(all_pages(filled, BrowseFilter(order=order), size)) == expected
 
     @pytest.mark.parametrize("order", Order)
-    def test_equal_conversations_stand_each_on_one_page(self, store: SessionDBProvider, order: Order) -> None:
+    def test_equal_conversations_are_each_on_one_page(self, store: SessionDBProvider, order: Order) -> None:
         start(store, *(f"s{number}" for number in range(7)))
         found = named(all_pages(store, BrowseFilter(order=order), 2))
         assert sorted(found) == [f"s{number}" for number in range(7)]
@@ -92,31 +92,31 @@ class TestWords:
             ("?", ["c"]),
         ],
     )
-    def test_narrow_the_list(self, filled: SessionDBProvider, words: str, expected: list[str]) -> None:
+    def test_words_filter_the_list(self, filled: SessionDBProvider, words: str, expected: list[str]) -> None:
         assert named(list_conversations(filled, BrowseFilter(words), 10)) == expected
 
     @pytest.mark.parametrize("words", ["проект", "Проект", "ПРОЕКТ", "京都", "ébène"])
-    def test_of_any_script_are_found(self, store: SessionDBProvider, clock: FakeClock, words: str) -> None:
+    def test_words_of_any_script_are_found(self, store: SessionDBProvider, clock: FakeClock, words: str) -> None:
         begin(store, clock, "a", "hello", "Проект 京都 Ébène")
         assert named(list_conversations(store, BrowseFilter(words), 10)) == ["a"]
 
-    def test_part_of_an_id_is_found(self, filled: SessionDBProvider, clock: FakeClock) -> None:
+    def test_conversation_is_found_by_part_of_its_id(self, filled: SessionDBProvider, clock: FakeClock) -> None:
         begin(filled, clock, "20261115_190312_a1b2c3d4", "x")
         assert named(list_conversations(filled, BrowseFilter("190312"), 10)) == ["20261115_190312_a1b2c3d4"]
 
 
 class TestFilters:
-    def test_sources(self, filled: SessionDBProvider) -> None:
+    def test_list_can_be_filtered_by_source(self, filled: SessionDBProvider) -> None:
         assert named(list_conversations(filled, BrowseFilter(source="telegram"), 10)) == ["b"]
         assert named(list_conversations(filled, BrowseFilter(hidden_sources=("cli",)), 10)) == ["b"]
 
-    def test_archived_conversations_stand_in_a_list_of_their_own(self, filled: SessionDBProvider) -> None:
+    def test_archived_conversations_have_their_own_list(self, filled: SessionDBProvider) -> None:
         filled.set_session_archived("c", True)
         assert named(list_conversations(filled, BrowseFilter(), 10)) == ["a", "d", "b"]
         (archived,) = list_conversations(filled, BrowseFilter(archived_only=True), 10)
         assert (archived.id, archived.is_archived) == ("c", True)
 
-    def test_owner(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_list_can_be_filtered_by_owner(self, store: SessionDBProvider, clock: FakeClock) -> None:
         begin(store, clock, "a", "x", source="telegram", user_id="7")
         begin(store, clock, "b", "x", source="telegram", user_id="8")
         assert named(list_conversations(store, BrowseFilter(), 10, owner="telegram:7")) == ["a"]
@@ -133,27 +133,29 @@ class TestCompressed:
         return filled
 
     @pytest.mark.parametrize("order", Order)
-    def test_is_one_row_with_the_newest_session(self, compressed: SessionDBProvider, order: Order) -> None:
+    def test_compressed_conversation_is_one_row_with_the_newest_session(
+        self, compressed: SessionDBProvider, order: Order
+    ) -> None:
         (found,) = [
             each for each in list_conversations(compressed, BrowseFilter(order=order), 10) if each.root_id == "a"
         ]
         assert (found.id, found.title, found.message_count) == ("a3", "the newest", 10)
 
-    def test_is_ordered_by_what_is_shown(self, compressed: SessionDBProvider) -> None:
+    def test_compressed_conversation_is_ordered_by_what_is_shown(self, compressed: SessionDBProvider) -> None:
         assert named(list_conversations(compressed, BrowseFilter(order=Order.MESSAGES), 1)) == ["a3"]
         assert named(list_conversations(compressed, BrowseFilter(order=Order.TITLE), 10)) == ["b", "d", "a3", "c"]
 
     @pytest.mark.parametrize("words", ["zebra", "newest"])
-    def test_is_found_by_the_names_of_its_first_and_its_newest_session(
+    def test_compressed_conversation_is_found_by_the_names_of_its_first_and_its_newest_session(
         self, compressed: SessionDBProvider, words: str
     ) -> None:
         assert named(list_conversations(compressed, BrowseFilter(words), 10)) == ["a3"]
 
-    def test_is_found_from_each_of_its_sessions(self, compressed: SessionDBProvider) -> None:
+    def test_compressed_conversation_is_found_from_each_of_its_sessions(self, compressed: SessionDBProvider) -> None:
         found = find_conversations(compressed, ["a", "a2", "b", "nowhere"])
         assert {each: conversation.id for each, conversation in found.items()} == {"a": "a3", "a2": "a3", "b": "b"}
 
-    def test_all_of_its_sessions_can_be_named(self, compressed: SessionDBProvider) -> None:
+    def test_all_sessions_of_a_compressed_conversation_are_listed(self, compressed: SessionDBProvider) -> None:
         found = find_conversations(compressed, ["a2", "b"])
         assert conversation_session_ids(compressed, found["a2"]) == ["a", "a2", "a3"]
         assert conversation_session_ids(compressed, found["b"]) == ["b"]

@@ -21,13 +21,13 @@ class TestChildren:
             (None, False),
         ],
     )
-    def test_are_listed_by_kind(self, store: SessionDBProvider, kind: str | None, listed: bool) -> None:
+    def test_children_are_listed_by_kind(self, store: SessionDBProvider, kind: str | None, listed: bool) -> None:
         start(store, "parent")
         start(store, "child", parent_session_id="parent", child_kind=kind)
         rows = store.list_sessions_rich(project_compression_tips=False)
         assert ("child" in ids(rows)) == listed
 
-    def test_are_all_listed_when_asked_for(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_children_are_all_listed_when_asked_for(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_apart(store, clock, "parent")
         start_apart(store, clock, "delegate", parent_session_id="parent", child_kind="delegate")
         start_apart(store, clock, "other", parent_session_id="parent")
@@ -51,10 +51,10 @@ class TestChains:
         store.set_session_title("tip", "Docker #3")
         return store
 
-    def test_are_one_row(self, chain: SessionDBProvider) -> None:
+    def test_chain_is_listed_as_one_row(self, chain: SessionDBProvider) -> None:
         assert ids(chain.list_sessions_rich()) == ["tip"]
 
-    def test_row_names_its_root(self, chain: SessionDBProvider) -> None:
+    def test_row_of_a_chain_names_its_root(self, chain: SessionDBProvider) -> None:
         assert chain.list_sessions_rich()[0]["_lineage_root_id"] == "root"
 
     @pytest.mark.parametrize(
@@ -70,26 +70,26 @@ class TestChains:
             ("last_active", NOW + 2),
         ],
     )
-    def test_row_shows_what_the_tip_is(self, chain: SessionDBProvider, name: str, value: object) -> None:
+    def test_row_of_a_chain_shows_its_tip(self, chain: SessionDBProvider, name: str, value: object) -> None:
         assert column(chain.list_sessions_rich(), name) == [value]
 
     @pytest.mark.parametrize(("name", "value"), [("started_at", NOW), ("input_tokens", 7), ("parent_session_id", None)])
-    def test_row_keeps_what_the_root_was(self, chain: SessionDBProvider, name: str, value: object) -> None:
+    def test_row_of_a_chain_keeps_values_of_its_root(self, chain: SessionDBProvider, name: str, value: object) -> None:
         assert column(chain.list_sessions_rich(), name) == [value]
 
-    def test_are_shown_as_roots_when_not_projected(self, chain: SessionDBProvider) -> None:
+    def test_chains_are_shown_as_roots_when_not_projected(self, chain: SessionDBProvider) -> None:
         (row,) = chain.list_sessions_rich(project_compression_tips=False)
         assert (row["id"], "_lineage_root_id" in row) == ("root", False)
 
-    def test_are_shown_link_by_link_with_children(self, chain: SessionDBProvider) -> None:
+    def test_chains_are_shown_link_by_link_with_children(self, chain: SessionDBProvider) -> None:
         assert ids(chain.list_sessions_rich(include_children=True)) == ["tip", "middle", "root"]
 
-    def test_session_that_ended_by_compression_without_heir_is_shown_raw(self, store: SessionDBProvider) -> None:
+    def test_session_ended_by_compression_without_continuation_is_listed_itself(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.end_session("s", "compression")
         (row,) = store.list_sessions_rich()
         assert (row["id"], "_lineage_root_id" in row) == ("s", False)
 
-    def test_are_archived_as_one(self, chain: SessionDBProvider) -> None:
+    def test_chain_is_archived_as_one(self, chain: SessionDBProvider) -> None:
         chain.set_session_archived("tip")
         assert (chain.list_sessions_rich(), ids(chain.list_sessions_rich(archived_only=True))) == ([], ["tip"])

@@ -1,4 +1,4 @@
-"""The forest: which sessions stem from which, family by family."""
+"""Families: which sessions are descendants of which."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def families(store: SessionDBProvider, **options: bool) -> list[tuple[str, ...]]
     return [tree.member_ids for tree in list_families(store, hidden_sources=("subagent",), **options)]
 
 
-def test_sessions_that_stand_alone_are_no_family(store: SessionDBProvider) -> None:
+def test_single_sessions_are_no_family(store: SessionDBProvider) -> None:
     start(store, "a", "b")
     assert families(store) == []
 
 
-def test_each_stands_behind_the_one_that_it_stems_from(store: SessionDBProvider, clock: FakeClock) -> None:
+def test_each_session_follows_its_parent(store: SessionDBProvider, clock: FakeClock) -> None:
     start(store, "a")
     child(store, clock, "b", "a", "branch")
     compress(store, clock, "a", "a2")
@@ -43,7 +43,7 @@ def test_the_newest_activity_of_any_member_decides_the_order(store: SessionDBPro
     assert [tree.root_id for tree in list_families(store)] == ["a", "c", "b"]
 
 
-def test_what_agents_made_and_archived_families_come_when_asked_for(store: SessionDBProvider, clock: FakeClock) -> None:
+def test_delegates_and_archived_families_are_listed_on_request(store: SessionDBProvider, clock: FakeClock) -> None:
     start(store, "a", "b")
     child(store, clock, "helper", "a", "delegate", "subagent")
     child(store, clock, "below", "helper", "branch")
@@ -53,6 +53,6 @@ def test_what_agents_made_and_archived_families_come_when_asked_for(store: Sessi
     assert families(store, include_all=True) == [("b", "b2"), ("a", "helper", "below")]
 
 
-def test_sessions_are_given_by_id(store: SessionDBProvider) -> None:
+def test_sessions_of_families_are_returned_by_id(store: SessionDBProvider) -> None:
     start(store, "a", "b")
     assert {key: row["id"] for key, row in sessions_by_id(store, ["a", "b", "nowhere"]).items()} == {"a": "a", "b": "b"}

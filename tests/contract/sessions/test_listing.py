@@ -1,4 +1,4 @@
-"""Lists: each conversation once, newest first, narrowed and counted."""
+"""Lists: each conversation once, newest first, filtered and counted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestOrder:
         say(store, "a", "x")
         assert ids(store.list_sessions_rich()) == ["b", "a"]
 
-    def test_latest_activity_comes_first_when_asked(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_latest_activity_comes_first_on_request(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_apart(store, clock, "a", "b", "c")
         clock.advance(1)
         say(store, "a", "x")
@@ -101,13 +101,15 @@ class TestRow:
             ([("user", [{"type": "image_url", "image_url": {}}])], "[multimodal content]"),
         ],
     )
-    def test_preview(self, store: SessionDBProvider, messages: list[tuple[str, Any]], preview: str) -> None:
+    def test_preview_is_the_first_user_text_on_one_line(
+        self, store: SessionDBProvider, messages: list[tuple[str, Any]], preview: str
+    ) -> None:
         start(store, "s")
         for role, content in messages:
             store.append_message("s", role, content)
         assert column(store.list_sessions_rich(), "preview") == [preview]
 
-    def test_has_the_columns_of_the_session(self, store: SessionDBProvider) -> None:
+    def test_row_has_the_columns_of_the_session(self, store: SessionDBProvider) -> None:
         start(store, "s", model="m", cwd="/srv")
         (row,) = store.list_sessions_rich()
         assert (row["source"], row["model"], row["cwd"], row["message_count"]) == ("cli", "m", "/srv", 0)
@@ -143,7 +145,7 @@ class TestFilters:
         ],
     )
     @pytest.mark.parametrize("by_activity", [False, True])
-    def test_example(
+    def test_filter_lists_the_matching_sessions(
         self, mixed: SessionDBProvider, filters: dict[str, Any], found: list[str], by_activity: bool
     ) -> None:
         assert ids(mixed.list_sessions_rich(**filters, order_by_last_active=by_activity)) == found
@@ -160,18 +162,18 @@ class TestFilters:
             {"owner": "telegram:1"},
         ],
     )
-    def test_count_agrees_with_the_list(self, mixed: SessionDBProvider, filters: dict[str, Any]) -> None:
+    def test_count_agrees_with_the_filtered_list(self, mixed: SessionDBProvider, filters: dict[str, Any]) -> None:
         listed = mixed.list_sessions_rich(**filters, limit=-1)
         assert mixed.session_count(**filters, exclude_children=True) == len(listed)
 
-    def test_unarchived_session_is_back(self, mixed: SessionDBProvider) -> None:
+    def test_unarchived_session_is_listed_again(self, mixed: SessionDBProvider) -> None:
         mixed.set_session_archived("discord", False)
         assert ids(mixed.list_sessions_rich()) == ["discord", "telegram", "cli"]
 
 
 class TestSince:
     @pytest.mark.parametrize("by_activity", [True, False])
-    def test_leaves_out_what_was_not_used_since(
+    def test_since_filter_leaves_out_idle_sessions(
         self, store: SessionDBProvider, clock: FakeClock, by_activity: bool
     ) -> None:
         start_apart(store, clock, "older", "old")
@@ -187,12 +189,12 @@ class TestSince:
 
 
 class TestCount:
-    def test_includes_children(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_count_includes_children(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "root")
         compress(store, clock, "root", "tip")
         assert (store.session_count(), store.session_count(exclude_children=True)) == (2, 1)
 
-    def test_leaves_archived_out(self, store: SessionDBProvider) -> None:
+    def test_count_leaves_out_archived_sessions(self, store: SessionDBProvider) -> None:
         start(store, "a", "b")
         store.set_session_archived("a")
         counted = [
@@ -202,10 +204,10 @@ class TestCount:
         ]
         assert counted == [1, 2, 1]
 
-    def test_by_source_has_the_largest_first(self, store: SessionDBProvider) -> None:
+    def test_count_by_source_has_the_largest_first(self, store: SessionDBProvider) -> None:
         start(store, "a")
         start(store, "b", "c", source="telegram")
         assert list(store.count_by_source().items()) == [("telegram", 2), ("cli", 1)]
 
-    def test_of_an_empty_store_is_zero(self, store: SessionDBProvider) -> None:
+    def test_count_of_an_empty_store_is_zero(self, store: SessionDBProvider) -> None:
         assert (store.session_count(), store.count_by_source()) == (0, {})

@@ -1,4 +1,4 @@
-"""Which session a person means."""
+"""A session is found by the name that the user types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST, SECOND = "20260101_120000_aaaaaaaa", "20260101_120000_bbbbbbbb"
 
 @pytest.fixture
 def named(store: SessionDBProvider) -> SessionDBProvider:
-    """A store with some sessions, three of which have titles."""
+    """Create a store with some sessions, three of which have titles."""
     for session_id, title in ((FIRST, "Docker"), (SECOND, "Docker #2"), ("20260202_130000_cccccccc", "Café 京都")):
         start(store, session_id)
         store.set_session_title(session_id, title)
@@ -39,7 +39,7 @@ def named(store: SessionDBProvider) -> SessionDBProvider:
         ("Café\u200b  京都", "20260202_130000_cccccccc"),
     ],
 )
-def test_to_resume_is_found_by(named: SessionDBProvider, given: str, found: str) -> None:
+def test_session_to_resume_is_found_by_name(named: SessionDBProvider, given: str, found: str) -> None:
     assert find_session(named, given, Purpose.RESUME) == found
 
 
@@ -62,7 +62,7 @@ def test_an_exact_title_wins_unless_a_session_is_resumed(
 
 
 @pytest.mark.parametrize("purpose", [Purpose.READ, Purpose.CHANGE])
-def test_only_resuming_follows_the_numbers_of_a_title_that_is_gone(named: SessionDBProvider, purpose: Purpose) -> None:
+def test_only_resuming_follows_the_numbers_of_a_removed_title(named: SessionDBProvider, purpose: Purpose) -> None:
     named.delete_session(FIRST)
     assert find_session(named, "Docker", Purpose.RESUME) == SECOND
     with pytest.raises(UnknownSession, match="Docker") as caught:
@@ -70,7 +70,7 @@ def test_only_resuming_follows_the_numbers_of_a_title_that_is_gone(named: Sessio
     assert '"Docker #2"' in caught.value.hint
 
 
-def test_other_capitals_are_good_enough_to_look_but_not_to_change(named: SessionDBProvider) -> None:
+def test_other_case_is_accepted_to_read_but_not_to_change(named: SessionDBProvider) -> None:
     assert find_session(named, "DOCKER", Purpose.READ) == FIRST
     with pytest.raises(UnknownSession) as caught:
         find_session(named, "DOCKER", Purpose.CHANGE)
@@ -92,20 +92,20 @@ def test_an_id_that_is_its_own_title_is_unambiguous(named: SessionDBProvider) ->
     assert find_session(named, FIRST, Purpose.CHANGE) == FIRST
 
 
-def test_an_id_goes_before_a_title(named: SessionDBProvider) -> None:
+def test_an_id_beats_a_title(named: SessionDBProvider) -> None:
     start(named, "Docker")
     assert find_session(named, "Docker", Purpose.READ) == "Docker"
     assert find_session(named, "Docker", Purpose.RESUME) == "Docker"
 
 
 @pytest.mark.parametrize("purpose", Purpose)
-def test_a_title_goes_before_the_beginning_of_an_id(named: SessionDBProvider, purpose: Purpose) -> None:
+def test_a_title_beats_an_id_prefix(named: SessionDBProvider, purpose: Purpose) -> None:
     start(named, "other")
     named.set_session_title("other", "20260202")
     assert find_session(named, "20260202", purpose) == "other"
 
 
-def test_several_ids_that_begin_so_are_listed_with_dates_and_titles(named: SessionDBProvider) -> None:
+def test_several_ids_with_a_prefix_are_listed_with_dates_and_titles(named: SessionDBProvider) -> None:
     with pytest.raises(AmbiguousSession) as caught:
         find_session(named, "20260101", Purpose.RESUME)
     _, *listed = caught.value.hint.split("\n")
@@ -113,7 +113,7 @@ def test_several_ids_that_begin_so_are_listed_with_dates_and_titles(named: Sessi
     assert listed == [f"  {SECOND}  {today}  Docker #2", f"  {FIRST}  {today}  Docker"]
 
 
-def test_titles_that_differ_in_capitals_are_listed(named: SessionDBProvider) -> None:
+def test_titles_that_differ_in_case_are_listed(named: SessionDBProvider) -> None:
     start(named, "other")
     named.set_session_title("other", "DOCKER")
     with pytest.raises(AmbiguousSession) as caught:
@@ -122,24 +122,24 @@ def test_titles_that_differ_in_capitals_are_listed(named: SessionDBProvider) -> 
 
 
 @pytest.mark.parametrize(("given", "near"), [("Dokcer", "Docker"), ("京都", "Café 京都"), ("cafe 京都", "Café 京都")])
-def test_what_is_near_is_named(named: SessionDBProvider, given: str, near: str) -> None:
+def test_similar_titles_are_suggested(named: SessionDBProvider, given: str, near: str) -> None:
     with pytest.raises(UnknownSession) as caught:
         find_session(named, given, Purpose.RESUME)
     assert near in caught.value.hint
 
 
-def test_too_short_a_beginning_names_nothing(named: SessionDBProvider) -> None:
+def test_too_short_a_prefix_finds_nothing(named: SessionDBProvider) -> None:
     with pytest.raises(UnknownSession):
         find_session(named, "202", Purpose.RESUME)
 
 
 @pytest.mark.parametrize("given", ["", "  ", "\n"])
-def test_nothing_is_not_a_name(named: SessionDBProvider, given: str) -> None:
+def test_empty_name_is_refused(named: SessionDBProvider, given: str) -> None:
     with pytest.raises(InvalidValue):
         find_session(named, given, Purpose.RESUME)
 
 
-def test_what_belongs_to_others_is_neither_found_nor_named(store: SessionDBProvider) -> None:
+def test_sessions_of_others_are_neither_found_nor_suggested(store: SessionDBProvider) -> None:
     start(store, "20260303_000000_dddddddd", owner="telegram:1")
     store.set_session_title("20260303_000000_dddddddd", "Secret plan")
     for given in ("20260303_000000_dddddddd", "20260303", "Secret plan", "secret plan", "Secret plam"):

@@ -1,4 +1,4 @@
-"""Pages of a list: together they are the whole, each row once."""
+"""The pages of a list contain each row once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.conversations import Row, compress, ids, say, start, start_ap
 
 
 def all_pages(store: SessionDBProvider, size: int, **filters: Any) -> list[Row]:
-    """Every row of a list, fetched page by page with cursors."""
+    """Return every row of a list, fetched page by page with cursors."""
     rows: list[Row] = []
     after = None
     while page := store.list_sessions_rich(limit=size, after=after, **filters):
@@ -26,7 +26,7 @@ def all_pages(store: SessionDBProvider, size: int, **filters: Any) -> list[Row]:
 class TestPages:
     @pytest.fixture
     def many(self, store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
-        """13 conversations, several of which share their times, some compressed, some archived."""
+        """Create 13 conversations; several share their times, some are compressed, some archived."""
         for number in range(13):
             if number % 3 == 0:
                 clock.advance(1)
@@ -45,14 +45,14 @@ class TestPages:
         "filters",
         [{}, {"include_archived": True}, {"include_children": True}, {"source": "cli"}, {"archived_only": True}],
     )
-    def test_by_cursor_make_up_the_whole(
+    def test_pages_by_cursor_make_up_the_whole(
         self, many: SessionDBProvider, size: int, by_activity: bool, filters: dict[str, Any]
     ) -> None:
         whole = many.list_sessions_rich(limit=-1, order_by_last_active=by_activity, **filters)
         assert all_pages(many, size, order_by_last_active=by_activity, **filters) == whole
 
     @pytest.mark.parametrize("by_activity", [False, True])
-    def test_by_offset_make_up_the_whole(self, many: SessionDBProvider, by_activity: bool) -> None:
+    def test_pages_by_offset_make_up_the_whole(self, many: SessionDBProvider, by_activity: bool) -> None:
         whole = many.list_sessions_rich(limit=-1, order_by_last_active=by_activity)
         pages = [
             row
@@ -61,24 +61,26 @@ class TestPages:
         ]
         assert pages == whole
 
-    def test_have_twenty_rows_by_default(self, store: SessionDBProvider) -> None:
+    def test_pages_have_twenty_rows_by_default(self, store: SessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(21)))
         assert len(store.list_sessions_rich()) == 20
 
-    def test_of_size_zero_are_empty(self, many: SessionDBProvider) -> None:
+    def test_pages_of_size_zero_are_empty(self, many: SessionDBProvider) -> None:
         assert many.list_sessions_rich(limit=0) == []
 
-    def test_behind_the_end_are_empty(self, many: SessionDBProvider) -> None:
+    def test_pages_after_the_end_are_empty(self, many: SessionDBProvider) -> None:
         assert many.list_sessions_rich(offset=1000) == []
 
-    def test_neither_repeat_nor_skip_when_sessions_are_added(self, many: SessionDBProvider, clock: FakeClock) -> None:
+    def test_pages_neither_repeat_nor_skip_when_sessions_are_added(
+        self, many: SessionDBProvider, clock: FakeClock
+    ) -> None:
         whole = ids(many.list_sessions_rich(limit=-1))
         first = many.list_sessions_rich(limit=5)
         start_apart(many, clock, "new1", "new2", "new3")
         rest = many.list_sessions_rich(limit=-1, after=first[-1]["cursor"])
         assert ids(first) + ids(rest) == whole
 
-    def test_go_on_when_the_row_of_the_cursor_is_gone(self, many: SessionDBProvider) -> None:
+    def test_pages_continue_when_the_row_of_the_cursor_is_deleted(self, many: SessionDBProvider) -> None:
         whole = ids(many.list_sessions_rich(limit=-1))
         first = many.list_sessions_rich(limit=5)
         many.delete_session(first[-1]["id"])
@@ -87,11 +89,11 @@ class TestPages:
     @pytest.mark.parametrize(
         "cursor", ["", "x", "[]", "[1]", '["a", "b"]', "{}", "null", "started_at|nan|x", "started_at|-inf|x"]
     )
-    def test_refuse_what_is_no_cursor(self, many: SessionDBProvider, cursor: str) -> None:
+    def test_pages_refuse_an_invalid_cursor(self, many: SessionDBProvider, cursor: str) -> None:
         with pytest.raises(InvalidValue, match="cursor"):
             many.list_sessions_rich(after=cursor)
 
-    def test_refuse_the_cursor_of_another_order(self, many: SessionDBProvider) -> None:
+    def test_pages_refuse_the_cursor_of_another_order(self, many: SessionDBProvider) -> None:
         cursor = many.list_sessions_rich(limit=1)[0]["cursor"]
         with pytest.raises(InvalidValue, match="cursor"):
             many.list_sessions_rich(after=cursor, order_by_last_active=True)

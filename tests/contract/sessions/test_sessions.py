@@ -1,4 +1,4 @@
-"""Sessions: created once, read whole, changed, ended, reopened, and what kind of child each one is."""
+"""Sessions are created once, read, changed, ended and reopened, and have the right child kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNUSUAL_TEXTS = ["", "a\0b", "\ud800", "\x00json:[1]", "\x01json:[1]", "世界 �
 
 
 class TestCreate:
-    def test_answers_the_id(self, store: SessionDBProvider) -> None:
+    def test_create_session_returns_the_id(self, store: SessionDBProvider) -> None:
         assert store.create_session("any string will do: ü/\n", "cli") == "any string will do: ü/\n"
 
     def test_row_has_every_documented_column(self, store: SessionDBProvider) -> None:
@@ -44,18 +44,18 @@ class TestCreate:
         start(store, "s", started_at=12.5)
         assert session_of(store, "s")["started_at"] == 12.5
 
-    def test_every_counter_begins_at_zero(self, store: SessionDBProvider) -> None:
+    def test_every_counter_starts_at_zero(self, store: SessionDBProvider) -> None:
         start(store, "s")
         row = session_of(store, "s")
         assert {name: row[name] for name in COUNTERS} == dict.fromkeys(COUNTERS, 0)
 
     @pytest.mark.parametrize("field", ["model", "system_prompt", "user_id", "cwd"])
-    def test_field_is_kept(self, store: SessionDBProvider, field: str) -> None:
+    def test_field_of_a_session_is_stored(self, store: SessionDBProvider, field: str) -> None:
         start(store, "s", **{field: "value"})
         assert session_of(store, "s")[field] == "value"
 
     @pytest.mark.parametrize("text", UNUSUAL_TEXTS, ids=lambda text: ascii(text[:12]))
-    def test_text_round_trips_exactly(self, store: SessionDBProvider, text: str) -> None:
+    def test_text_of_a_session_round_trips_exactly(self, store: SessionDBProvider, text: str) -> None:
         start(store, "s", model=text, system_prompt=text, cwd=text)
         row = session_of(store, "s")
         assert (row["model"], row["system_prompt"], row["cwd"]) == (text, text, text)
@@ -76,63 +76,65 @@ class TestCreate:
         assert session_of(store, "s") == before
 
     def test_unknown_parent_is_an_error(self, store: SessionDBProvider) -> None:
-        with pytest.raises(UnknownSession, match="nobody"):
-            store.create_session("s", "cli", parent_session_id="nobody")
+        with pytest.raises(UnknownSession, match="missing"):
+            store.create_session("s", "cli", parent_session_id="missing")
         assert store.get_session("s") is None
 
     def test_racing_creates_make_one_session(self, store: SessionDBProvider) -> None:
         at_once(8, lambda n: store.create_session("s", "cli", model=f"model {n}"))
         assert store.session_count() == 1
 
-    def test_is_durable(self, open_store: Opener) -> None:
+    def test_create_session_is_durable(self, open_store: Opener) -> None:
         with open_store() as first:
             start(first, "s", model="m")
         assert session_of(open_store(), "s")["model"] == "m"
 
-    def test_is_seen_by_another_handle_at_once(self, store: SessionDBProvider, open_store: Opener) -> None:
+    def test_created_session_is_seen_by_another_handle_at_once(
+        self, store: SessionDBProvider, open_store: Opener
+    ) -> None:
         other = open_store()
         start(store, "s")
         assert other.get_session("s") is not None
 
 
 class TestEnsure:
-    def test_creates_a_session_of_unknown_source(self, store: SessionDBProvider) -> None:
+    def test_ensure_session_creates_a_session_of_unknown_source(self, store: SessionDBProvider) -> None:
         assert store.ensure_session("s", model="m") == "s"
         assert (session_of(store, "s")["source"], session_of(store, "s")["model"]) == ("unknown", "m")
 
-    def test_leaves_an_existing_session_alone(self, store: SessionDBProvider) -> None:
+    def test_ensure_session_leaves_an_existing_session_alone(self, store: SessionDBProvider) -> None:
         start(store, "s", model="first")
         store.ensure_session("s", "telegram", "second")
         assert (session_of(store, "s")["source"], session_of(store, "s")["model"]) == ("cli", "first")
 
-    def test_takes_the_fields_of_create(self, store: SessionDBProvider) -> None:
+    def test_ensure_session_takes_the_fields_of_create(self, store: SessionDBProvider) -> None:
         store.ensure_session("s", "telegram", user_id="7", cwd="/srv")
         assert (session_of(store, "s")["user_id"], session_of(store, "s")["cwd"]) == ("7", "/srv")
 
 
 class TestGet:
-    def test_unknown_session_is_none(self, store: SessionDBProvider) -> None:
-        assert store.get_session("nobody") is None
+    def test_get_unknown_session_returns_none(self, store: SessionDBProvider) -> None:
+        assert store.get_session("missing") is None
 
     def test_ids_differ_by_case(self, store: SessionDBProvider) -> None:
         start(store, "abc")
         assert store.get_session("ABC") is None
 
-    def test_answer_is_the_callers_own(self, store: SessionDBProvider) -> None:
+    def test_returned_row_belongs_to_the_caller(self, store: SessionDBProvider) -> None:
         start(store, "s")
         session_of(store, "s")["source"] = "changed"
         assert session_of(store, "s")["source"] == "cli"
 
 
 class TestEnd:
-    def test_notes_time_and_reason(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_end_session_stores_time_and_reason(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         clock.advance(60)
         assert store.end_session("s", "user_exit")
         row = session_of(store, "s")
         assert (row["ended_at"], row["end_reason"]) == (NOW + 60, "user_exit")
 
-    def test_first_reason_stays(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_first_end_reason_stays(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
         store.end_session("s", "compression")
         clock.advance(60)
@@ -140,13 +142,13 @@ class TestEnd:
         row = session_of(store, "s")
         assert (row["ended_at"], row["end_reason"]) == (NOW, "compression")
 
-    def test_keeps_the_title(self, store: SessionDBProvider) -> None:
+    def test_end_session_keeps_the_title(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.set_session_title("s", "Docker")
         store.end_session("s", "user_exit")
         assert store.get_session_title("s") == "Docker"
 
-    def test_reopen_takes_it_back(self, store: SessionDBProvider) -> None:
+    def test_reopen_removes_the_end(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.end_session("s", "user_exit")
         assert store.reopen_session("s")
@@ -166,7 +168,7 @@ class TestEnd:
 
 
 class TestUpdate:
-    def test_cwd(self, store: SessionDBProvider) -> None:
+    def test_cwd_is_updated(self, store: SessionDBProvider) -> None:
         start(store, "s", cwd="/old")
         assert store.update_session_cwd("s", "/new")
         assert session_of(store, "s")["cwd"] == "/new"
@@ -196,12 +198,12 @@ class TestUpdate:
         store.update_session_meta("s", "{}", "new")
         assert session_of(store, "s")["model"] == "new"
 
-    def test_system_prompt(self, store: SessionDBProvider) -> None:
+    def test_system_prompt_is_updated(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert store.update_system_prompt("s", "You are \0 Hermes")
         assert session_of(store, "s")["system_prompt"] == "You are \0 Hermes"
 
-    def test_model(self, store: SessionDBProvider) -> None:
+    def test_model_is_updated(self, store: SessionDBProvider) -> None:
         start(store, "s", model="old")
         assert store.update_session_model("s", "new")
         assert session_of(store, "s")["model"] == "new"
@@ -211,7 +213,7 @@ class TestUpdate:
         assert store.update_session_model("s", "same")
 
 
-class TestConfigurationThatIsNotJson:
+class TestBrokenModelConfig:
     """One session with a broken model_config must never break the store."""
 
     @pytest.fixture
@@ -220,19 +222,19 @@ class TestConfigurationThatIsNotJson:
         store.update_session_meta("broken", "{not json")
         return store
 
-    def test_is_kept_as_it_is(self, broken: SessionDBProvider) -> None:
+    def test_broken_model_config_is_kept_unchanged(self, broken: SessionDBProvider) -> None:
         assert session_of(broken, "broken")["model_config"] == "{not json"
 
-    def test_does_not_break_lists(self, broken: SessionDBProvider) -> None:
+    def test_broken_model_config_does_not_break_lists(self, broken: SessionDBProvider) -> None:
         assert set(ids(broken.list_sessions_rich())) == {"healthy", "broken"}
 
-    def test_does_not_break_counts(self, broken: SessionDBProvider) -> None:
+    def test_broken_model_config_does_not_break_counts(self, broken: SessionDBProvider) -> None:
         assert broken.session_count(exclude_children=True) == 2
 
-    def test_does_not_break_deleting_another(self, broken: SessionDBProvider) -> None:
+    def test_broken_model_config_does_not_break_deleting_another(self, broken: SessionDBProvider) -> None:
         assert broken.delete_session("healthy")
 
-    def test_does_not_break_its_children(self, broken: SessionDBProvider) -> None:
+    def test_broken_model_config_does_not_break_its_children(self, broken: SessionDBProvider) -> None:
         start(broken, "child", parent_session_id="broken", model_config="{neither")
         assert session_of(broken, "child")["child_kind"] is None
 
@@ -260,12 +262,12 @@ class TestArchiveAndPin:
         chain.set_session_archived("root", True)
         assert session_of(chain, "branch")["archived"] == 0
 
-    def test_archiving_can_be_taken_back(self, chain: SessionDBProvider) -> None:
+    def test_archiving_can_be_reversed(self, chain: SessionDBProvider) -> None:
         chain.set_session_archived("root", True)
         chain.set_session_archived("tip", False)
         assert [session_of(chain, link)["archived"] for link in ("root", "middle", "tip")] == [0, 0, 0]
 
-    def test_pinning_can_be_taken_back(self, chain: SessionDBProvider) -> None:
+    def test_pinning_can_be_reversed(self, chain: SessionDBProvider) -> None:
         chain.set_session_pinned("root", True)
         chain.set_session_pinned("tip", False)
         assert [session_of(chain, link)["pinned"] for link in ("root", "middle", "tip")] == [0, 0, 0]
@@ -311,7 +313,7 @@ class TestChildKind:
         [
             ({"_branched_from": "parent"}, "branch"),
             ({"_delegate_from": "parent"}, "delegate"),
-            ({"_delegate_from": "somebody long gone"}, "delegate"),
+            ({"_delegate_from": "a deleted session"}, "delegate"),
             ({"temperature": 1}, "compression"),
         ],
     )
@@ -399,12 +401,12 @@ class TestOwner:
             ({"source": "cli"}, None),
         ],
     )
-    def test_follows_from_source_and_user(
+    def test_owner_follows_from_source_and_user(
         self, store: SessionDBProvider, fields: dict[str, str], owner: str | None
     ) -> None:
         start(store, "s", **fields)
         assert session_of(store, "s")["owner"] == owner
 
-    def test_rows_of_a_list_name_it(self, store: SessionDBProvider) -> None:
+    def test_rows_of_a_list_have_the_owner(self, store: SessionDBProvider) -> None:
         start(store, "s", source="telegram", user_id="42")
         assert column(store.list_sessions_rich(), "owner") == ["telegram:42"]

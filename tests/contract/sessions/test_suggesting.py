@@ -1,4 +1,4 @@
-"""Names of sessions for somebody who has typed the beginning of one."""
+"""Names of sessions are suggested for a typed prefix."""
 
 from __future__ import annotations
 
@@ -35,11 +35,13 @@ def named(store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
         ("auth", []),
     ],
 )
-def test_names_begin_so(named: SessionDBProvider, beginning: str, names: list[tuple[str, str]]) -> None:
+def test_suggested_names_start_with_the_text(
+    named: SessionDBProvider, beginning: str, names: list[tuple[str, str]]
+) -> None:
     assert suggest_names(named, beginning) == names
 
 
-def test_of_many_there_are_some(store: SessionDBProvider) -> None:
+def test_suggestions_are_limited(store: SessionDBProvider) -> None:
     start(store, *(f"s{number:03}" for number in range(MAX_SUGGESTIONS + 10)))
     assert len(suggest_names(store, "s")) == MAX_SUGGESTIONS
     assert len(suggest_names(store, "")) == MAX_SUGGESTIONS

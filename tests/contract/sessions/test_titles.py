@@ -1,4 +1,4 @@
-"""Titles: cleaned, unique, numbered, and found again."""
+"""Titles are cleaned, unique, numbered, and found again."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TestSanitize:
             ("a\u200cb", "ab"),
         ],
     )
-    def test_example(self, title: str | None, cleaned: str | None) -> None:
+    def test_title_is_sanitized(self, title: str | None, cleaned: str | None) -> None:
         assert SessionDBProvider.sanitize_title(title) == cleaned
 
     @pytest.mark.parametrize("point", DELETED, ids=name_of)
@@ -75,14 +75,14 @@ class TestSanitize:
     def test_other_character_is_kept(self, point: int) -> None:
         assert SessionDBProvider.sanitize_title(f"a{chr(point)}b") == f"a{chr(point)}b"
 
-    def test_one_hundred_and_one_characters_are_too_long(self) -> None:
+    def test_title_of_101_characters_is_too_long(self) -> None:
         with pytest.raises(InvalidTitle, match=r"too long.*101.*100"):
             SessionDBProvider.sanitize_title("A" * 101)
 
-    def test_can_be_asked_of_a_store(self, store: SessionDBProvider) -> None:
+    def test_sanitize_title_is_a_method_of_the_store(self, store: SessionDBProvider) -> None:
         assert store.sanitize_title(" x ") == "x"
 
-    def test_limit_is_public(self) -> None:
+    def test_title_limit_is_public(self) -> None:
         assert SessionDBProvider.MAX_TITLE_LENGTH == 100
 
 
@@ -101,7 +101,7 @@ class TestSet:
         assert store.get_session_title("s") == "Podman"
 
     @pytest.mark.parametrize("empty", ["", "   ", "\u200b", None])
-    def test_empty_title_takes_it_away(self, store: SessionDBProvider, empty: str | None) -> None:
+    def test_empty_title_removes_the_title(self, store: SessionDBProvider, empty: str | None) -> None:
         titled(store, s="Docker")
         assert store.set_session_title("s", empty)
         assert store.get_session_title("s") is None
@@ -144,7 +144,7 @@ class TestSet:
         with pytest.raises(TitleTaken):
             store.set_session_title("b", "Docker")
 
-    def test_title_of_another_person_is_free(self, store: SessionDBProvider) -> None:
+    def test_title_of_another_owner_is_free(self, store: SessionDBProvider) -> None:
         start(store, "secret-session", source="telegram", user_id="1")
         store.set_session_title("secret-session", "Docker")
         start(store, "mine", source="telegram", user_id="2")
@@ -164,17 +164,17 @@ class TestSet:
 
 
 class TestLookup:
-    def test_by_exact_title(self, store: SessionDBProvider) -> None:
+    def test_session_is_found_by_exact_title(self, store: SessionDBProvider) -> None:
         titled(store, s="Docker")
         assert store.get_session_by_title("Docker") == session_of(store, "s")
 
     @pytest.mark.parametrize("title", ["docker", "Dock", "Docker ", "", "%", "Docke_"])
-    def test_by_another_title_is_none(self, store: SessionDBProvider, title: str) -> None:
+    def test_unknown_title_finds_no_session(self, store: SessionDBProvider, title: str) -> None:
         titled(store, s="Docker")
         assert store.get_session_by_title(title) is None
 
     def test_title_of_an_unknown_session_is_none(self, store: SessionDBProvider) -> None:
-        assert store.get_session_title("nobody") is None
+        assert store.get_session_title("missing") is None
 
 
 class TestNextTitle:
@@ -199,17 +199,19 @@ class TestNextTitle:
             (["世界"], "世界", "世界 #2"),
         ],
     )
-    def test_example(self, store: SessionDBProvider, taken: list[str], base: str, expected: str) -> None:
+    def test_next_title_has_the_next_number(
+        self, store: SessionDBProvider, taken: list[str], base: str, expected: str
+    ) -> None:
         titled(store, **{f"s{n}": title for n, title in enumerate(taken)})
         assert store.get_next_title_in_lineage(base) == expected
 
     @pytest.mark.parametrize("length", [96, 97, 98, 99, 100])
-    def test_never_exceeds_the_limit(self, store: SessionDBProvider, length: int) -> None:
+    def test_next_title_never_exceeds_the_limit(self, store: SessionDBProvider, length: int) -> None:
         titled(store, s="A" * length)
         start(store, "t")
         assert store.set_session_title("t", store.get_next_title_in_lineage("A" * length))
 
-    def test_never_is_one_that_is_taken(self, store: SessionDBProvider) -> None:
+    def test_next_title_is_never_taken(self, store: SessionDBProvider) -> None:
         titled(store, long="A" * 99, short="A" * 97 + " #2")
         start(store, "t")
         assert store.set_session_title("t", store.get_next_title_in_lineage("A" * 99))
@@ -229,14 +231,16 @@ class TestResolve:
             (["100%", "100x #7"], "100%", "100%"),
         ],
     )
-    def test_example(self, store: SessionDBProvider, taken: list[str], asked: str, expected: str) -> None:
+    def test_title_resolves_to_the_newest_of_its_lineage(
+        self, store: SessionDBProvider, taken: list[str], asked: str, expected: str
+    ) -> None:
         titled(store, **{f"s{n}": title for n, title in enumerate(taken)})
         found = store.resolve_session_by_title(asked)
         assert found is not None
         assert store.get_session_title(found) == expected
 
     @pytest.mark.parametrize("asked", ["docker", "Dock", "Docker #2", "", "nothing"])
-    def test_title_that_nobody_has_is_none(self, store: SessionDBProvider, asked: str) -> None:
+    def test_unknown_title_resolves_to_none(self, store: SessionDBProvider, asked: str) -> None:
         titled(store, s="Docker")
         assert store.resolve_session_by_title(asked) is None
 
@@ -246,27 +250,27 @@ class TestResolve:
         titled(store, second="Docker #2")
         assert store.resolve_session_by_title("Docker") == "third"
 
-    def test_highest_number_wins_whatever_the_clock_says(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_highest_number_wins_for_any_clock(self, store: SessionDBProvider, clock: FakeClock) -> None:
         titled(store, first="Docker")
         clock.advance(-3600)
         titled(store, second="Docker #2")
         assert store.resolve_session_by_title("Docker") == "second"
 
 
-class TestTitleOfItsOwnAccord:
-    """A title that nobody asked for never takes the place of one that somebody gave."""
+class TestAutomaticTitle:
+    """An automatic title never replaces a title that a person set."""
 
-    def test_names_a_session_without_a_name(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_is_set_on_an_untitled_session(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert store.set_title_if_untitled("s", "  Docker \n networks ") == "Docker networks"
         assert store.get_session_title("s") == "Docker networks"
 
-    def test_leaves_a_name_alone(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_leaves_an_existing_title_alone(self, store: SessionDBProvider) -> None:
         titled(store, s="Mine")
         assert store.set_title_if_untitled("s", "Docker networks") is None
         assert store.get_session_title("s") == "Mine"
 
-    def test_is_told_apart_on_a_clash_and_joins_no_lineage(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_gets_a_suffix_on_a_clash_and_joins_no_lineage(self, store: SessionDBProvider) -> None:
         titled(store, a="Docker", b="Docker #2")
         start(store, "s", "t", "u")
         assert store.set_title_if_untitled("s", "Docker") == "Docker (2)"
@@ -274,35 +278,35 @@ class TestTitleOfItsOwnAccord:
         assert store.set_title_if_untitled("u", "Docker") == "Docker (3)"
         assert store.resolve_session_by_title("Docker") == "b"
 
-    def test_stays_within_the_limit_on_a_clash(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_stays_within_the_limit_on_a_clash(self, store: SessionDBProvider) -> None:
         titled(store, a="x" * 100)
         start(store, "s")
         assert store.set_title_if_untitled("s", "x" * 100) == "x" * 96 + " (2)"
 
-    def test_finds_a_free_one_among_many_with_few_questions(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_finds_a_free_suffix_with_few_queries(self, store: SessionDBProvider) -> None:
         titled(store, a="Docker", **{f"s{number}": f"Docker ({number})" for number in range(2, 30)})
         start(store, "s")
         assert store.set_title_if_untitled("s", "Docker") == "Docker (30)"
 
     @pytest.mark.parametrize("title", ["", " \u200b "])
-    def test_of_nothing_is_none(self, store: SessionDBProvider, title: str) -> None:
+    def test_empty_automatic_title_sets_nothing(self, store: SessionDBProvider, title: str) -> None:
         start(store, "s")
         assert store.set_title_if_untitled("s", title) is None
 
-    def test_of_nobody_is_none(self, store: SessionDBProvider) -> None:
-        assert store.set_title_if_untitled("nobody", "Docker") is None
+    def test_automatic_title_of_an_unknown_session_is_none(self, store: SessionDBProvider) -> None:
+        assert store.set_title_if_untitled("missing", "Docker") is None
 
-    def test_that_is_too_long_is_refused(self, store: SessionDBProvider) -> None:
+    def test_automatic_title_that_is_too_long_is_refused(self, store: SessionDBProvider) -> None:
         start(store, "s")
         with pytest.raises(InvalidTitle):
             store.set_title_if_untitled("s", "x" * 101)
 
-    def test_many_at_once_get_as_many_titles(self, store: SessionDBProvider) -> None:
+    def test_many_automatic_titles_at_once_are_all_different(self, store: SessionDBProvider) -> None:
         start(store, *(f"s{number}" for number in range(8)))
         given = at_once(8, lambda number: store.set_title_if_untitled(f"s{number}", "Docker"))
         assert set(given) == {"Docker", *(f"Docker ({number})" for number in range(2, 9))}
 
-    def test_of_a_person_wins_whoever_comes_first(self, store: SessionDBProvider) -> None:
+    def test_title_of_a_person_always_beats_the_automatic_one(self, store: SessionDBProvider) -> None:
         start(store, "s")
         at_once(
             2,

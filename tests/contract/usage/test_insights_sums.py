@@ -1,4 +1,4 @@
-"""Insights against the same worked out the slow way, over stores that chance has filled."""
+"""Insights equal the same sums computed slowly, over random stores."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bare(model: str | None) -> str:
 
 
 def summed(bookings: Iterable[Row]) -> UsageTotals:
-    """What bookings amount to; their costs are quarters of a dollar, which add up exactly."""
+    """Return the sums of events; their costs are quarters of a dollar, which add up exactly."""
     some = list(bookings)
     return UsageTotals(
         input_tokens=sum(each["input_tokens"] for each in some),
@@ -47,14 +47,14 @@ def summed(bookings: Iterable[Row]) -> UsageTotals:
 
 @pytest.fixture(params=range(3))
 def lived(request: pytest.FixtureRequest, store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
-    """A store that has been used for a month or so."""
+    """Create a store that was used for about a month."""
     clock.now = MARCH
     Life(store, clock, request.param).go_on(steps=110, longest_pause_s=1.2 * DAY_S)
     return store
 
 
 def check(found: Insights, naive: Naive) -> None:
-    """Every number is the same."""
+    """Check that every number is the same."""
     every = [message for some in naive.messages.values() for message in some]
     booked = [each for some in naive.bookings.values() for each in some]
     calls = sum(naive.tools.values(), Counter())
@@ -127,7 +127,7 @@ def check_skills(found: Insights, every: list[Row]) -> None:
     assert [(each.skill, each.loads, each.edits) for each in found.skills] == ([("報告", loads, 0)] if loads else [])
 
 
-def test_sums_are_those_of_single_messages_and_bookings(lived: SessionDBProvider, clock: FakeClock) -> None:
+def test_sums_agree_with_single_messages_and_events(lived: SessionDBProvider, clock: FakeClock) -> None:
     history = History.of(lived)
     for zone in (BERLIN, NEW_YORK, KATHMANDU):
         with local_zone(zone):

@@ -1,4 +1,4 @@
-"""Tokens and money: counters that are the sums of what was booked."""
+"""Token and cost counters are the sums of their events."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ COSTS = ("estimated_cost_usd", "actual_cost_usd")
 
 
 def update(store: SessionDBProvider, **fields: Any) -> dict[str, Any]:
-    """Book something on session `s` and answer its row."""
+    """Add usage to session `s` and return its row."""
     store.update_token_counts("s", **fields)
     return session_of(store, "s")
 
 
 class TestDelta:
     @pytest.mark.parametrize("name", [*COUNTERS, *COSTS])
-    def test_is_added(self, store: SessionDBProvider, name: str) -> None:
+    def test_delta_is_added_to_the_counter(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: 5})
         assert update(store, **{name: 7})[name] == 12
 
     @pytest.mark.parametrize("name", [*COUNTERS, *COSTS])
-    def test_leaves_what_is_not_given(self, store: SessionDBProvider, name: str) -> None:
+    def test_delta_leaves_other_counters_alone(self, store: SessionDBProvider, name: str) -> None:
         before = update(store, **{name: 5})
         store.update_token_counts("s", model="m")
         assert session_of(store, "s")[name] == before[name]
 
-    def test_threads_lose_nothing(self, store: SessionDBProvider) -> None:
+    def test_threads_lose_no_token_counts(self, store: SessionDBProvider) -> None:
         def count(_: int) -> None:
             for _ in range(5):
                 store.update_token_counts("s", input_tokens=1)
@@ -48,7 +48,7 @@ class TestDelta:
         at_once(8, count)
         assert session_of(store, "s")["input_tokens"] == 40
 
-    def test_beyond_what_can_be_stored_is_refused(self, store: SessionDBProvider) -> None:
+    def test_delta_that_overflows_is_refused(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=2**63 - 1)
         with pytest.raises(InvalidValue, match="input_tokens"):
             update(store, input_tokens=1)
@@ -57,50 +57,50 @@ class TestDelta:
 
 class TestAbsolute:
     @pytest.mark.parametrize("name", [*COUNTERS, *COSTS])
-    def test_overwrites(self, store: SessionDBProvider, name: str) -> None:
+    def test_absolute_count_overwrites_the_counter(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: 5})
         assert update(store, **{name: 3}, absolute=True)[name] == 3
 
     @pytest.mark.parametrize("name", [*COUNTERS, *COSTS])
-    def test_does_not_zero_what_is_not_given(self, store: SessionDBProvider, name: str) -> None:
+    def test_absolute_count_leaves_other_counters_alone(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: 5})
         other = "output_tokens" if name == "input_tokens" else "input_tokens"
         assert update(store, **{other: 9}, absolute=True)[name] == 5
 
-    def test_zero_is_a_value(self, store: SessionDBProvider) -> None:
+    def test_absolute_zero_is_stored(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=5)
         assert update(store, input_tokens=0, absolute=True)["input_tokens"] == 0
 
 
 class TestNotes:
     @pytest.mark.parametrize("name", ["cost_status", "cost_source", "pricing_version"])
-    def test_latest_wins(self, store: SessionDBProvider, name: str) -> None:
+    def test_latest_cost_note_wins(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: "old"})
         assert update(store, **{name: "new"})[name] == "new"
 
     @pytest.mark.parametrize("name", ["billing_provider", "billing_base_url", "billing_mode", "model"])
-    def test_first_wins(self, store: SessionDBProvider, name: str) -> None:
+    def test_first_billing_value_wins(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: "first"})
         assert update(store, **{name: "second"})[name] == "first"
 
     @pytest.mark.parametrize("name", ["cost_status", "billing_provider", "model"])
-    def test_missing_one_changes_nothing(self, store: SessionDBProvider, name: str) -> None:
+    def test_missing_note_changes_nothing(self, store: SessionDBProvider, name: str) -> None:
         update(store, **{name: "kept"})
         assert update(store, input_tokens=1)[name] == "kept"
 
 
 class TestUnknownSession:
-    def test_is_created(self, store: SessionDBProvider) -> None:
+    def test_token_counts_create_an_unknown_session(self, store: SessionDBProvider) -> None:
         row = update(store, input_tokens=1, model="m")
         assert (row["source"], row["model"], row["started_at"]) == ("unknown", "m", NOW)
 
-    def test_is_not_created_anew_when_it_exists(self, store: SessionDBProvider) -> None:
+    def test_token_counts_do_not_recreate_an_existing_session(self, store: SessionDBProvider) -> None:
         start(store, "s")
         assert update(store, input_tokens=1)["source"] == "cli"
 
 
 class TestEvents:
-    def test_say_what_was_booked_and_when(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_events_record_amounts_and_time(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="m")
         clock.advance(3)
         update(store, input_tokens=5, estimated_cost_usd=0.5)
@@ -117,7 +117,7 @@ class TestEvents:
             "estimated_cost_usd": 0.5,
         }
 
-    def test_of_an_absolute_update_are_the_difference(self, store: SessionDBProvider) -> None:
+    def test_events_of_an_absolute_update_are_the_difference(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=5)
         update(store, input_tokens=12, absolute=True)
         assert [(each["kind"], each["input_tokens"]) for each in store.list_usage_events("s")] == [
@@ -125,7 +125,7 @@ class TestEvents:
             ("absolute", 7),
         ]
 
-    def test_add_up_to_the_counters(self, store: SessionDBProvider) -> None:
+    def test_events_add_up_to_the_counters(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=5, output_tokens=2, api_call_count=1, estimated_cost_usd=0.25)
         update(store, input_tokens=50, reasoning_tokens=3, estimated_cost_usd=1.0, absolute=True)
         update(store, cache_read_tokens=8, cache_write_tokens=9, actual_cost_usd=0.5, estimated_cost_usd=0.5)
@@ -134,27 +134,25 @@ class TestEvents:
         sums = {name: sum(event[name] or 0 for event in events) for name in (*COUNTERS, *COSTS)}
         assert sums == {name: row[name] for name in (*COUNTERS, *COSTS)}
 
-    def test_name_the_model_that_was_used_even_if_the_session_began_with_another(
-        self, store: SessionDBProvider
-    ) -> None:
+    def test_events_name_the_model_that_was_used(self, store: SessionDBProvider) -> None:
         start(store, "s", model="first")
         update(store, input_tokens=1, model="second")
         assert column(store.list_usage_events("s"), "model") == ["second"]
 
-    def test_name_the_provider_that_bills(self, store: SessionDBProvider) -> None:
+    def test_events_name_the_billing_provider(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=1, billing_provider="openrouter")
         assert column(store.list_usage_events("s"), "billing_provider") == ["openrouter"]
 
-    def test_of_what_changes_nothing_are_none(self, store: SessionDBProvider) -> None:
+    def test_update_without_a_change_stores_no_event(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=5)
         update(store, input_tokens=5, absolute=True)
         update(store, cost_status="final")
         assert len(store.list_usage_events("s")) == 1
 
-    def test_of_an_unknown_session_are_none(self, store: SessionDBProvider) -> None:
-        assert store.list_usage_events("nobody") == []
+    def test_unknown_session_has_no_events(self, store: SessionDBProvider) -> None:
+        assert store.list_usage_events("missing") == []
 
-    def test_go_with_the_session(self, store: SessionDBProvider) -> None:
+    def test_events_are_deleted_with_the_session(self, store: SessionDBProvider) -> None:
         update(store, input_tokens=5)
         store.delete_session("s")
         assert store.list_usage_events("s") == []
@@ -173,7 +171,7 @@ class TestReports:
             store.update_token_counts(session_id, input_tokens=tokens, output_tokens=1, estimated_cost_usd=cost)
         return store
 
-    def test_usage_by_model_has_the_dearest_first(self, spent: SessionDBProvider) -> None:
+    def test_usage_by_model_has_the_most_expensive_first(self, spent: SessionDBProvider) -> None:
         assert column(spent.usage_by_model(), "model") == ["large", "small"]
 
     def test_usage_by_model_adds_up(self, spent: SessionDBProvider) -> None:

@@ -1,4 +1,4 @@
-"""Backups that are killed while others write."""
+"""Backups that are killed while other processes write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BACKUP = ("sessions", "backup", "--keep", "100", "--json")
 
 
 def kill_backup(trial: Trial) -> Outcome:
-    """Kill backups at any moment while processes write; none that is not whole counts, and the next one is whole."""
+    """Kill backups at any moment while processes write: an incomplete one never counts, and the next is complete."""
     kills = KILLS_QUICKLY if trial.is_quick else KILLS
     with Supervisor(trial.store, trial.random) as supervisor:
         for _ in range(WRITERS):
@@ -40,7 +40,7 @@ def kill_backup(trial: Trial) -> Outcome:
 
 
 def _flaws_of_backups(home: Path, last: Path, known: set[str]) -> list[str]:
-    """Errors of finished backups: each must be whole, and the last must have every message acknowledged before it."""
+    """Errors of finished backups: each must be undamaged, and the last must have every message acknowledged before."""
     backups = (home / "backups").glob("*.db")
     found = [f"{backup.name} counts, but is damaged: {flaw}" for backup in backups for flaw in flaws(backup)[:1]]
     there = {word_of(text) for (text,) in rows(last, "SELECT content FROM messages WHERE session_id = ?", SHARED)}

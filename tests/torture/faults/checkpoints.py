@@ -19,7 +19,7 @@ DEATHS = 5
 OTHERS = 2
 LONGEST_S = 0.25
 MANNERS = AT_ONCE, IN_ORDER, AS_SCRIPTS_DO = "at once", "in order", "as scripts do"
-"""How processes end at SIGTERM: by default, by finishing what they do, by an exception in the main thread."""
+"""How processes end at SIGTERM: by default, after finishing their work, or by an exception in the main thread."""
 PAGE_S = 0.004
 """How long each page of a checkpoint takes, so that a signal arrives during it."""
 
@@ -49,7 +49,7 @@ def _die(trial: Trial, target: Target, most: int) -> Outcome:
 
 
 def terminate_in_checkpoint(trial: Trial) -> Outcome:
-    """Send SIGTERM to processes that are in a checkpoint, and that end at once, in order, or as scripts do."""
+    """Send SIGTERM to processes that are in a checkpoint, and that end at once, in order, or like scripts."""
     with Supervisor(trial.store, trial.random) as supervisor:
         supervisor.start_writer(threads=1)
         last: Forked | None = None
@@ -62,7 +62,7 @@ def terminate_in_checkpoint(trial: Trial) -> Outcome:
             code = supervisor.wait_for_end(last)
             assert code in (0, -signal.SIGTERM), f"a process that was asked to end did so with {code}"
         supervisor.kill_all_writers()
-        # Threads of a process that has closed the store are told so.
+        # Threads of a process that has closed the store get StoreClosed.
         supervisor.journal.failures = [
             each for each in supervisor.journal.failures if not each.startswith(StoreClosed.code)
         ]
@@ -73,13 +73,13 @@ def _start_writer_for_signal(supervisor: Supervisor, manner: str, inside: mmap, 
     """Start a writer that handles SIGTERM in a given way and marks in shared memory that it is in a checkpoint."""
     over = threading.Event()
 
-    def hear(*_: object) -> None:
+    def handle(*_: object) -> None:
         over.set()
         if manner == AS_SCRIPTS_DO:
             sys.exit(0)
 
-    def linger(access: Access) -> None:
-        # A handler that raises would do so in here, where without this disk there is no Python.
+    def delay(access: Access) -> None:
+        # A handler that raises would raise in here, where there is no Python code without this disk.
         if access.target == "database" and not (manner == AS_SCRIPTS_DO and is_main_thread()):
             inside[0] = 1
             time.sleep(PAGE_S)

@@ -29,7 +29,7 @@ class JumpingClock:
 
 
 def jump(trial: Trial) -> Outcome:
-    """Let every process have a clock of its own that jumps by seconds, hours and years."""
+    """Give every process its own clock, which jumps by seconds, hours and years."""
     with Supervisor(trial.store, trial.random, clock=JumpingClock(trial.random)) as supervisor:
         for _ in range(WRITERS):
             supervisor.start_writer()

@@ -1,4 +1,4 @@
-"""Files of which bits are flipped or the end is cut off, and what `hermes sessions repair` makes of them."""
+"""Files with flipped bits or a missing end, and what `hermes sessions repair` saves."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ DAMAGES, DAMAGES_QUICKLY = 4, 2
 REPAIR = ("sessions", "repair", "--yes")
 
 Rows = dict[int, str]
-"""What messages say, by their ids."""
+"""The texts of messages, by their ids."""
 
 
 def fill_store(trial: Trial) -> Path:
-    """A closed store with messages of all sizes."""
+    """Create a closed store with messages of all sizes."""
     path = trial.directory / "whole" / "state.db"
     path.parent.mkdir()
     with SessionDB(path) as db:
@@ -43,7 +43,7 @@ def fill_store(trial: Trial) -> Path:
 
 
 def flip_index(trial: Trial) -> Outcome:
-    """Flip bits in a page of an index, of a table or of words: nothing may be lost by that."""
+    """Flip bits in a page of an index, of a table or of words: nothing may be lost."""
 
     def damage(path: Path) -> set[int]:
         flip_bits(path, trial.random.choice(index_pages(path)), trial.random)
@@ -53,13 +53,13 @@ def flip_index(trial: Trial) -> Outcome:
 
 
 def flip_data(trial: Trial) -> Outcome:
-    """Flip bits in a page that holds messages or sessions, or in the first: only what lies on it may be lost."""
+    """Flip bits in a page with messages or sessions, or in the first page: only its own rows may be lost."""
 
     return _damage_and_repair(trial, fill_store(trial), lambda path: _flip_data(path, trial.random))
 
 
 def cut_off(trial: Trial) -> Outcome:
-    """Cut a file off anywhere: only what lay behind the cut may be lost."""
+    """Cut a file off anywhere: only rows after the cut may be lost."""
 
     def damage(path: Path) -> set[int]:
         size, messages = page_size(path), page_map(path, "messages")
@@ -71,7 +71,7 @@ def cut_off(trial: Trial) -> Outcome:
 
 
 def kill_repair(trial: Trial) -> Outcome:
-    """Kill a repair at any moment: the damaged file is still there or the repaired one is, and the next one ends it."""
+    """Kill a repair at any moment: the damaged or the repaired file is there, and the next repair finishes."""
     whole = fill_store(trial)
     timed = _copy(whole, "timed")
     flip_bits(timed / "state.db", 1, trial.random)
@@ -93,7 +93,7 @@ def _flip_data(path: Path, random: Random) -> set[int]:
 
 
 def _damage_and_repair(trial: Trial, whole: Path, damage: Callable[[Path], set[int]]) -> Outcome:
-    """Damage copies of a store, each in its own way, and repair them; `damage` tells which messages may be lost."""
+    """Damage copies of a store, each in its own way, and repair them; `damage` returns which messages may be lost."""
     outcome = Outcome()
     for number in range(DAMAGES_QUICKLY if trial.is_quick else DAMAGES):
         home = _copy(whole, f"damaged-{number}")
@@ -110,7 +110,7 @@ def _copy(whole: Path, name: str) -> Path:
 
 
 def _repair(trial: Trial, home: Path, before: Rows, may_be_lost: set[int]) -> Outcome:
-    """What a repaired store has of the messages that were not on a damaged page, and whether it finds them."""
+    """Check that a repaired store has the messages that were not on a damaged page, and finds them."""
     path = home / "state.db"
     outcome = Outcome(times=1, acknowledged=len(before) - len(may_be_lost))
     done = run(home, *REPAIR)
@@ -128,7 +128,7 @@ def _repair(trial: Trial, home: Path, before: Rows, may_be_lost: set[int]) -> Ou
 
 
 def _use(trial: Trial, path: Path, texts: Rows, damaged: set[int], outcome: Outcome) -> None:
-    """Search a repaired store and write to it; what a damaged page says now need not be what its index has."""
+    """Search a repaired store and write to it; the text on a damaged page may differ from its index."""
     sure = sorted(texts.keys() - damaged)
     with SessionDB(path) as db:
         for query in (COMMON, PART):
@@ -140,7 +140,7 @@ def _use(trial: Trial, path: Path, texts: Rows, damaged: set[int], outcome: Outc
 
 
 def _texts(path: Path) -> Rows:
-    # A flipped bit may leave what is no text any more.
+    # A flipped bit may leave bytes that are not text.
     found = rows(path, "SELECT id, CAST(content AS BLOB) FROM messages")
     return {int(number): bytes(text or b"").decode(errors="replace") for number, text in found}
 

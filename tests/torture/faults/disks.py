@@ -1,4 +1,4 @@
-"""Disks that are full, or that fail now and then."""
+"""Disks that are full, or that fail at times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CODES = (apsw.SQLITE_FULL, apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_FSYNC)
 
 
 def fill_disk(trial: Trial) -> Outcome:
-    """Fill the file system while processes write to it, and free it again while they go on."""
+    """Fill the file system while processes write to it, and free it again while they continue."""
     with small_disk(trial.directory, SIZE) as refused:
         if refused:
             return Outcome(not_run=refused)
@@ -45,7 +45,7 @@ def fill_disk(trial: Trial) -> Outcome:
 
 
 def _fill(ballast: Path) -> None:
-    """Leave no room at all."""
+    """Leave no free space."""
     with ballast.open("wb", buffering=0) as file:
         for amount in (1 << 20, 1 << 12, 1):
             try:
@@ -56,7 +56,7 @@ def _fill(ballast: Path) -> None:
 
 
 def fail_now_and_then(trial: Trial) -> Outcome:
-    """Refuse one write, sync or truncation in ten for a while, as a full or failing disk does, then no more."""
+    """Refuse one write, sync or truncation in ten for a while, like a full or failing disk, then none."""
     with Supervisor(trial.store, trial.random) as supervisor:
         is_failing = mmap(-1, 1)
         for _ in range(WRITERS):

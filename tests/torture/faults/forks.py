@@ -1,4 +1,4 @@
-"""Processes that fork while tinherited threads write."""
+"""Processes that fork while their threads write."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MANNERS = IN_ORDER, AT_ONCE, KILLED = "in order", "at once", "killed"
 
 
 def fork_under_load(trial: Trial) -> Outcome:
-    """Fork again and again while threads write; each child writes with the store it inherited, then ends somehow."""
+    """Fork again and again while threads write; each child writes with the store it inherited, then exits."""
     seed = trial.random.getrandbits(32)
     with Supervisor(trial.store, trial.random) as supervisor:
         supervisor.add_process(Forked(lambda pipe: _write_and_fork(trial.store, Random(seed), pipe)))
@@ -56,7 +56,7 @@ def _write_and_fork(path: Path, random: Random, pipe: Pipe) -> None:
 
 
 def _write_in_child(writer: WriterThread, say: Callable[[str], None], manner: str) -> None:
-    """Write a little, within a limit, and end."""
+    """Write a little, within a time limit, and exit."""
     signal.alarm(LIMIT_S)
     left = iter(range(ACTS))
     writer.use_pipe(say)

@@ -30,7 +30,7 @@ HELD = "held"
 
 
 def hold_lock(path: Path, pipe: Pipe) -> None:
-    """Hold the writer lock as a slow process of ours does."""
+    """Hold the writer lock like a slow process of ours."""
     lock = WriterLock(path)
     lock.acquire()
     pipe.say(HELD)
@@ -39,7 +39,7 @@ def hold_lock(path: Path, pipe: Pipe) -> None:
 
 
 def hold_transaction(path: Path, pipe: Pipe) -> None:
-    """Hold a transaction as a slow program does that does not use our lock."""
+    """Hold a transaction like a slow program that does not use our lock."""
     with plain(path) as connection, connection:
         connection.execute(
             "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, 1)",
@@ -98,7 +98,7 @@ def freeze_a_writer(trial: Trial) -> Outcome:
 
 
 def write_together(trial: Trial) -> Outcome:
-    """Eight processes append as fast as they can; what counts is the slowest call."""
+    """Eight processes append as fast as they can; the slowest call is measured."""
     with Supervisor(trial.store, trial.random) as supervisor:
         supervisor.start_waiting_writers(PROCESSES, 50 if trial.is_quick else MANY)
         supervisor.release_writers()

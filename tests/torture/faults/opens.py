@@ -18,7 +18,7 @@ from tests.torture.writers import PATIENCE_S
 
 OPENS, OPENS_QUICKLY = 10_000, 500
 FIRST = 0.2
-"""The share of opens after which a process has all the memory that it should need."""
+"""The share of opens after which a process should need no more memory."""
 GROWTH = 2 << 20
 STREAM = "open"
 LIMIT_S = 600.0
@@ -26,14 +26,14 @@ MEMORY = Path("/proc/self/statm")
 
 
 def memory() -> int:
-    """How many bytes of memory this process has; where that is not to be seen, had at most."""
+    """How many bytes of memory this process uses; where the system does not say, the most it has used."""
     if MEMORY.exists():
         return int(MEMORY.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def open_often(trial: Trial) -> Outcome:
-    """Open and close a store for reading, for writing and for searching; descriptors, threads and memory stay."""
+    """Open and close a store for reading, for writing and for searching; descriptors, threads and memory do not grow."""
     times = OPENS_QUICKLY if trial.is_quick else OPENS
     with Forked(lambda pipe: _open_often(trial.store, times, pipe)) as opener:
         held, threads, grown, stored = map(int, all_lines(opener, LIMIT_S))

@@ -23,7 +23,7 @@ from tests.upgrade import oldfiles
 
 IMPORT = "from hermes_state import SessionDB"
 OLDER = Peer("hermes-agent-0.13.0", "hermes-agent==0.13.0", IMPORT)
-"""The last that wrote schema 11."""
+"""The last version that wrote schema 11."""
 NEWER = Peer("hermes-agent", "hermes-agent==0.19.0", IMPORT, "hermes")
 LONGEST_S = 0.5
 READS = 5
@@ -31,14 +31,14 @@ STARTING_S = 1.5
 STREAM = "peer"
 
 
-def say(text: str) -> None:
+def report(text: str) -> None:
     """Print why this takes long."""
     sys.stderr.write(f"{text}\n")
 
 
 @cache
 def install_once(peer: Peer) -> Environment:
-    """Install a program once, beside the environments of the benchmarks."""
+    """Install a program once, next to the environments of the benchmarks."""
     return install(peer, ROOT / ".bench", say)
 
 
@@ -52,7 +52,7 @@ def start(environment: Environment, path: Path) -> Forked:
 
 
 def upgrade_under_it(trial: Trial) -> Outcome:
-    """Upgrade a file of schema 11 while the program that made it writes to it."""
+    """Upgrade a file of schema 11 while the program that created it writes to it."""
     environment = install_once(OLDER)
     if environment.python is None:
         return Outcome(not_run=environment.missing or "")
@@ -68,7 +68,7 @@ def upgrade_under_it(trial: Trial) -> Outcome:
 
 
 def read_beside_it(trial: Trial) -> Outcome:
-    """Read a file of schema 22 while the program it belongs to writes to it, then import what it has stored."""
+    """Read a file of schema 22 while its own program writes to it, then import it."""
     environment = install_once(NEWER)
     if environment.python is None:
         return Outcome(not_run=environment.missing or "")

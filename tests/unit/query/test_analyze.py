@@ -1,4 +1,4 @@
-"""What a word is."""
+"""Text is split into words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ quick = settings(
 
 
 def split(text: str) -> tuple[list[str], list[str], list[str]]:
-    """The words of a text, the parts of its identifiers, and its single characters."""
+    """Return the words of a text, the parts of its identifiers, and its single characters."""
     found = stream(text).split()
     singles = [each for each in found if each.startswith(GAP) and each != GAP]
     rest = [each for each in found if each not in singles]
@@ -106,7 +106,7 @@ class TestFolding:
             ("a\0b", "a\0b"),
         ],
     )
-    def test_ignores_case_accents_width_and_what_cannot_be_seen(self, text: str, folded: str) -> None:
+    def test_folding_ignores_case_accents_width_and_invisible_characters(self, text: str, folded: str) -> None:
         assert fold(text) == folded
 
     def test_dakuten_are_not_accents(self) -> None:
@@ -119,7 +119,7 @@ class TestFolding:
         for form in FORMS:
             formed = [(each, unicodedata.normalize(form, each)) for each in EVERY]
             changed = [each for each, other in formed if each != other and fold(other) != fold(each)]
-            # Single Korean letters stay single; their compatibility forms are made to be put together.
+            # Single Korean letters stay single; their compatibility forms are meant to be combined.
             assert [each for each in changed if not "\u3131" <= each <= "\u318e"] == []
 
     def test_a_character_folds_the_same_in_upper_and_lower_case(self) -> None:
@@ -138,7 +138,7 @@ class TestFolding:
 
     @quick
     @given(ascii_texts)
-    def test_plain_text_only_becomes_small(self, text: str) -> None:
+    def test_plain_text_only_becomes_lower_case(self, text: str) -> None:
         assert fold(text) == text.lower()
 
     @quick
@@ -213,7 +213,7 @@ class TestWords:
 
     @quick
     @given(texts)
-    def test_a_text_has_the_words_that_it_is_asked_for(self, text: str) -> None:
+    def test_a_text_has_all_words_of_a_query_from_it(self, text: str) -> None:
         asked = words(text)
         if asked and not (is_unspaced(asked[-1][0]) and len(asked[-1]) == 1):
             assert f" {' '.join(asked)} " in stream(text)
@@ -271,7 +271,7 @@ class TestParts:
     @pytest.mark.parametrize(
         ("text", "phrase"), [("v1.2.3", "1 2 3"), ("V2.0", "2 0"), ("python3.11", "3 11"), ("go1.21.5", "1 21 5")]
     )
-    def test_a_version_is_found_without_what_stands_before_it(self, text: str, phrase: str) -> None:
+    def test_a_version_is_found_without_its_prefix(self, text: str, phrase: str) -> None:
         assert f" {phrase} " in stream(text)
 
     @pytest.mark.parametrize(
@@ -302,5 +302,5 @@ class TestParts:
     def test_no_phrase_reaches_from_one_identifier_into_the_next(self) -> None:
         assert split("getName setAge")[1] == [GAP, "get", "name", GAP, "set", "age"]
 
-    def test_an_identifier_that_is_repeated_is_taken_apart_once(self) -> None:
+    def test_a_repeated_identifier_is_split_once(self) -> None:
         assert split("getName getName getName")[1] == [GAP, "get", "name"]

@@ -1,4 +1,4 @@
-"""Whether a text is what was asked for."""
+"""A text matches a query or not."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_found(text: str, query: str) -> bool:
         ("naïve", "NAIVE"),
     ],
 )
-def test_found(text: str, query: str) -> None:
+def test_query_matches_the_text(text: str, query: str) -> None:
     assert is_found(text, query)
 
 
@@ -80,13 +80,13 @@ def test_found(text: str, query: str) -> None:
         ("100", '"%"'),
     ],
 )
-def test_not_found(text: str, query: str) -> None:
+def test_query_does_not_match_the_text(text: str, query: str) -> None:
     assert not is_found(text, query)
 
 
 @pytest.mark.parametrize("query", ["docker", "dock*", '"docker compose"', "*ocke*", "NOT docker", "docker -x", "user"])
 @pytest.mark.parametrize("text", ["", "Docker Compose", "docker, x", "dockerize", "rocker", "getUserName", "user42"])
-def test_a_word_in_another_script_beside_it_changes_nothing(text: str, query: str) -> None:
+def test_a_word_in_another_script_next_to_it_changes_nothing(text: str, query: str) -> None:
     assert is_found(f"{text} żółć", query) == is_found(text, query)
 
 

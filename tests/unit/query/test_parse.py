@@ -1,4 +1,4 @@
-"""What a query means, whatever was typed."""
+"""Every input is parsed into a query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tree_of(typed: str) -> Node:
         ("NEAR(a b)", "(near_a & b)"),
     ],
 )
-def test_words_and_operators(typed: str, tree: str) -> None:
+def test_words_and_operators_form_a_tree(typed: str, tree: str) -> None:
     assert shown(parse(typed).tree) == tree
 
 
@@ -145,12 +145,12 @@ def test_not_binds_tightest_then_and_then_or(typed: str, tree: str) -> None:
         ("ANDa", "anda"),
     ],
 )
-def test_operators_that_join_nothing_are_dropped_and_small_ones_are_words(typed: str, tree: str) -> None:
+def test_dangling_operators_are_dropped_and_lower_case_ones_are_words(typed: str, tree: str) -> None:
     assert shown(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize("typed", ["", " ", "\t\n", "\u3000", "\u200d", "\ufeff", "\u0301"])
-def test_there_is_nothing_to_look_for_in_what_cannot_be_seen(typed: str) -> None:
+def test_a_query_of_invisible_characters_is_empty(typed: str) -> None:
     assert parse(typed).tree is None
 
 
@@ -158,7 +158,7 @@ def test_there_is_nothing_to_look_for_in_what_cannot_be_seen(typed: str) -> None
     "typed",
     ["docker", "a OR b", "NOT a", "-a", '"a b"', "a*", "*a*", "(a OR b) c", "foo-bar", "世界", "++", "and", "AND"],
 )
-def test_what_makes_sense_is_not_repaired(typed: str) -> None:
+def test_a_valid_query_is_not_repaired(typed: str) -> None:
     assert parse(typed).repairs == ()
 
 
@@ -172,28 +172,28 @@ def test_what_makes_sense_is_not_repaired(typed: str) -> None:
         ('"docker', "quotation mark"),
         ('"" docker', "empty phrase"),
         ("docker ++", "++ has no letters"),
-        ("*docker", "inside of words"),
-        ("(docker NOT) x", "NOT has nothing"),
+        ("*docker", "inside words"),
+        ("(docker NOT) x", "NOT with nothing"),
         (" ".join(f"w{number}" for number in range(MAX_LEAVES + 1)), "only the first"),
         ("-".join(f"w{number}" for number in range(MAX_WORDS + 1)), "only the first"),
         ("(" * 30 + "docker" + ")" * 30, "deeper than"),
     ],
 )
-def test_a_repair_is_said(typed: str, said: str) -> None:
+def test_a_repair_is_reported(typed: str, said: str) -> None:
     (repair,) = parse(typed).repairs
     assert said in repair
 
 
-def test_the_same_repair_is_said_once() -> None:
+def test_the_same_repair_is_reported_once() -> None:
     assert len(parse('"" "" "" docker').repairs) == 1
 
 
-def test_a_query_of_five_thousand_words_looks_for_the_first_ones() -> None:
+def test_a_query_of_five_thousand_words_searches_the_first_ones() -> None:
     tree = tree_of(" ".join(f"w{number}" for number in range(5_000)))
     assert len(list(all_leaves(tree))) == MAX_LEAVES
 
 
-def test_a_phrase_of_five_thousand_words_looks_for_the_first_ones() -> None:
+def test_a_phrase_of_five_thousand_words_searches_the_first_ones() -> None:
     tree = tree_of('"' + " ".join(f"w{number}" for number in range(5_000)) + '"')
     assert isinstance(tree, Words)
     assert len(tree.words) == MAX_WORDS
@@ -203,7 +203,7 @@ def test_deep_parentheses_around_a_word_are_the_word() -> None:
     assert shown(tree_of("(" * 100 + "docker" + ")" * 100)) == "docker"
 
 
-def test_the_words_that_a_message_must_lack_are_not_wanted() -> None:
+def test_excluded_words_are_not_wanted() -> None:
     tree = tree_of("a -b (c OR NOT d) -(e f)")
     assert [leaf.text for leaf in wanted_leaves(tree)] == ["a", "c"]
     assert [leaf.text for leaf in all_leaves(tree)] == list("abcdef")

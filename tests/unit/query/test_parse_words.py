@@ -1,4 +1,4 @@
-"""What the words of a query mean: typed, quoted, with stars, in any script, or without a letter."""
+"""Words of a query: typed, quoted, with stars, in any script, or without a letter."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_typed_word_is_the_phrase_of_its_words(typed: str, tree: str) -> None:
         ("“foo", "foo"),
     ],
 )
-def test_quotation_marks(typed: str, tree: str) -> None:
+def test_quoted_text_is_a_phrase(typed: str, tree: str) -> None:
     assert shown(parse(typed).tree) == tree
 
 
@@ -111,7 +111,7 @@ def test_quotation_marks(typed: str, tree: str) -> None:
         ("foo* OR bar*", "(foo* | bar*)"),
     ],
 )
-def test_stars(typed: str, tree: str) -> None:
+def test_stars_mean_prefixes_and_parts(typed: str, tree: str) -> None:
     assert shown(parse(typed).tree) == tree
 
 
@@ -165,5 +165,5 @@ def test_runs_of_scripts_without_spaces_are_pairs(typed: str, tree: str) -> None
         ("foo / bar", "(foo & bar)"),
     ],
 )
-def test_punctuation_is_looked_for_only_when_it_is_all_there_is_or_quoted(typed: str, tree: str) -> None:
+def test_punctuation_is_searched_only_alone_or_quoted(typed: str, tree: str) -> None:
     assert shown(parse(typed).tree) == tree

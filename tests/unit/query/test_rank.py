@@ -1,4 +1,4 @@
-"""Which message is shown first."""
+"""The order of found messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILLER = "the quick brown fox jumps over the lazy dog and then walks home "
 
 
 def order(query: str, *said: str | tuple[str, str]) -> list[int]:
-    """The positions of the messages, best first; the first one given is the newest."""
+    """Return the positions of the messages, best first; the first message is the newest."""
     tree = parse(query).tree
     assert tree is not None
     sought = list(wanted_leaves(tree))
@@ -25,7 +25,7 @@ def order(query: str, *said: str | tuple[str, str]) -> list[int]:
     return rank(candidates, sought, is_choice=has_alternatives(tree))
 
 
-def test_nothing_is_ranked_as_nothing() -> None:
+def test_no_candidates_give_an_empty_order() -> None:
     assert order("docker") == []
 
 
@@ -53,7 +53,7 @@ def test_the_answer_beats_the_short_question(question: str) -> None:
     assert order("docker timeout", ("user", question), ("assistant", answer)) == [1, 0]
 
 
-def test_what_was_said_beats_what_a_tool_printed() -> None:
+def test_a_message_beats_a_tool_result() -> None:
     assert order("docker", ("tool", "docker is up"), ("assistant", "docker is up")) == [1, 0]
 
 
@@ -66,11 +66,11 @@ def test_a_message_that_is_far_better_beats_all_newer_ones() -> None:
     assert order("docker timeout", *newer, "docker timeout: docker timeout, docker timeout")[0] == 50
 
 
-def test_a_query_without_wanted_words_is_answered_newest_first() -> None:
+def test_a_query_without_wanted_words_is_ordered_newest_first() -> None:
     assert order("NOT docker", "a", "b " * 50, "c") == [0, 1, 2]
 
 
-def test_case_does_not_count() -> None:
+def test_case_does_not_affect_the_rank() -> None:
     assert order("docker", f"DOCKER {FILLER}", f"docker {FILLER}") == [0, 1]
 
 
@@ -78,7 +78,7 @@ def test_empty_texts_are_ranked_too() -> None:
     assert sorted(order("docker", "", "", "docker")) == [0, 1, 2]
 
 
-def test_the_order_is_always_the_same_and_has_everyone_once() -> None:
+def test_the_order_is_stable_and_has_every_message_once() -> None:
     random = Random(3)
     vocabulary = ["docker", "timeout", "error", "table", "the", "of", "a", "server"]
     said = [" ".join(random.choices(vocabulary, k=random.randint(1, 60))) for _ in range(300)]
@@ -93,9 +93,9 @@ def test_every_kind_of_query_prefers_more_mentions(query: str) -> None:
     assert order(query, once, often) == [1, 0]
 
 
-def test_both_of_two_alternatives_beat_one_of_them_said_twice() -> None:
+def test_both_of_two_alternatives_beat_one_of_them_mentioned_twice() -> None:
     assert order("docker OR timeout", "docker and docker again here", "docker and timeout again here")[0] == 1
 
 
-def test_a_message_whose_text_is_empty_does_not_beat_one_that_says_the_word() -> None:
+def test_an_empty_text_does_not_beat_one_with_the_word() -> None:
     assert order("docker", "", "", "docker")[0] == 2

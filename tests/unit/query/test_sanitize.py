@@ -1,4 +1,4 @@
-"""The two helpers that are kept as they were documented."""
+"""Two documented helpers of earlier versions."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_nul_is_no_error(query: str) -> None:
         (0xAC00, 0xD7AF),
     ],
 )
-def test_range_is_chinese_japanese_or_korean(first: int, last: int) -> None:
+def test_range_is_cjk(first: int, last: int) -> None:
     assert SessionDB._contains_cjk(chr(first))
     assert SessionDB._contains_cjk(f"latin {chr((first + last) // 2)} latin")
     assert SessionDB._contains_cjk(chr(last))
@@ -125,17 +125,17 @@ def test_range_is_chinese_japanese_or_korean(first: int, last: int) -> None:
         0x2A700,
     ],
 )
-def test_character_beside_the_ranges_is_not(code: int) -> None:
+def test_character_outside_the_ranges_is_not_cjk(code: int) -> None:
     assert not SessionDB._contains_cjk(chr(code))
 
 
 @pytest.mark.parametrize("text", ["", "hello", "żółć", "привет", "ภาษาไทย", "\uf900", "ｶﾒﾗ", "😀", "\ud800"])
-def test_text_of_another_script_is_not(text: str) -> None:
+def test_text_of_another_script_is_not_cjk(text: str) -> None:
     assert not SessionDB._contains_cjk(text)
 
 
 @pytest.mark.parametrize(
     "text", ["记忆断裂", "通信", "안녕", "世界", "こんにちは", "カタカナ", "Agent通信", "、", "100%完成", "〇"]
 )
-def test_text_has_such_a_character(text: str) -> None:
+def test_text_with_a_cjk_character_is_recognized(text: str) -> None:
     assert SessionDB._contains_cjk(text)

@@ -1,4 +1,4 @@
-"""The piece of a message that shows why it was found."""
+"""A snippet shows why a message was found."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def show(text: str, query: str, width: int = WIDTH) -> str:
 
 
 def marked(shown: str) -> list[str]:
-    """What stands between the markers."""
+    """Return the text between the markers."""
     return re.findall(f"{OPEN}(.*?){CLOSE}", shown, re.DOTALL)
 
 
 def plain(shown: str) -> str:
-    """A snippet without markers and cut marks."""
+    """Return a snippet without markers and cut marks."""
     return shown.replace(OPEN, "").replace(CLOSE, "").removeprefix(CUT).removesuffix(CUT)
 
 
@@ -77,14 +77,14 @@ class TestMarkers:
             ("a b", "a -zzz", ">>>a<<< b"),
         ],
     )
-    def test_stand_around_what_was_looked_for(self, text: str, query: str, shown: str) -> None:
+    def test_markers_surround_each_match(self, text: str, query: str, shown: str) -> None:
         assert show(text, query) == shown
 
     def test_touching_and_overlapping_matches_are_one(self) -> None:
         assert show("abcdef", "*abcd* *cdef*") == ">>>abcdef<<<"
 
     @pytest.mark.parametrize("seed", range(10))
-    def test_every_hit_of_a_corpus_is_marked_with_what_was_looked_for(self, seed: int) -> None:
+    def test_every_hit_of_a_corpus_has_its_match_marked(self, seed: int) -> None:
         random = Random(seed)
         vocabulary = WORDS.split()
         for _ in range(100):
@@ -119,7 +119,7 @@ class TestWindow:
         assert shown.startswith(CUT)
         assert shown.endswith(f"{OPEN}needle{CLOSE}")
 
-    def test_without_a_match_the_beginning_is_shown(self) -> None:
+    def test_snippet_without_a_match_shows_the_start(self) -> None:
         shown = show(LOREM * 50, "needle")
         assert shown.startswith("lorem ipsum")
         assert shown.endswith(CUT)
@@ -139,12 +139,12 @@ class TestWindow:
     )
     @pytest.mark.parametrize("width", [20, 80, WIDTH, 1_000])
     @pytest.mark.parametrize("query", ["lorem", "*x*", "世", "é", "a", "absent"])
-    def test_is_about_as_wide_as_asked_for(self, text: str, width: int, query: str) -> None:
+    def test_snippet_is_about_as_wide_as_requested(self, text: str, width: int, query: str) -> None:
         assert len(plain(show(text, query, width))) <= width + 20
 
     @pytest.mark.parametrize("position", [0, 1, 50, 199, 200, 201, 4_000, 65_530, 65_536, 65_600, 131_072, 199_999])
     @pytest.mark.parametrize("filler", ["x ", "é "])
-    def test_a_match_is_shown_wherever_it_stands(self, position: int, filler: str) -> None:
+    def test_a_match_is_shown_at_any_position(self, position: int, filler: str) -> None:
         text = filler * 100_000
         text = f"{text[:position]} needle {text[position:]}"
         shown = show(text, "needle")

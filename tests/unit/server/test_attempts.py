@@ -1,4 +1,4 @@
-"""Work is tried again as often as that can help, and no longer than it may take."""
+"""Failed work is retried only as long as that can help and time is left."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hermes.state.server.retries import CONNECTIONS, LONG_S, LONGEST_RECONNECT_S
 
 
 def attempts() -> Attempts:
-    """Attempts until the moment 10, always as late as may be."""
+    """Return attempts until time 10, with the longest pauses."""
     return Attempts(deadline=10.0, chance=lambda: 1.0)
 
 
-def test_what_cannot_succeed_is_not_tried_again() -> None:
+def test_hopeless_work_is_not_retried() -> None:
     assert attempts().pause(Verdict.NEVER, now=0.0) is None
 
 
@@ -20,7 +20,7 @@ def test_nothing_is_tried_after_the_deadline() -> None:
         assert attempts().pause(verdict, now=10.0) is None
 
 
-def test_who_was_in_the_way_is_given_more_and_more_time() -> None:
+def test_pauses_after_conflicts_grow() -> None:
     trying = attempts()
     pauses = [trying.pause(Verdict.RETRY_SOON, now=0.0) or 0.0 for _ in range(12)]
     assert pauses == sorted(pauses)
@@ -32,12 +32,12 @@ def test_pauses_are_spread_at_random() -> None:
     assert Attempts(deadline=10.0, chance=lambda: 0.0).pause(Verdict.RETRY_SOON, now=0.0) == 0.0
 
 
-def test_another_look_is_taken_at_once_but_not_forever() -> None:
+def test_retries_without_a_pause_are_limited() -> None:
     trying = attempts()
     assert [trying.pause(Verdict.RETRY_NOW, now=0.0) for _ in range(LOOKS)] == [0.0] * (LOOKS - 1) + [None]
 
 
-def test_dead_connections_are_passed_over_at_once_and_a_dead_server_is_waited_for() -> None:
+def test_dead_connections_are_replaced_at_once_and_a_dead_server_gets_time() -> None:
     trying = attempts()
     pauses = [trying.pause(Verdict.RECONNECT, now=0.0) for _ in range(CONNECTIONS + 8)]
     assert pauses[:CONNECTIONS] == [0.0] * CONNECTIONS

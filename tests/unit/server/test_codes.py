@@ -1,4 +1,4 @@
-"""What the codes of a server mean for whoever asked it for something."""
+"""The error codes of a server are translated to retries and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TestVerdict:
             (ServerError("08006", "down"), Verdict.RECONNECT),
         ],
     )
-    def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, expected: Verdict) -> None:
+    def test_verdict_follows_from_the_code_or_its_class(self, fault: Fault, expected: Verdict) -> None:
         assert CODES.verdict(fault) is expected
 
 
@@ -45,17 +45,19 @@ class TestTranslation:
             (ServerError("99999", "strange"), StoreError, StoreError("").hint),
         ],
     )
-    def test_is_that_of_the_code_or_of_its_class(self, fault: Fault, kind: type[HermesError], hint: str) -> None:
+    def test_translation_follows_from_the_code_or_its_class(
+        self, fault: Fault, kind: type[HermesError], hint: str
+    ) -> None:
         told = CODES.translate(fault, "here")
         assert (type(told), told.hint) == (kind, hint)
         assert str(fault) in told.message
 
-    def test_of_a_code_that_means_nothing_shows_it(self) -> None:
+    def test_translation_of_an_unknown_code_shows_the_code(self) -> None:
         assert CODES.translate(ServerError("99999", "strange"), "here").message == (
             "the server failed in here: strange (99999)"
         )
 
-    def test_without_classes_looks_at_the_whole_code(self) -> None:
+    def test_translation_without_classes_uses_the_whole_code(self) -> None:
         plain = ErrorCodes("the server", {}, {"28": Conflict}, {})
         assert type(plain.translate(ServerError("28", "m"), "here")) is Conflict
         assert type(plain.translate(ServerError("2800", "m"), "here")) is StoreError

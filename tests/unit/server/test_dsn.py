@@ -1,4 +1,4 @@
-"""A password with characters that end it too early is refused, and none of it is quoted."""
+"""A password with unescaped characters is refused and never quoted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HEAD, TAIL = "hunter2", "s3cret"
 
 
 def refusal(dsn: str) -> ConfigError:
-    """What is said about a DSN."""
+    """Return the error for a DSN."""
     with pytest.raises(ConfigError) as caught:
         MySQLAddress.of(dsn) if dsn.startswith("mysql") else PostgresAddress.of(dsn, 1.0)
     return caught.value
@@ -39,7 +39,7 @@ def test_a_password_that_no_mysql_url_can_have_is_refused_and_not_quoted(head: s
 @pytest.mark.parametrize("character", ["#", "?", ":", "%40"])
 def test_a_password_that_libpq_understands_is_not_shown(character: str) -> None:
     address = PostgresAddress.of(f"postgresql://hermes:{HEAD}{character}{TAIL}@db.internal/hermes", 1.0)
-    assert address.shown == "postgresql://hermes@db.internal/hermes"
+    assert address.display == "postgresql://hermes@db.internal/hermes"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_password_that_libpq_understands_is_not_shown(character: str) -> None:
         f"postgresql://db.internal:99999/{TAIL}",
     ],
 )
-def test_what_stands_in_the_place_of_something_else_is_refused_and_not_quoted(dsn: str) -> None:
+def test_misplaced_parts_of_a_dsn_are_refused_and_not_quoted(dsn: str) -> None:
     caught = refusal(dsn)
     assert HEAD not in str(caught)
     assert TAIL not in str(caught)
@@ -69,5 +69,5 @@ def test_what_stands_in_the_place_of_something_else_is_refused_and_not_quoted(ds
         ("host=db1,db2 port=5432, user=u", "postgresql://u@db1,db2:5432,/"),
     ],
 )
-def test_an_address_that_libpq_knows_is_taken(dsn: str, shown: str) -> None:
-    assert PostgresAddress.of(dsn, 1.0).shown == shown
+def test_an_address_that_libpq_knows_is_accepted(dsn: str, shown: str) -> None:
+    assert PostgresAddress.of(dsn, 1.0).display == shown

@@ -1,4 +1,4 @@
-"""A store is judged by what was added to it."""
+"""The ledger decides whether a store can be used."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ KNOWN = {"0001_store": "aa", "0002_more": "bb"}
         ({"0001_store": "xx", "0002_more": "bb"}, SchemaState.CHANGED, []),
     ],
 )
-def test_standing(applied: dict[str, str] | None, state: SchemaState, pending: list[str]) -> None:
+def test_schema_state_follows_from_the_ledger(
+    applied: dict[str, str] | None, state: SchemaState, pending: list[str]
+) -> None:
     ledger = Ledger(applied)
     assert (ledger.state(KNOWN), ledger.pending(KNOWN)) == (state, pending)
 
 
-def test_an_addition_that_is_not_known_does_no_harm_by_itself() -> None:
+def test_an_unknown_addition_alone_does_no_harm() -> None:
     Ledger({**KNOWN, "0003_later": "cc"}, FORMAT, FORMAT).require_usable(KNOWN, "here", read_only=False)
 
 

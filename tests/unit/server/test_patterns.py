@@ -1,4 +1,4 @@
-"""What a search has to look up among the words of all messages."""
+"""Patterns that a search looks up among the words of all messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST = 8
         (Part("世界地"), None),
     ],
 )
-def test_a_leaf_stands_for_words_with_a_text_in_them(leaf: Leaf, expected: Pattern | None) -> None:
+def test_a_leaf_matches_words_that_contain_its_text(leaf: Leaf, expected: Pattern | None) -> None:
     assert pattern_of(leaf, LONGEST) == expected
 
 

@@ -1,4 +1,4 @@
-"""Named parameters are found where they are parameters, and nowhere else."""
+"""Named parameters are found only where they are parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compression: a conversation that grew too long goes on in a child session, with a summary of what is left out."""
+"""Compression: a long conversation continues in a child session, with a summary of its older messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.agent.compression.division import Division, count_kept, divide, exch
 from hermes.agent.compression.extract import extract
 from hermes.agent.compression.lock_renewal import LockRenewal
 from hermes.agent.compression.summary import can_summarize, summary_message, summary_prompt
-from hermes.agent.history.token_estimate import room_for
+from hermes.agent.history.token_estimate import compression_limit
 from hermes.agent.listener import Listener
 from hermes.agent.models.auxiliary import ask_once
 from hermes.agent.models.model import Cancellation, Model
@@ -23,101 +23,101 @@ if TYPE_CHECKING:
     from hermes.state.owner_view import OwnerView
 
 LOCK_TTL_S = 60.0
-KEPT_BY_HAND = 2
+DEFAULT_KEPT = 2
 MAX_KEPT = 100
 MIN_GAIN = 0.2
-"""A compression that nobody has asked for must free so much of the room that there is."""
+"""An automatic compression must free at least this share of the context window."""
 
 TOO_LITTLE = "there is too little to compress"
-BUSY = "another process is compressing this session at this moment"
+BUSY = "another process is compressing this session"
 LOST = "another process has taken over the compression of this session"
-LONGER = "with its summary the conversation would be no shorter"
+LONGER = "the conversation would not be shorter with a summary"
 STOPPED = "the compression was stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionRequest:
-    """Why a conversation is to be compressed, and how."""
+    """Why to compress a conversation, and how."""
 
     why: Literal["asked", "grown", "full"] = "asked"
-    """A person has asked for it; it has grown long, but can go on without; or the model cannot read it any more."""
+    """The user asked for it; it is long, but still fits the model; or it no longer fits the model."""
     focus: str | None = None
-    """What the summary should tell most about."""
+    """The topic that the summary should concentrate on."""
     keep: int | None = None
-    """How many of the last exchanges stay word for word, if somebody has a number in mind."""
+    """How many of the last exchanges stay unchanged; None for the default."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionResult:
-    """What became of a compression."""
+    """The result of a compression."""
 
     session_id: str
-    """The session to go on with; the old one if nothing has changed."""
+    """The session to continue; the old one if nothing changed."""
     messages_before: int = 0
     messages_after: int = 0
     tokens_before: int = 0
-    """An estimate, as is that of the tokens after it."""
+    """An estimate, like `tokens_after`."""
     tokens_after: int = 0
     title: str | None = None
     reason: str = ""
-    """Why nothing has changed, if nothing has."""
+    """Why nothing changed; empty if the conversation was compressed."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether the conversation goes on in another session."""
+        """Whether the conversation continues in another session."""
         return not self.reason
 
 
 class _Unchanged(Exception):
-    """Nothing has changed, for a reason."""
+    """Raised when the conversation stays unchanged; the message is the reason."""
 
 
 def _tokens_with(division: Division, summary: str) -> int:
-    """About how long a conversation is with a summary in the place of its middle."""
-    told = {**division.middle[0], "role": "system", "content": summary, "tool_calls": None}
-    return tokens_of_rows([*division.head, told, *division.tail])
+    """Estimate the tokens of a conversation with a summary instead of its middle."""
+    row = {**division.middle[0], "role": "system", "content": summary, "tool_calls": None}
+    return tokens_of_rows([*division.head, row, *division.tail])
 
 
 class Compression:
-    """Compresses the conversations of an agent, one process at a time each."""
+    """Compresses conversations; a lock lets only one process at a time compress a session."""
 
     def __init__(self, agent: Agent, store: OwnerView, model: Model, *, lock_ttl_s: float = LOCK_TTL_S) -> None:
         self._agent = agent
         self._store = store
         self._model = model
-        self._room = room_for(model.context_tokens, agent.config.compression.threshold)
+        self._limit_tokens = compression_limit(model.context_tokens, agent.config.compression.threshold)
         self._lock_ttl_s = lock_ttl_s
 
     def run(
         self,
         session_id: str,
-        wish: CompressionRequest,
+        request: CompressionRequest,
         prompt: Callable[[str], str],
         listener: Listener,
         cancellation: Cancellation,
     ) -> CompressionResult:
-        """Compress a session; `prompt` answers the system prompt of the child by its id."""
+        """Compress a session; `prompt` returns the system prompt for the child's id."""
         store = self._store
         rows = store.get_messages(session_id)
         try:
-            division = self._divide(rows, wish)
+            division = self._divide(rows, request)
             call = Cancellation()
             with LockRenewal(store, session_id, self._lock_ttl_s, lost=call.cancel) as renewal:
                 if not renewal.is_held:
                     raise _Unchanged(BUSY)
-                forget = cancellation.on_cancel(call.cancel)
+                unregister = cancellation.on_cancel(call.cancel)
                 try:
-                    summary = self._summarize(session_id, division.middle, wish, listener, call)
+                    summary = self._summarize(session_id, division.middle, request, listener, call)
                 finally:
-                    forget()
+                    unregister()
                 if summary is None:
                     raise _Unchanged(STOPPED if renewal.is_held else LOST)
                 summary = summary_message(summary, session_id)
-                # Where the model cannot read it any more, an estimate is no reason not to try.
-                if wish.why != "full" and _tokens_with(division, summary) >= tokens_of_rows(rows):
+                # If it no longer fits the model, try in any case: the token count is only an estimate.
+                if request.why != "full" and _tokens_with(division, summary) >= tokens_of_rows(rows):
                     raise _Unchanged(LONGER)
                 child_id = new_session_id(self._agent.clock())
-                made = store.compress_session(
+                child = store.compress_session(
                     session_id,
                     child_id,
                     summary,
@@ -131,20 +131,20 @@ class Compression:
         return CompressionResult(
             child_id,
             messages_before=len(rows),
-            messages_after=made["message_count"],
+            messages_after=child["message_count"],
             tokens_before=tokens_of_rows(rows),
             tokens_after=tokens_of_rows(store.get_messages(child_id)),
-            title=made["title"],
+            title=child["title"],
         )
 
-    def _divide(self, rows: Sequence[AnyRow], wish: CompressionRequest) -> Division:
-        """What stays and what does not."""
+    def _divide(self, rows: Sequence[AnyRow], request: CompressionRequest) -> Division:
+        """Divide the conversation; raise _Unchanged if there is too little to compress."""
         settings = self._agent.config.compression
         exchanges = exchanges_of(rows)
-        budget = int(self._room * min(settings.target_ratio, 1.0))
-        match wish.why:
+        budget = int(self._limit_tokens * min(settings.target_ratio, 1.0))
+        match request.why:
             case "asked":
-                kept = min(max(1, KEPT_BY_HAND if wish.keep is None else wish.keep), MAX_KEPT)
+                kept = min(max(1, DEFAULT_KEPT if request.keep is None else request.keep), MAX_KEPT)
             case "grown":
                 kept = count_kept(exchanges, tokens=budget, messages=settings.protect_last_n)
             case "full":
@@ -152,7 +152,7 @@ class Compression:
             case never:
                 assert_never(never)
         division = divide(exchanges, head_messages=settings.protect_first_n, head_tokens=budget, kept=kept)
-        is_worth_it = wish.why != "grown" or tokens_of_rows(division.middle) >= MIN_GAIN * self._room
+        is_worth_it = request.why != "grown" or tokens_of_rows(division.middle) >= MIN_GAIN * self._limit_tokens
         if not division.middle or not is_worth_it:
             raise _Unchanged(TOO_LITTLE)
         return division
@@ -161,23 +161,25 @@ class Compression:
         self,
         session_id: str,
         rows: Sequence[AnyRow],
-        wish: CompressionRequest,
+        request: CompressionRequest,
         listener: Listener,
         cancellation: Cancellation,
     ) -> str | None:
-        """A summary by a model, or else an extract; None when it was stopped."""
+        """Return a summary by a model, or an extract if that fails; None if the call was cancelled."""
         model = self._agent.auxiliary or self._model
         if not can_summarize(model):
-            return extract(rows, wish.focus)
-        asked = summary_prompt(rows, wish.focus, model.context_tokens)
+            return extract(rows, request.focus)
+        prompt = summary_prompt(rows, request.focus, model.context_tokens)
         try:
-            reply = ask_once(model, asked, self._agent.config.auxiliary.summary_timeout_s, cancellation)
+            reply = ask_once(model, prompt, self._agent.config.auxiliary.summary_timeout_s, cancellation)
         except ModelError as error:
-            if wish.why == "grown":  # there will be another occasion
-                raise _Unchanged(f"{model.name} gave no summary: {error.message}") from error
-            listener.notice(f"{model.name} gave no summary ({error.message}); its main points are picked out instead")
-            return extract(rows, wish.focus)
+            if request.why == "grown":  # a later turn tries again
+                raise _Unchanged(f"{model.name} could not write a summary: {error.message}") from error
+            listener.notice(
+                f"{model.name} could not write a summary ({error.message}); using extracted main points instead"
+            )
+            return extract(rows, request.focus)
         if reply is None:
             return None
-        self._agent.accounts.book(self._store, session_id, model, reply, asked)
+        self._agent.accounts.book(self._store, session_id, model, reply, prompt)
         return reply.text

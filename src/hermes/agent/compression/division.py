@@ -1,6 +1,6 @@
-"""The division of a conversation into what stays and what a summary takes the place of, in whole exchanges.
+"""Divides a conversation into messages that stay and messages that a summary replaces, in whole exchanges.
 
-An exchange is what a person said with all that came of it.
+An exchange is a message of the user with all messages that follow from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Exchange = list[AnyRow]
 
 
 class Division(NamedTuple):
-    """A conversation in three parts: its beginning and its end stay, a summary takes the place of the middle."""
+    """A conversation in three parts: head and tail stay, a summary replaces the middle."""
 
     head: list[AnyRow]
     middle: list[AnyRow]
@@ -26,14 +26,14 @@ class Division(NamedTuple):
 
     @property
     def head_upto(self) -> int | None:
-        """The id of the last message of the beginning, if there is one."""
+        """The id of the last message of the head, or None if the head is empty."""
         return self.head[-1]["id"] if self.head else None
 
 
 def exchanges_of(rows: Sequence[AnyRow]) -> list[Exchange]:
-    """A conversation in exchanges; a summary of earlier ones is one by itself.
+    """Split a conversation into exchanges; an earlier summary is an exchange of its own.
 
-    Words without an answer belong to those that follow them, and no tool call is parted from its result.
+    Unanswered messages belong to the exchange after them, and a tool call stays with its result.
     """
     found: list[Exchange] = []
     for row in rows:
@@ -47,7 +47,7 @@ def exchanges_of(rows: Sequence[AnyRow]) -> list[Exchange]:
 
 
 def divide(exchanges: Sequence[Exchange], *, head_messages: int, head_tokens: int, kept: int) -> Division:
-    """Keep the last `kept` exchanges, and of the first ones those within so many messages and tokens."""
+    """Keep the last `kept` exchanges, and the first ones within `head_messages` and `head_tokens`."""
     rest = max(0, len(exchanges) - kept)
     head: list[AnyRow] = []
     count = 0
@@ -60,7 +60,7 @@ def divide(exchanges: Sequence[Exchange], *, head_messages: int, head_tokens: in
 
 
 def count_kept(exchanges: Sequence[Exchange], *, tokens: int, messages: int) -> int:
-    """How many of the last exchanges are kept: those within so many tokens or so few messages, the last one always."""
+    """How many of the last exchanges to keep: those within `tokens` or within `messages`, and at least one."""
     kept, seen_tokens, seen_messages = 0, 0, 0
     for exchange in reversed(exchanges):
         seen_tokens += tokens_of_rows(exchange)
@@ -76,5 +76,5 @@ def _join(exchanges: Sequence[Exchange]) -> list[AnyRow]:
 
 
 def tokens_of_rows(rows: Sequence[AnyRow]) -> int:
-    """About how many tokens stored messages are for a model."""
+    """Estimate the tokens of stored messages."""
     return tokens_of_conversation(project(rows))

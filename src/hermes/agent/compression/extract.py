@@ -1,4 +1,4 @@
-"""A summary without a model: what a conversation says in so many words, picked out of it."""
+"""A summary without a model: sentences, files and commands extracted from a conversation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+|\n+")
 
 
 def extract(rows: Sequence[AnyRow], focus: str | None = None) -> str:
-    """What was wanted, decided, touched, run and left open, at most `MAX_CHARACTERS` of it; the newest goes before."""
+    """Extract requests, decisions, files, commands and questions, at most `MAX_CHARACTERS`; prefer the newest."""
     asked = [text for row in rows if row["role"] == "user" and (text := one_line(row["content"], LINE))]
     sections = {
         "Asked for": asked[:1] + _newest(asked[1:], MAX_ITEMS - 1),
@@ -38,20 +38,20 @@ def extract(rows: Sequence[AnyRow], focus: str | None = None) -> str:
         "Questions": _sentences(rows, lambda text: text.endswith(("?", "？"))),
         "Last answer": [one_line(row["content"], 2 * LINE) for row in rows if _is_answer(row)][-1:],
     }
-    told = [f"{heading}:\n" + "\n".join(f"- {item}" for item in items) for heading, items in sections.items() if items]
+    found = [f"{heading}:\n" + "\n".join(f"- {item}" for item in items) for heading, items in sections.items() if items]
     earlier = [flatten_text(row["content"])[:EARLIER_CHARACTERS] for row in rows if row["role"] == "system"]
-    return valid_text("\n\n".join([*earlier, *told]))[:MAX_CHARACTERS] or "Nothing was said in words."
+    return valid_text("\n\n".join([*earlier, *found]))[:MAX_CHARACTERS] or "The messages contain no text."
 
 
 def _sentences(rows: Sequence[AnyRow], is_wanted: Callable[[str], bool]) -> list[str]:
-    said = (
+    sentences = (
         one_line(sentence, LINE)
         for row in rows
         if row["role"] in ("user", "assistant")
         for sentence in _SENTENCE.split(flatten_text(row["content"]))
         if is_wanted(sentence.strip())
     )
-    return _newest(_unique(said), MAX_ITEMS)
+    return _newest(_unique(sentences), MAX_ITEMS)
 
 
 def _paths(rows: Sequence[AnyRow]) -> Iterable[str]:
@@ -69,7 +69,7 @@ def _commands(rows: Sequence[AnyRow]) -> Iterable[str]:
 
 
 def _arguments(row: AnyRow) -> list[dict[str, Any]]:
-    """What tools were called with, as far as it is JSON."""
+    """The arguments of the tool calls that are valid JSON objects."""
     found = []
     for call in row["tool_calls"] if isinstance(row["tool_calls"], list) else ():
         try:
@@ -86,7 +86,7 @@ def _is_answer(row: AnyRow) -> bool:
 
 
 def _unique(items: Iterable[str]) -> list[str]:
-    """Each item once, where it came last."""
+    """Return each item once, at its last position."""
     return list(dict.fromkeys(reversed(list(items))))[::-1]
 
 

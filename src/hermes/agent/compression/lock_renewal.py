@@ -1,4 +1,4 @@
-"""The right to compress a session, kept for as long as it takes."""
+"""The compression lock of a session, renewed while a compression runs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 MAX_RENEWALS = 100
-"""Whatever becomes of the one who compresses, the lock does not last for ever."""
+"""A limit, so that a hanging compression does not hold the lock forever."""
 
 
 class LockRenewal:
-    """A session's compression lock for the length of a block: a thread renews it, and tells when it is lost."""
+    """A context manager that holds a session's compression lock; a thread renews it and calls `lost` on loss."""
 
     def __init__(self, store: OwnerView, session_id: str, ttl_s: float, lost: Callable[[], None]) -> None:
         self.holder = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(6).hex()}"
         self.is_held = False
-        """Whether nobody else has it."""
+        """Whether this process holds the lock."""
         self._store = store
         self._session_id = session_id
         self._ttl_s = ttl_s
@@ -47,7 +47,12 @@ class LockRenewal:
         try:
             self._store.release_compression_lock(self._session_id, self.holder)
         except StoreError as failure:
-            warn(__name__, "the compression lock of session %s ends by itself: %s", self._session_id, failure)
+            warn(
+                __name__,
+                "the compression lock of session %s was not released and will expire: %s",
+                self._session_id,
+                failure,
+            )
 
     def _renew(self) -> None:
         for _ in range(MAX_RENEWALS):
@@ -56,8 +61,8 @@ class LockRenewal:
             try:
                 self.is_held = self._store.renew_compression_lock(self._session_id, self.holder, self._ttl_s)
             except StoreError as failure:
-                # There are two more attempts before the lock ends, and the transaction itself looks once more.
-                warn(__name__, "the compression lock of session %s is not renewed: %s", self._session_id, failure)
+                # Two more attempts follow before the lock expires, and the transaction itself checks it again.
+                warn(__name__, "the compression lock of session %s was not renewed: %s", self._session_id, failure)
                 continue
             if not self.is_held:
                 self._lost()

@@ -1,14 +1,13 @@
-"""What a model is given of a conversation: the stored messages, repaired where endpoints would refuse them.
+"""The projection of stored messages to the messages that a model reads, repaired where endpoints would refuse them.
 
-A stored history is the truth and may be anything: cut off by a crash, written by several programs at once, by models
-that wrote nonsense. What comes out is accepted by strict readers of both schools: it begins with the person, person and
-model take turns, and every tool call has its one result right behind it. Nothing that a person or a model said is left
-out. The same history always gives the same messages, so that endpoints find their beginning in their caches.
+A stored history may be in any state: cut off by a crash, written by several programs at once, full of a model's
+nonsense. The result is accepted by strict endpoints of every kind: it begins with the user, user and model alternate,
+and every tool call is followed by exactly one result. No text of the user or the model is left out. The same history
+always gives the same messages, so that endpoints find them in their caches.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,21 +15,22 @@ from typing import Any
 from hermes.agent.history.text_limits import valid_text
 from hermes.agent.history.tool_results import History, ToolCallPairing
 from hermes.agent.models.model import Message
+from hermes.state.rows import part_text
 
 BEGINNING = "[The beginning of this conversation is not shown.]"
 NO_OUTPUT = "[no output]"
 UNANSWERED = "[This message was not answered: the turn failed or was stopped.]"
 
-_HEARD = frozenset(("user", "system", "developer"))
-"""Whose words a model hears in the place of the person's."""
-_APART = "\n\n"
+_USER_ROLES = frozenset(("user", "system", "developer"))
+"""The roles that the model reads as the user."""
+_SEPARATOR = "\n\n"
 
 Part = dict[str, Any]
 
 
 @dataclass(slots=True)
 class _ModelMessage:
-    """A message on its way to the model."""
+    """A message for the model."""
 
     role: str
     parts: list[Part]
@@ -40,7 +40,7 @@ class _ModelMessage:
 
     @property
     def text(self) -> str:
-        return _APART.join(part["text"] for part in self.parts if part["type"] == "text")
+        return _SEPARATOR.join(part["text"] for part in self.parts if part["type"] == "text")
 
     @property
     def message(self) -> Message:
@@ -54,24 +54,24 @@ class _ModelMessage:
 
 
 def project(history: History, *, with_tools: bool = True) -> list[Message]:
-    """A history as a model is given it; without tools, what they did is told in words."""
+    """Return the messages for a model; without tools, tool calls and results are described as text."""
     merged: list[_ModelMessage] = []
-    for said in _model_messages(history) if with_tools else map(_without_tools, _model_messages(history)):
-        _add(merged, said)
+    for message in _model_messages(history) if with_tools else map(_without_tools, _model_messages(history)):
+        _add(merged, message)
     if merged and merged[0].role != "user":
         merged.insert(0, _ModelMessage("user", [_text_part(BEGINNING)]))
     return [each.message for each in merged]
 
 
 def _model_messages(history: History) -> Iterator[_ModelMessage]:
-    """The messages in their order, the result of a tool behind its call wherever it was stored."""
+    """Yield the messages in order, each tool result right after its call, wherever it was stored."""
     pairing = ToolCallPairing(history)
     unanswered: list[Part] = []
     is_waiting = False
     for place, row in enumerate(history):
-        if row["role"] in _HEARD:
+        if row["role"] in _USER_ROLES:
             parts = list(_parts(row["content"], with_images=row["role"] == "user"))
-            # Who says the same once more, because there was no answer, has said it once.
+            # A user who repeats a message because it got no answer is shown to the model only once.
             if parts and parts != unanswered:
                 if is_waiting and _is_turn(row):
                     yield _ModelMessage("assistant", [_text_part(UNANSWERED)])
@@ -88,50 +88,37 @@ def _model_messages(history: History) -> Iterator[_ModelMessage]:
 
 
 def _is_turn(row: Mapping[str, Any]) -> bool:
-    """Whether a row is what a person said to the model, and not only overheard in a group."""
+    """Whether a row is a message to the model, and not one observed in a group chat."""
     return bool(row["role"] == "user") and not row.get("observed")
 
 
-def _without_tools(said: _ModelMessage) -> _ModelMessage:
-    """A message in which tools are only told of."""
-    if said.role == "tool":
-        return _ModelMessage("user", [_text_part(f"[The tool answered: {said.text or NO_OUTPUT}]")])
-    told = [f"[Called {call['function']['name']} with {call['function']['arguments']}]" for call in said.calls]
-    return _ModelMessage(said.role, [*said.parts, *map(_text_part, told)])
+def _without_tools(message: _ModelMessage) -> _ModelMessage:
+    """Return a message with tool calls and results as text."""
+    if message.role == "tool":
+        return _ModelMessage("user", [_text_part(f"[The tool returned: {message.text or NO_OUTPUT}]")])
+    calls = [f"[Called {call['function']['name']} with {call['function']['arguments']}]" for call in message.calls]
+    return _ModelMessage(message.role, [*message.parts, *map(_text_part, calls)])
 
 
-def _add(merged: list[_ModelMessage], said: _ModelMessage) -> None:
-    """Append a message, or join it to the last one where the same side goes on."""
+def _add(merged: list[_ModelMessage], message: _ModelMessage) -> None:
+    """Append a message, or merge it into the last one if that has the same role."""
     last = merged[-1] if merged else None
-    if last is None or last.role != said.role or said.role == "tool":
-        merged.append(said)
+    if last is None or last.role != message.role or message.role == "tool":
+        merged.append(message)
         return
-    last.parts += said.parts
-    last.calls = said.calls
+    last.parts += message.parts
+    last.calls = message.calls
 
 
 def _parts(content: Any, *, with_images: bool = False) -> Iterator[Part]:
-    """The texts of a content, and its images where they can be shown."""
+    """Yield the texts of a content, and its images where they are allowed."""
     for each in content if isinstance(content, list | tuple) else [content]:
         if with_images and _is_image(each):
             yield {"type": "image_url", "image_url": {"url": valid_text(each["image_url"]["url"])}}
             continue
-        text = valid_text(_part_text(each))
+        text = valid_text(part_text(each))
         if text.strip():
             yield _text_part(text)
-
-
-def _part_text(part: Any) -> str:
-    """What can be read of a part."""
-    if part is None:
-        return ""
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return str(part["text"])
-    if isinstance(part, dict) and isinstance(part.get("type"), str):
-        return f"[{part['type']}]"
-    return json.dumps(part, ensure_ascii=False)
 
 
 def _is_image(part: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Text on its way to a model: valid, and not too much of it."""
+"""Text for a model: made valid and limited in length."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ _REPLACEMENT = "\ufffd"
 
 
 def valid_text(text: str) -> str:
-    """`text` without NUL and lone surrogates, which JSON can carry but endpoints refuse."""
+    """Return `text` without NUL and lone surrogates, which JSON can carry but endpoints refuse."""
     if "\0" in text:
         text = text.replace("\0", _REPLACEMENT)
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Through UTF-16, so that two surrogates that belong together become the character that they are.
+        # Through UTF-16, so that two adjacent surrogates become the character that they encode.
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
 
 
 def limit_text(text: str, limit: int = MAX_CHARACTERS, *, more: str) -> str:
-    """At most `limit` characters of a text, from both ends; a line between them tells what is missing and what to do.
+    """Return at most `limit` characters of a text, from both ends, with a line between them about the missing part.
 
-    `more` is what to do to see the rest, in words that follow "to see them".
+    `more` says how to see the rest; it follows the words "to see them".
     """
     if len(text) <= limit:
         return text
-    note = f"\n\n[... about {len(text) - limit} characters are left out here; to see them, {more} ...]\n\n"
+    note = f"\n\n[... about {len(text) - limit} characters omitted; to see them, {more} ...]\n\n"
     head = (limit - len(note)) * 3 // 5
     tail = limit - len(note) - head
     return text[:head] + note + text[len(text) - tail :]

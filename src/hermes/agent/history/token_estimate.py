@@ -1,4 +1,4 @@
-"""How much a model has to read: an estimate, because every model counts in its own way."""
+"""Token estimates: approximate, because every model counts differently."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from hermes.agent.models.model import Message, ToolSchema
 
 BYTES_PER_TOKEN = 4
 PER_MESSAGE = 4
-"""What it takes to say whose message it is."""
+"""The tokens that the role of a message takes."""
 PER_IMAGE = 1_000
 CONTEXT_TOKENS = 128_000
-"""What is assumed of a model of which nobody knows how much it can read."""
+"""The context window that is assumed when a model's own is unknown."""
 
 
 def tokens_of(text: str) -> int:
-    """About how many tokens a text is: a quarter of its bytes, which does for English and for Chinese alike."""
+    """Estimate the tokens of a text: a quarter of its bytes, which suits English and Chinese alike."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
     return -(-size // BYTES_PER_TOKEN)
 
 
-def room_for(context_tokens: int | None, threshold: float) -> int:
-    """How many tokens a conversation may have for a model before it is made shorter."""
+def compression_limit(context_tokens: int | None, threshold: float) -> int:
+    """How many tokens a conversation may have before it is compressed."""
     return int((context_tokens or CONTEXT_TOKENS) * min(threshold, 1.0))
 
 
 def tokens_of_conversation(messages: Iterable[Message], tools: Sequence[ToolSchema] = ()) -> int:
-    """About how many tokens a model reads when it is given these messages and told of these tools."""
+    """Estimate the tokens of messages and tool schemas together."""
     return sum(map(_tokens_of_message, messages)) + sum(tokens_of(repr(tool)) for tool in tools)
 
 

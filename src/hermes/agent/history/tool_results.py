@@ -1,4 +1,4 @@
-"""Tool calls and their results, brought together: whatever a model wrote, and whatever became of it."""
+"""Pairs each tool call of a history with its result, however malformed or incomplete the history is."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hermes.agent.history.text_limits import valid_text
 from hermes.agent.tools.results import failure
 
 History = Sequence[Mapping[str, Any]]
-"""Messages as `get_messages_as_conversation` answers them."""
+"""Messages as `get_messages_as_conversation` returns them."""
 
 INTERRUPTED = "interrupted"
-"""The finish_reason of the last message of a turn that a person has stopped."""
+"""The finish_reason of the last message of a turn that the user stopped."""
 
 NOT_RUN = failure("not run: interrupted").text
 LOST = failure(
-    "the result was lost when the program ended. This may have run; check first what it did before you run it again"
+    "the result was lost when the program ended. The tool may have run: check what it did before you run it again"
 ).text
 
 UNREADABLE = "unreadable_arguments"
-"""The name under which a model sees again what it wrote in the place of arguments."""
+"""The key under which the model sees arguments that were not valid JSON."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -34,57 +34,57 @@ _MAX_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class PairedCall:
-    """A tool call in a form that every endpoint takes."""
+    """A tool call in a form that every endpoint accepts."""
 
     id: str
     name: str
     arguments: str
     result: Any
-    """The content of the message that answers it."""
+    """The content of the tool message with the result."""
 
     @property
     def call(self) -> dict[str, Any]:
-        """The call as a part of a message."""
+        """The call as an entry of a message's `tool_calls`."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 class ToolCallPairing:
-    """The calls of a history, each with an id of its own and its one result; each message is looked at once."""
+    """The tool calls of a history, each with a unique id and exactly one result; each message is read once."""
 
     def __init__(self, history: History) -> None:
         self._history = history
         self._used: set[str] = set()
         self._next_number = 0
         self._results: dict[str, deque[int]] = defaultdict(deque)
-        """The places of the results that name a call, by its id, until they are taken."""
-        self._nameless: dict[int, deque[int]] = defaultdict(deque)
-        """Those that name none, by the place of the message before them."""
+        """The positions of results with a call id, by that id, until they are paired."""
+        self._without_id: dict[int, deque[int]] = defaultdict(deque)
+        """The positions of results without a call id, by the position of the message before them."""
         self._callers: dict[str | None, list[int]] = defaultdict(list)
-        """The places of the messages that call something under an id."""
-        self._speaker: list[int] = []
-        """For each place, that of the last message that is no result."""
+        """The positions of the messages with a call of that id."""
+        self._last_speaker: list[int] = []
+        """For each position, that of the last message that is not a result."""
         for place, row in enumerate(history):
             self._note(place, row)
         self._stops = _stops(history)
 
     def _note(self, place: int, row: Mapping[str, Any]) -> None:
         if row["role"] != "tool":
-            self._speaker.append(place)
+            self._last_speaker.append(place)
             for call_id in {_id_of(each) for each in _calls_in(row.get("tool_calls"))}:
                 self._callers[call_id].append(place)
             return
-        self._speaker.append(self._speaker[-1] if self._speaker else -1)
-        named = row.get("tool_call_id")
-        if isinstance(named, str) and named:
-            self._results[named].append(place)
+        self._last_speaker.append(self._last_speaker[-1] if self._last_speaker else -1)
+        call_id = row.get("tool_call_id")
+        if isinstance(call_id, str) and call_id:
+            self._results[call_id].append(place)
         else:
-            self._nameless[self._speaker[-1]].append(place)
+            self._without_id[self._last_speaker[-1]].append(place)
 
     def calls_at(self, place: int) -> list[PairedCall]:
-        """The calls of the message at a place; to be asked for in the order of the history, once each."""
-        return [self._called(each, place) for each in _calls_in(self._history[place].get("tool_calls"))]
+        """Return the calls of the message at a position; call this once per message, in order."""
+        return [self._pair_call(each, place) for each in _calls_in(self._history[place].get("tool_calls"))]
 
-    def _called(self, written: Mapping[str, Any], place: int) -> PairedCall:
+    def _pair_call(self, written: Mapping[str, Any], place: int) -> PairedCall:
         function = written.get("function")
         source = function if isinstance(function, Mapping) else written
         call_id = _id_of(written)
@@ -95,9 +95,9 @@ class ToolCallPairing:
             result=self._result(call_id, place),
         )
 
-    def _unique_id(self, given: str | None) -> str:
-        """The id that was given if endpoints take it and no call before has it; else a number among all calls."""
-        unique = given if given is not None and _ID.fullmatch(given) else ""
+    def _unique_id(self, value: str | None) -> str:
+        """Return the given id if endpoints accept it and no earlier call has it; else a new numbered id."""
+        unique = value if value is not None and _ID.fullmatch(value) else ""
         if not unique or unique in self._used:
             self._next_number = max(self._next_number, len(self._used))
             while (unique := f"call_{self._next_number}") in self._used:
@@ -106,12 +106,12 @@ class ToolCallPairing:
         return unique
 
     def _result(self, call_id: str | None, place: int) -> Any:
-        """The content of the first message that answers a call and answers no other."""
+        """Return the content of the first unpaired result of a call."""
         callers = self._callers[call_id]
         again = bisect_right(callers, place)
-        # From there on the id means another call.
+        # From this position on, the id belongs to another call.
         end = callers[again] if again < len(callers) else len(self._history)
-        queues = [self._nameless[self._speaker[place]]]
+        queues = [self._without_id[self._last_speaker[place]]]
         if call_id is not None:
             queues.append(self._results[call_id])
         for queue in queues:
@@ -125,7 +125,7 @@ class ToolCallPairing:
 
 
 def _stops(history: History) -> list[int | None]:
-    """For each place, where the turn that it is in was stopped after it, if it was."""
+    """For each position, the position at which its turn was interrupted, or None."""
     stops: list[int | None] = []
     stop: int | None = None
     for place in range(len(history) - 1, -1, -1):
@@ -139,31 +139,31 @@ def _stops(history: History) -> list[int | None]:
 
 
 def _id_of(written: Mapping[str, Any]) -> str | None:
-    """The id of a call; None for one that no result can name."""
-    given = written.get("id")
-    return given if isinstance(given, str) and given else None
+    """The id of a call, or None if it has none."""
+    value = written.get("id")
+    return value if isinstance(value, str) and value else None
 
 
-def valid_name(given: Any) -> str:
-    """A tool's name without the characters that endpoints refuse."""
-    return (_NOT_IN_NAMES.sub("_", given) if isinstance(given, str) else "")[:_MAX_NAME] or "unknown"
+def valid_name(value: Any) -> str:
+    """Return a tool's name without the characters that endpoints refuse."""
+    return (_NOT_IN_NAMES.sub("_", value) if isinstance(value, str) else "")[:_MAX_NAME] or "unknown"
 
 
-def valid_arguments(given: Any) -> str:
-    """Arguments as JSON of an object; what is none is shown to the model as it was."""
-    if given is None or given == "":
+def valid_arguments(value: Any) -> str:
+    """Return arguments as a JSON object; other text is wrapped unchanged, so that the model sees it."""
+    if value is None or value == "":
         return "{}"
-    if not isinstance(given, str):
-        given = json.dumps(given, ensure_ascii=False)
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
     try:
-        parsed = json.loads(given, parse_constant=_refuse_constant)
+        parsed = json.loads(value, parse_constant=_refuse_constant)
         if isinstance(parsed, dict):
-            # An escape can hide half a character, which only some endpoints notice.
+            # An escape can hide a lone surrogate, which only some endpoints refuse.
             written = json.dumps(parsed, ensure_ascii=False)
-            return given if valid_text(written) == written else valid_text(written)
+            return value if valid_text(written) == written else valid_text(written)
     except (ValueError, RecursionError):
         pass
-    return json.dumps({UNREADABLE: valid_text(given)}, ensure_ascii=False)
+    return json.dumps({UNREADABLE: valid_text(value)}, ensure_ascii=False)
 
 
 def _refuse_constant(constant: str) -> None:

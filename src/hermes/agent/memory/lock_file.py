@@ -1,4 +1,4 @@
-"""A lock file: one process at a time changes what it stands beside."""
+"""A lock file: lets one process at a time change the file next to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.home import private_opener
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: one process at a time must do
+except ImportError:  # pragma: no cover - Windows: no lock between processes
     fcntl = None  # type: ignore[assignment]
 
 TIMEOUT_S = 5.0
@@ -23,7 +23,7 @@ _POLL_S = 0.01
 
 @contextmanager
 def hold_lock(path: Path, timeout_s: float = TIMEOUT_S) -> Iterator[None]:
-    """Hold the lock `path`, which is created if need be and stays; the kernel frees it when a process dies."""
+    """Hold the lock file `path`, created if missing and never deleted; the kernel releases it when a process dies."""
     fd = private_opener(str(path), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0))
     try:
         _acquire(fd, path, time.monotonic() + timeout_s)

@@ -1,4 +1,4 @@
-"""Files that belong to one owner each."""
+"""Names of files that belong to one owner."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _UNREADABLE = re.compile("[^a-z0-9]+")
 
 
 def owner_file_stem(owner: Owner) -> str:
-    """A file name for an owner, without its ending: no two owners share one, also where case is ignored.
+    """Return a file name without extension for an owner; it is unique, even on file systems that ignore case.
 
-    The readable part is for people; what tells owners apart is the digest, which the file of the terminal alone lacks.
+    The readable part is for people. The digest makes the name unique; only the terminal's file has none.
     """
     if owner == TERMINAL or owner.stored is None:
         return _TERMINAL

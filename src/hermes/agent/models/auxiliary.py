@@ -1,4 +1,4 @@
-"""Small questions beside the conversation: one text in, one text out, within a time limit."""
+"""Single questions to a model outside the conversation, with a time limit."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hermes.errors import ModelGarbled, ModelTimeout
 
 
 def single_prompt(instructions: str, text: str) -> list[Message]:
-    """A conversation that asks one thing."""
+    """Return the messages for a single question."""
     return [{"role": "system", "content": instructions}, {"role": "user", "content": text}]
 
 
 def ask_once(
     model: Model, messages: Sequence[Message], limit_s: float, cancellation: Cancellation | None = None
 ) -> Reply | None:
-    """What a model answers; None when the stop was wished. Raises a `ModelError` when there is no answer in time."""
+    """Return the reply of a model, or None if cancelled; raise a `ModelError` if it fails or takes too long."""
     call = Cancellation()
     timer = Timer(limit_s, call.cancel)
     timer.daemon = True
     timer.start()
-    forget = cancellation.on_cancel(call.cancel) if cancellation is not None else None
+    unregister = cancellation.on_cancel(call.cancel) if cancellation is not None else None
     reply = None
     try:
         for event in model.stream(messages, (), call):
@@ -30,12 +30,12 @@ def ask_once(
                 reply = event
     finally:
         timer.cancel()
-        if forget is not None:
-            forget()
+        if unregister is not None:
+            unregister()
     if reply is None:
         if cancellation is not None and cancellation.is_cancelled:
             return None
         raise ModelTimeout(f"{model.name} did not answer within {limit_s:g} s")
     if not reply.text.strip():
-        raise ModelGarbled(f"{model.name} answered with nothing", hint="try again, or use another model")
+        raise ModelGarbled(f"{model.name} gave an empty answer", hint="try again, or use another model")
     return reply

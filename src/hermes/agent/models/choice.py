@@ -1,4 +1,4 @@
-"""Which model answers: decided from the configuration and the environment, without asking anybody."""
+"""The choice of the model, from the configuration and the environment, without network access."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ OFFLINE = "offline"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Somebody who runs models."""
+    """A company or a program that runs models."""
 
     base_url: str
     key_variable: str | None = None
     model: str | None = None
-    """The model to begin with; None where it has to be asked what there is."""
+    """The default model; None where the server must be asked for its models."""
     auxiliary: str | None = None
-    """A fast one, for titles and summaries."""
+    """A fast model for titles and summaries."""
     key_prefix: str = ""
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a program on this machine, which takes no key and no money."""
+        """Whether it is a program on this machine, which needs no key and costs nothing."""
         return self.key_variable is None
 
 
@@ -45,44 +45,44 @@ PROVIDERS = {
     "lmstudio": Provider("http://127.0.0.1:1234/v1"),
     "llamacpp": Provider("http://127.0.0.1:8080/v1"),
 }
-"""Those that are known, in the order in which their keys and their ports are looked at."""
+"""The known providers, in the order in which their keys and ports are tried."""
 
 LOCAL = tuple(name for name, each in PROVIDERS.items() if each.is_local)
 ANY_LOCAL = "local"
 FREE = frozenset((*LOCAL, ANY_LOCAL, OFFLINE))
-"""Those that nobody is paid for."""
+"""The providers without costs."""
 
 _MIN_SECRET = 8
-"""What is shorter in the query of an address is a version or a switch."""
+"""A shorter value in the query of an address is a version or a switch, not a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model, where it is, and how it came to be this one."""
+    """A model, its address, and the reason for choosing it."""
 
     provider: str
     name: str = ""
-    """Empty: the first that the server has."""
+    """Empty means the first model of the server."""
     base_url: str = field(default="", repr=False)
-    """Empty: the first of the local servers that answers, or nowhere for the offline model."""
+    """Empty means the first local server that responds; always empty for the offline model."""
     api_key: str | None = field(default=None, repr=False)
     key_source: str | None = None
     section: str = "model"
-    """Where in the configuration it can be changed."""
+    """The section of the configuration to change it in."""
     context_tokens: int | None = None
-    """How much it can read at once, if the configuration says so."""
+    """The size of its context window, if configured."""
     reason: str = ""
     allow_http: bool = False
-    """Whether a key may go to a public address without encryption, as the configuration says."""
+    """Whether the configuration allows sending a key to a public address without encryption."""
 
     @property
     def is_offline(self) -> bool:
-        """Whether it is the embedded model."""
+        """Whether it is the built-in offline model."""
         return self.provider == OFFLINE
 
     @property
     def host(self) -> str:
-        """The machine that answers, such as `api.openai.com` or `127.0.0.1:11434`."""
+        """The host of the address, such as `api.openai.com` or `127.0.0.1:11434`."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     @property
@@ -93,21 +93,21 @@ class ModelChoice:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never be shown."""
+        """The texts that must never be displayed."""
         parts = urlsplit(self.base_url)
         password = parts.password or ""
-        asked = [value for _, value in parse_qsl(parts.query) if len(value) >= _MIN_SECRET]
-        return tuple(each for each in (self.api_key, password, unquote(password), *asked) if each)
+        parameters = [value for _, value in parse_qsl(parts.query) if len(value) >= _MIN_SECRET]
+        return tuple(each for each in (self.api_key, password, unquote(password), *parameters) if each)
 
     def url(self, path: str) -> str:
-        """The address of something at the endpoint, without user name and password."""
+        """Return the address of a path at the endpoint, without user name and password."""
         parts = urlsplit(self.base_url)
         return urlunsplit((parts.scheme, self.host, parts.path + path, parts.query, ""))
 
     def headers(self) -> dict[str, str]:
-        """What a request says about who asks: the key, or else the user name and password of the address.
+        """Return the authorization header: the key, or else the user name and password of the address.
 
-        Raises `ConfigError` where strangers could read them on their way.
+        Raises `ConfigError` if it would be sent unencrypted over a public network.
         """
         self.check_secrecy()
         if self.api_key:
@@ -124,32 +124,32 @@ class ModelChoice:
             return
         source = self.key_source or f"{self.section}.base_url"
         raise ConfigError(
-            f"the key from {source} would go to {self.host} over http, where anyone on the way can read it",
+            f"the key from {source} would be sent to {self.host} over http, where others can read it",
             hint=f"set {self.section}.base_url in config.yaml to an address with https://,"
-            f" or {self.section}.allow_http to true if the network in between is yours",
+            f" or {self.section}.allow_http to true if you trust the network in between",
         )
 
     def describe(self) -> str:
-        """One sentence for a person, such as `gpt-5-mini at api.openai.com, key from OPENAI_API_KEY`."""
+        """Return a description for the user, such as `gpt-5-mini at api.openai.com, key from OPENAI_API_KEY`."""
         if self.is_offline:
             return f"the offline model, {self.reason}"
-        name = self.name or "the first model there is"
-        host = self.host or "the first local server that answers"
+        name = self.name or "the first available model"
+        host = self.host or "the first local server that responds"
         kind = f" ({self.provider})" if self.provider in LOCAL and self.host else ""
         return f"{name} at {host}{kind}, {f'key from {self.key_source}' if self.key_source else 'no key'}"
 
 
 def choose_model(settings: ModelConfig, variables: Mapping[str, str], name: str | None = None) -> ModelChoice:
-    """The model for conversations; `name` stands in for `model.default`."""
+    """Return the model for conversations; `name` overrides `model.default`."""
     if name == OFFLINE:
-        return ModelChoice(OFFLINE, OFFLINE, reason="as it was asked for")
+        return ModelChoice(OFFLINE, OFFLINE, reason="as requested")
     if name and name != settings.default:
         return _choose_and_check(replace(settings, default=name), variables, "model")
     return replace(_choose_and_check(settings, variables, "model"), context_tokens=settings.context_tokens)
 
 
 def choose_auxiliary_model(settings: ModelConfig, variables: Mapping[str, str], main: ModelChoice) -> ModelChoice:
-    """The model for titles and summaries: its own, or another one at the endpoint of the main model."""
+    """Return the model for titles and summaries: as configured, or a fast one at the endpoint of the main model."""
     own = settings.auxiliary
     _refuse_references("model.auxiliary", own)
     if own.provider or own.base_url or own.api_key or own.default == OFFLINE:
@@ -157,8 +157,8 @@ def choose_auxiliary_model(settings: ModelConfig, variables: Mapping[str, str], 
     if main.is_offline:
         return main
     provider = PROVIDERS.get(main.provider)
-    is_at_home = provider is not None and main.base_url == provider.base_url
-    usual = provider.auxiliary if provider and is_at_home else None
+    is_own_address = provider is not None and main.base_url == provider.base_url
+    usual = provider.auxiliary if provider and is_own_address else None
     name = own.default or usual or main.name
     return main if name == main.name else replace(main, name=name, context_tokens=None)
 
@@ -174,7 +174,7 @@ def _decide(settings: EndpointConfig, variables: Mapping[str, str], section: str
     base_url = _checked_url(settings.base_url, section)
     provider = settings.provider or _provider_of(base_url, settings.api_key)
     if provider == OFFLINE or (provider is None and settings.default == OFFLINE):
-        return ModelChoice(OFFLINE, OFFLINE, section=section, reason="as it is configured")
+        return ModelChoice(OFFLINE, OFFLINE, section=section, reason="as configured")
     if provider is None:
         return _from_environment(settings, variables, section)
     if provider == ANY_LOCAL:
@@ -183,24 +183,27 @@ def _decide(settings: EndpointConfig, variables: Mapping[str, str], section: str
 
 
 def _from_environment(settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
-    """The first provider for which there is a key; none means that nobody is to be asked."""
+    """Return the model of the first provider with a key; without any key, the offline model."""
     for provider, known in PROVIDERS.items():
         if known.key_variable and _strip_key(variables.get(known.key_variable)):
             return _choice_at(provider, settings, variables, section)
     if settings.default:
-        raise NoModel(f"the model is to be {settings.default}, but nothing says where it is")
+        raise NoModel(f"no provider is configured for the model {settings.default}")
     return ModelChoice(OFFLINE, OFFLINE, section=section, reason="because no other is configured")
 
 
 def _choice_at(provider: str, settings: EndpointConfig, variables: Mapping[str, str], section: str) -> ModelChoice:
-    """A model of a provider, with the key that is meant for it."""
+    """Return a model of a provider, with the key for that provider."""
     known = PROVIDERS.get(provider)
     base_url = settings.base_url or (known.base_url if known else "")
     if not base_url:
-        raise ConfigError(f"{section}.provider is {provider}, but {section}.base_url is not set", hint="set it")
+        raise ConfigError(
+            f"{section}.provider is {provider}, but {section}.base_url is not set",
+            hint=f"set {section}.base_url in config.yaml",
+        )
     host = urlsplit(base_url).hostname
     api_key, key_source = _strip_key(settings.api_key), f"{section}.api_key"
-    # The key of a provider is for its own address and for no other.
+    # The key of a provider is sent to its own address only.
     if not api_key and known and known.key_variable and _origin(base_url) == _origin(known.base_url):
         api_key, key_source = _strip_key(variables.get(known.key_variable)), known.key_variable
         if not api_key:
@@ -209,16 +212,16 @@ def _choice_at(provider: str, settings: EndpointConfig, variables: Mapping[str, 
             )
     name = settings.default or (known.model if known else None) or ""
     if not name and not (known and known.is_local):
-        raise ConfigError(f"{section}.default does not say which model at {host} is meant", hint="set it")
+        raise ConfigError(f"no model is configured for {host}", hint=f"set {section}.default in config.yaml")
     if not api_key:
         return ModelChoice(provider, name, base_url, section=section)
     if not api_key.isascii() or not api_key.isprintable():
-        raise ConfigError(f"the key from {key_source} has characters that no key has", hint=f"set {key_source} anew")
+        raise ConfigError(f"the key from {key_source} has invalid characters", hint=f"set {key_source} again")
     return ModelChoice(provider, name, base_url, api_key, key_source, section)
 
 
 def _provider_of(base_url: str, api_key: str | None) -> str | None:
-    """Whose address or key it is; None when there is neither."""
+    """Return the provider of an address or a key, or None if both are missing."""
     if base_url:
         return {_origin(each.base_url): name for name, each in PROVIDERS.items()}.get(_origin(base_url), "custom")
     if api_key:
@@ -228,7 +231,7 @@ def _provider_of(base_url: str, api_key: str | None) -> str | None:
 
 
 def _refuse_references(section: str, settings: EndpointConfig) -> None:
-    """A `${VAR}` that could not be looked up must not be sent to anybody as if it were a key or a name."""
+    """Raise `ConfigError` for an unset `${VAR}`, which must not be sent as a key or a name."""
     for name in ("default", "base_url", "api_key"):
         unset = expand(getattr(settings, name) or "", {}).unset
         if unset:
@@ -239,7 +242,7 @@ def _refuse_references(section: str, settings: EndpointConfig) -> None:
 
 
 def _checked_url(base_url: str | None, section: str) -> str:
-    """An address in the form that requests are made from."""
+    """Return an address without trailing slash and fragment; raise `ConfigError` if it is invalid."""
     if not base_url:
         return ""
     try:
@@ -256,13 +259,13 @@ def _checked_url(base_url: str | None, section: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
-def _strip_key(given: str | None) -> str:
-    """A key without what was copied along with it; empty for none."""
-    return (given or "").strip()
+def _strip_key(key: str | None) -> str:
+    """Return a key without surrounding whitespace, or an empty string if there is none."""
+    return (key or "").strip()
 
 
 def _origin(base_url: str) -> tuple[str, str | None, int | None]:
-    """Who is at an address: scheme, machine and port."""
+    """The scheme, host and port of an address."""
     parts = urlsplit(base_url)
     host = "127.0.0.1" if parts.hostname in ("localhost", "::1") else parts.hostname
     return parts.scheme, host, parts.port

@@ -1,4 +1,4 @@
-"""Model servers on this machine: looked for on their usual ports, and only when somebody wants one."""
+"""Model servers on this machine: searched on their usual ports, only when the configuration asks for one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hermes.agent.models.model_list import list_models
 from hermes.errors import NoModel
 
 LIMIT_S = 1.5
-"""A server on this machine answers at once or not at all."""
+"""A server on this machine responds at once or not at all."""
 
 
 def find_local_model(choice: ModelChoice, limit_s: float = LIMIT_S) -> ModelChoice:
-    """The choice with its address and its name filled in by the first server that answers and has a model."""
+    """Return the choice with the address and the model of the first server that responds and has a model."""
     tried = LOCAL if choice.provider == ANY_LOCAL and not choice.base_url else (choice.provider,)
     empty = []
     for provider in tried:
@@ -27,9 +27,9 @@ def find_local_model(choice: ModelChoice, limit_s: float = LIMIT_S) -> ModelChoi
             return replace(candidate, name=choice.name or names[0])
         empty.append(provider)
     if empty:
-        raise NoModel(f"{empty[0]} answers, but has no model", hint=f"load one in {empty[0]}")
+        raise NoModel(f"{empty[0]} is running, but has no model", hint=f"load one in {empty[0]}")
     raise NoModel(
-        f"no model server answers on this machine ({_addresses(tried, choice)})",
+        f"no model server is running on this machine ({_addresses(tried, choice)})",
         hint=f"start one of them, or set {choice.section}.base_url in config.yaml",
     )
 

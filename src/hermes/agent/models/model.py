@@ -28,7 +28,7 @@ class Usage:
     reasoning_tokens: int = 0
     """How many of the output tokens were reasoning."""
     cost_usd: float | None = None
-    """What the call cost, if the endpoint says so."""
+    """The cost of the call, if the endpoint reports it."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -82,7 +82,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Everything the model said in one call: the last event of a complete stream."""
+    """The complete answer of the model to one call: the last event of a complete stream."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -111,7 +111,7 @@ class Cancellation:
         return self._is_cancelled
 
     def cancel(self) -> None:
-        """Cancel the call, and call what was registered with `on_cancel`."""
+        """Cancel the call, and run the callbacks registered with `on_cancel`."""
         with self._lock:
             self._is_cancelled = True
             callbacks, self._callbacks = self._callbacks, []
@@ -119,7 +119,7 @@ class Cancellation:
             close()
 
     def on_cancel(self, close: Callable[[], None]) -> Callable[[], None]:
-        """Call `close` on cancellation (at once if already cancelled). Returns a function that unregisters it."""
+        """Call `close` on cancellation (at once if already cancelled). Return a function that unregisters it."""
         with self._lock:
             if not self._is_cancelled:
                 self._callbacks.append(close)
@@ -128,7 +128,7 @@ class Cancellation:
         return lambda: None
 
     def wait(self, seconds: float) -> bool:
-        """Wait until cancelled, or so many seconds; returns whether it was cancelled."""
+        """Wait until cancelled, or so many seconds; return whether it was cancelled."""
         bell: SimpleQueue[None] = SimpleQueue()
         unregister = self.on_cancel(lambda: bell.put(None))
         try:

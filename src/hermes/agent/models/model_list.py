@@ -1,4 +1,4 @@
-"""The models that an endpoint has, as far as it tells."""
+"""The list of models at an endpoint."""
 
 from __future__ import annotations
 
@@ -16,27 +16,31 @@ MAX_NAME_CHARACTERS = 200
 
 
 def list_models(choice: ModelChoice, limit_s: float, cancellation: Cancellation) -> list[str] | None:
-    """The names of the models there, in its order; None when it does not say so within the limit."""
+    """Return the names of the models, in the endpoint's order, or None if it does not list them in time."""
     deadline = time.monotonic() + limit_s
     url, headers = choice.url("/models"), choice.headers()
     request = HttpRequest("GET", url, headers, connect_s=limit_s, silence_s=limit_s, allow_http=choice.allow_http)
-    exchange = HttpCall(request, cancellation)
+    call = HttpCall(request, cancellation)
     body = bytearray()
     try:
-        while not isinstance(news := exchange.next(deadline), ResponseEnd):
-            if isinstance(news, bytes) and len(body) + len(news) <= MAX_BYTES:
-                body += news
-            elif not isinstance(news, ResponseHead) or news.status != 200 or "content-encoding" in news.headers:
+        while not isinstance(received := call.next(deadline), ResponseEnd):
+            if isinstance(received, bytes) and len(body) + len(received) <= MAX_BYTES:
+                body += received
+            elif (
+                not isinstance(received, ResponseHead)
+                or received.status != 200
+                or "content-encoding" in received.headers
+            ):
                 return None
     except TimeoutError:
         return None
     finally:
-        exchange.leave()
+        call.leave()
     return _names(bytes(body))
 
 
 def near_names(name: str, names: list[str]) -> list[str]:
-    """Those that may have been meant, also when they are listed with who offers them."""
+    """Return the names most similar to `name`, also those with a vendor prefix."""
     bare = {each.rpartition("/")[2]: each for each in reversed(names)}
     found = get_close_matches(name, names, n=3) + get_close_matches(name.rpartition("/")[2], bare, n=3)
     return list(dict.fromkeys(bare.get(each, each) for each in found))[:3]
@@ -44,10 +48,10 @@ def near_names(name: str, names: list[str]) -> list[str]:
 
 def _names(body: bytes) -> list[str] | None:
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    listed = said.get("data") if isinstance(said, dict) else None
+    listed = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(listed, list):
         return None
     names = [each["id"] for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]

@@ -1,4 +1,4 @@
-"""The models of a configuration, made ready to be asked."""
+"""Opens the model of a choice."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hermes.config import ModelConfig
 
 
 def open_model(choice: ModelChoice, settings: ModelConfig) -> Model:
-    """The model of a choice; only a choice that leaves something open asks the local servers what there is."""
+    """Return the model of a choice; only an incomplete choice asks the local servers for their models."""
     if choice.is_offline:
         from hermes.agent.models.offline.model import OfflineModel
 
         return OfflineModel()
-    # Loading what talks over the network takes longer than all the rest of a short command.
+    # Imported late: loading the HTTP client takes longer than the rest of a short command.
     from hermes.agent.models.http.endpoint import Endpoint
     from hermes.agent.models.http.retry import RetryPolicy
     from hermes.agent.models.local_servers import find_local_model

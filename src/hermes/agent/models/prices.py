@@ -1,7 +1,7 @@
-"""What models cost and how much they can read: `prices.json`, looked up by any name that a model goes by.
+"""Prices and context windows of models: `prices.json`, looked up by the name of the model.
 
-A name is matched as a whole, apart from who offers it (`openai/`) and a date (`-2025-08-07`). A name that only begins
-like a known one may be another model at another price, so it is unknown.
+The whole name must match, except for the vendor prefix (`openai/`) and the date (`-2025-08-07`). A name that only
+begins like a known one may be another model with another price, so it counts as unknown.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class CostFields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call cost, and how that is known."""
+    """The cost of a call and its source."""
 
     amount_usd: float | None
-    """Rounded to a billionth of a dollar; None if nobody knows."""
+    """Rounded to a billionth of a dollar; None if unknown."""
     status: CostStatus
     source: str | None = None
-    """`endpoint`, `config` or `prices.json`; None if there is none."""
+    """`endpoint`, `config` or `prices.json`; None if the cost has no source."""
     version: str | None = None
-    """The version of `prices.json`, where that is the source."""
+    """The version of `prices.json`, if that is the source."""
 
     @property
     def booking(self) -> CostFields:
-        """What is written down of it."""
+        """The cost as stored columns."""
         is_actual = self.status == "actual"
         return {
             "estimated_cost_usd": None if is_actual else self.amount_usd,
@@ -62,7 +62,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class _PriceList:
-    """What the file says."""
+    """The content of `prices.json`."""
 
     version: str
     prices: Mapping[str, PricesConfig]
@@ -70,7 +70,7 @@ class _PriceList:
 
 
 def estimate_cost(usage: Usage, model: str, provider: str, own: Mapping[str, PricesConfig] | None = None) -> Cost:
-    """What a call cost; `own` prices, by model, go before those of the file."""
+    """Return the cost of a call; `own` prices, by model, take precedence over those of the file."""
     for name, prices in (own or {}).items():
         if _canonical(name) == _canonical(model):
             return _cost_at(usage, prices, "config", None)
@@ -84,12 +84,12 @@ def estimate_cost(usage: Usage, model: str, provider: str, own: Mapping[str, Pri
 
 
 def known_context_tokens(model: str) -> int | None:
-    """How much a model can read at once, if that is known."""
+    """The context window of a model, or None if unknown."""
     return _price_list().context_tokens.get(_canonical(model))
 
 
 def _cost_at(usage: Usage, prices: PricesConfig, source: str, version: str | None) -> Cost:
-    """What the tokens cost; a kind of token that was used and has no price makes the whole unknown."""
+    """Return the cost of the tokens; unknown if a kind of token that was used has no price."""
     amount = 0.0
     for tokens, price in (
         (usage.input_tokens, prices.input),
@@ -107,14 +107,14 @@ def _cost_at(usage: Usage, prices: PricesConfig, source: str, version: str | Non
 def _price_list() -> _PriceList:
     import json
 
-    said = json.loads(FILE.read_text("utf-8"))
-    models = {_canonical(name): dict(values) for name, values in said["models"].items()}
+    content = json.loads(FILE.read_text("utf-8"))
+    models = {_canonical(name): dict(values) for name, values in content["models"].items()}
     context_tokens = {name: values.pop("context") for name, values in models.items()}
     return _PriceList(
-        said["version"], {name: PricesConfig(**values) for name, values in models.items()}, context_tokens
+        content["version"], {name: PricesConfig(**values) for name, values in models.items()}, context_tokens
     )
 
 
 def _canonical(model: str) -> str:
-    """A name without who offers it and without a date, and with one way to write versions."""
+    """Return a name without vendor prefix and date, and with dashes in the version."""
     return _DATE.sub("", model.lower().rpartition("/")[2]).replace(".", "-")

@@ -1,1 +1,1 @@
-"""What an agent's tools may do: what is asked for, what is refused, and what is shown to the person who decides."""
+"""Limits for an agent's tools: what needs approval, what is refused, and how a request is displayed to the user."""

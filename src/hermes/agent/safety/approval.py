@@ -1,4 +1,4 @@
-"""Approval: a person decides what an agent may do, once, for a session, or always."""
+"""Approval: the user decides what an agent may do, once, for a session, or always."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hermes.state.owner import TERMINAL, Owner, is_terminal_source
 if TYPE_CHECKING:
     from hermes.agent.safety.commands import Risk
 
-_GO_ON = "Do not try it again, not in another form either; go on without it, or tell the person what you would need."
+_ADVICE = "Do not try it again in any form; continue without it, or tell the user what you need."
 
 
 class Decision(StrEnum):
-    """What a person answers to a request."""
+    """The user's answer to a request."""
 
     ONCE = "once"
     SESSION = "session"
@@ -31,32 +31,32 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What an agent wants to do, as it is shown to the person who decides."""
+    """Something that an agent wants to do, as displayed to the user."""
 
     tool: str
     summary: str
-    """One line."""
+    """The request in one line."""
     detail: str
-    """All of it, on as many lines as it takes; nothing in it can hide or act on a terminal."""
+    """The whole request, on several lines; nothing in it can hide or act on a terminal."""
     risk: Risk
     subject: str
-    """What exactly is asked for: a command, a path."""
+    """The exact command or path."""
     directory: str = ""
-    """Where it would be done, through all links; empty for what is the same everywhere."""
+    """The directory of the action, with links resolved; empty if the directory does not matter."""
     bare: str | None = None
-    """The command without the options that change nothing about what it may do; None if only itself is the same."""
+    """The command without harmless options; None if a permission can cover only the identical command."""
     note: str = ""
-    """What the person should know besides, if anything."""
+    """A remark for the user, if any."""
 
     @property
     def permit(self) -> Permit:
-        """What `session` and `always` would allow from now on."""
+        """The permission that `session` and `always` would store."""
         if self.bare is not None and self.risk == "normal":
             return Permit(self.tool, self.bare, self.directory, with_options=True)
         return Permit(self.tool, self.subject, self.directory)
 
     def is_covered_by(self, permit: Permit) -> bool:
-        """Whether a permission that was given earlier holds for this."""
+        """Whether an earlier permission covers this request."""
         if (permit.tool, permit.directory) != (self.tool, self.directory):
             return False
         if permit.with_options:
@@ -66,25 +66,25 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class ConversationOrigin:
-    """The conversation in which something is asked for."""
+    """The conversation that a request comes from."""
 
     session_id: str
     source: str
     owner: Owner
-    """Whose conversation it is."""
+    """The owner of the conversation."""
 
 
 Approve = Callable[[ApprovalRequest], Decision]
-"""Asks the person at the terminal; supplied by whatever the conversation is shown on."""
+"""Asks the user at the terminal; supplied by the user interface."""
 
 AskOperator = Callable[[ApprovalRequest, ConversationOrigin], Decision]
 """Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms."""
 
 
 class Approvals:
-    """What may be done without asking, and who is asked for the rest.
+    """Decides what an agent may do, from the settings, earlier permissions and the answer of a person.
 
-    At the terminal that is the person there. On a chat platform it is the operator, never the person who talks.
+    At the terminal the user is asked. On a chat platform the operator is asked, never the user of the chat.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Approvals:
         self._mode = mode
         self._chat_modes: dict[str, ChatMode] = {}
         for source, mode_there in sorted((chat_modes or {}).items(), key=lambda each: each[1] == "deny"):
-            self._chat_modes[_fold_name(source)] = mode_there  # of two spellings, `deny` counts
+            self._chat_modes[_fold_name(source)] = mode_there  # of two spellings, `deny` wins
         self._permits = permits
         self._operator = operator
         self._of_sessions: dict[str, set[Permit]] = {}
@@ -107,53 +107,52 @@ class Approvals:
             _check_chat_mode(source, chat_mode)
 
     def refusal(self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None) -> str | None:
-        """Why something may not be done, in words for the model, or None when it may."""
+        """Return why an action is not allowed, in words for the model, or None if it is allowed."""
         is_terminal = is_terminal_source(origin.source)
         mode: Mode = self._mode if is_terminal else self._chat_modes.get(_fold_name(origin.source), "ask")
         if mode == "allow":
             return None
         if mode == "deny":
             key = "mode" if is_terminal else f"sources.{origin.source}"
-            return f"This is not allowed here (approvals.{key} is deny in config.yaml). {_GO_ON}"
+            return f"This is not allowed here (approvals.{key} is deny in config.yaml). {_ADVICE}"
         if self._is_permitted(request, origin):
             return None
         note = self._permits.note(origin.owner) if _has_file(origin) else ""
         decision = self._decision(replace(request, note=note), origin, approve, is_terminal=is_terminal)
         if decision is None:
-            who = "a person, and there is nobody to ask" if is_terminal else "the operator, who cannot be asked"
-            hint = " They can allow such things with `approvals.mode: allow` in config.yaml." if is_terminal else ""
-            return " ".join(
-                filter(None, [f"This needs the permission of {who} in this conversation. {_GO_ON}{hint}", note])
-            )
-        return self._heed(decision, request, origin)
+            who = "the user" if is_terminal else "the operator"
+            hint = " The user can allow it with `approvals.mode: allow` in config.yaml." if is_terminal else ""
+            refusal = f"This needs the permission of {who}, who cannot be asked in this conversation. {_ADVICE}{hint}"
+            return f"{refusal} {note}" if note else refusal
+        return self._apply(decision, request, origin)
 
     def _decision(
         self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None, *, is_terminal: bool
     ) -> Decision | None:
-        """What the one who decides here says, or None if that one cannot be asked."""
+        """Ask the user or the operator; return None if neither can be asked."""
         if is_terminal:
             return None if approve is None else approve(request)
         return None if self._operator is None else self._operator(request, origin)
 
-    def _heed(self, decision: Decision, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
+    def _apply(self, decision: Decision, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
         match decision:
             case Decision.ONCE:
                 return None
             case Decision.SESSION:
-                self._permit_in(origin.session_id, request.permit)
+                self._add_to_session(origin.session_id, request.permit)
                 return None
             case Decision.ALWAYS:
-                self._permit_in(origin.session_id, request.permit)
+                self._add_to_session(origin.session_id, request.permit)
                 if _has_file(origin):
-                    self._permit_for_good(origin.owner, request.permit)
+                    self._add_lasting(origin.owner, request.permit)
                 return None
             case Decision.DENY:
-                return f"The person has not allowed this. {_GO_ON}"
+                return f"The user has not allowed this. {_ADVICE}"
             case never:
                 assert_never(never)
 
     def move(self, session_id: str, successor_id: str) -> None:
-        """Let the permissions of a session hold for the session that continues it."""
+        """Move the permissions of a session to the session that continues it."""
         with self._lock:
             self._of_sessions.setdefault(successor_id, set()).update(self._of_sessions.pop(session_id, ()))
 
@@ -164,30 +163,30 @@ class Approvals:
 
     def _is_permitted(self, request: ApprovalRequest, origin: ConversationOrigin) -> bool:
         with self._lock:
-            given = list(self._of_sessions.get(origin.session_id, ()))
+            permits = list(self._of_sessions.get(origin.session_id, ()))
         if _has_file(origin):
-            given += self._permits.of(origin.owner)
-        return any(map(request.is_covered_by, given))
+            permits += self._permits.of(origin.owner)
+        return any(map(request.is_covered_by, permits))
 
-    def _permit_for_good(self, owner: Owner, permit: Permit) -> None:
+    def _add_lasting(self, owner: Owner, permit: Permit) -> None:
         try:
             self._permits.add(owner, permit)
         except (HermesError, OSError) as error:
-            # The person has said yes, so it is done now; they are asked again in another session.
+            # The user has said yes, so the action runs now; another session asks again.
             warn(__name__, "a permission holds for this session only: %s", error)
 
-    def _permit_in(self, session_id: str, permit: Permit) -> None:
+    def _add_to_session(self, session_id: str, permit: Permit) -> None:
         with self._lock:
             self._of_sessions.setdefault(session_id, set()).add(permit)
 
 
 def _fold_name(source: str) -> str:
-    """A platform's name as it is compared: `Telegram: deny` denies telegram."""
+    """Return a platform's name for comparison: `Telegram: deny` denies telegram."""
     return source.strip().casefold()
 
 
 def _has_file(origin: ConversationOrigin) -> bool:
-    """Whether lasting permissions are kept for a conversation: those of the terminal are for nobody else."""
+    """Whether a conversation has lasting permissions; those of the terminal apply to the terminal only."""
     return origin.owner != TERMINAL or is_terminal_source(origin.source)
 
 
@@ -195,7 +194,7 @@ def _check_chat_mode(source: str, mode: str) -> None:
     if is_terminal_source(source):
         raise ConfigError(
             f"approvals.sources has {source}, which is the terminal",
-            hint="write approvals.mode for the terminal; sources are chat platforms",
+            hint="use approvals.mode for the terminal; sources are chat platforms",
         )
     if mode not in get_args(ChatMode):
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""Shell commands judged before they run: which only read, which are dangerous, and what may be allowed once for all.
+"""Classifies shell commands before they run: read-only, dangerous, and which options a permission may cover.
 
-Nothing here runs anything. A command counts as read-only when it is one well-known program with plain arguments, all of
-which are understood; everything else is asked about.
+Nothing here runs a command. A command is read-only if it is one well-known program with plain, known arguments; every
+other command needs approval.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from hermes.agent.safety.visible_text import has_disguise
 
 Risk = Literal["normal", "high"]
 
-# No character with which a shell would do more than to start a program.
+# No character that makes a shell do more than start a program.
 _PLAIN = re.compile(r"""[A-Za-z0-9_@%+=:,./^ "'-]+""")
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A program that only reads when it is called so."""
+    """A program that only reads when called with these options and operands."""
 
     options: str = r"(?!)"
     takes: Literal["nothing", "words", "names", "paths", "a pattern and paths"] = "nothing"
 
 
 # No git: a repository names programs that git runs (fsmonitor, textconv, filters, external diffs, signatures, pagers),
-# and so do the repositories inside of it. No option that follows links or goes down (`ls -L`, `ls -R`, `du -a`): what
-# it comes by was not looked at. None that names a file (`grep -f`, `file -m`, `wc --files0-from`).
+# and so do the repositories inside of it. No option that follows links or descends (`ls -L`, `ls -R`, `du -a`): the
+# files it reaches were not checked. No option with a file name (`grep -f`, `file -m`, `wc --files0-from`).
 READERS = {
     "pwd": _Program(r"-[LP]"),
     "whoami": _Program(),
@@ -71,14 +71,14 @@ _DANGEROUS_PROGRAMS = frozenset(
         ),
         *("kill", "killall", "pkill", "shutdown", "reboot", "halt", "poweroff", "systemctl", "launchctl", "crontab"),
         *("mount", "umount", "iptables", "nft", "useradd", "userdel", "usermod", "passwd", "eval", "nc", "ncat"),
-        *("gdb", "gcore", "strace", "ltrace"),  # they look into other processes
+        *("gdb", "gcore", "strace", "ltrace"),  # they read the memory of other processes
     }
 )
-_SAME = r"[^\n;&|]{0,200}?"  # within one command, and not so far that a long text takes long
+_SAME = r"[^\n;&|]{0,200}?"  # within one command, and limited, so that a long text does not take long
 _DANGEROUS_FORMS = re.compile(
-    r"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # what is fetched is run
+    r"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # runs downloaded text
     r"|>\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
-    r"|/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"  # the variables of other processes, those of Hermes among them
+    r"|/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"  # the variables of other processes, including Hermes
     r"|\bmkfs\b|:\s*\(\s*\)\s*\{"
     rf"|\bfind\b{_SAME}\s-(?:delete|exec|ok)"
 )
@@ -87,8 +87,8 @@ _GIT_FORMS = re.compile(rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|\
 _SEPARATOR = re.compile(r"[\n;&|]")
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
 
-# Options that change nothing about what a command may do: they take no value from the next word, name no file and no
-# program, and write nowhere else. N is a number. Where this is not certain, a permission is for the very same command.
+# Options that do not change what a command can do: they take no value from the next word, name no file and no program,
+# and write nowhere else. N is a number. For any other option, a permission covers only the identical command.
 HARMLESS_OPTIONS = {
     "pytest": ("-q", "-qq", "-v", "-vv", "-x", "-l", "--lf", "--ff", "--tb=short", "--tb=long", "--tb=line", "--tb=no"),
     "make": ("-k", "-s", "-jN"),
@@ -103,7 +103,7 @@ _BARE = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:-]*")
 
 
 def plain_words(command: str) -> list[str] | None:
-    """The words of a command that starts one program with plain arguments, or None if a shell would do more."""
+    """Return the words of a command that starts one program with plain arguments, or None if a shell would do more."""
     if not _PLAIN.fullmatch(command):
         return None
     try:
@@ -114,7 +114,7 @@ def plain_words(command: str) -> list[str] | None:
 
 
 def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
-    """Whether a command only shows things, all of which `may_read` admits."""
+    """Whether a command only reads, and `may_read` allows all its paths."""
     words = plain_words(command)
     if words is None:
         return False
@@ -131,7 +131,7 @@ def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
 
 
 def risk_of(command: str, is_protected: Callable[[str], bool]) -> Risk:
-    """Whether a person should look twice: it destroys, takes over, hides something, or touches a protected place."""
+    """Return high for a command that destroys, takes control, hides something or touches a protected place."""
     tokens = set(_TOKEN.findall(command))
     is_high = (
         any(token.rpartition("/")[2] in _DANGEROUS_PROGRAMS for token in tokens)
@@ -144,30 +144,30 @@ def risk_of(command: str, is_protected: Callable[[str], bool]) -> Risk:
 
 
 def _is_dangerous_git(command: str) -> bool:
-    """Whether one command of several has git throw something away."""
+    """Whether a command makes git discard something."""
     git = _GIT.search(command)
     return git is not None and _GIT_FORMS.search(command, git.end()) is not None
 
 
 def harmless_options(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the options that change nothing about what a command may do."""
+    """Return the options that do not change what a command can do."""
     return HARMLESS_OPTIONS.get(" ".join(words[:1])) or HARMLESS_OPTIONS.get(" ".join(words[:2])) or ()
 
 
 def bare_command(command: str) -> str | None:
-    """Return a command without its harmless options, or None if it has others, or is not known to have any."""
+    """Return a command without its harmless options, or None if it has other options or is not a known command."""
     words = plain_words(command)
     options = harmless_options(words or [])
     if not words or not options:
         return None
     is_harmless = re.compile("|".join(re.escape(each).replace("N", "[0-9]{1,2}") for each in options)).fullmatch
     bare = [word for word in words if not is_harmless(word)]
-    # Any other option could take the next word for its value, and a `NAME=value` could name a program.
+    # Any other option could take the next word as its value, and `NAME=value` could name a program.
     return " ".join(bare) if all(map(_BARE.fullmatch, bare)) else None
 
 
 def _operands(words: Sequence[str], options: re.Pattern[str]) -> list[str] | None:
-    """The words that are no options, or None if one of the options is not among those that are known."""
+    """Return the words that are not options, or None if an option is unknown."""
     operands: list[str] = []
     for place, word in enumerate(words):
         if word == "--":

@@ -1,4 +1,4 @@
-"""The environment of commands that an agent runs: what they need to work, and no secrets."""
+"""The environment variables of commands that an agent runs: what they need, and no secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEEDED = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR", "LANG", "LANGUAGE", "NO_COLOR"),
         *("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"),
-        "HERMES_HOME",  # so that a `hermes` inside of a command means the same store
+        "HERMES_HOME",  # so that `hermes` in a command uses the same store
     }
 )
 _LOCALE = "LC_"
@@ -20,19 +20,19 @@ _SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|A
 
 
 def command_environment(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
-    """The variables that a command gets: the harmless ones that it needs, and those that the person passes by name."""
+    """Return the variables for a command: the harmless ones that it needs, and those in `passed`."""
     kept = {name: value for name, value in environ.items() if name in passed or _is_harmless(name)}
     if "PATH" in kept:
-        # A relative entry would run whatever a downloaded directory calls `ls`.
+        # A relative entry would run any program named `ls` in a downloaded directory.
         kept["PATH"] = os.pathsep.join(each for each in kept["PATH"].split(os.pathsep) if os.path.isabs(each))
     return kept
 
 
 def read_only_environment(environ: Mapping[str, str], untrusted: Collection[Path]) -> dict[str, str] | None:
-    """The variables of a command that runs unasked, or None if no directory of programs can be trusted.
+    """Return the variables for a command that runs without approval, or None if no program directory is trusted.
 
-    Programs come from directories of the system only, none of which lies in an `untrusted` one: what a project or a
-    person's own directory calls `ls` is another program.
+    PATH has only directories of the system outside `untrusted`: a program named `ls` in a project or in the user's
+    own directory is another program.
     """
     kept = command_environment(environ)
     trusted = [each for each in kept.get("PATH", "").split(os.pathsep) if each and _is_of_system(each, untrusted)]
@@ -45,7 +45,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def _is_of_system(directory: str, untrusted: Collection[Path]) -> bool:
-    """Whether only the system's administrator can put programs into a directory."""
+    """Whether only the administrator can write to a directory."""
     real = Path(os.path.realpath(directory))
     if any(real.is_relative_to(each) for each in untrusted):
         return False

@@ -1,4 +1,4 @@
-"""Places that an agent does not read, whoever allows it: where keys, passwords and other people's words are kept."""
+"""Protected places, which an agent never reads: they hold keys, passwords and private data."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from hermes.errors import InvalidValue
 
 _TOP_LEVEL_PARTS = 2
 _HOME_OF_ANYBODY = re.compile(r"/(?:home|users)/[^/]+|/mnt/[a-z](?:/users(?:/[^/]+)?)?", re.IGNORECASE)
-"""Where systems keep homes: this person's may be another one, as that of root is, or that of Windows beside Linux."""
+"""The usual places of home directories; the user's own may be elsewhere, such as root's, or that of Windows on WSL."""
 
 _BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
 
 
 _TOP = Path("/")
 _MAX_LINKS = 40
-"""As many as Linux follows."""
+"""The limit of Linux."""
 _MAX_CHARACTERS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPath:
-    """A path as it was named, and where it leads through all links."""
+    """A path as given, and its target after following all links."""
 
     named: Path
     real: Path
     links: tuple[Path, ...] = ()
-    """The links on the way: one that lies in `/proc` leads elsewhere for every process."""
+    """The links that were followed: a link in `/proc` has another target for every process."""
 
 
 def resolve_path(text: str, cwd: Path, user_home: Path) -> ResolvedPath:
-    """The place that a path means in `cwd`."""
+    """Resolve a path, relative to `cwd`."""
     if not text or "\0" in text or len(text) > _MAX_CHARACTERS:
         raise InvalidValue(f"{text[:80]!r} is not a path")
     if text == "~" or text.startswith("~/"):
@@ -55,7 +55,7 @@ def resolve_path(text: str, cwd: Path, user_home: Path) -> ResolvedPath:
 
 
 def is_special(path: Path) -> bool:
-    """Whether there is something at a path that is neither a file nor a directory, such as a pipe or a device."""
+    """Whether a path is neither a file nor a directory, such as a pipe or a device."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -64,14 +64,14 @@ def is_special(path: Path) -> bool:
 
 
 def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
-    """Whether a directory holds more than one project: a home of anybody, one above it, or a top-level one."""
+    """Whether a directory holds more than one project: a home directory, one above it, or a top-level one."""
     if len(root.parts) <= _TOP_LEVEL_PARTS or root == Path(SHARED_MEMORY) or _HOME_OF_ANYBODY.fullmatch(str(root)):
         return True
     return any(home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each))))
 
 
 class ProtectedPlaces:
-    """What is not read for one person, one Hermes home and one store."""
+    """The protected places for one user, one Hermes home and one store."""
 
     def __init__(self, user_homes: Iterable[Path], hermes_home: Path, database: Path | None = None) -> None:
         homes = list(user_homes)
@@ -82,7 +82,7 @@ class ProtectedPlaces:
         self._of_system = _both_ways(map(Path, SYSTEM_PLACES))
 
     def reason(self, place: ResolvedPath) -> str | None:
-        """Why a place is not read, in words that follow "because", or None if it may be."""
+        """Return why a place is protected, in words that follow "because", or None if it may be read."""
         for path in (place.named, place.real, *place.links):
             reason = self._reason(path)
             if reason is not None:
@@ -94,15 +94,15 @@ class ProtectedPlaces:
         if _is_in(folded, self._of_system) and not folded.startswith(f"{SHARED_MEMORY}/"):
             return "it belongs to the system"
         if _is_in(folded, self._of_hermes) or self._is_database(path):
-            return "Hermes keeps its own files there"
+            return "Hermes stores its own files there"
         if _is_in(folded, self._in_homes) or any(_is_hidden_in(folded, home) for home in self._homes):
-            return "programs keep keys, passwords and settings there"
+            return "programs store keys, passwords and settings there"
         if has_secret_name(folded):
-            return "files of such names hold secrets or databases"
+            return "files with such names contain secrets or databases"
         return None
 
     def _is_database(self, path: Path) -> bool:
-        """Whether it is a file of the store under any name: to open and close it here would drop SQLite's locks."""
+        """Whether it is a file of the store, under any name: opening and closing it would release SQLite's locks."""
         for each in self._databases:
             try:
                 if os.path.samefile(path, each):
@@ -113,7 +113,7 @@ class ProtectedPlaces:
 
 
 def _follow_links(start: Path, text: str, links: list[Path]) -> Path:
-    """Where a path leads from a real directory, through all links, which are noted."""
+    """Return the target of a path, starting at a real directory; append the followed links to `links`."""
     real, names = start, list(reversed(Path(text).parts))
     while names:
         name = names.pop()
@@ -129,12 +129,12 @@ def _follow_links(start: Path, text: str, links: list[Path]) -> Path:
 
 
 def _is_hidden_in(folded: str, home: str) -> bool:
-    """Whether a path lies behind a name in a home directory that begins with a dot."""
+    """Whether a path is in a hidden entry of a home directory."""
     return folded.startswith(f"{home.rstrip('/')}/.")
 
 
 def _behind_links(homes: list[Path]) -> frozenset[str]:
-    """Where hidden entries of home directories lead that are links: keys may be kept on another disk."""
+    """Return the targets of hidden links in home directories: keys may be stored on another disk."""
     found: list[Path] = []
     for home in homes:
         found += [home / each for each in DIRECTORIES]
@@ -142,22 +142,22 @@ def _behind_links(homes: list[Path]) -> frozenset[str]:
             with os.scandir(home) as entries:
                 found += [Path(each.path) for each in entries if each.name.startswith(".") and each.is_symlink()]
         except OSError:
-            continue  # there is no such home, or nothing in it can be read either
+            continue  # the directory does not exist or cannot be read
     real = (Path(os.path.realpath(each)) for each in found)
     return frozenset(_fold_case(each) for each in real if not is_too_wide(each, homes))
 
 
 def _both_ways(paths: Iterable[Path]) -> frozenset[str]:
-    """Places as they are named and where they lead."""
+    """Return paths as given and after following links, with folded case."""
     listed = list(paths)
     return frozenset(map(_fold_case, [*listed, *(Path(os.path.realpath(each)) for each in listed)]))
 
 
 def _fold_case(path: Path) -> str:
-    """A path as file systems that ignore case compare it."""
+    """Return a path as file systems that ignore case compare it."""
     return str(path).casefold()
 
 
 def _is_in(folded: str, places: frozenset[str]) -> bool:
-    """Whether a path is one of the places or lies in one."""
+    """Whether a path is one of the places or inside one."""
     return folded in places or any(folded.startswith(f"{place}/") for place in places)

@@ -1,4 +1,4 @@
-"""Lasting permissions: one file of JSON for each owner, which people may read and edit."""
+"""Lasting permissions: one JSON file per owner, which people may read and edit."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ VERSION = 2
 
 _EXACT, _OPTIONS = "exact", "options"
 _OLD_VERSION = 1
-"""Its permissions held in every directory, and some for whatever began with the same words."""
+"""Permissions of this version applied in every directory, and some to every command with the same first words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Something that a person has allowed."""
+    """A permission of the user."""
 
     tool: str
     text: str
     directory: str = ""
-    """Where it holds, and nowhere else; empty for what is the same everywhere."""
+    """The only directory in which it applies; empty if the directory does not matter."""
     with_options: bool = False
-    """Whether it holds with other harmless options as well, or only for the very same."""
+    """Whether it also covers other harmless options, or only the identical command."""
 
     def __str__(self) -> str:
         where = f" in {make_path_visible(self.directory)}" if self.directory else ""
@@ -45,34 +45,34 @@ class Permit:
 
 
 class Permits:
-    """The permissions for good, in a directory of the Hermes home."""
+    """The lasting permissions, in a directory of the Hermes home."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / DIRECTORY
 
     def of(self, owner: Owner) -> list[Permit]:
-        """Return what an owner has allowed: nothing if the file cannot be understood, and a log record says so."""
+        """Return the permissions of an owner; an invalid file gives none and is logged."""
         try:
             return _parse_permits(self._read(owner))
         except ConfigError as error:
-            warn(__name__, "%s; nothing that it may allow is allowed", error)
+            warn(__name__, "%s; its permissions are ignored", error)
             return []
 
     def note(self, owner: Owner) -> str:
-        """Return what a person should know about an owner's file of an earlier version, if it is one."""
+        """Return a remark if the owner's file is of an earlier version, else an empty string."""
         try:
             is_old = _is_old(self._read(owner))
         except ConfigError:
-            return ""  # `of` tells of it
+            return ""  # `of` logs it
         if not is_old:
             return ""
         return (
-            f"What {self._path(owner)} allows is asked for again: it is of an earlier version, whose permissions did"
-            " not say in which directory they hold."
+            f"The permissions in {self._path(owner)} are ignored: an earlier version wrote the file, without the"
+            " directories in which they apply."
         )
 
     def add(self, owner: Owner, permit: Permit) -> None:
-        """Allow something for good; raises `ConfigError` if that cannot be kept."""
+        """Store a lasting permission; raise `ConfigError` if the file is invalid."""
         ensure_private_dir(self._directory)
         path = self._path(owner)
         with hold_lock(path.with_suffix(".lock")):
@@ -86,7 +86,7 @@ class Permits:
             write_private_atomic(path, json.dumps(data, indent=2).encode() + b"\n")
 
     def _read(self, owner: Owner) -> dict[str, Any]:
-        """Return a file's content, of this version or an earlier one; raises `ConfigError` if it is anything else."""
+        """Return a file's content, of this version or an earlier one; raise `ConfigError` for anything else."""
         path = self._path(owner)
         try:
             data = json.loads(path.read_bytes())
@@ -109,7 +109,7 @@ def _is_old(data: Any) -> bool:
 
 
 def _parse_permits(data: Any) -> list[Permit]:
-    """The permissions of a file of this version; one of an earlier version gives none."""
+    """Return the permissions in a file; a file of an earlier version gives none."""
     if _is_old(data):
         return []
     if data["version"] != VERSION:
@@ -132,7 +132,7 @@ def _as_json(permit: Permit) -> dict[str, str]:
 
 
 def _free_name(path: Path) -> Path:
-    """A name beside an old file under which it is kept."""
+    """Return an unused name for keeping a file of the old version."""
     endings = ("" if number == 1 else f"-{number}" for number in count(1))
     names = (path.with_suffix(f".version-{_OLD_VERSION}{ending}.json") for ending in endings)
     return next(each for each in names if not each.exists())

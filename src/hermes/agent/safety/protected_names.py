@@ -1,6 +1,6 @@
-"""The list of what an agent does not read: places and names behind which keys, passwords and private words are kept.
+"""The list of places and names that an agent never reads: they hold keys, passwords and private data.
 
-This is the only such list. Names are compared without regard to case; `*` stands for anything but `/`.
+This is the only such list. Comparison ignores case; `*` stands for anything but `/`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SYSTEM_PLACES = (
     ),
     *("/var/lib/docker", "/var/lib/kubelet", "/var/spool/cron"),
 )
-"""Places of the system, with all that is in them."""
+"""Places of the system, with everything below them."""
 
-SHARED_MEMORY = "/dev/shm"  # noqa: S108 - a name to compare with, nothing is written there
-"""A directory for temporary files inside `/dev`: what is true of `/tmp` is true of it."""
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - only compared, nothing is written there
+"""A directory for temporary files inside `/dev`, treated like `/tmp`."""
 
 HOME_PLACES = (
     *("Library/Keychains", "Library/Application Support", "Library/Cookies", "Library/Mail", "Library/Messages"),
     *("AppData", "snap", "Mail", "Maildir"),
 )
-"""Places in a person's home directory, besides everything there whose name begins with a dot."""
+"""Places in a home directory, in addition to every name that begins with a dot."""
 
 DIRECTORIES = (
     # keys and the settings of clouds
@@ -43,10 +43,10 @@ DIRECTORIES = (
     *(".config/Signal", ".config/Slack", ".config/discord"),
     # wallets
     *(".bitcoin", ".ethereum", ".electrum", ".monero", ".config/solana"),
-    # programs of Windows, and the settings of repositories inside of others
+    # programs of Windows, and the settings of submodules
     *("AppData/Roaming", "AppData/Local", "AppData/LocalLow", ".git/modules"),
 )
-"""Directories of these names, wherever they are, with all that is in them."""
+"""Directories with these names, anywhere, with everything below them."""
 
 FILES = (
     # variables
@@ -114,20 +114,20 @@ FILES = (
     # databases
     *("*.db", "*.sqlite", "*.sqlite3", "*.db-*", "*.sqlite-*", "*.sqlite3-*"),
 )
-"""Files of these names, wherever they are; one with a `/` is a file in a directory of that name."""
+"""Files with these names, anywhere; a name with `/` is a file in a directory of that name."""
 
 COPIES = ("~", ".bak", ".backup", ".old", ".orig", ".save", ".copy", ".swp", ".swo", ".tmp", ".1")
-"""Endings with which editors and people keep a copy of a file beside it; editors also put a dot before its name."""
+"""Suffixes of backup copies; editors also put a dot before the name."""
 
 HARMLESS = (
     *("*.env.example", "*.env.sample", "*.env.template", "*.env.dist", "example.env", "sample.env", "template.env"),
     *("id_rsa.pub", "id_dsa.pub", "id_ecdsa.pub", "id_ed25519.pub", "id_ecdsa_sk.pub", "id_ed25519_sk.pub"),
 )
-"""Files that only look like some of them."""
+"""Exceptions: files with similar names that hold no secrets."""
 
 
 def has_secret_name(folded: str) -> bool:
-    """Whether a path without regard to case has the name of a secret, or lies in a directory of such a name."""
+    """Whether a case-folded path has the name of a secret, or is in a directory with such a name."""
     return _DIRECTORIES.search(folded) is not None or (
         _FILES.search(folded) is not None and _HARMLESS.search(folded) is None
     )

@@ -1,11 +1,11 @@
-"""Text for the person who has to decide: nothing in it can hide, act on the terminal, or pass for something else."""
+"""Text for approval requests: nothing in it can hide, act on the terminal, or look like something else."""
 
 from __future__ import annotations
 
 import re
 from unicodedata import bidirectional, category, combining, name, normalize
 
-# Alphabets with letters that cannot be told from Latin ones.
+# Alphabets with letters that look like Latin ones.
 _ALPHABETS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "DESERET", "GEORGIAN")
 _TWINS = frozenset(
     "аеорсухіјѕһԁԛԝӏԍвкмнтАВЕЗКМНОРСТУХІЈЅԌԚԜ"  # Cyrillic
@@ -15,12 +15,12 @@ _TWINS = frozenset(
 )
 _MARKS = frozenset("‐‑‒–—―−∕⁄∖‘’‚‛“”„‟′″∗∣׃ː∶‹›‖ˋˈ")
 
-# Small capitals and letters of phonetic alphabets, many of which cannot be told from plain ones.
+# Small capitals and letters of phonetic alphabets, many of which look like plain ones.
 _PHONETIC = re.compile("[\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]")
 
-# What Unicode says may be ignored, what most fonts draw as a blank, and parts of Korean syllables that take no place of
-# their own (whole syllables are other characters).
-_UNSEEN = re.compile(
+# Characters that Unicode allows to ignore, characters that most fonts draw as a blank, and parts of Korean syllables
+# without a width (whole syllables are other characters).
+_INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160-\u11ff\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ud7b0-\ud7ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffc\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -28,7 +28,7 @@ _UNSEEN = re.compile(
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 _OVERLAY = 1
 _MAX_MARKS = 3
-"""How many marks in a row a letter may carry."""
+"""How many combining marks in a row a letter may have."""
 
 _WORD = re.compile(r"[^\W_]+")
 _BLANK_LINES = re.compile(r"(?<=\n)(?: *\n){3,}")
@@ -36,10 +36,9 @@ _SPACES = re.compile(r" {21,}")
 
 
 def make_visible(text: str) -> str:
-    """`text` with every character shown by its number that cannot be seen, acts on a terminal or passes for another.
+    """Return `text` with escapes for characters that are invisible, act on a terminal, or look like others.
 
-    So are letters that are written from right to left, since they change the order of what is beside them. Lines stay
-    lines.
+    Right-to-left letters are escaped too, since they change the order of the text around them. Line breaks stay.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -55,23 +54,23 @@ def make_visible(text: str) -> str:
 
 
 def make_path_visible(path: object) -> str:
-    """A path on one line, as `make_visible` shows it: a line break in a name begins no line of what is shown."""
+    """Return a path as `make_visible` shows it, on one line: a line break in a name must not start a new line."""
     return make_visible(str(path)).replace("\n", r"\n")
 
 
 def fold_blanks(text: str) -> str:
-    """`text` with long runs of blank lines and of blanks counted instead of shown, so that they push nothing away."""
+    """Return `text` with a count instead of long runs of blank lines and blanks, which could push text off screen."""
     text = _BLANK_LINES.sub(lambda found: f"[... {found[0].count(chr(10))} blank lines]\n", f"\n{text}\n")[1:-1]
     return _SPACES.sub(lambda found: f" [... {len(found[0])} blanks] ", text)
 
 
 def has_disguise(text: str) -> bool:
-    """Whether something in `text` is not what it looks like."""
+    """Whether `text` has characters that are not what they look like."""
     return any(line != make_visible(line) for line in text.replace("\t", " ").split("\n"))
 
 
 def _visible_word(found: re.Match[str]) -> str:
-    """A word whose letters come from one alphabet, or the odd ones by their numbers."""
+    """Return a word of one alphabet unchanged, or a mixed word with its foreign letters escaped."""
     word = found[0]
     if word.isascii():
         return word
@@ -93,7 +92,7 @@ def _visible_char(char: str) -> str:
     is_odd = (
         not char.isprintable()
         or char in _MARKS
-        or _UNSEEN.match(char) is not None
+        or _INVISIBLE.match(char) is not None
         or bidirectional(char) in _RIGHT_TO_LEFT
         or combining(char) == _OVERLAY
         or category(char) == "Me"

@@ -1,1 +1,1 @@
-"""What an agent can do besides talking: tools, each in a named toolset, run within bounds."""
+"""The tools that an agent can call, grouped in toolsets and run within limits."""

@@ -1,4 +1,4 @@
-"""Arguments as a model wrote them: parsed, repaired where there is no doubt, and otherwise explained."""
+"""Parses the arguments that a model wrote: repairs clear mistakes and explains the others."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FENCE = "```"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(?:\.0+)?")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?")
 _EXACT_FLOAT = 2**53
-_MAX_SHOWN = 60
+_MAX_QUOTED = 60
 
 
 def parse_arguments(text: str, parameters: Schema) -> dict[str, Any]:
-    """The arguments in `text`, in the types of the schema; raises `InvalidValue` with everything that is wrong."""
-    given = _object(text)
+    """Return the arguments in `text`, in the types of the schema; raise `InvalidValue` with all mistakes."""
+    arguments = _object(text)
     properties, required = parameters["properties"], parameters["required"]
-    problems = [*_unknown(given, properties)]
+    problems = [*_unknown(arguments, properties)]
     fitted: dict[str, Any] = {}
     for name, schema in properties.items():
-        value = given.get(name)
-        if name not in given or (value is None and name not in required):
+        value = arguments.get(name)
+        if name not in arguments or (value is None and name not in required):
             if name in required:
                 problems.append(f"{name} is missing")
             continue
@@ -41,7 +41,7 @@ def parse_arguments(text: str, parameters: Schema) -> dict[str, Any]:
 
 
 def usage(name: str, parameters: Schema) -> str:
-    """How a tool is called, in a line: `read_file(path: string, start_line: integer = 1)`."""
+    """Return the signature of a tool: `read_file(path: string, start_line: integer = 1)`."""
     shown = []
     for each, schema in parameters["properties"].items():
         kind = " or ".join(json.dumps(choice) for choice in schema["enum"]) if "enum" in schema else _noun(schema)
@@ -52,7 +52,7 @@ def usage(name: str, parameters: Schema) -> str:
 
 
 def _object(text: str) -> dict[str, Any]:
-    """The object that `text` stands for: none at all is an empty one, and one inside of a string or a fence counts."""
+    """Parse the object in `text`; empty text is an empty object, and a string or fence around an object is ignored."""
     text = text.strip()
     value = _parse_json(_strip_fence(text)) if text else {}
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -65,7 +65,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _strip_fence(text: str) -> str:
-    """What is inside of a fence, where the whole of a text is in one."""
+    """Return the text inside a code fence, if the whole text is in one."""
     first, is_broken, rest = text.partition("\n")
     if is_broken and rest.endswith(_FENCE) and first.rstrip() in (_FENCE, f"{_FENCE}json"):
         return rest.removesuffix(_FENCE).strip()
@@ -74,7 +74,7 @@ def _strip_fence(text: str) -> str:
 
 def _parse_json(text: str) -> Any:
     try:
-        # Not strict: line breaks as they are, inside of strings, leave no doubt about what is meant.
+        # Not strict: raw line breaks inside strings are clear enough.
         return json.loads(text, strict=False, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 20) : error.pos + 20]
@@ -86,11 +86,11 @@ def _parse_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
-def _unknown(given: Mapping[str, Any], properties: Schema) -> Iterator[str]:
-    for name in given:
+def _unknown(arguments: Mapping[str, Any], properties: Schema) -> Iterator[str]:
+    for name in arguments:
         if name not in properties:
             from difflib import get_close_matches
 
@@ -99,7 +99,7 @@ def _unknown(given: Mapping[str, Any], properties: Schema) -> Iterator[str]:
 
 
 def _fit(value: Any, schema: Schema) -> Any:
-    """`value` in the type of the schema; raises `InvalidValue` with the end of a sentence about it."""
+    """Return `value` in the type of the schema; raise `InvalidValue` with a message that follows the name."""
     kind = schema["type"]
     if isinstance(kind, list):
         if value is None:
@@ -166,7 +166,7 @@ def _mapping(value: Any, schema: Schema) -> dict[str, Any] | None:
 
 
 def _parse_inner(text: str, opening: str) -> Any:
-    """The value that a text holds as JSON, or None."""
+    """Parse a text that begins with `opening` as JSON; return None if it is not valid."""
     if not text.lstrip().startswith(opening):
         return None
     try:
@@ -201,7 +201,7 @@ def _noun(schema: Schema) -> str:
 
 def _quote(value: Any) -> str:
     text = json.dumps(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}..."
 
 
 _FITS: dict[str, Callable[[Any, Schema], Any]] = {

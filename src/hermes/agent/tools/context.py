@@ -1,4 +1,4 @@
-"""What a tool is given besides its arguments: for whom and where it works, and what it works with."""
+"""The context of a tool call: session, user, directory, store and permissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class WorkingDirectory:
-    """Where a session works: commands run in `cwd`, and what lies outside of `root` is asked for."""
+    """The directory of a session: commands run in `cwd`, and access outside `root` needs approval."""
 
     def __init__(self, directory: Path) -> None:
         self.root = Path(os.path.realpath(directory))
@@ -32,43 +32,43 @@ class WorkingDirectory:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolContext:
-    """One session, as the tools see it; nothing in here comes from a model."""
+    """A session as the tools see it; nothing in it comes from a model."""
 
     session_id: str
     source: str
     owner: Owner
-    """Whose conversation, notes and permissions these are."""
+    """The owner of the conversation, the notes and the permissions."""
     toolsets: Collection[str]
-    """Those that are on: a tool of any other is not run, whatever a model writes."""
+    """The enabled toolsets; other tools are never run, whatever a model writes."""
     home: Path
     working_directory: WorkingDirectory
     store: OwnerView
-    """The sessions that may be looked into: the owner's, or at the terminal everybody's."""
+    """The sessions that may be searched: the owner's, or at the terminal all of them."""
     database: Path | None
-    """The file of the store, which is not read as a file; None where it is on a server."""
+    """The file of the store, which tools must not read; None for a store on a server."""
     memory: MemoryProvider
     processes: BackgroundProcesses
     approvals: Approvals
     approve: Approve | None
-    """Asks the person at the terminal; None where there is nobody to ask. On a chat platform the operator is asked."""
+    """Asks the user at the terminal; None if that is impossible. On a chat platform the operator is asked."""
     cancellation: Cancellation
     clock: Clock = system_clock
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    """The variables that count here; commands get the harmless ones among them and those of `env_passthrough`."""
+    """The environment; commands get its harmless variables and those of `env_passthrough`."""
     env_passthrough: Collection[str] = ()
     summarize: Summarizer | None = None
 
     def resolve_path(self, path: str, cwd: Path | None = None) -> ResolvedPath:
-        """The place that a path means in `cwd`, or where the session works now."""
+        """Resolve a path, relative to `cwd` or else to the session's current directory."""
         return resolve_path(path, cwd or self.working_directory.cwd, self._user_home)
 
     @cached_property
     def protected(self) -> ProtectedPlaces:
-        """The places that are not read."""
+        """The protected places, which are never read."""
         return ProtectedPlaces(self.user_homes, self.home, self.database)
 
     def is_free(self, place: ResolvedPath) -> bool:
-        """Whether a place may be read unasked: it is in the session's directory, unless that holds everything."""
+        """Whether a place may be read without approval: it is in the session's directory, unless that is too wide."""
         root = self.working_directory.root
         return (
             place.real.is_relative_to(root)
@@ -77,13 +77,13 @@ class ToolContext:
         )
 
     def refusal(self, request: ApprovalRequest) -> str | None:
-        """Why something may not be done, in words for the model, or None when it may; this may ask the person."""
+        """Return why an action is not allowed, in words for the model, or None; this may ask the user."""
         origin = ConversationOrigin(self.session_id, self.source, self.owner)
         return self.approvals.refusal(request, origin, self.approve)
 
     @cached_property
     def user_homes(self) -> tuple[Path, ...]:
-        """The person's home directories: that of the environment, and that of the system if it is another."""
+        """The user's home directories: that of the environment, and that of the system if it differs."""
         return tuple(dict.fromkeys(each for each in (self._user_home, _home_of_system()) if each != Path("/")))
 
     @property
@@ -92,7 +92,7 @@ class ToolContext:
 
 
 def _home_of_system() -> Path:
-    """The home directory of the process's user, whatever its environment says."""
+    """The home directory of the process's user, independent of its environment."""
     try:
         import pwd
 

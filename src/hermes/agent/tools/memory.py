@@ -1,4 +1,4 @@
-"""The agent's own notes about a person."""
+"""The memory tool: the agent's notes about a user."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from hermes.agent.tools.registry import tool
 from hermes.errors import InvalidValue
 
 GUIDANCE = (
-    "Keep what will matter in later sessions with the memory tool: lasting facts about the person and their wishes, in"
-    " short notes. Do not keep what is only of use now, what a search of past sessions finds, or secrets."
+    "Use the memory tool to keep facts that will matter in later sessions: lasting facts about the user and their"
+    " preferences, in short notes. Do not keep facts that matter only now, facts that a search of past sessions finds,"
+    " or secrets."
 )
 
 
@@ -19,9 +20,9 @@ def memory(
     context: ToolContext,
     action: Annotated[Literal["read", "add", "replace", "remove"], "What to do with your notes."],
     text: Annotated[str | None, "The note, for add and replace."] = None,
-    match: Annotated[str | None, "Some words that only the meant note has, for replace and remove."] = None,
+    match: Annotated[str | None, "Some words that only this note contains, for replace and remove."] = None,
 ) -> str:
-    """Read or change your lasting notes about the person you talk to; you see them at the start of every session."""
+    """Read or change your lasting notes about the user; you see them at the start of every session."""
     match action:
         case "read":
             return context.memory.read(context.owner) or "[there are no notes yet]"

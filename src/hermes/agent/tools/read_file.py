@@ -1,4 +1,4 @@
-"""Files that an agent reads."""
+"""The read_file tool."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ LINES = 2_000
 MAX_LINE_BYTES = 2_000
 MAX_ENTRIES = 500
 
-_ROOM = MAX_CHARACTERS - 1_000
+_MAX_TEXT_CHARACTERS = MAX_CHARACTERS - 1_000
 _SNIFFED_BYTES = 8_192
 
 
-@tool(toolset="files", more="read on from a later start_line")
+@tool(toolset="files", more="continue with a later start_line")
 def read_file(
     context: ToolContext,
-    path: Annotated[str, "A file, or a directory to list; from the working directory unless it is absolute."],
+    path: Annotated[str, "A file, or a directory to list; relative to the working directory unless absolute."],
     start_line: Annotated[int, "The first line to read; the first of a file is 1."] = 1,
     lines: Annotated[int, "How many lines to read at most."] = LINES,
 ) -> str | ToolResult:
-    """Read a text file with line numbers, or list a directory; outside of the working directory the person is asked."""
+    """Read a text file with line numbers, or list a directory; outside the working directory the user is asked."""
     place = context.resolve_path(path)
     reason = context.protected.reason(place)
     if reason is not None:
-        return failure(f"{path} is not read, because {reason}. Nobody can allow it; do not try it another way.")
+        return failure(
+            f"{path} cannot be read, because {reason}. No permission can change this; do not try another way."
+        )
     if not os.path.lexists(place.real):
-        raise NotFound(f"there is no file {path}", hint=f"paths start at {context.working_directory.cwd}")
+        raise NotFound(f"there is no file {path}", hint=f"paths are relative to {context.working_directory.cwd}")
     denied = None if context.is_free(place) else _refusal(context, place)
     if denied is not None:
         return failure(denied)
@@ -51,7 +53,7 @@ def read_file(
 
 def _refusal(context: ToolContext, place: ResolvedPath) -> str | None:
     shown = make_path_visible(place.real)
-    named = "" if place.named == place.real else f"\n\nwhich was named {make_path_visible(place.named)}"
+    named = "" if place.named == place.real else f"\n\ngiven as {make_path_visible(place.named)}"
     return context.refusal(
         ApprovalRequest(
             "read_file", summary=f"read {shown}", detail=f"{shown}{named}", risk="normal", subject=str(place.real)
@@ -60,52 +62,52 @@ def _refusal(context: ToolContext, place: ResolvedPath) -> str | None:
 
 
 def _open_regular_file(path: Path) -> BinaryIO:
-    """A regular file, open; a device or a pipe in its place is left alone and not waited for."""
+    """Open a regular file; raise `InvalidValue` for a device or a pipe, without waiting for it."""
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     file = os.fdopen(fd, "rb")
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         file.close()
-        raise InvalidValue(f"{path} is not a file that can be read")
+        raise InvalidValue(f"{path} is not a regular file")
     return file
 
 
 def _number_lines(file: BinaryIO, first: int, count: int, cancellation: Cancellation) -> str:
-    """Lines from `first` on, as many as were asked for and fit."""
+    """Return at most `count` numbered lines from `first` on, as many as fit."""
     if b"\0" in file.read(_SNIFFED_BYTES):
-        raise InvalidValue(f"this is no text: a binary file of {os.fstat(file.fileno()).st_size} bytes")
+        raise InvalidValue(f"not a text file: {os.fstat(file.fileno()).st_size} bytes of binary data")
     file.seek(0)
     shown: list[str] = []
-    room, number = _ROOM, 0
+    space, number = _MAX_TEXT_CHARACTERS, 0
     for number, line in enumerate(_lines(file), start=1):
         if cancellation.is_cancelled:
-            return "\n".join([*shown, "[the person has stopped this turn]"])
+            return "\n".join([*shown, "[the user stopped this turn]"])
         if number < first:
             continue
-        room -= len(line) + len(f"{number}\t\n")
-        if len(shown) == count or room < 0:
-            return "\n".join([*shown, f"[the file goes on: read on with start_line={number}]"])
+        space -= len(line) + len(f"{number}\t\n")
+        if len(shown) == count or space < 0:
+            return "\n".join([*shown, f"[more lines follow: continue with start_line={number}]"])
         shown.append(f"{number}\t{line}")
     if number and not shown:
-        raise InvalidValue(f"start_line {first} is behind the end: the file has {number} lines")
+        raise InvalidValue(f"start_line {first} is after the end of the file, which has {number} lines")
     return "\n".join(shown) or "[the file is empty]"
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:
-    """The lines of a file, of very long ones the beginning; memory does not depend on what is in it."""
+    """Yield the lines of a file, long ones cut, so that memory use is limited."""
     is_first = True
     while start := file.readline(MAX_LINE_BYTES):
-        left_out, piece = 0, start
+        omitted, piece = 0, start
         while not piece.endswith(b"\n") and (piece := file.readline(_SNIFFED_BYTES)):
-            left_out += len(piece.rstrip(b"\r\n"))
-        line = _decode_line(start.rstrip(b"\r\n"), is_cut=left_out > 0)
+            omitted += len(piece.rstrip(b"\r\n"))
+        line = _decode_line(start.rstrip(b"\r\n"), is_cut=omitted > 0)
         yield (line.removeprefix("\ufeff") if is_first else line) + (
-            f" [... {left_out} more bytes on this line]" if left_out else ""
+            f" [... {omitted} more bytes on this line]" if omitted else ""
         )
         is_first = False
 
 
 def _decode_line(line: bytes, *, is_cut: bool) -> str:
-    """A line as UTF-8, or as Latin-1 if it is not that."""
+    """Decode a line as UTF-8, or as Latin-1 if it is not UTF-8."""
     try:
         return line.decode()
     except UnicodeDecodeError as error:
@@ -129,4 +131,4 @@ def _format_entry(entry: os.DirEntry[str]) -> str:
             return f"{entry.name}/"
         return f"{entry.name}  {entry.stat().st_size} bytes"
     except OSError:
-        return f"{entry.name}  (cannot be looked at)"
+        return f"{entry.name}  (cannot be read)"

@@ -1,4 +1,4 @@
-"""The registry: which tools there are, what a model is told of them, and how a call of one is run."""
+"""The registry of tools: their schemas for the model, and running a call."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ class Tool:
     description: str
     parameters: Schema
     function: Function
-    """Takes a `ToolContext`, and then arguments by name."""
+    """Takes a `ToolContext`, then arguments by name."""
     more: str = MORE
-    """What a model can do to see what did not fit into a result."""
+    """How a model can see the part that did not fit into a result."""
     guidance: str = ""
-    """When to use it, for the system prompt."""
+    """When to use the tool, for the system prompt."""
 
     @property
     def schema(self) -> ToolSchema:
-        """The tool as a model is told of it."""
+        """The description of the tool for a model."""
         function = {"name": self.name, "description": self.description, "parameters": self.parameters}
         return {"type": "function", "function": function}
 
 
 def tool(*, toolset: str, more: str = MORE, guidance: str = "") -> Callable[[Function], Tool]:
-    """Make a tool of a function: its name, its docstring's first paragraph and its signature are what a model sees.
+    """Make a tool of a function; a model sees its name, its signature and the first paragraph of its docstring.
 
     A `ToolContext` as its first parameter is passed by the registry.
     """
@@ -51,7 +51,7 @@ def tool(*, toolset: str, more: str = MORE, guidance: str = "") -> Callable[[Fun
     def decorate(function: Function) -> Tool:
         paragraph = (function.__doc__ or "").strip().partition("\n\n")[0]
         if not paragraph:
-            raise TypeError(f"{function.__name__} says nothing about itself; give it a docstring")
+            raise TypeError(f"{function.__name__} needs a docstring")
         return Tool(
             name=function.__name__,
             toolset=toolset,
@@ -72,7 +72,7 @@ class Registry:
         self._tools: dict[str, Tool] = {}
         for each in sorted(tools, key=lambda each: each.name):
             if each.name in self._tools:
-                raise ValueError(f"there are two tools of the name {each.name}")
+                raise ValueError(f"two tools have the name {each.name}")
             self._tools[each.name] = each
 
     @property
@@ -81,27 +81,27 @@ class Registry:
         return frozenset(each.toolset for each in self._tools.values())
 
     def schemas(self, toolsets: Collection[str]) -> list[ToolSchema]:
-        """The tools of these toolsets as a model is told of them, always in the same order."""
+        """Return the descriptions of the tools of these toolsets, always in the same order."""
         return [each.schema for each in self._tools_of(toolsets)]
 
     def guidance(self, toolsets: Collection[str]) -> str:
-        """When to use the tools of these toolsets, for the system prompt."""
+        """Return when to use the tools of these toolsets, for the system prompt."""
         return "\n".join(each.guidance for each in self._tools_of(toolsets) if each.guidance)
 
     def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Run a call, whatever it is, and answer something that can be given to the model."""
+        """Run a call and return a result for the model; failures become results too."""
         found = self._tools.get(call.name)
         if found is None or found.toolset not in context.toolsets:
             return _fit_for_model(self._unknown(call.name, context.toolsets))
         if context.cancellation.is_cancelled:
-            return failure("not run: the person has stopped this turn")
+            return failure("not run: the user stopped this turn")
         try:
             arguments = parse_arguments(call.arguments, found.parameters)
         except InvalidValue as wrong:
             return _fit_for_model(failure(wrong.message, usage=usage(found.name, found.parameters)))
         try:
             return _fit_for_model(_as_result(found.function(context, **arguments)), found.more)
-        except Exception as error:  # noqa: BLE001 - whatever a tool does, the conversation goes on
+        except Exception as error:  # noqa: BLE001 - no failure of a tool ends the conversation
             return _fit_for_model(failure(_describe_error(error, found.name, context.environ)))
 
     def _tools_of(self, toolsets: Collection[str]) -> list[Tool]:
@@ -112,8 +112,8 @@ class Registry:
 
         names = [each.name for each in self._tools_of(toolsets)]
         near = get_close_matches(name, names, n=3, cutoff=0.5)
-        told = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
-        return failure(f"there is no tool {name!r}; {told}")
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(names) or 'none'}"
+        return failure(f"there is no tool {name!r}; {hint}")
 
 
 def _takes_context(function: Callable[..., object]) -> bool:
@@ -124,7 +124,7 @@ def _as_result(answer: str | ToolResult) -> ToolResult:
     if isinstance(answer, ToolResult):
         return answer
     if not isinstance(answer, str):
-        raise TypeError(f"it answered {type(answer).__name__} and no text")
+        raise TypeError(f"the tool returned {type(answer).__name__} instead of text")
     return ToolResult(answer)
 
 
@@ -133,7 +133,7 @@ def _fit_for_model(result: ToolResult, more: str = MORE) -> ToolResult:
 
 
 def _describe_error(error: Exception, name: str, environ: Mapping[str, str]) -> str:
-    """An error in words for a model, without secrets; one that nobody expected leaves a log record too."""
+    """Describe an error for a model, without secrets; an unexpected one is logged too."""
     from hermes.agent.safety.redaction import redact
 
     if isinstance(error, HermesError):

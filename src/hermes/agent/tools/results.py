@@ -1,4 +1,4 @@
-"""What tools answer."""
+"""Results of tools."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MAX_ERROR_CHARACTERS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answers to the model."""
+    """The result of a tool call, for the model."""
 
     text: str
     is_error: bool = False
 
 
 def failure(message: str, **details: str) -> ToolResult:
-    """A result that says what went wrong."""
-    message = limit_text(message, _MAX_ERROR_CHARACTERS, more="look at less at once")
+    """Return a result that describes a failure."""
+    message = limit_text(message, _MAX_ERROR_CHARACTERS, more="ask for less at once")
     return ToolResult(json.dumps({"error": message, **details}, ensure_ascii=False), is_error=True)

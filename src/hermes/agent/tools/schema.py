@@ -1,4 +1,4 @@
-"""JSON schemas from signatures: what a function takes, as a model is told of it."""
+"""JSON schemas of functions, derived from their signatures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float
 
 
 class _Peeled(NamedTuple):
-    """A type without what is wrapped around it."""
+    """A type without `Annotated` and `| None` around it."""
 
     core: Any
     description: str | None
@@ -21,9 +21,9 @@ class _Peeled(NamedTuple):
 
 
 def parameters_of(function: Callable[..., object], *, without: type) -> Schema:
-    """The schema of the arguments of `function`, except for those of the type `without`.
+    """Return the schema of the arguments of `function`, except for those of the type `without`.
 
-    A parameter with a default need not be given; `Annotated[str, "what it is"]` describes one.
+    A parameter with a default is optional; `Annotated[str, "what it is"]` adds a description.
     """
     hints = get_type_hints(function, include_extras=True)
     properties: dict[str, Schema] = {}
@@ -33,7 +33,7 @@ def parameters_of(function: Callable[..., object], *, without: type) -> Schema:
         if hint is without:
             continue
         if hint is None or parameter.kind not in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
-            raise TypeError(f"{parameter.name} of {function.__name__} cannot be given by name, or has no type")
+            raise TypeError(f"{parameter.name} of {function.__name__} cannot be passed by name, or has no type")
         properties[parameter.name] = _property(hint, parameter.default)
         if parameter.default is Parameter.empty:
             required.append(parameter.name)
@@ -42,7 +42,7 @@ def parameters_of(function: Callable[..., object], *, without: type) -> Schema:
 
 def _property(hint: Any, default: object) -> Schema:
     peeled = _peel(hint)
-    # Not to give an optional argument and to give null are the same, and fewer endpoints understand the latter.
+    # Omitting an optional argument and passing null mean the same, and fewer endpoints understand null.
     is_nullable = peeled.is_nullable and default is not None
     found = _of_core(peeled.core)
     if is_nullable:
@@ -66,11 +66,11 @@ def _of_core(core: Any) -> Schema:
         return {"type": "object"}
     if origin is dict and arguments[0] is str:
         return {"type": "object", "additionalProperties": _property(arguments[1], Parameter.empty)}
-    raise TypeError(f"{core!r} cannot be said in a schema; use str, int, float, bool, Literal, list[...] or dict")
+    raise TypeError(f"{core!r} is not supported in a schema; use str, int, float, bool, Literal, list[...] or dict")
 
 
 def _peel(hint: Any) -> _Peeled:
-    """The type inside of `Annotated` and `| None`, in either order."""
+    """Return the type inside `Annotated` and `| None`, in either order."""
     description, is_nullable = None, False
     while True:
         if get_origin(hint) is Annotated:

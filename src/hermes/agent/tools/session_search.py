@@ -1,4 +1,4 @@
-"""Recall: past sessions, as far as they are the asker's."""
+"""The session_search tool: search in the owner's past sessions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FAILED = '{"success": false'
 
 
 def _session_search(context: ToolContext, **arguments: Any) -> ToolResult:
-    """Look into the past sessions of the context's owner; who that is never comes from the model."""
+    """Search the past sessions of the context's owner; the model cannot choose another owner."""
     answer = search(
         **arguments,
         db=context.store,
@@ -33,7 +33,7 @@ def _session_search(context: ToolContext, **arguments: Any) -> ToolResult:
 
 
 def _shorten_contents(value: Any, size: int) -> Any:
-    """An answer with the longer messages cut once more and marked, so that all of it fits and stays JSON."""
+    """Return a result with long messages cut and marked, so that it fits and stays valid JSON."""
     if isinstance(value, list):
         return [_shorten_contents(each, size) for each in value]
     if not isinstance(value, dict):

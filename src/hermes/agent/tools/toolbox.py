@@ -1,4 +1,4 @@
-"""The tools that Hermes brings along."""
+"""The built-in tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toolsets: which of them are on, by where a conversation takes place."""
+"""Chooses the enabled toolsets by the source of a conversation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ DEFAULT = "default"
 
 OF_TERMINAL: Sequence[str] = (ALL,)
 OF_OTHERS: Sequence[str] = ("memory", "recall")
-"""What anybody on a chat platform may have without the operator saying so: nothing that reaches the machine."""
+"""The default on chat platforms: nothing that reaches the machine."""
 
 
 def toolsets_for(source: str, configured: Mapping[str, Sequence[str]], known: Collection[str]) -> frozenset[str]:
-    """The toolsets of a conversation: as `tools.<source>` says, else `tools.default`, else what is safe there."""
+    """Return the toolsets of a conversation: those of `tools.<source>`, else of `tools.default`, else the safe ones."""
     if is_terminal_source(source):
         key, fallback = "cli", OF_TERMINAL
     else:
@@ -27,7 +27,7 @@ def toolsets_for(source: str, configured: Mapping[str, Sequence[str]], known: Co
     unknown = sorted(names - {ALL, *known})
     if unknown:
         raise ConfigError(
-            f"tools.{key} has {', '.join(unknown)}, but there is no such toolset",
-            hint=f"there are {', '.join(sorted(known))}, and {ALL}",
+            f"tools.{key} has an unknown toolset: {', '.join(unknown)}",
+            hint=f"choose from {', '.join(sorted(known))} and {ALL}",
         )
     return frozenset(known) if ALL in names else frozenset(names)

@@ -1,1 +1,1 @@
-"""`hermes sessions browse`: a full screen to find a conversation, to tidy up, and to go on with one."""
+"""`hermes sessions browse`: a full-screen list to find, manage and resume conversations."""

@@ -1,4 +1,4 @@
-"""`hermes sessions browse`: which form it takes, and what comes after it."""
+"""The command `hermes sessions browse`: chooses the full screen, a numbered list or a plain list."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import click
 
 from hermes.cli.display.terminal import write_stderr, write_stdout
+from hermes.cli.options import SOURCE
 from hermes.cli.sessions.list_ import HIDDEN_SOURCES, list_
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.config import Config
@@ -17,23 +18,23 @@ from hermes.state.sessions.browsing import BrowseFilter
 
 @click.command(
     epilog="""\b
-Letters narrow the list, Enter goes on with the selected conversation, F1
-shows all keys. Where there is no screen, it is a numbered list with a
-question; where nobody can answer, it is `hermes sessions list`.
+Type to filter the list, press Enter to resume the selected conversation
+and F1 to see all keys. A terminal without a full screen gets a numbered
+list; if stdin is not a terminal, this is `hermes sessions list`.
 
 \b
 Examples:
   hermes sessions browse
   hermes sessions browse --source telegram""",
 )
-@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
+@SOURCE
 @click.option("--archived", "archived_only", is_flag=True, help="Only archived sessions.")
 @click.pass_context
 def browse(context: click.Context, source: str | None, archived_only: bool) -> None:
-    """Find a conversation on a full screen, tidy up, and go on with one."""
+    """Find, manage and resume conversations in a full-screen list."""
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         context.invoke(list_, source=source, archived_only=archived_only)
-        write_stderr("There is nobody to ask here; `hermes -r ID` goes on with one of them.")
+        write_stderr("Not a terminal: resume a session with `hermes -r ID`.")
         return
     config = read_config(as_json=False)
     wanted = BrowseFilter(source=source, hidden_sources=() if source else HIDDEN_SOURCES, archived_only=archived_only)
@@ -49,7 +50,7 @@ def browse(context: click.Context, source: str | None, archived_only: bool) -> N
 
 
 def _choose_session(config: Config, store: SessionDBProvider, wanted: BrowseFilter) -> str | None:
-    """The session to go on with, if one was chosen."""
+    """Return the session that the user chose to resume, if any."""
     from hermes.cli.browse.queries import SessionQueries
 
     queries = SessionQueries(config, store)
@@ -57,7 +58,7 @@ def _choose_session(config: Config, store: SessionDBProvider, wanted: BrowseFilt
         from hermes.cli.browse.numbered_list import choose_by_number
 
         return choose_by_number(queries, wanted)
-    # Loading what draws a screen takes longer than all the rest.
+    # Importing the screen takes longer than everything else.
     from hermes.cli.browse.screen import Browser
 
     browser = Browser(queries, wanted)

@@ -1,4 +1,4 @@
-"""What stands in front of the list for a moment: a question, and the keys."""
+"""Dialogs over the list: the confirmation of a deletion, and the key help."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from textual.widgets import Button, Static
 
 from hermes.cli.browse.line_layout import conversation_name
 from hermes.cli.browse.queries import DeletionPreview
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.browsing import ListedConversation
 
 KEYS = {
-    "letters": "narrow the list by titles, beginnings, ids, sources,",
-    "": "and then by what was said",
-    "↑ ↓ PgUp PgDn": "select; also with the mouse",
-    "Enter": "go on with the selected one; also a double click",
-    "Tab": "from the filter to the list, where letters are keys,",
-    " ": "and back, as / does",
+    "letters": "filter by title, preview, id and source,",
+    "": "then by the text of messages",
+    "↑ ↓ PgUp PgDn": "select; the mouse works too",
+    "Enter": "resume the selected conversation; or double-click it",
+    "Tab": "switch to the list, where letters are commands,",
+    " ": "and back to the filter; / does that too",
     "F2  r": "rename",
-    "F3  s": "sort by activity, start, messages, title",
-    "F4  a": "archive, or bring back",
-    "F6  p": "pin, or no longer",
-    "F8  d": "delete, after a question",
-    "F1  ?": "show this",
-    "Esc": "clear the filter; without one, leave",
+    "F3  s": "sort by activity, start, messages or title",
+    "F4  a": "archive or unarchive",
+    "F6  p": "pin or unpin",
+    "F8  d": "delete, after confirmation",
+    "F1  ?": "show this help",
+    "Esc": "clear the filter; leave if it is empty",
     "Ctrl-C  q": "leave",
 }
 
 
 class DeleteDialog(ModalScreen[bool]):
-    """Whether a conversation is to be deleted for good."""
+    """Asks whether to delete a conversation; returns True for yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(True)", "Delete"),
@@ -48,14 +48,14 @@ class DeleteDialog(ModalScreen[bool]):
         self._deletion = deletion
 
     def compose(self) -> ComposeResult:
-        """A sentence with the count, and two buttons, of which the harmless one is the first."""
-        sessions = counted(len(self._deletion.session_ids), "session")
+        """Yield the question and two buttons, the harmless one first."""
+        sessions = plural(len(self._deletion.session_ids), "session")
         pinned = " It is pinned." if self._conversation.is_pinned else ""
         with Vertical():
             yield Static(f"Delete “{conversation_name(self._conversation)}”?", markup=False, classes="title")
             yield Static(
-                f"{sessions} with {counted(self._deletion.messages, 'message')}.{pinned}"
-                " It cannot be brought back but from a backup.",
+                f"{sessions} with {plural(self._deletion.messages, 'message')}.{pinned}"
+                " Only a backup can bring it back.",
                 markup=False,
             )
             with Horizontal():
@@ -63,25 +63,25 @@ class DeleteDialog(ModalScreen[bool]):
                 yield Button("Delete (y)", id="delete", variant="error")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """A button was pressed."""
+        """Close the dialog with the choice of the pressed button."""
         self.action_answer(event.button.id == "delete")
 
     def action_answer(self, is_sure: bool) -> None:
-        """Close the question."""
+        """Close the dialog with a choice."""
         self.dismiss(is_sure)
 
 
 class HelpDialog(ModalScreen[None]):
-    """All keys."""
+    """Lists all keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,enter,f1,question_mark", "dismiss", "Close")]
 
     def compose(self) -> ComposeResult:
-        """A table."""
+        """Yield the table of keys."""
         with Vertical():
             yield Static("Keys", classes="title")
             yield Static("\n".join(f"{key:<16}{meaning}" for key, meaning in KEYS.items()), markup=False)
 
     def on_click(self) -> None:
-        """A click anywhere closes it."""
+        """Close the dialog on any click."""
         self.dismiss()

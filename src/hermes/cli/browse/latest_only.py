@@ -1,4 +1,4 @@
-"""A worker for slow queries: only the newest one counts, and typing never waits."""
+"""A background worker for slow queries, which runs only the newest query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class LatestOnly(Generic[Query, Result]):
-    """Runs one query at a time on another thread, and drops the result if a newer query has come meanwhile."""
+    """Runs one query at a time on another thread and drops the result if a newer query has arrived."""
 
     def __init__(
         self,

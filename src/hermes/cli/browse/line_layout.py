@@ -1,15 +1,15 @@
-"""How conversations look in a list: one line each, of exactly the width there is."""
+"""The lines of a list of conversations: one line each, as wide as the list."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
 from hermes.cli.browse.queries import Hit
-from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, graphemes, pad, printable
+from hermes.cli.display.snippet import split_hits
+from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, pad, printable
 from hermes.cli.display.times import ago
+from hermes.cli.display.wrapping import count_fitting, join_glyphs, split_glyphs
 from hermes.cli.sessions.list_ import UNTITLED
 from hermes.state.sessions.browsing import ListedConversation, Order
 
@@ -17,14 +17,11 @@ PINNED, ARCHIVED = "★", "▽"
 GAP = "  "
 MESSAGES_WIDTH, WHEN_WIDTH, SOURCE_WIDTH = 5, 10, 8
 LEAST_FOR_SOURCE = 76
-"""With less room than this, where a conversation comes from is left to the pane beside it."""
-
-_HIT = re.compile(r">>>((?:(?!>>>|<<<).)+)<<<", re.DOTALL)
-_CUTS = re.compile(r"\A\.\.\.|\.\.\.\Z")
+"""In a narrower list, only the preview pane shows the source."""
 
 
 class LineStyle(Enum):
-    """What a part of a line is."""
+    """The style of a part of a line."""
 
     PLAIN = auto()
     QUIET = auto()
@@ -33,14 +30,14 @@ class LineStyle(Enum):
 
 
 class StyledText(NamedTuple):
-    """A part of a line in one tone."""
+    """A part of a line in one style."""
 
     text: str
-    tone: LineStyle
+    style: LineStyle
 
 
 def format_header(width: int, order: Order) -> str:
-    """The line above the list."""
+    """Return the line above the list."""
     name, words = _widths(width)
     moment = "Started" if order is Order.STARTED else "Active"
     cells = [pad("Title", name), pad("Beginning", words), "Msgs".rjust(MESSAGES_WIDTH), pad(moment, WHEN_WIDTH)]
@@ -50,7 +47,7 @@ def format_header(width: int, order: Order) -> str:
 
 
 def format_line(item: ListedConversation | Hit, width: int, order: Order, now: float) -> list[StyledText]:
-    """A conversation by its title and its beginning, or by what was said in it."""
+    """Return the line of a conversation: its title and its preview, or the place of a hit."""
     conversation = item.conversation if isinstance(item, Hit) else item
     name, words = _widths(width)
     flag = PINNED if conversation.is_pinned else ARCHIVED if conversation.is_archived else " "
@@ -73,12 +70,12 @@ def format_line(item: ListedConversation | Hit, width: int, order: Order, now: f
 
 
 def conversation_name(conversation: ListedConversation) -> str:
-    """A conversation as it is spoken of."""
+    """Return the name of a conversation for messages to the user."""
     return printable(conversation.title or conversation.preview or conversation.id)
 
 
 def _widths(width: int) -> tuple[int, int]:
-    """The columns for titles and for beginnings."""
+    """The columns for titles and for previews."""
     fixed = 2 + 3 * len(GAP) + MESSAGES_WIDTH + WHEN_WIDTH
     if width >= LEAST_FOR_SOURCE:
         fixed += len(GAP) + SOURCE_WIDTH
@@ -87,37 +84,30 @@ def _widths(width: int) -> tuple[int, int]:
     return name, elastic - name
 
 
-def _fit_text(text: str, width: int, tone: LineStyle = LineStyle.PLAIN) -> StyledText:
-    return StyledText(pad(clip(printable(text), width), width), tone)
+def _fit_text(text: str, width: int, style: LineStyle = LineStyle.PLAIN) -> StyledText:
+    return StyledText(pad(clip(printable(text), width), width), style)
 
 
 def _format_snippet(snippet: str, width: int) -> list[StyledText]:
-    """What was found with a little of what comes before it, on one line."""
-    runs = [printable(run) for run in _HIT.split(_CUTS.sub(ELLIPSIS, snippet))]
+    """Return the hit with some text before it, on one line."""
+    runs = [printable(run) for run in split_hits(snippet)]
     behind = sum(display_width(run) for run in runs[1:])
     before = _clip_start(runs[0].lstrip(), max(width // 3, width - behind)) if len(runs) > 1 else runs[0]
     parts: list[StyledText] = []
-    room = width
+    left = width
     for number, run in enumerate([before, *runs[1:]]):
-        text = clip(run, room) if room > 1 else ""
+        text = clip(run, left) if left > 1 else ""
         parts.append(StyledText(text, LineStyle.FOUND if number % 2 else LineStyle.PLAIN))
-        room -= display_width(text)
+        left -= display_width(text)
         if text != run:
             break
-    return [*parts, StyledText(" " * room, LineStyle.PLAIN)]
+    return [*parts, StyledText(" " * left, LineStyle.PLAIN)]
 
 
 def _clip_start(text: str, width: int) -> str:
-    """The end of a text that fits."""
+    """Return the end of a text that fits, from the start of a word if there is one."""
     if display_width(text) <= width:
         return text
-    kept: Sequence[str] = []
-    room = width - 1
-    for grapheme in reversed(list(graphemes(text))):
-        room -= display_width(grapheme)
-        if room < 0:
-            break
-        kept = [grapheme, *kept]
-    ending = "".join(kept)
-    # From the beginning of a word, if there is one.
+    glyphs = split_glyphs(text)
+    ending = join_glyphs(glyphs[len(glyphs) - count_fitting(glyphs[::-1], width - 1, least=0) :])
     return ELLIPSIS + (ending.partition(" ")[2] or ending)

@@ -1,4 +1,4 @@
-"""The pane beside the list: what a conversation is, and what was said last in it."""
+"""The preview pane: the facts and the last messages of the selected conversation."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from hermes.cli.browse.line_layout import conversation_name
 from hermes.cli.chat.recap import DOTS, LABELS, Recap
 from hermes.cli.display.terminal import printable, printable_lines
 from hermes.cli.display.times import ago
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.browsing import ListedConversation
 
 COLOURS = {"user": "#d7af00", "assistant": "#5faf5f"}
 
 
 class PreviewPane(VerticalScroll, can_focus=False):
-    """Shows one conversation at a time."""
+    """Shows one conversation."""
 
     def __init__(self) -> None:
         super().__init__()
         self._text = Static(markup=False)
 
     def compose(self) -> list[Static]:
-        """One text, which can be scrolled."""
+        """Return the scrollable text."""
         return [self._text]
 
     def show(self, conversation: ListedConversation | None, recap: Recap | None = None) -> None:
-        """Show a conversation; what was said in it follows when it has been read."""
+        """Show a conversation, with its last messages once the recap is loaded."""
         self._text.update("" if conversation is None else _describe(conversation, recap, time.time()))
         self.scroll_end(animate=False) if recap else self.scroll_home(animate=False)
 
@@ -39,21 +39,21 @@ def _describe(conversation: ListedConversation, recap: Recap | None, now: float)
     flags = [name for name, is_so in _flags(conversation).items() if is_so]
     text = Text(conversation_name(conversation), style="bold")
     text.append(f"\n{printable(conversation.id)}", style="not bold")
-    facts = [printable(conversation.source), counted(conversation.message_count, "message"), *flags]
+    facts = [printable(conversation.source), plural(conversation.message_count, "message"), *flags]
     text.append(f"\n{', '.join(facts)}", style="not bold dim")
     moments = f"started {ago(conversation.started_at, now)}, last active {ago(conversation.last_active, now)}"
     text.append(f"\n{moments}\n", style="not bold dim")
     if recap is None:
         return text
     if recap.earlier:
-        text.append(f"\n{DOTS} {counted(recap.earlier, 'earlier message')} {DOTS}\n", style="not bold dim")
+        text.append(f"\n{DOTS} {plural(recap.earlier, 'earlier message')} {DOTS}\n", style="not bold dim")
     for entry in recap.entries:
         mark, label, _ = LABELS[entry.role]
         text.append(f"\n{mark} ", style=f"not bold {COLOURS[entry.role]}")
         text.append(f"{label} ", style="bold")
         text.append(f"{printable_lines(entry.text)}\n", style="not bold")
     if not recap.entries:
-        text.append("\nNothing was said in it.", style="not bold dim")
+        text.append("\nNo messages yet.", style="not bold dim")
     return text
 
 

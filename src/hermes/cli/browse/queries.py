@@ -1,4 +1,4 @@
-"""What a screen of sessions asks the store for, and has it change; every call here may take its time."""
+"""The reads and changes of the browse screen; every call here may take time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPERATORS = ("AND", "OR", "NOT")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A conversation in which something was said, with the place."""
+    """A conversation with a message that matches, and the snippet."""
 
     conversation: ListedConversation
     snippet: str
@@ -40,31 +40,31 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class DeletionPreview:
-    """What is going to be deleted."""
+    """The sessions that a deletion would delete, and the number of their messages."""
 
     session_ids: tuple[str, ...]
     messages: int
 
 
 class SessionQueries:
-    """The conversations of a store: read as they are, and changed one at a time."""
+    """Reads the conversations of a store, and changes them one at a time."""
 
     def __init__(self, config: Config, store: SessionDBProvider) -> None:
         self._config = config
         self._store = store
 
     def page(self, wanted: BrowseFilter, after: ListedConversation | None = None) -> list[ListedConversation]:
-        """The next conversations behind one, or the first."""
+        """Return the next conversations after one, or the first."""
         return list_conversations(self._store, wanted, PAGE, after)
 
     def count(self, wanted: BrowseFilter) -> int:
-        """How many conversations there are, whatever their words."""
-        # Counts along an index; to count all but the hidden sources in one query would read every session.
+        """Return the number of conversations, whatever their words."""
+        # Each count walks an index; one query for all but the hidden sources would read every session.
         hidden = sum(self._counted(wanted, source) for source in wanted.hidden_sources)
         return self._counted(wanted, wanted.source) - hidden
 
     def search_messages(self, wanted: BrowseFilter) -> list[Hit]:
-        """The conversations in which the words were said, the best first, each once."""
+        """Return the conversations with messages that match the words, the best first, each once."""
         hits = self._store.search_messages(
             prefix_query(wanted.words),
             source_filter=None if wanted.source is None else [wanted.source],
@@ -80,38 +80,38 @@ class SessionQueries:
         return list(found.values())
 
     def recap(self, conversation: ListedConversation) -> Recap:
-        """The last exchanges of a conversation."""
+        """Return the last exchanges of a conversation."""
         messages = self._store.get_messages(conversation.id, before_id=LAST_ID, limit=MESSAGES_FOR_RECAP)
         recap = build_recap(messages, self._config.display)
         return replace(recap, earlier=recap.earlier + max(0, conversation.message_count - len(messages)))
 
     def rename(self, conversation: ListedConversation, title: str) -> ListedConversation:
-        """Give a conversation a title, or none."""
+        """Set the title of a conversation, or remove it."""
         with self._changing() as store:
             _require_session(store.set_session_title(conversation.id, title), conversation)
             return replace(conversation, title=store.get_session_title(conversation.id))
 
     def archive(self, conversation: ListedConversation) -> ListedConversation:
-        """Leave a conversation out of the list, or bring it back."""
+        """Archive a conversation, or take it out of the archive."""
         with self._changing() as store:
             is_archived = not conversation.is_archived
             _require_session(store.set_session_archived(conversation.id, is_archived), conversation)
             return replace(conversation, is_archived=is_archived)
 
     def pin(self, conversation: ListedConversation) -> ListedConversation:
-        """Keep a conversation from being pruned, or no longer."""
+        """Pin a conversation, so that it is never pruned, or unpin it."""
         with self._changing() as store:
             is_pinned = not conversation.is_pinned
             _require_session(store.set_session_pinned(conversation.id, is_pinned), conversation)
             return replace(conversation, is_pinned=is_pinned)
 
     def preview_deletion(self, conversation: ListedConversation) -> DeletionPreview:
-        """What deleting a conversation takes away: all sessions in which it went on."""
+        """Return what deleting a conversation would delete: all sessions of its chain."""
         session_ids = tuple(conversation_session_ids(self._store, conversation))
         return DeletionPreview(session_ids, sum(self._store.message_count(each) for each in session_ids))
 
     def delete(self, deletion: DeletionPreview) -> Receipt:
-        """Take a conversation away for good."""
+        """Delete a conversation."""
         with self._changing() as store:
             return store.delete_with_receipt(
                 deletion.session_ids, sessions_dir(), secure=self._config.sessions.secure_delete
@@ -119,7 +119,7 @@ class SessionQueries:
 
     @contextmanager
     def _changing(self) -> Iterator[SessionDBProvider]:
-        """The store, to be changed: whoever only looks leaves an old file as it is."""
+        """Open the store for a change; reading alone leaves an old file as it is."""
         with open_for_change(self._config) as store:
             if store is None:
                 raise UnknownSession(no_sessions_message(database_file(self._config)), hint="")
@@ -132,7 +132,7 @@ class SessionQueries:
 
 
 def prefix_query(words: str) -> str:
-    """The query for words of which the last one may not be complete yet."""
+    """Return the query for words of which the last one may be incomplete."""
     is_word = words[-1:].isalnum() and words.count('"') % 2 == 0
     return f"{words}*" if is_word and words.split()[-1] not in OPERATORS else words
 

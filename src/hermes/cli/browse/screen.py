@@ -1,4 +1,4 @@
-"""The screen on which conversations are found, tidied up, and gone on with."""
+"""The full screen to find, manage and resume conversations."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from hermes.cli.display.receipt import format_receipt
 from hermes.cli.display.terminal import printable
 from hermes.cli.errors import INTERRUPTED
 from hermes.errors import HermesError
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.browsing import BrowseFilter, ListedConversation, Order
 
 LEAST_WIDTH, LEAST_HEIGHT = 80, 24
 LEAST_FOR_PANE = 100
-PLACEHOLDER = "Type to find a conversation"
+PLACEHOLDER = "Type to filter conversations"
 LIST_DELAY_S, SEARCH_DELAY_S, RECAP_DELAY_S = 0.03, 0.15, 0.06
-"""How long typing is waited for before something is read."""
+"""The delays after the last key press before something is read."""
 
 ORDERS = {Order.ACTIVE: "activity", Order.STARTED: "start", Order.MESSAGES: "messages", Order.TITLE: "title"}
 
 
 class Browser(App[str]):
-    """Answers the id of the session to go on with, or None."""
+    """The application; `run` returns the id of the session to resume, or None."""
 
     CSS_PATH = "screen.tcss"
     ENABLE_COMMAND_PALETTE = False
@@ -64,21 +64,21 @@ class Browser(App[str]):
     ]
 
     def __init__(self, queries: SessionQueries, wanted: BrowseFilter) -> None:
-        # Without colours of its own there are none at all; otherwise greys would be left.
+        # With NO_COLOR, the terminal's own colours only; otherwise greys would remain.
         super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
         self.changes: list[str] = []
-        """What was changed, as it is told afterwards."""
+        """The changes made here, which the command prints afterwards."""
         self._queries = queries
         self._wanted = wanted
         self._total: int | None = None
         self._is_complete = False
-        """Whether every conversation that fits has been loaded."""
+        """Whether all matching conversations are loaded."""
         self._is_loading = False
         self._found: tuple[BrowseFilter, list[Hit]] | None = None
-        """What was said, as far as it was looked for."""
+        """The last search of messages and its hits."""
         self._list, self._preview = SessionList(), PreviewPane()
         self._small, self._header = Static(id="small"), Static(id="header", markup=False)
-        self._status = Static(id="talk", markup=False)
+        self._status = Static(id="status", markup=False)
         self._filter = Input(placeholder=PLACEHOLDER, id="filter", compact=True, select_on_focus=False)
         self._title = Input(id="title", compact=True, select_on_focus=False)
         self._pages = LatestOnly(queries.page, self._show_page, self._show_error, delay_s=LIST_DELAY_S)
@@ -86,7 +86,7 @@ class Browser(App[str]):
         self._recaps = LatestOnly(queries.recap, self._show_recap, self._show_error, delay_s=RECAP_DELAY_S)
 
     def compose(self) -> ComposeResult:
-        """The filter, the list with the pane beside it, a line of talk, and the keys."""
+        """Yield the filter, the list with its preview, the status line and the keys."""
         yield self._small
         with Vertical(id="whole"):
             yield self._filter
@@ -101,7 +101,7 @@ class Browser(App[str]):
             yield Footer(show_command_palette=False, compact=True)
 
     def on_mount(self) -> None:
-        """Begin to read, and to hear those who want the program to end."""
+        """Start reading, and handle SIGTERM and SIGHUP."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._exit_with, 128 + number)
@@ -111,33 +111,32 @@ class Browser(App[str]):
         self._run_guarded(self._count())
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose what fits."""
+        """Choose the layout for the new size."""
         width, height = event.size
         is_small = width < LEAST_WIDTH or height < LEAST_HEIGHT
         self.set_class(is_small, "small")
         self.set_class(width < LEAST_FOR_PANE, "narrow")
-        needed = f"{LEAST_WIDTH} columns and {LEAST_HEIGHT} lines"
         self._small.update(
-            f"This needs a terminal of {needed}; it has {width} and {height}.\n"
-            "Make it larger, or press Esc and use `hermes sessions list`."
+            f"Terminal too small: {width}x{height}; at least {LEAST_WIDTH}x{LEAST_HEIGHT} is needed.\n"
+            "Enlarge it, or press Esc and use `hermes sessions list`."
         )
         self.call_after_refresh(self._show_header)
 
     @on(Input.Changed, "#filter")
     def narrow(self, event: Input.Changed) -> None:
-        """Look for what was typed."""
+        """Filter by the typed words."""
         self._want(replace(self._wanted, words=event.value.strip()))
 
     @on(Input.Submitted, "#filter")
     @on(SessionList.Chosen)
     def resume(self) -> None:
-        """Leave for the selected conversation."""
+        """Exit with the selected conversation."""
         if self._list.selected is not None:
             self.exit(self._list.selected.id)
 
     @on(SessionList.Moved)
     def show_selected(self) -> None:
-        """Show what is selected."""
+        """Show the selected conversation in the preview."""
         selected = self._list.selected
         self._preview.show(selected)
         if selected is None or self.has_class("narrow"):
@@ -147,39 +146,39 @@ class Browser(App[str]):
 
     @on(SessionList.NearEnd)
     def load_more(self) -> None:
-        """Read the next page, before somebody sees that it is missing."""
+        """Load the next page before the user reaches the end of this one."""
         if self._list.conversations and not self._is_complete and not self._is_loading:
             self._is_loading = True
             self._run_guarded(self._load_more(self._wanted, self._list.conversations[-1]))
 
     @on(Input.Submitted, "#title")
     def finish_renaming(self, event: Input.Submitted) -> None:
-        """Give the conversation the typed title; one that cannot be given is told of, and typed again."""
+        """Rename the conversation. If the title is refused, show why and let the user edit it."""
         selected = self._list.selected
         if selected is not None:
             self._run_guarded(self._rename(selected, event.value))
 
     def action_move(self, lines: int) -> None:
-        """Select another line."""
+        """Move the selection by lines."""
         self._list.move(lines)
 
     def action_page(self, pages: int) -> None:
-        """Select a line a screenful away."""
+        """Move the selection by pages."""
         self._list.move(pages * max(1, self._list.size.height - 1))
 
     def action_switch(self) -> None:
-        """Go from the filter to the list, or back; in a question, from button to button."""
+        """Move the focus between filter and list, or between the buttons of a dialog."""
         if isinstance(self.screen, ModalScreen):
             self.screen.focus_next()
         elif not self._is_renaming:
             self._go_to(self._list if self._filter.has_focus else self._filter)
 
     def action_filter(self) -> None:
-        """Go to the filter."""
+        """Focus the filter."""
         self._go_to(self._filter)
 
     def action_step_back(self) -> None:
-        """Go one step back: out of the renaming, out of the filter, out."""
+        """Cancel renaming, clear the filter, or exit, whichever applies first."""
         if self._is_renaming:
             self._stop_renaming()
         elif self._filter.value:
@@ -188,7 +187,7 @@ class Browser(App[str]):
             self.exit()
 
     def action_interrupt(self) -> None:
-        """Leave as Ctrl-C leaves everything."""
+        """Exit with the code of an interrupted program."""
         self._exit_with(INTERRUPTED)
 
     def action_help(self) -> None:
@@ -196,12 +195,12 @@ class Browser(App[str]):
         self.push_screen(HelpDialog())
 
     def action_sort(self) -> None:
-        """Take the next order."""
+        """Switch to the next sort order."""
         orders = list(ORDERS)
         self._want(replace(self._wanted, order=orders[(orders.index(self._wanted.order) + 1) % len(orders)]))
 
     def action_rename(self) -> None:
-        """Ask for a title, below the list."""
+        """Open the title field below the list."""
         if (selected := self._list.selected) is not None:
             self.add_class("renaming")
             self._title.value = selected.title or ""
@@ -209,19 +208,19 @@ class Browser(App[str]):
             self._go_to(self._title)
 
     def action_archive(self) -> None:
-        """Leave the conversation out of the list, or bring it back."""
+        """Archive or unarchive the selected conversation."""
         self._with_selected(self._archive)
 
     def action_pin(self) -> None:
-        """Keep the conversation from being pruned, or no longer."""
+        """Pin or unpin the selected conversation."""
         self._with_selected(self._pin)
 
     def action_delete(self) -> None:
-        """Delete the conversation, after a question."""
+        """Delete the selected conversation after a confirmation."""
         self._with_selected(self._delete)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a title is typed, the other keys have no meaning."""
+        """Disable other keys while the user types a title."""
         if self.has_class("small"):
             return action in ("step_back", "quit", "interrupt")
         return not self._is_renaming or action in ("step_back", "interrupt", "switch")
@@ -231,7 +230,7 @@ class Browser(App[str]):
         return self.has_class("renaming")
 
     def _go_to(self, widget: Widget) -> None:
-        # At once: the next key may have been pressed already.
+        # Immediately, because the next key press may already be waiting.
         self.screen.set_focus(widget)
 
     def _want(self, wanted: BrowseFilter) -> None:
@@ -266,17 +265,17 @@ class Browser(App[str]):
         self._header.update(self._list.header())
 
     def _show_status(self) -> None:
-        shown = len(self._list.conversations)
+        listed = len(self._list.conversations)
         noun = "archived conversation" if self._wanted.archived_only else "conversation"
         if self._wanted.words:
-            parts = [f"{counted(shown, noun)}{'' if self._is_complete else ' or more'} by title or beginning"]
+            parts = [f"{plural(listed, noun)}{'' if self._is_complete else ' or more'} by title or preview"]
             if self._list.hits:
-                parts.append(f"{len(self._list.hits)} more by what was said")
+                parts.append(f"{len(self._list.hits)} more by message")
         else:
-            parts = [counted(shown if self._total is None else self._total, noun)]
+            parts = [plural(listed if self._total is None else self._total, noun)]
         if self._wanted.source is not None:
             parts.append(f"from {printable(self._wanted.source)}")
-        self._show_message(", ".join([*parts, f"by {ORDERS[self._wanted.order]}"]))
+        self._show_message(", ".join([*parts, f"sorted by {ORDERS[self._wanted.order]}"]))
 
     def _show_message(self, text: str, *, is_error: bool = False) -> None:
         self._status.set_class(is_error, "error")
@@ -294,7 +293,7 @@ class Browser(App[str]):
         self._go_to(self._list)
 
     def _run_guarded(self, work: Awaitable[None]) -> None:
-        """Do something that takes long; what it cannot do is told."""
+        """Run work in the background and show its error, if any."""
 
         async def guarded() -> None:
             try:
@@ -326,8 +325,8 @@ class Browser(App[str]):
         renamed = await asyncio.to_thread(self._queries.rename, conversation, title)
         self._list.replace_conversation(renamed)
         self._stop_renaming()
-        told = f"{renamed.id}  {renamed.title}" if renamed.title else f"{renamed.id} has no title any more."
-        self._record_change(printable(told))
+        change = f"{renamed.id}  {renamed.title}" if renamed.title else f"{renamed.id} has no title now."
+        self._record_change(printable(change))
 
     async def _archive(self, conversation: ListedConversation) -> None:
         changed = await asyncio.to_thread(self._queries.archive, conversation)
@@ -345,16 +344,16 @@ class Browser(App[str]):
     async def _delete(self, conversation: ListedConversation) -> None:
         deletion = await asyncio.to_thread(self._queries.preview_deletion, conversation)
         if await self.push_screen_wait(DeleteDialog(conversation, deletion)):
-            await self._delete_for_good(conversation, deletion)
+            await self._delete_confirmed(conversation, deletion)
         else:
             self._show_message("Nothing was deleted.")
 
-    async def _delete_for_good(self, conversation: ListedConversation, deletion: DeletionPreview) -> None:
+    async def _delete_confirmed(self, conversation: ListedConversation, deletion: DeletionPreview) -> None:
         self._show_message(f"Deleting “{conversation_name(conversation)}” ...")
         receipt = await asyncio.to_thread(self._queries.delete, deletion)
         self._remove(conversation)
-        told, *rest = format_receipt(receipt)
-        self._record_change(printable(f"{conversation.id}: {told}"))
+        summary, *rest = format_receipt(receipt)
+        self._record_change(printable(f"{conversation.id}: {summary}"))
         self.changes += rest
 
     def _remove(self, conversation: ListedConversation) -> None:
@@ -362,6 +361,6 @@ class Browser(App[str]):
         if self._total is not None:
             self._total -= 1
 
-    def _record_change(self, told: str) -> None:
-        self._show_message(told)
-        self.changes.append(told)
+    def _record_change(self, text: str) -> None:
+        self._show_message(text)
+        self.changes.append(text)

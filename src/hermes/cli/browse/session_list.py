@@ -1,4 +1,4 @@
-"""The list on the screen: as many lines as there are conversations, of which only the visible ones are drawn."""
+"""The list on the screen, which draws only its visible lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from textual.strip import Strip
 from hermes.cli.browse.line_layout import LineStyle, format_header, format_line
 from hermes.cli.browse.queries import Hit
 from hermes.cli.display.terminal import clip, pad
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.browsing import ListedConversation, Order
 
 NEAR_END = 30
-"""So many lines before the end of what is loaded, more is asked for."""
+"""The list requests more conversations this many lines before the end of those loaded."""
 
 STYLES = {
     LineStyle.PLAIN: Style(),
@@ -35,7 +35,7 @@ HEADING = Style(bold=True, underline=True)
 
 
 class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
-    """Conversations by title and beginning, and below them those in which the words were said."""
+    """Conversations that match by title or preview, and below them those that match by message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("home", "first", show=False),
@@ -44,13 +44,13 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
     ]
 
     class Moved(Message):
-        """Another conversation is selected, or none."""
+        """The selection has changed."""
 
     class NearEnd(Message):
-        """Soon there is nothing more to show of what is loaded."""
+        """The selection is near the end of the loaded conversations."""
 
     class Chosen(Message):
-        """The selected conversation is to be gone on with."""
+        """The user wants to resume the selected conversation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,61 +62,61 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def selected(self) -> ListedConversation | None:
-        """The conversation that keys are about."""
+        """The selected conversation, if any."""
         item = self._item(self.at)
         return item.conversation if isinstance(item, Hit) else item
 
     def show(self, conversations: Sequence[ListedConversation], order: Order) -> None:
-        """Begin anew, at the top."""
+        """Replace the list and select its first line."""
         self.conversations, self.hits, self.order = list(conversations), [], order
         self.at = 0
         self.scroll_to(y=0, animate=False)
         self._changed()
 
     def add(self, conversations: Sequence[ListedConversation]) -> None:
-        """Go on behind those that are shown; what was said stays below."""
+        """Append conversations; the hits stay below them."""
         if self.at >= len(self.conversations) and self.hits:
             self.at += len(conversations)
         self.conversations += conversations
         self.show_hits(self.hits)
 
     def show_hits(self, hits: Sequence[Hit]) -> None:
-        """Show where the words were said, but for conversations that are shown already."""
+        """Show message hits, except those in conversations that are already listed."""
         shown = {each.root_id for each in self.conversations}
         self.hits = [hit for hit in hits if hit.conversation.root_id not in shown]
         self.at = self._nearest(min(self.at, self._last()), 1)
         self._changed()
 
     def replace_conversation(self, changed: ListedConversation) -> None:
-        """Show a conversation as it is now."""
+        """Update a conversation in the list."""
         self._replace_or_remove(changed.root_id, changed)
 
     def remove_conversation(self, gone: ListedConversation) -> None:
-        """Leave out a conversation."""
+        """Remove a conversation from the list."""
         self._replace_or_remove(gone.root_id, None)
         self.at = self._nearest(min(self.at, self._last()), -1)
         self._changed()
 
     def move(self, lines: int) -> None:
-        """Select another line, so many further down."""
+        """Move the selection down by a number of lines, or up if it is negative."""
         target = min(max(0, self.at + lines), max(0, self._last()))
         self._select(self._nearest(target, 1 if lines > 0 else -1))
 
     def action_first(self) -> None:
-        """Go to the first line."""
+        """Select the first line."""
         self._select(0)
 
     def action_last(self) -> None:
-        """Go to the last line of what is loaded."""
+        """Select the last loaded line."""
         self._select(self._last())
 
     def action_choose(self) -> None:
-        """Go on with the selected conversation."""
+        """Resume the selected conversation."""
         if self.selected is not None:
             self.post_message(self.Chosen())
 
     def on_click(self, event: events.Click) -> None:
-        """Select a line, and with a second click go on with it."""
+        """Select a line; a double click resumes it."""
         line = int(event.y + self.scroll_offset.y)
         if self._item(line) is None:
             return
@@ -125,12 +125,12 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
             self.action_choose()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Ask for more also when somebody turns the wheel."""
+        """Request more conversations when the user scrolls with the mouse."""
         super().watch_scroll_y(old_value, new_value)
         self._ask_for_more(int(new_value) + self.size.height)
 
     def header(self) -> str:
-        """The line above."""
+        """Return the column headings."""
         return format_header(self._width, self.order)
 
     def render_line(self, y: int) -> Strip:
@@ -146,7 +146,7 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         if line == self.at:
             style += SELECTED
         parts = format_line(item, width, self.order, time.time())
-        segments = [Segment(part.text, style + STYLES[part.tone]) for part in parts]
+        segments = [Segment(part.text, style + STYLES[part.style]) for part in parts]
         return Strip(segments).adjust_cell_length(width, style)
 
     @property
@@ -154,7 +154,7 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         return self.scrollable_content_region.width
 
     def _heading(self) -> str:
-        return f"  Said in {counted(len(self.hits), 'more conversation')}"
+        return f"  Messages match in {plural(len(self.hits), 'more conversation')}"
 
     def _item(self, line: int) -> ListedConversation | Hit | None:
         if 0 <= line < len(self.conversations):
@@ -163,11 +163,11 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         return self.hits[place] if 0 <= place < len(self.hits) else None
 
     def _last(self) -> int:
-        """The last line; -1 if there is none."""
+        """Return the number of the last line; -1 if the list is empty."""
         return len(self.conversations) + (len(self.hits) + 1 if self.hits else 0) - 1
 
     def _nearest(self, line: int, step: int) -> int:
-        """A line, or the one beside it if it is a heading."""
+        """Return the line, or a neighbour if it is a heading."""
         if self._item(line) is not None or line < 0:
             return max(0, line)
         return line + step if self._item(line + step) is not None else max(0, line - step)
@@ -187,15 +187,15 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         if len(self.conversations) - NEAR_END <= line <= len(self.conversations):
             self.post_message(self.NearEnd())
 
-    def _replace_or_remove(self, root_id: str, instead: ListedConversation | None) -> None:
-        """Put something else in the place of a conversation."""
+    def _replace_or_remove(self, root_id: str, replacement: ListedConversation | None) -> None:
+        """Replace a conversation, or remove it if there is no replacement."""
         for place, conversation in enumerate(self.conversations):
             if conversation.root_id == root_id:
-                self.conversations[place : place + 1] = [] if instead is None else [instead]
+                self.conversations[place : place + 1] = [] if replacement is None else [replacement]
                 break
         for place, hit in enumerate(self.hits):
             if hit.conversation.root_id == root_id:
-                self.hits[place : place + 1] = [] if instead is None else [Hit(instead, hit.snippet)]
+                self.hits[place : place + 1] = [] if replacement is None else [Hit(replacement, hit.snippet)]
                 break
         self._changed()
 

@@ -1,8 +1,8 @@
-"""The arguments of `hermes`, put in order before they are parsed.
+"""Reordering the arguments of `hermes` before click parses them.
 
-Options of the chat may stand before the word `chat` or without it, and the name of a session may have several words
-without quotes. All words up to the next option belong to the name. Only `chat` as the last of them can be meant as the
-command, and is, unless a session has such a name. So no word of a name ever runs a command.
+Chat options may come before the word `chat` or without it, and a session name may have several words without quotes.
+All words up to the next option belong to the name. Only `chat` as the last word can be the command, unless a session
+has that whole name. So no word of a name ever runs a command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TAKES_VALUE = re.compile(r"--query|--model|-Q*[qm]")
 
 
 def order_arguments(args: Sequence[str], is_session: Callable[[str], bool]) -> list[str]:
-    """The arguments with the command first; `is_session` tells whether a session has a name."""
+    """Return the arguments with the command first. `is_session` returns whether a session with a name exists."""
     options: list[str] = []
     is_chat = False
     rest = list(args)
@@ -46,19 +46,19 @@ def order_arguments(args: Sequence[str], is_session: Callable[[str], bool]) -> l
             is_chat = True
         elif options:
             option = options[0].partition("=")[0]
-            raise click.UsageError(f"{option} belongs to `hermes chat`, not to `hermes {word}`")
+            raise click.UsageError(f"{option} is an option of `hermes chat`, not of `hermes {word}`")
         else:
             return list(args)
     return [CHAT, *options]
 
 
 def _is_command(option: str, words: Sequence[str], is_session: Callable[[str], bool]) -> bool:
-    """Whether the `chat` behind a name is not a part of it."""
+    """Whether `chat` after a name is the command and not part of the name."""
     if len(words) == 1 and _NAMING[option] == "--resume":
-        return False  # which has to be followed by a name
+        return False  # --resume needs a name
     return not is_session(" ".join(words))
 
 
 def _join_name(option: str, words: Sequence[str]) -> str:
-    """An option with its name in one piece; without one, only `--continue` has a meaning."""
+    """Join an option and its name to one argument; only `--continue` may have no name."""
     return option if not words and option == "--continue" else f"{option}={' '.join(words)}"

@@ -1,4 +1,4 @@
-"""A chat: somebody at a terminal, or a program at a pipe, and the conversation that they have at the moment."""
+"""The chat loop: reads messages and commands from a terminal or a pipe and runs them on the current conversation."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from hermes.cli.chat.terminal.signals import Signals
 
 TITLE_LIMIT_S = 5.0
-"""How long the end waits for a title that is still being made."""
+"""How long the chat waits at its end for a title that a model is still writing."""
 
 LEAVING_WORDS = ("exit", "quit", ":q")
-"""What a person types to leave anywhere else; nobody means to ask a model that."""
+"""Words that leave the chat, as they leave other programs."""
 
 _COMMAND = re.compile(r"/([A-Za-z?][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 class Reader(Protocol):
-    """Where words come from."""
+    """A source of input lines."""
 
     def read(self, draft: str = "") -> str:
-        """The next words, which may begin with a draft; raises EOFError when there are no more."""
+        """Return the next line, which may start as a draft; raise EOFError at the end."""
         ...
 
 
 class Chat:
-    """What the commands of a chat work on."""
+    """A running chat, on which slash commands operate."""
 
     def __init__(
         self, agent: Agent, models: Models, screen: Screen, signals: Signals, approve: Approve | None = None
@@ -56,13 +56,13 @@ class Chat:
         self.models = models
         self.screen = screen
         self.exit_code = 0
-        """That of the first thing that went wrong, or of Ctrl-C."""
+        """The exit code of the first error, or of Ctrl-C."""
         self.draft = ""
-        """What the next prompt begins with."""
+        """The text that the next prompt starts with."""
         self.listed: list[str] = []
-        """The sessions of the list that was shown last, by number."""
+        """The session ids of the last list, in order."""
         self.is_choosing = False
-        """Whether a number alone means one of them."""
+        """Whether a number alone chooses one of them."""
         self.is_over = False
         self._was_stopped = False
         self._approve = approve
@@ -71,17 +71,17 @@ class Chat:
         self._began = time.monotonic()
 
     def start_new(self) -> None:
-        """Leave the conversation for a new one, with the same model."""
+        """End the conversation and start a new one with the same model."""
         model = self.conversation.model
         self.conversation.end("new_session")
         self.conversation = self._new()
-        self.conversation.model = model
+        self.conversation.session.model = model
 
     def resume(self, session_id: str, *, has_recap: bool = True) -> None:
-        """Leave the conversation, if there is one, for another that was left before."""
+        """End the conversation and resume another session."""
         tip = self.store.get_compression_tip(session_id)
         if self.conversation.is_stored and tip == self.conversation.session_id:
-            self.screen.print_text(f"This is session {tip} already.")
+            self.screen.print_text(f"Already in session {tip}.")
             return
         resumed = Conversation.resume(self.agent, session_id, asker=EVERYBODY, approve=self._approve)
         self.conversation.end("resumed_other")
@@ -91,7 +91,7 @@ class Chat:
             show_recap(resumed.history, self.agent.config.display, self.screen)
 
     def send(self, text: str) -> None:
-        """Run one turn with a message of the user."""
+        """Run one turn with a message from the user."""
         with self.cancellable() as cancellation:
             outcome = self.conversation.say(text, self.screen, cancellation)
         self.show_outcome(outcome)
@@ -117,12 +117,12 @@ class Chat:
             self.show_error(outcome.error)
 
     def show_error(self, error: HermesError) -> None:
-        """Tell of an error; the chat goes on."""
+        """Show an error and note its exit code; the chat continues."""
         self.screen.print_error(error)
         self.exit_code = self.exit_code or exit_code_of(error)
 
     def handle_line(self, line: str) -> None:
-        """Do what a person has typed: run a command, choose a session, or talk."""
+        """Run a line of input: a slash command, the number of a session, or a message."""
         text = line.strip()
         is_choosing, self.is_choosing = self.is_choosing, False
         if not text:
@@ -140,13 +140,13 @@ class Chat:
             self.show_error(error)
 
     def choose_session(self, number: int) -> None:
-        """Resume a session by its number in the list that was shown last."""
+        """Resume a session by its number in the last list."""
         if not 1 <= number <= len(self.listed):
-            raise NotFound(f"there is no number {number} in the list", hint="/resume shows the list again")
+            raise NotFound(f"there is no number {number} in the list", hint="type /resume to see the list")
         self.resume(self.listed[number - 1])
 
     def send_piped(self, question: str | None, *, patience_s: float | None) -> None:
-        """One turn with a question, if there is one, and all that stdin has to add to it."""
+        """Run one turn with the question, if any, and the text on stdin."""
         from hermes.cli.chat.terminal.piped_text import NoInput, join_message, read_text
 
         text = ""
@@ -154,8 +154,8 @@ class Chat:
             text = read_text(self._signals, patience_s)
         except NoInput:
             self.screen.print_text(
-                f"Note: stdin is open, but nothing came for {patience_s:g} s, so the question goes alone;"
-                " --stdin waits for it, < /dev/null saves the wait."
+                f"Note: no input on stdin for {patience_s:g} s; sending only the question."
+                " Pass --stdin to wait longer, or < /dev/null not to wait."
             )
         except HermesError as error:
             self.show_error(error)
@@ -163,12 +163,12 @@ class Chat:
         except ChatEnded:
             return
         if "\ufffd" in text:
-            self.screen.print_text("Note: stdin is not all UTF-8; what is not became \ufffd.")
+            self.screen.print_text("Note: stdin is not valid UTF-8; invalid bytes were replaced by \ufffd.")
         if message := join_message(question, text):
             self.send(message)
 
     def run_lines(self, reader: Reader) -> None:
-        """Take what a program has to say, until there is no more; Ctrl-C ends all of it."""
+        """Run each line of a pipe until it ends or Ctrl-C is pressed."""
         try:
             while not self.is_over and self._signals.leaving is None:
                 try:
@@ -177,7 +177,7 @@ class Chat:
                     self.show_error(error)
                     return
                 self.handle_line(line)
-                if self._was_stopped:  # be it at the very end of an answer
+                if self._was_stopped:  # even at the very end of an answer
                     raise KeyboardInterrupt
         except (EOFError, ChatEnded):
             return
@@ -185,7 +185,7 @@ class Chat:
             self.exit_code = INTERRUPTED
 
     def run_prompt(self, reader: Reader) -> None:
-        """Go on with a person until they leave."""
+        """Run each line that the user types until they leave."""
         while not self.is_over and self._signals.leaving is None:
             draft, self.draft = self.draft, ""
             try:
@@ -193,42 +193,42 @@ class Chat:
             except (EOFError, ChatEnded):
                 break
             except LineDropped:
-                self.screen.print_dim("Dropped; the Up key brings it back.")
+                self.screen.print_dim("Line dropped. Press Up to get it back.")
                 continue
             except KeyboardInterrupt:
-                with suppress(KeyboardInterrupt):  # the second in a row, too quick for the prompt to see it
-                    self.screen.print_dim("Press Ctrl-C again to leave; Ctrl-D leaves too.")
+                with suppress(KeyboardInterrupt):  # a second Ctrl-C, too fast for the prompt to see
+                    self.screen.print_dim("Press Ctrl-C again or Ctrl-D to leave.")
                     continue
                 break
             if line.strip().casefold() in LEAVING_WORDS:
                 break
             try:
                 self.handle_line(line)
-            except KeyboardInterrupt:  # in a command that takes no time; a turn hears Ctrl-C itself
+            except KeyboardInterrupt:  # in a short command; a turn handles Ctrl-C itself
                 self.screen.print_dim("Interrupted.")
 
     def end_session(self) -> None:
-        """Close the session."""
+        """End the session and give it a title if it has none."""
         is_settled = False
-        with suppress(KeyboardInterrupt):  # who is in a hurry gets a title that takes no time
+        with suppress(KeyboardInterrupt):  # the user does not want to wait: the title comes from the first words
             is_settled = self.agent.settle(TITLE_LIMIT_S)
         try:
             if not is_settled and self.conversation.is_stored:
                 self.conversation.name_by_words()
             self.conversation.end("user_exit" if self._signals.leaving is None else "terminated")
-        except HermesError as error:  # what was said is stored, and an open session can be resumed as well
+        except HermesError as error:  # the messages are stored, and an open session can be resumed too
             self.show_error(error)
 
     def show_exit_summary(self) -> None:
-        """Tell which session it was, and how to come back."""
+        """Show which session this was and how to resume it."""
         self.screen.print_text("\n".join(exit_summary_lines(self.conversation, time.monotonic() - self._began)))
 
     def release_processes(self) -> None:
-        """End the background processes, if that is set, and tell of those that go on."""
+        """Stop the background processes, if configured, and list those that still run."""
         kill = self.agent.config.terminal.kill_at_exit
         try:
             running = self.agent.processes.close(kill=kill)
-        except KeyboardInterrupt:  # in the middle of ending them: who is in a hurry is told what is left
+        except KeyboardInterrupt:  # the user does not want to wait: list the rest
             running = self.agent.processes.close(kill=False)
         for line in running_process_lines(running, was_asked_to_end=kill):
             self.screen.print_text(line)

@@ -1,4 +1,4 @@
-"""`hermes chat`, which is also `hermes` alone: a conversation, new or gone on with."""
+"""The command `hermes chat`, which `hermes` alone also runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChatInput:
-    """What a command line has to say, and how stdin adds to it."""
+    """The message of the command line, and how stdin is read."""
 
     query: str | None
     has_lines: bool
@@ -30,19 +30,19 @@ class ChatInput:
 
 
 LATEST = "\0"
-"""What no name can be: `-c` without one."""
+"""The value of `-c` without a name; no session can have this name."""
 
 
 @click.command(
     "chat",
     epilog="""\b
 A name of several words needs no quotes: hermes -c my project
-Text on stdin that is no terminal is one message, behind that of -q.
+Piped text is appended to the message of -q, or sent as the message.
 
 \b
 Examples:
-  hermes                       a new conversation
-  hermes -c                    go on with the last one
+  hermes                       start a new session
+  hermes -c                    continue the latest session
   hermes -r "refactoring auth"
   hermes -Q -q "What did we say about the pool?" > answer.txt
   tail -n 200 app.log | hermes -q "What went wrong?\"""",
@@ -54,14 +54,16 @@ Examples:
     metavar="[NAME]",
     is_flag=False,
     flag_value=LATEST,
-    help="Go on with the last session of the terminal, or with the one of this id or title.",
+    help="Continue the latest terminal session, or the one with this id or title.",
 )
-@click.option("--resume", "-r", "resumed", metavar="ID|TITLE", help="Go on with this session.")
-@click.option("--query", "-q", metavar="TEXT", help="Say this, show the answer, and leave.")
-@click.option("--lines", "has_lines", is_flag=True, help="Take each line of stdin as a turn of its own, or a command.")
-@click.option("--stdin", "must_wait", is_flag=True, help="With -q: wait for stdin, however long it stays silent.")
-@click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Write nothing but answers to stdout.")
-@click.option("--model", "-m", "model_name", metavar="NAME", help="Have this model answer.")
+@click.option("--resume", "-r", "resumed", metavar="ID|TITLE", help="Resume the session with this id or title.")
+@click.option("--query", "-q", metavar="TEXT", help="Send one message, print the answer and exit.")
+@click.option(
+    "--lines", "has_lines", is_flag=True, help="Send each line of stdin as a message, or run it as a command."
+)
+@click.option("--stdin", "must_wait", is_flag=True, help="With -q, wait for stdin without a time limit.")
+@click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Print only the answers, without status messages.")
+@click.option("--model", "-m", "model_name", metavar="NAME", help="Use this model.")
 def chat_command(
     continued: str | None,
     resumed: str | None,
@@ -71,40 +73,40 @@ def chat_command(
     is_quiet: bool,
     model_name: str | None,
 ) -> None:
-    """Talk to the agent, in a new session or in one that was left."""
+    """Chat with the agent, in a new session or an earlier one."""
     name = _session_name(continued, resumed)
     if query is not None and not query.strip():
-        raise click.UsageError("-q needs something to say")
+        raise click.UsageError("-q needs a message")
     if model_name is not None and not model_name.strip():
-        raise click.UsageError("-m needs the name of a model")
+        raise click.UsageError("-m needs a model name")
     if is_quiet and query is None and sys.stdin.isatty():
-        raise click.UsageError("-Q needs something to answer: -q TEXT, or text on stdin")
+        raise click.UsageError("-Q needs a message: pass -q TEXT, or text on stdin")
     if query is not None and has_lines:
-        raise click.UsageError("--lines takes its turns from stdin, so it goes without -q")
+        raise click.UsageError("--lines and -q cannot be combined")
     if query is None and must_wait:
-        raise click.UsageError("--stdin is for -q, which does not wait for a silent stdin otherwise")
-    given = ChatInput(query, has_lines=has_lines, must_wait=must_wait)
+        raise click.UsageError("--stdin requires -q")
+    chat_input = ChatInput(query, has_lines=has_lines, must_wait=must_wait)
     config = read_config(as_json=False)
     with _open_store(config, is_needed=name is not None) as store:
         session_id = None if name is None else _find_session(store, name)
-        exit_code = _run_chat(config, store, session_id, given, is_quiet=is_quiet, model_name=model_name)
+        exit_code = _run_chat(config, store, session_id, chat_input, is_quiet=is_quiet, model_name=model_name)
     if exit_code:
         raise click.exceptions.Exit(exit_code)
 
 
 def _session_name(continued: str | None, resumed: str | None) -> str | None:
-    """The session to go on with, if one was named."""
+    """Return the name of the session to resume, if one was given."""
     if continued is not None and resumed is not None:
-        raise click.UsageError("-c and -r both name a session; say one of them")
+        raise click.UsageError("-c and -r cannot be combined")
     for option, name in (("-c", continued), ("-r", resumed)):
         if name is not None and name != LATEST and not name.strip():
-            raise click.UsageError(f"{option} needs the id or the title of a session")
+            raise click.UsageError(f"{option} needs a session id or title")
     return continued if resumed is None else resumed
 
 
 @contextmanager
 def _open_store(config: Config, *, is_needed: bool) -> Iterator[SessionDBProvider]:
-    """The store, made now if there is none and nothing in it is asked for."""
+    """Open the store. A missing database is created, unless the user named a session in it."""
     if not is_needed:
         from hermes.state.provider import open_session_db
 
@@ -128,7 +130,7 @@ def _run_chat(
     config: Config,
     store: SessionDBProvider,
     session_id: str | None,
-    given: ChatInput,
+    chat_input: ChatInput,
     *,
     is_quiet: bool,
     model_name: str | None,
@@ -146,7 +148,7 @@ def _run_chat(
     from hermes.state.owner import EVERYBODY
 
     make_ready()
-    is_interactive = given.query is None and sys.stdin.isatty() and sys.stdout.isatty()
+    is_interactive = chat_input.query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
@@ -166,14 +168,14 @@ def _run_chat(
         try:
             try:
                 if is_interactive and session_id is None:
-                    screen.print_dim(f"Hermes, with {models.choice().describe()}. /help shows the commands.")
+                    screen.print_dim(f"Hermes, with {models.choice().describe()}. See /help.")
                 if session_id is not None:
                     chat.resume(session_id, has_recap=is_interactive)
                 _prune_in_background(config, store, chat)
                 if is_interactive:
                     chat.run_prompt(_make_prompt(chat, signals))
                 else:
-                    _send_input(chat, signals, given)
+                    _send_input(chat, signals, chat_input)
             finally:
                 chat.end_session()
             if not is_quiet:
@@ -187,22 +189,22 @@ def _run_chat(
     return 0 if is_interactive else chat.exit_code
 
 
-def _send_input(chat: Chat, signals: Signals, given: ChatInput) -> None:
-    """Say what a program has to say: a question, the text on stdin, both, or line after line."""
+def _send_input(chat: Chat, signals: Signals, chat_input: ChatInput) -> None:
+    """Send the message of the command line, the text on stdin, both, or each line of stdin."""
     from hermes.cli.chat.terminal.piped_text import PATIENCE_S
     from hermes.cli.chat.terminal.stdin_lines import StdinLines
 
-    if given.query is not None and sys.stdin.isatty():
-        chat.send(given.query)
-    elif given.has_lines or sys.stdin.isatty():
+    if chat_input.query is not None and sys.stdin.isatty():
+        chat.send(chat_input.query)
+    elif chat_input.has_lines or sys.stdin.isatty():
         chat.run_lines(StdinLines(signals))
     else:
-        is_patient = given.query is None or given.must_wait
-        chat.send_piped(given.query, patience_s=None if is_patient else PATIENCE_S)
+        is_patient = chat_input.query is None or chat_input.must_wait
+        chat.send_piped(chat_input.query, patience_s=None if is_patient else PATIENCE_S)
 
 
 def _make_prompt(chat: Chat, signals: Signals) -> Reader:
-    # Loading what draws a prompt takes longer than all the rest, and only people need it.
+    # Importing the prompt takes longer than everything else, and pipes do not need it.
     from hermes.cli.chat.terminal.prompt import Prompt
     from hermes.cli.chat.terminal.suggestions import make_suggestions
 
@@ -210,7 +212,7 @@ def _make_prompt(chat: Chat, signals: Signals) -> Reader:
 
 
 def _prune_in_background(config: Config, store: SessionDBProvider, chat: Chat) -> None:
-    """Have old sessions pruned, if that is wished for, beside the conversation."""
+    """Prune old sessions on a background thread, if configured."""
     if not config.sessions.auto_prune:
         return
     from hermes.agent.background import BackgroundTasks
@@ -219,7 +221,7 @@ def _prune_in_background(config: Config, store: SessionDBProvider, chat: Chat) -
     settings = config.sessions
 
     def prune() -> None:
-        with suppress(StoreClosed, StoreReadOnly):  # the chat was over sooner, or nothing can be changed here
+        with suppress(StoreClosed, StoreReadOnly):  # the chat ended first, or the store is read-only
             store.maybe_auto_prune_and_vacuum(
                 settings.retention_days,
                 settings.min_interval_hours,

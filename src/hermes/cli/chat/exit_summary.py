@@ -1,4 +1,4 @@
-"""What is said at the end: which session it was, and how to come back."""
+"""The summary at the end of a chat: which session it was and how to resume it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.agent.safety.visible_text import make_visible
 from hermes.cli.display.terminal import ELLIPSIS, clip, printable
 from hermes.errors import NotFound
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.lookup import Purpose, find_session
 
 if TYPE_CHECKING:
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 LABEL_WIDTH = 16
 MAX_COMMAND = 200
-NOTHING_SAID = "Nothing was said, so nothing is kept."
+NO_MESSAGES = "No messages sent, so no session was saved."
 
 
 def exit_summary_lines(conversation: Conversation, seconds: float) -> list[str]:
-    """The lines of the farewell; a session in which nothing was said has nothing to come back to."""
+    """Return the lines of the summary; a session without messages has nothing to resume."""
     row = conversation.agent.store.get_session(conversation.session_id) if conversation.is_stored else None
     if row is None:
-        return [NOTHING_SAID]
+        return [NO_MESSAGES]
     session_id, title = str(row["id"]), row["title"]
     way_title = title if title and session_resumed_by(conversation.agent.store, title) == session_id else None
     history = conversation.history
-    said = sum(each["role"] == "user" for each in history)
-    counts = f"{len(history)} ({said} user, {counted(row['tool_call_count'] or 0, 'tool call')})"
+    user_messages = sum(each["role"] == "user" for each in history)
+    counts = f"{len(history)} ({user_messages} user, {plural(row['tool_call_count'] or 0, 'tool call')})"
     facts = {"Session": session_id, "Title": title, "Duration": format_duration(seconds), "Messages": counts}
     return [
         "",
@@ -44,20 +44,19 @@ def exit_summary_lines(conversation: Conversation, seconds: float) -> list[str]:
 
 
 def running_process_lines(processes: Sequence[BackgroundProcess], *, was_asked_to_end: bool) -> list[str]:
-    """The lines about background processes that outlive Hermes: their numbers and their commands."""
+    """Return the lines about background processes that outlive Hermes, with their pids and commands."""
     if not processes:
         return []
     what = "1 background process" if len(processes) == 1 else f"{len(processes)} background processes"
-    fate = "could not be ended and" if was_asked_to_end else "started here"
-    verb = "goes" if len(processes) == 1 else "go"
+    state = "could not be stopped" if was_asked_to_end else "still running"
     return [
-        f"{what} {fate} {verb} on without Hermes; `kill -- -PID` ends one with all that it has started:",
+        f"{what} {state}; to stop one and its children: `kill -- -PID`",
         *(f"  pid {each.process.pid}  {_first_line(each.command)}" for each in processes),
     ]
 
 
 def resume_commands(session_id: str, title: str | None) -> list[str]:
-    """Command lines that resume a session, ready to be copied."""
+    """Return command lines that resume a session, ready to copy."""
     ways = [
         f"hermes -r {shlex.quote(session_id)}" if session_id[:1] != "-" else _option_with_value("resume", session_id)
     ]
@@ -67,7 +66,7 @@ def resume_commands(session_id: str, title: str | None) -> list[str]:
 
 
 def session_resumed_by(store: OwnerView, title: str) -> str | None:
-    """The session that `hermes -c TITLE` goes on with; None if it would go on with none."""
+    """Return the session that `hermes -c TITLE` would resume, if any."""
     try:
         return store.get_compression_tip(find_session(store, title, Purpose.RESUME))
     except NotFound:
@@ -89,7 +88,7 @@ def _first_line(command: str) -> str:
 
 
 def _quote_title(title: str) -> str:
-    """A title for a shell; between double quotes where nothing in it means anything there."""
+    """Quote a title for a shell, in double quotes if no character in it is special there."""
     return shlex.quote(title) if any(char in title for char in '"$`\\!') else f'"{title}"'
 
 

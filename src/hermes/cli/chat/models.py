@@ -17,47 +17,48 @@ from hermes.state.sessions.imported import is_foreign
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """Finds models by the configuration and the environment."""
+    """Opens models from the configuration and the environment."""
 
     config: Config
     variables: Mapping[str, str]
     name: str | None = None
-    """The model that was named on the command line, if one was."""
+    """The model given on the command line, if any."""
 
     def choice(self, name: str | None = None) -> ModelChoice:
-        """Which model is meant by a name, or by the configuration if there is none."""
+        """Return the model of this name, or the configured one."""
         return choose_model(self.config.model, self.variables, name or self.name)
 
     def open(self, name: str | None = None) -> Model:
-        """The model, ready to be asked."""
+        """Open the model of this name, or the configured one."""
         return open_model(self.choice(name), self.config.model)
 
     def open_auxiliary(self) -> Model | None:
-        """The model for titles and summaries; None if that is the same."""
+        """Open the model for titles and summaries; None if it is the main model."""
         main = self.choice()
         choice = choose_auxiliary_model(self.config.model, self.variables, main)
         return None if choice == main else open_model(choice, self.config.model)
 
     def restore(self, row: AnyRow, current: Model) -> tuple[Model, str]:
-        """The model for a session that was answered by another than the current one, and a line that says which it is.
+        """Return the model for a resumed session, and a line about it if that is not the current model.
 
-        A model is restored where its provider is still the one in use; a session of the offline model goes on with a
-        real one as soon as there is one. The model of an imported session is one of another installation.
+        The session's own model is restored if its provider is the current one. A session of the offline model
+        continues with a real model if one is configured. The model of an imported session is never restored: it
+        belongs to another installation.
         """
-        noted, provider = row["model"], row["billing_provider"]
-        if not noted or noted == current.name:
+        used, provider = row["model"], row["billing_provider"]
+        if not used or used == current.name:
             return current, ""
         if self.name:
-            return current, f"Model: {current.name}, as you said; it was {noted}"
+            return current, f"Model: {current.name} (this session used {used})"
         if is_foreign(row):
-            return current, f"Model: {current.name}; {printable(noted)} answered where this session was imported from"
-        if noted == OFFLINE:
-            return current, f"Model: {current.name}; it was the offline model"
+            return current, f"Model: {current.name} (this imported session used {printable(used)})"
+        if used == OFFLINE:
+            return current, f"Model: {current.name} (this session used the offline model)"
         if current.name == OFFLINE:
-            return current, f"Model: offline; {noted} of this session is not configured now"
+            return current, f"Model: offline (this session used {used}, which is not configured)"
         if provider not in (None, current.provider):
-            return current, f"Model: {current.name}; {noted} of this session is at {provider}, not {current.provider}"
+            return current, f"Model: {current.name} (this session used {used} from {provider}, not {current.provider})"
         try:
-            return self.open(noted), f"Model: {noted}"
+            return self.open(used), f"Model: {used}"
         except HermesError as error:
-            return current, f"Model: {current.name}; {noted} of this session cannot be used: {error.message}"
+            return current, f"Model: {current.name} (this session used {used}, which cannot be used: {error.message})"

@@ -1,6 +1,6 @@
-"""The recap: what was said before, in short, for somebody who comes back.
+"""The recap: the last messages of a resumed conversation, in short.
 
-What it says is decided from the history alone, in `recap_of`; how it looks, in `panel_of`.
+`build_recap` chooses the content from the history alone; `draw_panel` draws it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hermes.cli.chat.terminal.style import GOLD, GREEN, coloured, dim
 from hermes.cli.display.terminal import clip, display_width, graphemes, pad
 from hermes.cli.display.wrapping import wrap_text
 from hermes.config import DisplayConfig
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.messages.partial import PARTIAL
 from hermes.state.rows import AnyRow, count_tool_calls, tool_names
 
@@ -23,10 +23,10 @@ TITLE = "Previous Conversation"
 MAX_WIDTH = 100
 MAX_NAMES = 4
 LEAST_FOR_MARGIN = 40
-"""With less room than this, what follows the first line stands below the label and not beside it."""
+"""If the panel is narrower, further lines start below the label instead of to its right."""
 DOTS = "..."
 
-COMPRESSED = "what was said before this was compressed; a summary stands for it"
+COMPRESSED = "older messages were replaced by a summary"
 
 LABELS = {"user": ("●", "You:", GOLD), "assistant": ("◆", "Hermes:", GREEN), "system": ("…", "Earlier:", GREEN)}
 
@@ -41,7 +41,7 @@ _TAG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something that somebody said."""
+    """A shortened message."""
 
     role: Literal["user", "assistant", "system"]
     text: str
@@ -49,14 +49,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Recap:
-    """The end of a conversation, and how many messages there are before it."""
+    """The end of a conversation, and the number of messages before it."""
 
     entries: Sequence[Entry] = ()
     earlier: int = 0
 
 
 def build_recap(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
-    """The last exchanges of a conversation in the form of `get_messages_as_conversation`."""
+    """Build the recap of a history in the form of `get_messages_as_conversation`."""
     start = _start_of_last(history, limits.resume_exchanges)
     entries = build_entries(history[start:], limits)
     if any(map(_is_summary, history[:start])):
@@ -65,7 +65,7 @@ def build_recap(history: Sequence[AnyRow], limits: DisplayConfig) -> Recap:
 
 
 def build_entries(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
-    """What people and models said, each in short; tool calls that follow each other without a word are one entry."""
+    """Return shortened messages; consecutive tool calls without text become one entry."""
     entries: list[Entry] = []
     calls: list[object] = []
 
@@ -94,13 +94,13 @@ def build_entries(rows: Sequence[AnyRow], limits: DisplayConfig) -> list[Entry]:
 
 
 def draw_panel(recap: Recap, width: int) -> list[str]:
-    """The lines of the recap in a frame, dim, of at most `width` columns; none if there is nothing to show."""
+    """Draw the recap in a dim frame of at most `width` columns; no lines if the recap is empty."""
     if not recap.entries:
         return []
     inner = max(12, min(width, MAX_WIDTH) - 4)
     body: list[tuple[str, str]] = []
     if recap.earlier:
-        note = f"{DOTS} {counted(recap.earlier, 'earlier message')} {DOTS}"
+        note = f"{DOTS} {plural(recap.earlier, 'earlier message')} {DOTS}"
         body += [("", line) for line in wrap_text(note, inner)]
         body.append(("", ""))
     for entry in recap.entries:
@@ -113,7 +113,7 @@ def draw_panel(recap: Recap, width: int) -> list[str]:
 
 
 def strip_reasoning(text: str) -> str:
-    """An answer without what a model thought, and without tool calls that it wrote as text."""
+    """Remove the model's thinking, and tool calls written as text, from an answer."""
     tags = list(_TAG.finditer(text)) if "<" in text else []
     last_close = {_kind(tag): number for number, tag in enumerate(tags) if tag["closes"]}
     kept: list[str] = []
@@ -125,7 +125,7 @@ def strip_reasoning(text: str) -> str:
                 at, inside = tag.end(), ""
             continue
         if tag["closes"] and kind in _REASONING:
-            kept = []  # all that was said before it was thought
+            kept = []  # everything before the closing tag was thinking
         else:
             kept.append(text[at : tag.start()])
             if not tag["closes"] and last_close.get(kind, -1) > number:
@@ -141,17 +141,17 @@ def _kind(tag: re.Match[str]) -> str:
 
 
 def format_tool_note(tool_calls: object) -> str:
-    """`[3 tool calls: terminal, web_search]`; nothing if there were none."""
+    """Format `[3 tool calls: terminal, web_search]`; empty if there are none."""
     count = count_tool_calls(tool_calls or None)
     if not count:
         return ""
     names = list(dict.fromkeys(tool_names(tool_calls))) or ["unknown"]
     more = [DOTS] if len(names) > MAX_NAMES else []
-    return f"[{counted(count, 'tool call')}: {', '.join([*names[:MAX_NAMES], *more])}]"
+    return f"[{plural(count, 'tool call')}: {', '.join([*names[:MAX_NAMES], *more])}]"
 
 
 def message_text(content: object) -> str:
-    """What a person would see of a message; a picture is `[image]`."""
+    """Return the text of a message; an image becomes `[image]`."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = content if isinstance(content, list) else [content]
@@ -159,7 +159,7 @@ def message_text(content: object) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters, as people count them, and dots for the rest."""
+    """Cut a text to `limit` visible characters, ending with dots if something was cut."""
     if len(text) <= limit:
         return text
     characters = list(graphemes(text))
@@ -171,7 +171,7 @@ def _is_summary(row: AnyRow) -> bool:
 
 
 def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:
-    """Where the last exchanges begin; words without an answer belong to those that follow them."""
+    """Return the index at which the last exchanges start; user messages without an answer join the next one."""
     starts: list[int] = []
     is_answered = True
     for place, row in enumerate(history):
@@ -184,7 +184,7 @@ def _start_of_last(history: Sequence[AnyRow], exchanges: int) -> int:
 
 
 def _format_answer(row: AnyRow, limits: DisplayConfig) -> str:
-    """The text of an answer: first its lines are counted, then its characters."""
+    """Shorten an answer, first by lines, then by characters."""
     text = strip_reasoning(message_text(row["content"]))
     lines = text.splitlines()
     if len(lines) > limits.resume_max_assistant_lines:
@@ -194,7 +194,7 @@ def _format_answer(row: AnyRow, limits: DisplayConfig) -> str:
 
 
 def _entry_lines(entry: Entry, width: int) -> list[tuple[str, str]]:
-    """An entry as a mark and a text on each of its lines."""
+    """Return the lines of an entry, each as a mark and a text."""
     mark, label, colour = LABELS[entry.role]
     if width < LEAST_FOR_MARGIN:
         margin = 2

@@ -1,4 +1,4 @@
-"""Coming back to a session: which one is meant, and how it was."""
+"""Resuming a session: finding it and restoring its directory and model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.chat.terminal.style import bold
 from hermes.cli.display.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sessions.imported import is_foreign
 from hermes.state.sessions.lookup import Purpose, find_session
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 SOURCE = "cli"
 PAGE = 50
-"""So many sessions are looked at together for one that was not just imported."""
+"""The number of sessions per query in the search for one that was not only imported."""
 
 
 def is_session(name: str) -> bool:
-    """Whether a session has this name, as far as `-c` and `-r` are concerned."""
+    """Whether `-c` and `-r` would find a session by this name."""
     from hermes.cli.store import open_for_reading
     from hermes.config import load_config
 
@@ -43,93 +43,93 @@ def is_session(name: str) -> bool:
 
 
 def latest_session(store: SessionDBProvider) -> str:
-    """The session of the terminal in which something was said last; an imported one only if that was said here."""
+    """Return the most recently active terminal session; imported ones count only if they were continued here."""
     cursor: str | None = None
     while rows := store.list_sessions_rich(source=SOURCE, limit=PAGE, order_by_last_active=True, after=cursor):
         for row in rows:
-            # Of a compressed conversation the list has columns of its first session too.
+            # The row of a compressed conversation also has columns of its first session.
             newest = row if row["imported_from"] is None else store.get_session(row["id"])
             if newest is not None and not is_foreign(newest):
                 return str(row["id"])
         cursor = rows[-1]["cursor"]
     raise UnknownSession(
-        "there is no session of the terminal to continue",
-        hint="start one with `hermes`, or name an imported one: hermes -c NAME",
+        "there is no terminal session to continue",
+        hint="start one with `hermes`, or continue an imported one with `hermes -c NAME`",
     )
 
 
 def restore_context(
     conversation: Conversation, asked_id: str, models: Models, screen: Screen, ask: Callable[[str], bool] | None
 ) -> None:
-    """Make a resumed conversation what it was, as far as that is possible, and say so.
+    """Restore the directory and the model of a resumed conversation, and show what changed.
 
-    `ask` puts a question to the person; None where there is nobody to ask.
+    `ask` asks the user a yes-or-no question; None if there is no terminal.
     """
     row = conversation.agent.store.get_session(conversation.session_id)
     if row is None:
-        raise UnknownSession(f"session {conversation.session_id!r} has just been deleted")
+        raise UnknownSession(f"session {conversation.session_id!r} was just deleted")
     history = conversation.history
     if asked_id != conversation.session_id:
-        screen.print_dim(f"{asked_id} was compressed; it goes on in {conversation.session_id}")
+        screen.print_dim(f"{asked_id} was compressed and continues in {conversation.session_id}")
     screen.print_lines([status_line(row, history)])
     if is_foreign(row):
         screen.print_dim(enter_imported_directory(row["cwd"], ask))
-        conversation.cwd = current_directory()
+        conversation.session.cwd = current_directory()
     else:
         screen.print_dim(enter_directory(row["cwd"]))
-    conversation.model, line = models.restore(row, conversation.model)
+    conversation.session.model, line = models.restore(row, conversation.model)
     screen.print_dim(line)
 
 
 def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen) -> None:
-    """Show what was said, or what may be done about what was not."""
+    """Show the recap, and a hint if the last message has no answer."""
     if display.resume_display == "full":
         from hermes.cli.chat.recap import build_recap, draw_panel
 
         screen.print_lines(draw_panel(build_recap(history, display), terminal_width()))
     if history and history[-1]["role"] == "user":
-        screen.print_dim("The last message was not answered; /retry has it answered.")
+        screen.print_dim("The last message has no answer. Type /retry to get one.")
 
 
 def status_line(row: AnyRow, history: Sequence[AnyRow]) -> str:
-    """The session that is gone on with: its id, its title, and how much was said."""
+    """Describe the resumed session: its id, its title and its message counts."""
     title = f" {printable(quote_title(row['title']))}" if row["title"] else ""
     origin = f", imported from {printable(row['imported_from'])}" if row["imported_from"] else ""
     if not history:
-        return f"↻ {bold(printable(row['id']))}{title} is there, but nothing was said in it yet{origin}"
-    said = sum(each["role"] == "user" for each in history)
-    counts = f"{counted(said, 'user message')}, {counted(len(history), 'total message')}"
+        return f"↻ Session {bold(printable(row['id']))}{title} has no messages yet{origin}"
+    user_messages = sum(each["role"] == "user" for each in history)
+    counts = f"{plural(user_messages, 'user message')}, {plural(len(history), 'total message')}"
     return f"↻ Resumed {bold(printable(row['id']))}{title} ({counts}){origin}"
 
 
 def quote_title(title: str) -> str:
-    """A title between quotes."""
+    """Put a title in quotes."""
     return f'"{title}"'
 
 
 def enter_directory(path: str | None) -> str:
-    """Go to the directory of a session; a line that says so, or why not."""
+    """Change to the directory of a session and return a line about it."""
     if not path or path == current_directory():
         return ""
     try:
         os.chdir(path)
     except OSError as error:
-        return f"Directory: {current_directory() or 'none'}; {path} of this session: {error.strerror}"
+        return f"Directory: {current_directory() or 'none'} (this session used {path}: {error.strerror})"
     return f"Directory: {path}"
 
 
 def enter_imported_directory(path: str | None, ask: Callable[[str], bool] | None) -> str:
-    """Go to the directory that a file names, if the person agrees; a line that says where the session is."""
+    """Ask whether to change to the directory of an imported session, and return a line about the directory."""
     here = current_directory()
     if not path or path == here:
         return ""
-    if ask is not None and ask(f"The imported session took place in {printable(path)}. Go there?"):
+    if ask is not None and ask(f"This imported session used the directory {printable(path)}. Change to it?"):
         return enter_directory(path)
-    return f"Directory: {here or 'none'}; the imported session took place in {printable(path)}"
+    return f"Directory: {here or 'none'} (this imported session used {printable(path)})"
 
 
 def current_directory() -> str | None:
-    """Where this process is; None if somebody has deleted it."""
+    """Return the working directory; None if it was deleted."""
     try:
         return os.getcwd()
     except OSError:

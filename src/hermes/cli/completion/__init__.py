@@ -1,1 +1,1 @@
-"""`hermes completion`, and what a shell is answered when somebody presses the Tab key."""
+"""`hermes completion`, and the candidates that shells ask for on the Tab key."""

@@ -1,4 +1,4 @@
-"""The answer to the Tab key: quick, silent about every trouble, and without a trace in the store."""
+"""Candidates for the Tab key, found fast, without error output and without changing the store."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from hermes.cli.completion.cursor_context import CompletionContext, CompletionKi
 from hermes.cli.display.terminal import printable, write_stdout
 
 LIMIT_S = 2.0
-"""A server that does not answer must not keep somebody from typing."""
+"""A server that does not respond must not block the user's prompt for longer."""
 
 Candidate = tuple[str, str]
-"""A word, and what it means."""
+"""A word and its description."""
 
 
 def write_completions(root: click.Group, shell: str, args: Sequence[str]) -> int:
-    """Write what completes the last word: a line that says what it is, then a line for each candidate.
+    """Print the kind of completion on the first line, then one candidate per line, and return an exit code.
 
-    bash gives the line and what it takes for the current word; zsh and fish give the words.
+    bash passes the line and the current word as it sees it; zsh and fish pass the words.
     """
     try:
         with _time_limit():
             write_stdout("\n".join(_lines(root, shell, args)))
-    except Exception:  # noqa: BLE001 - whatever it is, it must not be written into somebody's prompt
+    except Exception:  # noqa: BLE001 - no error may be written into the user's prompt
         return 1
     return 0
 
@@ -36,27 +36,27 @@ def write_completions(root: click.Group, shell: str, args: Sequence[str]) -> int
 def _lines(root: click.Group, shell: str, args: Sequence[str]) -> list[str]:
     if shell == "bash":
         line = parse_line(args[0])
-        asked = find_context(root, line.words[1:], line.current)
-        words = [_quote_for_bash(word, line, asked, args[1]) for word, _ in find_candidates(asked)]
+        context = find_context(root, line.words[1:], line.current)
+        words = [_quote_for_bash(word, line, context, args[1]) for word, _ in find_candidates(context)]
     else:
         *before, current = args
-        asked = find_context(root, before, current)
-        start = asked.before if shell == "fish" else ""
-        words = [f"{start}{word}\t{meaning}".rstrip("\t") for word, meaning in find_candidates(asked)]
-    return ["files" if asked.kind is CompletionKind.FILES else "words", *words]
+        context = find_context(root, before, current)
+        start = context.before if shell == "fish" else ""
+        words = [f"{start}{word}\t{meaning}".rstrip("\t") for word, meaning in find_candidates(context)]
+    return ["files" if context.kind is CompletionKind.FILES else "words", *words]
 
 
-def find_candidates(asked: CompletionContext) -> list[Candidate]:
-    """Everything that the current word can become."""
-    if asked.kind is CompletionKind.WORDS:
-        return [(word, meaning) for word, meaning in asked.choices if word.startswith(asked.typed)]
-    if asked.kind is CompletionKind.FILES:
+def find_candidates(context: CompletionContext) -> list[Candidate]:
+    """Return all candidates for the current word."""
+    if context.kind is CompletionKind.WORDS:
+        return [(word, meaning) for word, meaning in context.choices if word.startswith(context.typed)]
+    if context.kind is CompletionKind.FILES:
         return []
-    return _read_candidates(asked)
+    return _read_candidates(context)
 
 
-def _read_candidates(asked: CompletionContext) -> list[Candidate]:
-    """What the store knows; it is only read, and not made if it is not there."""
+def _read_candidates(context: CompletionContext) -> list[Candidate]:
+    """Return sessions or sources from the store, which is never created or changed."""
     from hermes.cli.store import open_for_reading
     from hermes.config import load_config
     from hermes.state.sessions.suggestions import suggest_names
@@ -64,27 +64,27 @@ def _read_candidates(asked: CompletionContext) -> list[Candidate]:
     with open_for_reading(load_config()) as store:
         if store is None:
             return []
-        if asked.kind is CompletionKind.SOURCES:
+        if context.kind is CompletionKind.SOURCES:
             sources = store.count_by_source()
             found = [
-                (source, f"{count} sessions") for source, count in sources.items() if source.startswith(asked.typed)
+                (source, f"{count} sessions") for source, count in sources.items() if source.startswith(context.typed)
             ]
         else:
-            text = f"{asked.said}{asked.typed}"
-            found = [(name[len(asked.said) :], meaning) for name, meaning in suggest_names(store, text)]
+            text = f"{context.earlier_words}{context.typed}"
+            found = [(name[len(context.earlier_words) :], meaning) for name, meaning in suggest_names(store, text)]
     return [(word, printable(meaning)) for word, meaning in found if printable(word) == word and word[:1] != "-"]
 
 
-def _quote_for_bash(word: str, line: BashLine, asked: CompletionContext, current: str) -> str:
-    """A word as bash is to insert it: quoted as it was begun, from where bash thinks that the word begins.
+def _quote_for_bash(word: str, line: BashLine, context: CompletionContext, current: str) -> str:
+    """Return the text that bash inserts: quoted as the user began it, from where bash starts the word.
 
-    For bash that is behind an open quote. It also divides words at a colon and at an equals sign, and then calls the
-    sign itself the current word.
+    bash starts the word after an open quote. It also splits words at a colon and an equals sign, and then passes the
+    sign itself as the current word.
     """
     if line.quote:
-        return quote_word(f"{asked.before}{word}"[len(line.settled) :], line.quote)
+        return quote_word(f"{context.before}{word}"[len(line.settled) :], line.quote)
     end = "" if current in ("=", ":") else current
-    return f"{asked.before}{quote_word(word, '')}".removeprefix(line.raw[: len(line.raw) - len(end)])
+    return f"{context.before}{quote_word(word, '')}".removeprefix(line.raw[: len(line.raw) - len(end)])
 
 
 @contextmanager

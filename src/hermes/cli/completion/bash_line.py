@@ -1,4 +1,4 @@
-"""A line of bash as far as it was typed, and words as bash takes them."""
+"""Parsing an unfinished bash line, and quoting words for bash."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _SPECIAL_IN_DOUBLE = re.compile(r'(["$`\\])')
 
 
 class BashLine(NamedTuple):
-    """Words that are complete, and the one that is being typed."""
+    """The complete words of a line, and the one being typed."""
 
     words: list[str]
     current: str
     raw: str
-    """The current word as it stands in the line, with its quotes."""
+    """The current word as typed, with its quotes."""
     quote: str
-    """The quote that is open at the end of the line."""
+    """The quote character that is open at the end of the line, if any."""
     settled: str
-    """What of the current word stands before that quote."""
+    """The part of the current word before that quote."""
 
 
 def parse_line(text: str) -> BashLine:
-    """Take a line apart as bash does, up to its end, also within quotes."""
+    """Split a line into words as bash does, also inside an open quote."""
     words: list[str] = []
     current, raw, quote, settled = "", "", "", ""
     is_escaped = False
@@ -49,7 +49,7 @@ def parse_line(text: str) -> BashLine:
 
 
 def quote_word(word: str, quote: str) -> str:
-    """A word as it is typed behind an open quote, or without one."""
+    """Quote a word for bash, after an open quote or without one."""
     if quote == "'":
         return word.replace("'", "'\\''")
     if quote == '"':

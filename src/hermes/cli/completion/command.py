@@ -1,4 +1,4 @@
-"""`hermes completion`: a script that teaches a shell to complete the words of `hermes`."""
+"""`hermes completion`: prints a shell completion script."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ SHELLS = ("bash", "zsh", "fish")
 
 @click.command(
     epilog="""\b
-Put one of these lines into the file that your shell reads at its start:
+Add one of these lines to the start-up file of your shell:
   ~/.bashrc                   eval "$(hermes completion bash)"
-  ~/.zshrc, behind compinit   eval "$(hermes completion zsh)"
+  ~/.zshrc, after compinit    eval "$(hermes completion zsh)"
   ~/.config/fish/config.fish  hermes completion fish | source""",
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Write a script for bash, zsh or fish that completes commands, options, sessions and sources."""
+    """Print a completion script for bash, zsh or fish.
+
+    It completes commands, options, sessions and sources.
+    """
     write_stdout(files(__package__).joinpath(f"hermes.{shell}").read_text(encoding="utf-8").rstrip())

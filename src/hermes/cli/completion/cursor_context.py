@@ -1,4 +1,4 @@
-"""What somebody is about to type: found from the words before it and from the commands there are."""
+"""Finding out what the word at the cursor can be, from the words before it and the commands."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from enum import Enum, auto
 
 import click
 
+from hermes.cli.options import AliasedOption
+
 CHAT = "chat"
 SESSION_OPTIONS = ("--continue", "--session")
 SOURCE_OPTIONS = ("--source", "--exclude-source")
 NAMING = ("--continue", "--resume")
-"""Options whose value may have several words without quotes."""
+"""Options whose value can be several words without quotes."""
 
 
 class CompletionKind(Enum):
-    """What completes a word."""
+    """The kind of candidates for a word."""
 
     WORDS = auto()
     SESSIONS = auto()
@@ -26,21 +28,21 @@ class CompletionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CompletionContext:
-    """What completes the current word."""
+    """What can complete the current word."""
 
     kind: CompletionKind
     typed: str
-    """What of it is there already, without what stands before it in the same word."""
+    """The part of the value that the user has typed, without `before`."""
     choices: Sequence[tuple[str, str]] = ()
-    """For words: each with what it means."""
+    """For words: each candidate with its description."""
     before: str = ""
-    """What stands in the current word before it, such as `--source=`."""
-    said: str = ""
-    """What was said of the same name in the words before, with a blank at the end."""
+    """The part of the current word before the value, such as `--source=`."""
+    earlier_words: str = ""
+    """The earlier words of the same session name, with a space at the end."""
 
 
 def find_context(root: click.Group, words: Sequence[str], current: str) -> CompletionContext:
-    """Follow the words through the commands, to the one that is being typed."""
+    """Follow the words through the commands and return what can complete the current word."""
     command: click.Command = root
     context = click.Context(root, info_name="hermes")
     option: click.Option | None = None
@@ -65,8 +67,7 @@ def find_context(root: click.Group, words: Sequence[str], current: str) -> Compl
         else:
             place += 1
     if option is not None and not (_is_naming(option) and current.startswith("-")):
-        said = f"{' '.join(name)} " if name else ""
-        return _value(option, current, said=said)
+        return _value(option, current, earlier_words=f"{' '.join(name)} " if name else "")
     if current.startswith("-") and not only_arguments:
         return _options(_commands(command, root, context), current)
     if isinstance(command, click.Group):
@@ -76,7 +77,7 @@ def find_context(root: click.Group, words: Sequence[str], current: str) -> Compl
 
 
 def _commands(command: click.Command, root: click.Group, context: click.Context) -> list[click.Command]:
-    """Whose options may stand here: `hermes` alone takes those of the chat too."""
+    """Return the commands whose options are valid here: `hermes` also takes those of `hermes chat`."""
     chat = root.get_command(context, CHAT) if command is root else None
     return [command] if chat is None else [command, chat]
 
@@ -84,11 +85,15 @@ def _commands(command: click.Command, root: click.Group, context: click.Context)
 def _option(commands: Sequence[click.Command], word: str) -> click.Option | None:
     name = word.partition("=")[0]
     options = [each for command in commands for each in command.params if isinstance(each, click.Option)]
-    return next((each for each in options if name in (*each.opts, *each.secondary_opts)), None)
+    return next((each for each in options if name in (*each.opts, *each.secondary_opts, *_aliases(each))), None)
+
+
+def _aliases(option: click.Option) -> tuple[str, ...]:
+    return option.aliases if isinstance(option, AliasedOption) else ()
 
 
 def _options(commands: Sequence[click.Command], current: str) -> CompletionContext:
-    """The options there are, or the value that is typed right behind one."""
+    """Return the context for an option name, or for the value after its equals sign."""
     name, sign, typed = current.partition("=")
     if sign:
         option = _option(commands, name)
@@ -115,7 +120,7 @@ def _argument(command: click.Command, place: int) -> click.Argument | None:
     return None
 
 
-def _value(parameter: click.Parameter, typed: str, *, before: str = "", said: str = "") -> CompletionContext:
+def _value(parameter: click.Parameter, typed: str, *, before: str = "", earlier_words: str = "") -> CompletionContext:
     metavar = parameter.metavar or ""
     choices: list[tuple[str, str]] = []
     kind = CompletionKind.WORDS
@@ -127,11 +132,11 @@ def _value(parameter: click.Parameter, typed: str, *, before: str = "", said: st
         kind = CompletionKind.SOURCES
     elif isinstance(parameter.type, click.Path | click.File) or "FILE" in metavar or "OUTPUT" in metavar:
         kind = CompletionKind.FILES
-    return CompletionContext(kind, typed, choices, before, said)
+    return CompletionContext(kind, typed, choices, before, earlier_words)
 
 
 def _group_commands(group: click.Group, context: click.Context) -> list[tuple[str, str]]:
-    """The commands of a group, without importing those that are imported when they are used."""
+    """Return the commands of a group with their summaries, without importing them."""
     summaries = {name: each.summary for name, each in getattr(group, "lazy", {}).items()}
     return [(name, summaries.get(name, "")) for name in group.list_commands(context)]
 

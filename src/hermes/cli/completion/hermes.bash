@@ -1,4 +1,4 @@
-# Completion of `hermes` in bash: eval "$(hermes completion bash)"
+# bash completion for hermes: eval "$(hermes completion bash)"
 
 _hermes_complete() {
     local kind line

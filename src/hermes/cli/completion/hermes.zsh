@@ -1,10 +1,10 @@
 #compdef hermes
-# Completion of `hermes` in zsh, behind compinit: eval "$(hermes completion zsh)"
+# zsh completion for hermes, after compinit: eval "$(hermes completion zsh)"
 
 _hermes() {
     local -a lines values shown
     local line
-    # An open quote is closed, since only then are the quotes and backslashes behind it understood.
+    # Close an open quote: only then does zsh interpret the quotes and backslashes after it.
     local typed=${(Q)${:-$QIPREFIX$PREFIX$compstate[quote]}}
     lines=("${(@f)$(_HERMES_COMPLETE=zsh command hermes "${(@Q)words[2,CURRENT-1]}" "$typed" 2>/dev/null)}")
     if [[ $lines[1] == files ]]; then

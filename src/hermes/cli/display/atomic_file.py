@@ -1,4 +1,4 @@
-"""A file that is written bit by bit, and is there only once it is complete."""
+"""Output files that appear under their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.home import private_opener, sync_directory
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: what a killed process left has to be removed by hand
+except ImportError:  # pragma: no cover - Windows: the user removes the leftovers of a killed process
     fcntl = None  # type: ignore[assignment]
 
 STDOUT = "-"
@@ -25,10 +25,10 @@ STDOUT = "-"
 
 @contextlib.contextmanager
 def open_output(output: str, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """Something to write to: stdout for `-`, else a file of that name.
+    """Open stdout for `-`, or a file, and yield a binary stream.
 
-    The file appears under its name when the block has come to its end, and is on disk then; of one that was not
-    finished nothing is left. Pipes and devices are written to as they are.
+    The file appears under its name, synced to disk, when the block ends; an exception leaves no file. Pipes and
+    devices are written directly.
     """
     if output == STDOUT:
         with _open_stdout() as stream:
@@ -54,7 +54,7 @@ def open_output(output: str, *, overwrite: bool) -> Iterator[BinaryIO]:
     except OSError as error:
         raise HermesError(
             f"{output} cannot be written: {error.strerror}",
-            hint="nothing was left of it; make room, or name another place",
+            hint="nothing was written; free disk space, or choose another file",
         ) from error
 
 
@@ -71,14 +71,14 @@ def _open_stdout() -> Iterator[BinaryIO]:
 
 
 def _refuse_foreign_link(output: str) -> None:
-    """Refuse a link or a pipe that another user has put where the file is to be: the sessions would go to them."""
+    """Raise `InvalidValue` for a link or pipe of another user, who would receive the sessions."""
     try:
         there = os.lstat(output)
     except OSError:
         return
-    is_way_elsewhere = stat.S_ISLNK(there.st_mode) or stat.S_ISFIFO(there.st_mode) or stat.S_ISSOCK(there.st_mode)
-    if os.name == "posix" and is_way_elsewhere and there.st_uid not in (0, os.geteuid()):
-        raise InvalidValue(f"{output} is a link or a pipe of another user", hint="name another file")
+    leads_elsewhere = stat.S_ISLNK(there.st_mode) or stat.S_ISFIFO(there.st_mode) or stat.S_ISSOCK(there.st_mode)
+    if os.name == "posix" and leads_elsewhere and there.st_uid not in (0, os.geteuid()):
+        raise InvalidValue(f"{output} is a link or a pipe of another user", hint="choose another file")
 
 
 def _is_stream(target: Path) -> bool:
@@ -91,26 +91,26 @@ def _is_stream(target: Path) -> bool:
 
 def _check_target(target: Path, output: str, *, overwrite: bool) -> None:
     if target.is_dir():
-        raise InvalidValue(f"{output} is a directory", hint="name a file in it")
+        raise InvalidValue(f"{output} is a directory", hint="give a file in it")
     if not target.parent.is_dir():
-        raise NotFound(f"there is no directory {target.parent}", hint="make it first, or name another place")
+        raise NotFound(f"there is no directory {target.parent}", hint="create it, or choose another file")
     if target.exists() and not overwrite:
         raise _file_exists_error(output)
 
 
 def _file_exists_error(output: str) -> Conflict:
-    return Conflict(f"{output} is there already", hint="name another file, or say --force to replace it")
+    return Conflict(f"{output} already exists", hint="choose another file, or pass --force to replace it")
 
 
 @contextlib.contextmanager
 def _open_draft(target: Path) -> Iterator[BinaryIO]:
-    """A file beside the target that is gone afterwards, unless it was given its name."""
+    """Open a temporary file in the directory of the target, and delete it after the block unless it was published."""
     _remove_leftovers(target)
     draft = target.with_name(f"{_draft_prefix(target)}{os.urandom(4).hex()}.partial")
     try:
         with open(draft, "xb", opener=private_opener) as file:
             if fcntl is not None:
-                with contextlib.suppress(OSError):  # not every file system can do that
+                with contextlib.suppress(OSError):  # not every file system supports locks
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
     finally:
@@ -118,7 +118,7 @@ def _open_draft(target: Path) -> Iterator[BinaryIO]:
 
 
 def _publish(draft: Path, target: Path, *, overwrite: bool) -> None:
-    """Give a finished file its name."""
+    """Rename a finished file to its target."""
     if overwrite:
         draft.replace(target)
     else:
@@ -126,13 +126,13 @@ def _publish(draft: Path, target: Path, *, overwrite: bool) -> None:
             os.link(draft, target)
         except FileExistsError:
             raise
-        except OSError:  # a file system without links: there nobody can be kept from taking the name just now
+        except OSError:  # a file system without links: a file created just now is replaced
             draft.replace(target)
     sync_directory(target.parent)
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove what processes left that were killed over the same file; whoever is still at it holds a lock."""
+    """Delete temporary files of killed processes that wrote the same target. A running process holds a lock."""
     if fcntl is None:  # pragma: no cover
         return
     for each in target.parent.glob(f"{_draft_prefix(target)}*.partial"):
@@ -141,10 +141,10 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _remove_leftover(path: Path) -> None:
-    """Remove a file that nobody has locked; links are not followed, and what is no file is not opened."""
+    """Delete an unlocked regular file. Links are not followed, and nothing but a file is opened."""
     if not stat.S_ISREG(path.lstat().st_mode):
         return
-    # Whatever takes its place meanwhile is not followed, and does not make anybody wait.
+    # If a link or a pipe replaces the file meanwhile, this neither follows nor waits for it.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -155,5 +155,5 @@ def _remove_leftover(path: Path) -> None:
 
 
 def _draft_prefix(target: Path) -> str:
-    """How the names begin of what is going to be this file: as long as any, for its own may be as long as can be."""
+    """The prefix of temporary names for a target: short, because the target's own name may have the maximum length."""
     return f".hermes-{crc32(os.fsencode(target.name)):08x}-"

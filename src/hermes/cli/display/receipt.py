@@ -1,29 +1,29 @@
-"""What was deleted, for a person and for a program."""
+"""Deletion receipts as text and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.maintenance.receipt import Receipt
 
 
 def receipt_json(receipt: Receipt) -> dict[str, Any]:
-    """A receipt as JSON tells of it."""
+    """Return a receipt for JSON output."""
     found = asdict(receipt)
     return found | {"erased": found.pop("is_erased")}
 
 
 def format_receipt(receipt: Receipt) -> list[str]:
-    """A receipt for a person."""
-    parts = [counted(receipt.sessions, "session")]
+    """Format a receipt as lines of text."""
+    parts = [plural(receipt.sessions, "session")]
     if receipt.delegates:
-        parts.append(f"{counted(receipt.delegates, 'session')} of agents that worked for them")
-    parts.append(counted(receipt.messages, "message"))
+        parts.append(f"{plural(receipt.delegates, 'subagent session')}")
+    parts.append(plural(receipt.messages, "message"))
     if receipt.files:
-        parts.append(counted(receipt.files, "file"))
+        parts.append(plural(receipt.files, "file"))
     lines = [f"Deleted {', '.join(parts)}."]
     if receipt.is_erased:
-        lines.append("Nothing of it is left in the database file, its index or its log; backups are not touched.")
+        lines.append("Erased from the database file, its index and its log. Backups are unchanged.")
     return lines

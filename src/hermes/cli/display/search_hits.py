@@ -1,4 +1,4 @@
-"""Found messages as they are shown: by session, with what was found standing out."""
+"""Search hits as text: grouped by session, with the matches highlighted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ INDENT = "  "
 WIDEST_LABEL = 24
 LEAST_TITLE = 16
 LEAST_BESIDE = 40
-"""With less room than this, a snippet stands below its role and not beside it."""
+"""If fewer columns are left, a snippet goes below its role instead of next to it."""
 LEAST_WIDTH = 8
-"""Nothing is made narrower than this, however small the terminal."""
+"""The minimum width of any text, however narrow the terminal."""
 
 
 def format_hits(hits: Sequence[AnyRow], *, now: float, width: int) -> list[str]:
-    """What was found, for a person: by session, in the order of the best message of each."""
+    """Format hits by session, in the order of each session's best hit."""
     sessions: dict[str, list[AnyRow]] = {}
     for hit in hits:
         sessions.setdefault(hit["session_id"], []).append(hit)
@@ -41,14 +41,14 @@ def format_hits(hits: Sequence[AnyRow], *, now: float, width: int) -> list[str]:
 
 
 def format_heading(hit: AnyRow, *, now: float, width: int) -> list[str]:
-    """A session on one line, or on several where it is narrow; the id is never cut, so that it can be copied."""
+    """Format a session as one line, or several in a narrow terminal. The id is never cut, so that it can be copied."""
     title = printable(hit["title"] or UNTITLED)
     started = f"started {ago(hit['session_started'], now)}"
     source = clip(printable(str(hit["source"])), max(LEAST_WIDTH, width - len(INDENT)))
     facts = [printable(hit["session_id"]), source, started]
-    room = width - display_width(GAP.join(["", *facts]))
-    if room >= min(display_width(title), LEAST_TITLE):
-        return [GAP.join([clip(title, room), *facts])]
+    available = width - display_width(GAP.join(["", *facts]))
+    if available >= min(display_width(title), LEAST_TITLE):
+        return [GAP.join([clip(title, available), *facts])]
     lines = [clip(title, max(LEAST_WIDTH, width)), f"{INDENT}{facts[0]}"]
     for fact in facts[1:]:
         longer = f"{lines[-1]}{GAP}{fact}"
@@ -60,19 +60,19 @@ def format_heading(hit: AnyRow, *, now: float, width: int) -> list[str]:
 
 
 def format_label(hit: AnyRow) -> str:
-    """Who said it; a tool by its name."""
+    """The role of a message, with the name of its tool if it has one."""
     label = f"{hit['role']} {hit['tool_name']}" if hit["tool_name"] else str(hit["role"])
     return clip(printable(label), WIDEST_LABEL)
 
 
 def format_hit(beside: str, snippet: str, width: int) -> list[str]:
-    """A message: who said it and when, and the snippet beside that or, where it is narrow, below."""
+    """Format a hit: its role and time, with the snippet to the right or, in a narrow terminal, below."""
     first = f"{INDENT}{beside}{GAP}"
-    room = width - display_width(first)
-    if room < LEAST_BESIDE:
+    available = width - display_width(first)
+    if available < LEAST_BESIDE:
         further = INDENT * 2
         below = format_snippet(snippet, max(LEAST_WIDTH, width - len(further)))
         return [clip(first.rstrip(), max(LEAST_WIDTH, width)), *(f"{further}{line}" for line in below)]
-    lines = format_snippet(snippet, room) or [""]
+    lines = format_snippet(snippet, available) or [""]
     indents = [first, *[" " * display_width(first)] * (len(lines) - 1)]
     return [f"{indent}{line}".rstrip() for indent, line in zip(indents, lines, strict=True)]

@@ -1,4 +1,4 @@
-"""Families of sessions as they are drawn: a tree, a line for each session."""
+"""Families of sessions drawn as trees, one line per session."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.display.terminal import clip, display_width, printable
 from hermes.cli.display.times import ago
-from hermes.phrases import counted
+from hermes.phrases import plural
 
 if TYPE_CHECKING:
     from hermes.state.rows import AnyRow
 
 INNER, LAST = "├─ ", "└─ "
 BELOW = {INNER: "│  ", LAST: "   ", "": ""}
-"""What stands below a joint, before the children of what it joins."""
+"""The text below each connector, in front of the children."""
 LEAST_NAME = 8
-"""No name is made narrower than this to leave room for what follows it."""
+"""The minimum width of a name."""
 
 
 @dataclass(slots=True)
 class TreeNode:
-    """A session with those that stem from it."""
+    """A session with its children."""
 
     row: AnyRow
     children: list[TreeNode] = field(default_factory=list)
 
 
 def build_tree(rows: Iterable[AnyRow]) -> TreeNode:
-    """A family of which the first session comes first, and every other behind the one that it stems from."""
+    """Build the tree of a family from rows in which every session follows its parent."""
     branches: dict[str, TreeNode] = {}
     for row in rows:
         branch = TreeNode(row)
@@ -41,7 +41,7 @@ def build_tree(rows: Iterable[AnyRow]) -> TreeNode:
 
 
 def draw_tree(family: TreeNode, *, now: float, width: int) -> Iterator[tuple[str, str]]:
-    """The lines of a tree, each with the id of its session; names give way before ids where it is narrow."""
+    """Yield the lines of a tree with their session ids. In a narrow terminal, names are cut before ids."""
     waiting = [(family, "", "")]
     while waiting:
         branch, before, joint = waiting.pop()
@@ -55,9 +55,9 @@ def _format_line(row: AnyRow, before: str, *, now: float, width: int) -> str:
     head = printable(f"{before}{row['child_kind'] or 'child'}: " if before else "")
     name = printable(row["title"] or row["preview"] or "(no messages)")
     flags = "".join(f", {flag}" for flag in ("pinned", "archived") if row[flag])
-    counts = f"  {counted(row['message_count'], 'message')}, {ago(row['last_active'], now)}{flags}"
+    counts = f"  {plural(row['message_count'], 'message')}, {ago(row['last_active'], now)}{flags}"
     for facts in (f"  {printable(row['id'])}{counts}", f"  {printable(row['id'])}"):
-        room = width - display_width(head) - display_width(facts)
-        if room >= min(LEAST_NAME, display_width(name)):
-            return f"{head}{clip(name, room)}{facts}"
+        available = width - display_width(head) - display_width(facts)
+        if available >= min(LEAST_NAME, display_width(name)):
+            return f"{head}{clip(name, available)}{facts}"
     return clip(f"{head}{name}  {printable(row['id'])}{counts}", width)

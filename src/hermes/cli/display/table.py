@@ -9,27 +9,27 @@ from hermes.cli.display.terminal import clip, display_width, pad, printable
 
 GAP = 2
 LEAST_WIDTH = 8
-"""No column is made narrower than this, however small the terminal."""
+"""The minimum width of a column, however narrow the terminal."""
 
 RESERVED_FOR_LAST = 32
-"""The last column is never cut; what is wider than this runs over the edge instead of taking the others' room."""
+"""The last column is never cut. A wider cell runs over the edge instead of narrowing the other columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading and what stands below it; an elastic column gives up width where the terminal is too narrow."""
+    """A header and its cells. An elastic column shrinks if the terminal is too narrow."""
 
     header: str
     cells: Sequence[str]
     is_elastic: bool = False
 
     def widest(self) -> int:
-        """The width that cuts nothing."""
+        """The width at which no cell is cut."""
         return max(display_width(each) for each in (self.header, *self.cells))
 
 
 def format_table(columns: Sequence[Column], width: int) -> list[str]:
-    """The lines of a table of at most `width` columns: the header, a rule, the rows."""
+    """Format a table of at most `width` columns: the header, a rule, the rows."""
     safe = [Column(each.header, [printable(cell) for cell in each.cells], each.is_elastic) for each in columns]
     *padded, last = safe
     widths = _fit(padded, width - min(last.widest(), RESERVED_FOR_LAST) - GAP * len(padded))
@@ -38,11 +38,11 @@ def format_table(columns: Sequence[Column], width: int) -> list[str]:
     return [lines[0], rule, *lines[1:]]
 
 
-def _fit(columns: Sequence[Column], room: int) -> list[int]:
-    """The widths that fill at most `room`: the widest elastic column gives way first."""
+def _fit(columns: Sequence[Column], available: int) -> list[int]:
+    """Return column widths that fill at most `available`; the widest elastic column shrinks first."""
     widths = [each.widest() for each in columns]
     elastic = [index for index, each in enumerate(columns) if each.is_elastic]
-    while sum(widths) > room:
+    while sum(widths) > available:
         widest = max(elastic, key=lambda index: widths[index])
         if widths[widest] <= LEAST_WIDTH:
             break

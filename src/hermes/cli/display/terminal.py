@@ -1,6 +1,6 @@
-"""What is written to the terminal, and how wide and how safe it is.
+"""Writing to the terminal: streams, widths and safe text.
 
-Titles and previews come from chat platforms, so from anybody: no control character of theirs reaches the terminal.
+Titles and previews come from strangers on chat platforms, so no control character in them reaches the terminal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes.errors import HermesError
 WIDTH_WHEN_PIPED = 120
 ELLIPSIS = "…"
 
-# Emoji and several scripts are spelled with these; every other invisible character is shown by its number.
+# Emoji and several scripts need these; every other invisible character is shown by its number.
 _JOINERS = "\u200c\u200d"
 _PLAIN_GLYPHS = str.maketrans({"─": "-", "—": "-", ELLIPSIS: "~", "✓": "+", "•": "*", "✗": "x", "█": "#"})
 
@@ -36,35 +36,35 @@ def write_stdout(text: str) -> None:
 
 
 def write_json(value: dict[str, Any]) -> None:
-    """Write an object to stdout."""
+    """Write a JSON object to stdout."""
     write_stdout(json.dumps(value, indent=2))
 
 
 def write_stderr(text: str) -> None:
-    """Write a line to stderr, for the person and not for the next program."""
-    with contextlib.suppress(BrokenPipeError):  # nobody listens any more, and the work does not depend on it
+    """Write a line for the user to stderr."""
+    with contextlib.suppress(BrokenPipeError):  # the reader has left, and no work depends on this line
         click.echo(printable(text), err=True)
 
 
 def discard_output() -> None:
-    """Let what is still to be written to stdout go nowhere: its reader has left or the person has."""
+    """Redirect stdout to the null device, because its reader has left or the user has interrupted."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def heading(text: str) -> str:
-    """A line that stands out where it can."""
+    """Make a line bold if stdout supports it."""
     return click.style(text, bold=True) if _has_style() else text
 
 
 def highlight(text: str) -> str:
-    """A part of a line that stands out where it can, as what was found does in grep."""
+    """Make text bold and red if stdout supports it, as grep shows matches."""
     return click.style(text, fg="red", bold=True) if _has_style() else text
 
 
 def terminal_width() -> int:
-    """The columns of the terminal; `COLUMNS` overrides it, and a pipe has `WIDTH_WHEN_PIPED`."""
+    """Return the width of the terminal in columns: `COLUMNS` if set, and `WIDTH_WHEN_PIPED` for a pipe."""
     declared = os.environ.get("COLUMNS", "")
     if declared.isdecimal() and int(declared) > 0:
         return int(declared)
@@ -75,19 +75,19 @@ def terminal_width() -> int:
 
 
 def printable(text: str) -> str:
-    """`text` on one line, with every character that could act on a terminal shown by its number."""
+    """Return `text` on one line, with every control character shown by its number."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in _JOINERS else _escape(char) for char in text)
 
 
 def printable_lines(text: str) -> str:
-    """`text` with its lines kept, each of them printable."""
+    """Return `text` with its line breaks, each line made printable."""
     return "\n".join(printable(line) for line in text.splitlines())
 
 
 def display_width(text: str) -> int:
-    """How many columns a printable text takes."""
+    """Return the number of columns that a printable text takes."""
     if _is_narrow(text):
         return len(text)
     from wcwidth import wcswidth
@@ -96,22 +96,22 @@ def display_width(text: str) -> int:
 
 
 def clip(text: str, width: int) -> str:
-    """As much of a printable text as fits into `width` columns; what was cut off leaves an ellipsis."""
+    """Cut a printable text to `width` columns, ending with an ellipsis if something was cut."""
     if display_width(text) <= width:
         return text
     if _is_narrow(text):
         return text[: width - 1].rstrip() + ELLIPSIS
-    kept, room = "", width - 1
+    kept, available = "", width - 1
     for grapheme in graphemes(text):
-        room -= display_width(grapheme)
-        if room < 0:
+        available -= display_width(grapheme)
+        if available < 0:
             break
         kept += grapheme
     return kept.rstrip() + ELLIPSIS
 
 
 def graphemes(text: str) -> Iterable[str]:
-    """What a person sees as one character each, in order; no line is ever broken inside of one."""
+    """Return the characters of a text as people see them, which must not be split across lines."""
     if _is_narrow(text):
         return text
     from wcwidth import iter_graphemes
@@ -120,17 +120,17 @@ def graphemes(text: str) -> Iterable[str]:
 
 
 def pad(text: str, width: int) -> str:
-    """A printable text, filled with spaces to `width` columns."""
+    """Pad a printable text with spaces to `width` columns."""
     return text + " " * (width - display_width(text))
 
 
 def _has_style() -> bool:
-    """Whether stdout is a terminal and the person has not asked for plain text."""
+    """Whether stdout is a terminal and the user has not asked for plain text."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _is_narrow(text: str) -> bool:
-    """Whether every character takes one column for certain: Latin text with its dashes, quotes and ellipses."""
+    """Whether every character certainly takes one column, as in Latin text with dashes, quotes and ellipses."""
     return text.isascii() or all(char < "\u0300" or "\u2010" <= char <= "\u2027" for char in text)
 
 
@@ -139,7 +139,7 @@ def _escape(char: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """`text` as stdout can take it: in a locale without Unicode with plain lines and numbers for the rest."""
+    """Return `text` as stdout can encode it: a locale without Unicode gets plain glyphs and escapes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)

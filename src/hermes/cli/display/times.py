@@ -1,4 +1,4 @@
-"""Moments as a person says them."""
+"""Points in time as people read and write them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import time as clock
 
 from hermes.errors import InvalidValue
 
-MOMENT_FORMS = "2026-01-31, 2026-01-31T10:00, today, yesterday, or so long ago: 30m, 12h, 7d, 2w"
+MOMENT_FORMS = "2026-01-31, 2026-01-31T10:00, today, yesterday, or an age such as 30m, 12h, 7d, 2w"
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -20,7 +20,7 @@ _AGE = re.compile(r"([0-9]{1,6})([mhdw])")
 
 
 def ago(moment: object, now: float) -> str:
-    """How long before `now` a moment was; a date after a week, a question mark when it is not known."""
+    """Format how long before `now` a moment was: a date after a week, a question mark if it is unknown."""
     if not isinstance(moment, int | float) or not moment:
         return "?"
     age = now - moment
@@ -41,43 +41,43 @@ def ago(moment: object, now: float) -> str:
 
 
 def parse_moment(text: str, now: float, *, is_end: bool = False) -> float | None:
-    """The moment that `text` names in one of `MOMENT_FORMS`, or None if it names none.
+    """Parse a moment in one of `MOMENT_FORMS`; None if `text` is not one.
 
-    A day stands for its first moment, as an end for its last. What names no zone is local time.
+    A day means its first moment, or its last if `is_end`. Without a time zone, it is local time.
     """
-    said = text.strip().lower()
-    if age := _AGE.fullmatch(said):
+    text = text.strip().lower()
+    if age := _AGE.fullmatch(text):
         return now - int(age[1]) * _UNITS[age[2]]
     try:
-        day = _parse_day(said, datetime.fromtimestamp(now, UTC).astimezone().date())
+        day = _parse_day(text, datetime.fromtimestamp(now, UTC).astimezone().date())
         if day is None:
-            named = datetime.fromisoformat(said.upper())
+            moment = datetime.fromisoformat(text.upper())
         else:
-            named = datetime.combine(day, clock.max if is_end else clock.min)
-        if named.tzinfo:
-            return named.timestamp()
-        # timestamp() fails on the last day of the calendar, which some name to say: no end.
-        return time.mktime(named.timetuple()) + named.microsecond / 1_000_000
+            moment = datetime.combine(day, clock.max if is_end else clock.min)
+        if moment.tzinfo:
+            return moment.timestamp()
+        # timestamp() fails on the last day of the calendar, which some people use for "no end".
+        return time.mktime(moment.timetuple()) + moment.microsecond / 1_000_000
     except (ValueError, OverflowError, OSError):
         return None
 
 
 def parse_moment_option(option: str, text: str | None, now: float, *, is_end: bool = False) -> float | None:
-    """The moment that was said behind an option, or None if nothing was; what names none is refused."""
+    """Parse the value of an option; None if the option is missing. Raise `InvalidValue` if it is not a moment."""
     if text is None:
         return None
     moment = parse_moment(text, now, is_end=is_end)
     if moment is None:
-        raise InvalidValue(f"{option} does not understand {text!r}", hint=f"say {MOMENT_FORMS}")
+        raise InvalidValue(f"{option}: invalid date or time {text!r}", hint=f"use {MOMENT_FORMS}")
     return moment
 
 
-def _parse_day(said: str, today: date) -> date | None:
-    if said == "today":
+def _parse_day(text: str, today: date) -> date | None:
+    if text == "today":
         return today
-    if said == "yesterday":
+    if text == "yesterday":
         return today - timedelta(days=1)
     try:
-        return date.fromisoformat(said)
+        return date.fromisoformat(text)
     except ValueError:
         return None

@@ -1,36 +1,75 @@
-"""Lines of text that fit, whatever its script."""
+"""Lines of text by display width, whatever the script: the one place that decides where a line breaks."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from hermes.cli.display.terminal import display_width, graphemes, printable
 
 
-def wrap_text(text: str, width: int) -> list[str]:
-    """A text in printable lines of at most `width` columns, broken between words where there are some."""
+class Glyph(NamedTuple):
+    """A character as people see it, its width in columns, and whether it is part of a hit."""
+
+    text: str
+    width: int
+    is_hit: bool = False
+
+
+def split_glyphs(text: str) -> list[Glyph]:
+    """Return the glyphs of a printable text."""
+    return [Glyph(grapheme, display_width(grapheme)) for grapheme in graphemes(text)]
+
+
+def join_glyphs(glyphs: Sequence[Glyph]) -> str:
+    """Return the text of glyphs."""
+    return "".join([glyph.text for glyph in glyphs])
+
+
+def wrap_text(text: str, width: int, *, breaks_words: bool = True) -> list[str]:
+    """Return a text in printable lines of at most `width` columns, broken between words where possible.
+
+    Without `breaks_words`, a word that is longer than a line stays whole, so that the user can copy it.
+    """
     lines: list[str] = []
     for line in text.splitlines() or [""]:
-        lines += _wrapped_line(printable(line.expandtabs(4)).rstrip(), max(1, width))
+        shown = printable(line.expandtabs(4)).rstrip()
+        if display_width(shown) <= width:
+            lines.append(shown)
+            continue
+        rest: Sequence[Glyph] = split_glyphs(shown)
+        while rest:
+            end = find_line_end(rest, max(1, width), breaks_words=breaks_words)
+            lines.append(join_glyphs(rest[:end]).rstrip())
+            rest = skip_blanks(rest[end:])
     return lines
 
 
-def _wrapped_line(line: str, width: int) -> list[str]:
-    lines: list[str] = []
-    while display_width(line) > width:
-        head = _fitting(line, width)
-        blank = head.rfind(" ")
-        if line[len(head)] != " " and blank > len(head) // 2:
-            head = head[:blank]
-        lines.append(head.rstrip())
-        line = line[len(head) :].lstrip(" ")
-    return [*lines, line]
+def find_line_end(glyphs: Sequence[Glyph], width: int, *, breaks_words: bool = True) -> int:
+    """Return how many glyphs are on the first line: up to the last blank that fits.
+
+    A word that would leave more than half of the line empty is broken, unless no word may be.
+    """
+    end = count_fitting(glyphs, width)
+    if end == len(glyphs) or glyphs[end].text == " ":
+        return end
+    blank = next((at for at in range(end - 1, 0, -1) if glyphs[at].text == " "), 0)
+    if breaks_words:
+        return blank if blank > end // 2 else end
+    return blank or next((at for at in range(end, len(glyphs)) if glyphs[at].text == " "), len(glyphs))
 
 
-def _fitting(line: str, width: int) -> str:
-    """The beginning that fits; at least one character, or there would be no end."""
-    head, room = "", width
-    for grapheme in graphemes(line):
-        room -= display_width(grapheme)
-        if room < 0 and head:
-            break
-        head += grapheme
-    return head
+def count_fitting(glyphs: Sequence[Glyph], width: int, *, least: int = 1) -> int:
+    """Return how many glyphs fit into so many columns; by default at least one, so that a loop over lines ends."""
+    left = width
+    for number, glyph in enumerate(glyphs):
+        left -= glyph.width
+        if left < 0:
+            return max(least, number)
+    return len(glyphs)
+
+
+def skip_blanks(glyphs: Sequence[Glyph]) -> Sequence[Glyph]:
+    """Return glyphs without the blanks at their start."""
+    start = next((at for at, glyph in enumerate(glyphs) if glyph.text != " "), len(glyphs))
+    return glyphs[start:]

@@ -1,4 +1,4 @@
-"""`hermes insights`: tokens, costs, tools and activity of the last days."""
+"""`hermes insights`: shows tokens, costs, tools and activity of the last days."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hermes.cli.display.terminal import printable, terminal_width, write_json, write_stderr, write_stdout
-from hermes.cli.options import AS_JSON
+from hermes.cli.options import AS_JSON, SOURCE
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
 from hermes.home import write_private_atomic
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.usage.aggregates import Sums
 from hermes.state.usage.insights import Insights, build_insights, read_insights
 from hermes.state.usage.period import MOST_DAYS, last_days
@@ -42,20 +42,19 @@ Examples:
     type=click.IntRange(1, MOST_DAYS),
     default=30,
     show_default=True,
-    help="Today and the days before it, N together.",
+    help="Report on the last N days, including today.",
 )
-@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
-@click.option("--html", "file", metavar="FILE", type=click.Path(path_type=Path), help="Write a page to FILE instead.")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@SOURCE
+@click.option("--html", "file", metavar="FILE", type=click.Path(path_type=Path), help="Write an HTML page to FILE.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @AS_JSON
 def insights(days: int, source: str | None, file: Path | None, force: bool, as_json: bool) -> None:
-    """Show what was said, used and spent in the last days.
+    """Show messages, tokens and costs of the last days.
 
-    Messages, tokens and costs count on the day on which they happened, by local time. What continues a conversation
-    after a compression, and the delegates of an agent, are counted with it.
+    Days are in local time. Continuations after a compression and subagent sessions count with their conversation.
     """
     if force and file is None:
-        raise click.UsageError("--force is for the FILE of --html")
+        raise click.UsageError("--force works only with --html")
     if file is not None:
         check_target(file, overwrite=force)
     config = read_config(as_json=as_json)
@@ -69,7 +68,7 @@ def insights(days: int, source: str | None, file: Path | None, force: bool, as_j
     if as_json:
         write_json({"schema": SCHEMA, "item": insights_json(found, now)})
     elif file is not None:
-        write_stdout(printable(f"{file}: {counted(period.days, 'day')}, {period.first} to {period.last}"))
+        write_stdout(printable(f"{file}: {plural(period.days, 'day')}, {period.first} to {period.last}"))
     elif not found.is_empty:
         show_report(found, now)
     if found.is_empty and not as_json:
@@ -80,23 +79,23 @@ def show_report(found: Insights, now: float) -> None:
     """Write the report to the terminal."""
     from hermes.cli.insights.text import TextLayout, format_report
 
-    sheet = TextLayout(terminal_width(), sys.stdout.encoding)
-    write_stdout("\n".join(format_report(found, sheet, now)))
+    layout = TextLayout(terminal_width(), sys.stdout.encoding)
+    write_stdout("\n".join(format_report(found, layout, now)))
 
 
 def check_target(file: Path, *, overwrite: bool) -> None:
-    """Raise what keeps a page from being written, before it takes any time to make it."""
+    """Raise an error if the file cannot be written, before the page is built."""
     with _report_file_errors(file):
         if file.is_dir():
-            raise InvalidValue(f"{file} is a directory", hint="name a file in it")
+            raise InvalidValue(f"{file} is a directory", hint="give a file in it")
         if not file.absolute().parent.is_dir():
-            raise NotFound(f"there is no directory {file.absolute().parent}", hint="make it, or name another place")
+            raise NotFound(f"there is no directory {file.absolute().parent}", hint="create it, or choose another file")
         if file.exists() and not overwrite:
-            raise Conflict(f"{file} is there already", hint="name another file, or say --force to replace it")
+            raise Conflict(f"{file} already exists", hint="choose another file, or pass --force to replace it")
 
 
 def write_page(file: Path, found: Insights, now: float) -> None:
-    """Write the page; whatever happens, what is at its place is whole."""
+    """Write the HTML page atomically."""
     from hermes.cli.insights.page import render_page
 
     page = render_page(found, now).encode()
@@ -105,18 +104,18 @@ def write_page(file: Path, found: Insights, now: float) -> None:
 
 
 def empty_message(found: Insights, sources: dict[str, int]) -> str:
-    """What is said of a time in which nothing happened."""
+    """The message about a period without activity."""
     period = found.period
-    when = f"{counted(period.days, 'day')} from {period.first} to {period.last}"
+    when = f"{plural(period.days, 'day')} from {period.first} to {period.last}"
     if found.source is not None and found.source not in sources:
         known = ", ".join(f"{source} ({count})" for source, count in sources.items())
-        return f"No sessions with source={found.source}; there are sessions of {known}."
+        return f"No sessions with source={found.source}. Sources with sessions: {known}."
     where = "" if found.source is None else f" with source={found.source}"
-    return f"Nothing happened{where} in the {when}; --days looks further back."
+    return f"No activity{where} in the {when}. Use --days to look further back."
 
 
 def insights_json(found: Insights, generated_at: float) -> dict[str, Any]:
-    """Insights as JSON tells of them."""
+    """Return the insights for JSON output."""
     period = found.period
     return {
         "days": period.days,
@@ -202,7 +201,7 @@ def _usage(usage: UsageTotals) -> dict[str, Any]:
 
 
 def _usd(amount: float) -> float:
-    """To a billionth of a dollar, as costs are booked: what is beyond comes from adding up."""
+    """Round to a billionth of a dollar, the stored precision; further digits are rounding errors of sums."""
     return round(amount, 9)
 
 
@@ -211,4 +210,4 @@ def _report_file_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise HermesError(f"{file} cannot be written: {error.strerror}", hint="name another place") from error
+        raise HermesError(f"{file} cannot be written: {error.strerror}", hint="choose another file") from error

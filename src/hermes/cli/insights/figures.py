@@ -1,4 +1,4 @@
-"""Numbers as a person reads them."""
+"""Formatting of numbers."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ _CENT = 0.01
 
 
 def number(count: int) -> str:
-    """`1,234,567`."""
+    """Format `1,234,567`."""
     return f"{count:,}"
 
 
 def money(usd: float) -> str:
-    """`$1,234.50`; what is less than a cent keeps its first digits."""
+    """Format `$1,234.50`; an amount below a cent keeps its first two digits."""
     sign, amount = ("-", -usd) if usd < 0 else ("", usd)
     return f"{sign}${amount:,.2f}" if amount >= _CENT or not amount else f"{sign}${amount:.2g}"
 
 
 def percent(share: float) -> str:
-    """`12.5%`."""
+    """Format `12.5%`."""
     return f"{100 * share:.1f}%"
 
 
 def duration(seconds: float) -> str:
-    """`45s`, `12m`, `2h 5m`, `3h`, `1.5d`."""
+    """Format `45s`, `12m`, `2h 5m`, `3h` or `1.5d`."""
     if seconds < _MINUTE:
         return f"{int(seconds)}s"
     if seconds < _HOUR:

@@ -1,4 +1,4 @@
-"""HTML that is well-formed and safe because of how it is made: text becomes markup in one place only."""
+"""Building well-formed, safe HTML: text is escaped in one place only."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ VOID = ("meta",)
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is already HTML."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *content: str, **attributes: str | float) -> Markup:
-    """An element; what is not markup is text, whoever wrote it. `class_` is for class, `a_b` for a-b."""
-    said = "".join(f' {_attribute_name(key)}="{_escape_text(f"{value}")}"' for key, value in attributes.items())
-    start = f"<{name}{said}>"
+    """Build an element; content that is not `Markup` is escaped. `class_` means class, `a_b` means a-b."""
+    pairs = "".join(f' {_attribute_name(key)}="{_escape_text(f"{value}")}"' for key, value in attributes.items())
+    start = f"<{name}{pairs}>"
     return Markup(start if name in VOID else f"{start}{join_markup(*content)}</{name}>")
 
 
 def join_markup(*content: str) -> Markup:
-    """Several pieces of text and markup."""
+    """Join text, which is escaped, and markup."""
     return Markup("".join(each if isinstance(each, Markup) else _escape_text(each) for each in content))
 
 

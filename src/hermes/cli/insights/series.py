@@ -1,4 +1,4 @@
-"""Values over time, brought into as many columns as there is room for."""
+"""Values over time, fitted to a number of columns."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from hermes.state.usage.period import Period
 
 LEVELS = "▁▂▃▄▅▆▇█"
 PLAIN_LEVELS = ".:-=+*%#"
-"""For terminals that cannot show the others."""
+"""For terminals that cannot show `LEVELS`."""
 NOTHING = " "
 
 
 class DaySpan(NamedTuple):
-    """Some days in a row, and what happened on them."""
+    """Consecutive days with their messages, tokens and costs."""
 
     first: date
     last: date
@@ -26,12 +26,12 @@ class DaySpan(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`2026-01-31`, or the first and the last day."""
+        """The day, as in `2026-01-31`, or the first and the last day."""
         return f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
 
 
 def split_days(period: Period, activity: Activity, most: int) -> list[DaySpan]:
-    """The days of a period, joined to at most so many stretches of the same length; the first may be shorter."""
+    """Split a period into at most `most` spans of equal length; the first may be shorter."""
     length = -(-period.days // most)
     count = -(-period.days // length)
     found: list[list[Day]] = [[] for _ in range(count)]
@@ -41,14 +41,14 @@ def split_days(period: Period, activity: Activity, most: int) -> list[DaySpan]:
 
 
 def sparkline(values: Sequence[float], levels: str = LEVELS) -> str:
-    """A line of small bars; what is not nothing is seen."""
+    """Draw a line of small bars; every value above zero is visible."""
     most = max(values, default=0)
     return "".join(_bar(value, most, levels) for value in values)
 
 
-def bar_length(value: float, most: float, room: int) -> int:
-    """How long a bar is, of at most `room`; what is not nothing has at least 1."""
-    return max(1, round(room * value / most)) if value > 0 and most > 0 else 0
+def bar_length(value: float, most: float, longest: int) -> int:
+    """Return the length of a bar, at most `longest`, and at least 1 for a value above zero."""
+    return max(1, round(longest * value / most)) if value > 0 and most > 0 else 0
 
 
 def _bar(value: float, most: float, levels: str) -> str:

@@ -1,4 +1,4 @@
-"""How a report says what it found, on a terminal as well as on a page."""
+"""The labels and facts of a report, shared by text and HTML."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hermes.cli.insights.figures import duration, money, number
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.usage.aggregates import NotableConversation
 from hermes.state.usage.insights import Insights
 from hermes.state.usage.totals import UsageTotals
@@ -23,7 +23,7 @@ MOST_NAMES = 5
 
 
 class Fact(NamedTuple):
-    """What there is, how much of it, and what else can be said about it."""
+    """A name, a value and a note."""
 
     name: str
     value: str
@@ -31,17 +31,17 @@ class Fact(NamedTuple):
 
 
 def report_title(found: Insights) -> str:
-    """What the report is about."""
+    """The title of the report, with its period and source."""
     period = found.period
-    what = f"Insights: {counted(period.days, 'day')}, {period.first} to {period.last}"
+    what = f"Insights: {plural(period.days, 'day')}, {period.first} to {period.last}"
     return what if found.source is None else f"{what}, source={found.source}"
 
 
 def overview_facts(found: Insights) -> list[Fact]:
-    """Everything in a few numbers."""
+    """Return the main numbers of the report."""
     overview, activity = found.overview, found.activity
     within = [
-        counted(count, noun)
+        plural(count, noun)
         for count, noun in ((overview.continuations, "continuation"), (overview.delegates, "delegate"))
         if count
     ]
@@ -62,14 +62,14 @@ def overview_facts(found: Insights) -> list[Fact]:
         each = f"{overview.messages / overview.conversations:,.1f} messages"
         if overview.duration_s:
             each = f"{duration(overview.duration_s / overview.conversations)} and {each}"
-        facts.append(Fact("Time", duration(overview.duration_s), f"on average {each} in a conversation"))
-    streak = f", {counted(activity.longest_streak, 'day')} in a row at most" if activity.longest_streak > 1 else ""
+        facts.append(Fact("Time", duration(overview.duration_s), f"on average {each} per conversation"))
+    streak = f", longest streak {plural(activity.longest_streak, 'day')}" if activity.longest_streak > 1 else ""
     facts.append(Fact("Active days", number(activity.active_days), f"of {number(found.period.days)}{streak}"))
     return facts
 
 
 def token_counts(usage: UsageTotals) -> dict[str, int]:
-    """The kinds of tokens, which add up to all of them."""
+    """Return the tokens by kind, which add up to the total."""
     return {
         "Input": usage.input_tokens,
         "Cache read": usage.cache_read_tokens,
@@ -79,19 +79,19 @@ def token_counts(usage: UsageTotals) -> dict[str, int]:
 
 
 def reasoning_note(usage: UsageTotals) -> str:
-    """How much of the output was thinking."""
-    return f"{number(usage.reasoning_tokens)} of the output were reasoning." if usage.reasoning_tokens else ""
+    """Describe how much of the output was reasoning."""
+    return f"{number(usage.reasoning_tokens)} output tokens were reasoning." if usage.reasoning_tokens else ""
 
 
 def cost_facts(found: Insights) -> list[Fact]:
-    """What it cost, how that is known, and what is not known."""
+    """Return the costs, split by how they are known."""
     usage = found.overview.usage
     if usage.cost_status == "none":
         return []
     facts = [
-        Fact("Total", money(usage.cost_usd), "of what is known" if usage.unpriced_tokens else ""),
-        Fact("Estimated", money(usage.estimated_cost_usd), "by the prices of the models"),
-        Fact("Actual", money(usage.actual_cost_usd), "as the providers said"),
+        Fact("Total", money(usage.cost_usd), "without unknown costs" if usage.unpriced_tokens else ""),
+        Fact("Estimated", money(usage.estimated_cost_usd), "from the list prices of the models"),
+        Fact("Actual", money(usage.actual_cost_usd), "as reported by the providers"),
     ]
     if usage.unpriced_tokens:
         names = [each.model for each in found.models if each.usage.unpriced_tokens]
@@ -103,7 +103,7 @@ def cost_facts(found: Insights) -> list[Fact]:
 
 
 def format_cost(usage: UsageTotals) -> str:
-    """What is known of a cost; a plus says that there is more to it."""
+    """Format the known cost; a plus sign means that part of the cost is unknown."""
     status = usage.cost_status
     if status == "none":
         return ""
@@ -113,14 +113,14 @@ def format_cost(usage: UsageTotals) -> str:
 
 
 def format_value(notable: NotableConversation) -> str:
-    """How much a conversation has of what it stands out by."""
+    """Format the value by which a conversation is notable."""
     if notable.measure == "cost_usd":
         return money(notable.value)
     return duration(notable.value) if notable.measure == "duration_s" else number(round(notable.value))
 
 
 def conversation_name(notable: NotableConversation) -> str:
-    """A conversation's title, or else how it began."""
+    """The title of a conversation, or else its preview."""
     return notable.title or notable.preview or ""
 
 

@@ -1,1 +1,1 @@
-"""`hermes sessiondb`: the database behind the sessions."""
+"""`hermes sessiondb`: the commands that manage the database."""

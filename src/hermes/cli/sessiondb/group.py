@@ -1,4 +1,4 @@
-"""`hermes sessiondb`: its tables, its state, and the way from one to another."""
+"""The command group `hermes sessiondb`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import click
 from hermes.cli.lazy import Lazy, LazyGroup, show_help_without_command
 
 COMMANDS = {
-    "init": Lazy("hermes.cli.sessiondb.init_upgrade:init", "Make the tables of the configured database."),
-    "upgrade": Lazy("hermes.cli.sessiondb.init_upgrade:upgrade", "Bring the tables of the database to the present."),
-    "status": Lazy("hermes.cli.sessiondb.status:status", "Show which database it is, and how it is."),
-    "sql": Lazy("hermes.cli.sessiondb.sql:sql", "Print the statements that make the tables; connects to nothing."),
-    "migrate": Lazy("hermes.cli.sessiondb.migrate:migrate", "Carry all sessions from one database to another."),
+    "init": Lazy("hermes.cli.sessiondb.init_upgrade:init", "Create the tables of the configured database."),
+    "upgrade": Lazy("hermes.cli.sessiondb.init_upgrade:upgrade", "Upgrade the schema of the database."),
+    "status": Lazy("hermes.cli.sessiondb.status:status", "Show the database and its state."),
+    "sql": Lazy("hermes.cli.sessiondb.sql:sql", "Print the SQL statements that create the tables."),
+    "migrate": Lazy("hermes.cli.sessiondb.migrate:migrate", "Copy all sessions to another database."),
 }
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, invoke_without_command=True)
 @click.pass_context
 def sessiondb(context: click.Context) -> None:
-    """Look after the database behind the sessions, and change to another."""
+    """Manage the database that stores the sessions."""
     show_help_without_command(context)

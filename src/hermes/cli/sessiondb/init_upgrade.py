@@ -1,4 +1,4 @@
-"""`hermes sessiondb init` and `upgrade`: the tables of a store made, and brought to the present."""
+"""`hermes sessiondb init` and `upgrade`: create the tables and upgrade the schema."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SCHEMA = "hermes.tables/1"
 @click.command()
 @AS_JSON
 def init(as_json: bool) -> None:
-    """Make the tables of the configured database.
+    """Create the tables of the configured database.
 
-    Any number of processes may do that at once, and to do it again changes nothing. It is also done when a store is
-    first opened for writing; this says what was done, and whether the server can be reached.
+    This is optional: opening a database for writing also creates them. The command reports what it did and whether the
+    server is reachable. It is safe to repeat, and to run in several processes at once.
     """
     config = read_config(as_json=as_json)
     before = applied_migrations_or_none(config)
@@ -32,10 +32,10 @@ def init(as_json: bool) -> None:
 @click.command()
 @AS_JSON
 def upgrade(as_json: bool) -> None:
-    """Bring the tables of the database to the present.
+    """Upgrade the schema of the database.
 
-    Only what is missing is added, and nobody has to stop meanwhile. A file of an older version is copied first, as
-    state.db.pre-VERSION-TIME beside it.
+    Other programs can keep running: the upgrade only adds what is missing. A SQLite file of an older version is first
+    copied to state.db.pre-VERSION-TIME in the same directory.
     """
     config = read_config(as_json=as_json)
     with open_session_db(config, read_only=True) as store:
@@ -48,8 +48,8 @@ def _apply_migrations(config: Config, before: list[str], *, is_new: bool, as_jso
         where, after = display_address(store), applied_migrations(store)
         if store.read_only:
             raise StoreReadOnly(
-                f"{where} belongs to another program, and is only read",
-                hint="`hermes sessions import` brings its sessions into a store of our own",
+                f"{where} belongs to another program and is read-only",
+                hint="import its sessions with `hermes sessions import`",
             )
     added = [name for name in after if name not in before]
     if as_json:
@@ -61,5 +61,5 @@ def _apply_migrations(config: Config, before: list[str], *, is_new: bool, as_jso
 
 def _format_result(where: str, added: list[str], *, is_new: bool) -> str:
     if not added:
-        return f"The tables in {where} are up to date; nothing was changed."
-    return f"{'Made the tables' if is_new else 'Added'} in {where}: {', '.join(added)}."
+        return f"The schema of {where} is up to date."
+    return f"{'Created the tables' if is_new else 'Upgraded the schema'} in {where}: {', '.join(added)}."

@@ -1,4 +1,4 @@
-"""`hermes sessiondb migrate`: all sessions carried from one database to another."""
+"""`hermes sessiondb migrate`: copies all sessions to another database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermes.cli.sessiondb.speed import SpeedReporter
 from hermes.cli.store import read_config
 from hermes.config import Config, load_variables
 from hermes.errors import InvalidValue, NotFound, StoreUnavailable
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.engine import Report
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.search.index_backlog import index_backlog
@@ -32,17 +32,17 @@ from hermes.state.transfer.verification import Difference, verify
 
 SCHEMA = "hermes.migrated/1"
 SHOWN = 20
-"""So many sessions are named one by one; `--json` names all."""
+"""The number of sessions listed one by one; `--json` lists all."""
 
 
 @dataclass
 class MigrationReport:
-    """What came of a migration."""
+    """The result of a migration."""
 
     origin: str
     target: str
     again: str
-    """The command that goes on with it."""
+    """The command that resumes the migration."""
     sessions: int = 0
     messages: int = 0
     fts_entries: int = 0
@@ -55,7 +55,7 @@ class MigrationReport:
 
     @property
     def mismatches(self) -> list[Difference]:
-        """The sessions that are not in the target as they are in the origin."""
+        """The sessions that differ between origin and target."""
         return [each for each in self.differences or [] if not each.is_ahead]
 
 
@@ -67,19 +67,19 @@ Examples:
   hermes sessiondb migrate --from ~/old/state.db --to 'postgresql://hermes@db/hermes'
   hermes sessiondb migrate --from 'mysql://hermes:${DB_PASSWORD}@db/hermes' --to ~/.hermes/state.db""",
 )
-@click.option("--to", "target_name", metavar="DSN", help="Where to: a DSN or a file; default: the configured database.")
-@click.option("--from", "origin_name", metavar="PATH|DSN", help="Where from; default: the file state.db.")
-@click.option("--dry-run", is_flag=True, help="Only tell what there is to carry.")
-@click.option("--resume", is_flag=True, help="Go on with a migration that was begun and not finished.")
-@click.option("--verify", "is_verified", is_flag=True, help="Compare a hash of every session afterwards.")
+@click.option("--to", "target_name", metavar="DSN", help="Target: a DSN or a file. Default: the configured database.")
+@click.option("--from", "origin_name", metavar="PATH|DSN", help="Origin: a file or a DSN. Default: state.db.")
+@click.option("--dry-run", is_flag=True, help="Show what would be copied, and copy nothing.")
+@click.option("--resume", is_flag=True, help="Resume an unfinished migration.")
+@click.option("--verify", "is_verified", is_flag=True, help="Afterwards compare a hash of every session.")
 @AS_JSON
 def migrate(
     target_name: str | None, origin_name: str | None, dry_run: bool, resume: bool, is_verified: bool, as_json: bool
 ) -> None:
-    """Carry all sessions from one database to another.
+    """Copy all sessions to another database.
 
-    The one that they come from is only read, and may be in use. An empty target gets everything with the same ids of
-    messages; one that is not empty gets what it lacks. It may be interrupted at any moment, and goes on with --resume.
+    The origin is only read and may be in use. An empty target gets everything, with the same message ids; another
+    target gets what it lacks. You can interrupt a migration at any time and resume it with --resume.
     """
     config = read_config(as_json=as_json)
     origin = config_for_file(config) if origin_name is None else _read_address(config, origin_name)
@@ -93,7 +93,7 @@ def migrate(
                 display_address(store), display_address(receiver), again=_resume_command(origin_name, target_name)
             )
             if identity_of(store) == identity_of(receiver):
-                raise InvalidValue("a database cannot be carried to itself", hint="name another one with --to")
+                raise InvalidValue("origin and target are the same database", hint="choose another target with --to")
             _run_migration(store, receiver, outcome, resume=resume, is_verified=is_verified)
     _report_migration(outcome, as_json=as_json)
     if outcome.mismatches:
@@ -104,7 +104,7 @@ def _choose_target(config: Config, name: str | None) -> Config:
     if name is not None:
         return _read_address(config, name)
     if config.sessiondb.provider == "sqlite":
-        raise click.UsageError("there is nothing to migrate to: name it with --to, or set sessiondb.provider and .dsn")
+        raise click.UsageError("no target: pass --to, or set sessiondb.provider and sessiondb.dsn")
     return config
 
 
@@ -113,7 +113,7 @@ def _read_address(config: Config, text: str) -> Config:
 
 
 def _resume_command(origin_name: str | None, target_name: str | None) -> str:
-    """The command that goes on with a migration; an address is left out, for there may be a password in it."""
+    """Return the command that resumes a migration, without DSNs, which may contain passwords."""
     parts = ["hermes sessiondb migrate"]
     for option, name in (("--from", origin_name), ("--to", target_name)):
         if name is not None:
@@ -125,7 +125,7 @@ def _resume_command(origin_name: str | None, target_name: str | None) -> str:
 def _open_origin(config: Config) -> Iterator[SessionDBProvider]:
     path = config.sessiondb.path
     if config.sessiondb.provider == "sqlite" and path is not None and not os.path.exists(path):
-        raise NotFound(f"there is no file {path}", hint="name the database with --from")
+        raise NotFound(f"there is no file {path}", hint="choose the origin with --from")
     with open_session_db(config, read_only=True) as store:
         yield store
 
@@ -142,10 +142,10 @@ def _run_migration(
             if not outcome.changing:
                 migration.finish()
         except KeyboardInterrupt:
-            carried = migration.progress
+            copied = migration.progress
             write_stderr(
-                f"Stopped: {counted(carried.sessions, 'session')} and {counted(carried.messages, 'message')} are"
-                f" carried. This goes on with the rest: {outcome.again}"
+                f"Interrupted after {plural(copied.sessions, 'session')} and {plural(copied.messages, 'message')}."
+                f" Resume with: {outcome.again}"
             )
             raise
     outcome.sessions, outcome.messages = migration.progress.sessions, migration.progress.messages
@@ -163,7 +163,7 @@ def _index_target(receiver: SessionDBProvider, outcome: MigrationReport) -> None
         with _progress() as report:
             index_backlog(receiver, report)
     except KeyboardInterrupt:
-        write_stderr("All is carried. What is not in the search index yet is found all the same, though not as fast.")
+        write_stderr("All sessions are copied. Search finds them all, but more slowly until the index is complete.")
         raise
     outcome.index_seconds = time.monotonic() - began
     outcome.waiting_for_index = count(receiver).waiting
@@ -177,7 +177,7 @@ def _progress() -> Iterator[Report | None]:
 
 
 def _count_target(target: Config) -> StoreCounts | None:
-    """What is in the target, None if there is nothing yet, or if it cannot be looked at."""
+    """Count what is in the target; None if it does not exist yet or is unreachable."""
     try:
         with open_session_db(target, read_only=True) as receiver:
             return count(receiver)
@@ -186,15 +186,17 @@ def _count_target(target: Config) -> StoreCounts | None:
         return None
 
 
-def _report_plan(there: StoreCounts, here: StoreCounts | None, *, as_json: bool) -> None:
+def _report_plan(origin: StoreCounts, target: StoreCounts | None, *, as_json: bool) -> None:
     if as_json:
-        item: dict[str, Any] = {"dry_run": True, "sessions": there.sessions, "messages": there.messages}
-        item["target"] = None if here is None else {"sessions": here.sessions, "messages": here.messages}
+        item: dict[str, Any] = {"dry_run": True, "sessions": origin.sessions, "messages": origin.messages}
+        item["target"] = None if target is None else {"sessions": target.sessions, "messages": target.messages}
         write_json({"schema": SCHEMA, "item": item})
         return
-    write_stdout(f"Would migrate {there.sessions:,} sessions, {there.messages:,} messages.")
-    if here is not None and here.sessions:
-        write_stderr(f"The target has {here.sessions:,} sessions, {here.messages:,} messages; it gets what it lacks.")
+    write_stdout(f"Would migrate {origin.sessions:,} sessions, {origin.messages:,} messages.")
+    if target is not None and target.sessions:
+        write_stderr(
+            f"The target already has {target.sessions:,} sessions, {target.messages:,} messages; it gets what it lacks."
+        )
 
 
 def _report_migration(outcome: MigrationReport, *, as_json: bool) -> None:
@@ -213,20 +215,20 @@ def _report_migration(outcome: MigrationReport, *, as_json: bool) -> None:
 
 def _report_details(outcome: MigrationReport) -> None:
     if outcome.fts_entries or outcome.waiting_for_index:
-        waiting = f"; {outcome.waiting_for_index:,} messages wait for it" if outcome.waiting_for_index else ""
+        waiting = f"; {outcome.waiting_for_index:,} messages are not indexed yet" if outcome.waiting_for_index else ""
         write_stderr(f"The search index took {outcome.index_seconds:.1f}s{waiting}.")
     if outcome.differences is not None and not outcome.mismatches:
-        write_stderr("Verified: every session has the same hash on both sides.")
+        write_stderr("Verified: every session has the same hash in both databases.")
     for each in (outcome.differences or [])[:SHOWN]:
         write_stderr(printable(f"{'Note' if each.is_ahead else 'Mismatch'}: {each.session_id} {each.what}"))
     if outcome.mismatches:
-        sessions = counted(len(outcome.mismatches), "session")
+        sessions = plural(len(outcome.mismatches), "session")
         write_stderr(
-            f"{sessions} of the target {'differs' if len(outcome.mismatches) == 1 else 'differ'} from {outcome.origin}."
+            f"{sessions} in the target {'differs' if len(outcome.mismatches) == 1 else 'differ'} from {outcome.origin}."
         )
     if outcome.changing:
         names = ", ".join(outcome.changing[:SHOWN]) + (", ..." if len(outcome.changing) > SHOWN else "")
         write_stderr(
-            f"{counted(len(outcome.changing), 'session')} changed all the while: {names}."
-            f" Repeat it when nobody writes there any more: {outcome.again}"
+            f"{plural(len(outcome.changing), 'session')} kept changing: {names}."
+            f" Repeat this when no program writes there: {outcome.again}"
         )

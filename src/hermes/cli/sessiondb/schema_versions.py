@@ -1,4 +1,4 @@
-"""Which additions a store has had, and which it has not."""
+"""The migrations that a store has, and those that are missing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from types import ModuleType
 
 from hermes.config import Config
 from hermes.errors import ConfigError, StoreUnavailable
+from hermes.state.migration_files import Migration
 from hermes.state.operations import Operations, read
 from hermes.state.provider import open_session_db
 
 MODULES = {
-    "sqlite": "hermes.state.sqlite.schema.inspection",
+    "sqlite": "hermes.state.sqlite.schema.definitions",
     "postgresql": "hermes.state.postgres.schema",
     "mysql": "hermes.state.mysql.schema",
 }
@@ -20,23 +21,25 @@ EXTRAS = {"postgresql": "postgres", "mysql": "mysql"}
 
 
 def known_migrations(provider: str) -> list[str]:
-    """The additions that this program knows of, in their order; a provider of others does not say."""
-    return list(_import_schema(provider).LEDGER) if provider in MODULES else []
-
-
-def migration_scripts(provider: str) -> list[tuple[str, str, str]]:
-    """The additions of a server's store: name, checksum and statements of each."""
+    """Return the names of all migrations of a provider, in order; none for a third-party provider."""
+    if provider not in MODULES:
+        return []
     module = _import_schema(provider)
-    return [(name, module.LEDGER[name], module.script(name)) for name in module.ADDITIONS]
+    return list(module.ledger() if provider == "sqlite" else module.LEDGER)
+
+
+def server_migrations(provider: str) -> list[Migration]:
+    """Return the migrations of a server provider, in order."""
+    return list(_import_schema(provider).MIGRATIONS.values())
 
 
 def applied_migrations(store: Operations) -> list[str]:
-    """The additions that a store has had, in their order."""
+    """Return the names of the migrations that a store has, in order."""
     return [name for (name,) in read(store, lambda tx: tx.rows("SELECT name FROM hermes_ledger ORDER BY name"))]
 
 
 def applied_migrations_or_none(config: Config) -> list[str] | None:
-    """The additions that the configured store has had, or None if there is none, or nobody can get at it."""
+    """Return the migrations of the configured store; None if it does not exist or is unreachable."""
     try:
         with open_session_db(config, read_only=True) as store:
             return applied_migrations(store)
@@ -45,9 +48,9 @@ def applied_migrations_or_none(config: Config) -> list[str] | None:
 
 
 def missing_migrations(names: Iterable[str], provider: str) -> list[str]:
-    """The additions that are not among these."""
-    here = set(names)
-    return [name for name in known_migrations(provider) if name not in here]
+    """Return the known migrations that are not among `names`."""
+    applied = set(names)
+    return [name for name in known_migrations(provider) if name not in applied]
 
 
 def _import_schema(provider: str) -> ModuleType:
@@ -57,5 +60,6 @@ def _import_schema(provider: str) -> ModuleType:
         if (exc.name or "").startswith("hermes"):
             raise
         raise ConfigError(
-            f"{provider} needs a package that is not installed: pip install 'hermes-sessions[{EXTRAS[provider]}]'"
+            f"{provider} needs a package that is not installed",
+            hint=f"run: pip install 'hermes-sessions[{EXTRAS[provider]}]'",
         ) from None

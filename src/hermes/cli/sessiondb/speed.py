@@ -1,4 +1,4 @@
-"""How fast long work goes, and how long it will still take."""
+"""The speed and the remaining time of long work."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from hermes.state.engine import Report
 
 SHORTEST_S = 0.5
-"""Before that nobody can tell how fast it goes."""
+"""The minimum time before a speed is shown."""
 
 
 class SpeedReporter:
-    """Passes on what it hears of a piece of work, together with its pace."""
+    """Forwards progress reports with the speed added."""
 
     def __init__(self, report: Report, clock: Callable[[], float] = time.monotonic) -> None:
         self._report = report
@@ -22,9 +22,9 @@ class SpeedReporter:
         self._began = 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """Hear how far it has come."""
+        """Forward a progress report."""
         if what != self._what:
-            # What an earlier run has done was not done now.
+            # Work done by an earlier run does not count for the speed.
             self._what, self._first, self._began = what, done, self._clock()
         self._report(
             f"{what}{format_speed(done - self._first, total - done, self._clock() - self._began)}", done, total
@@ -32,7 +32,7 @@ class SpeedReporter:
 
 
 def format_speed(done: int, left: int, seconds: float) -> str:
-    """A pace for a person: how many in a second, and how long the rest takes."""
+    """Format the speed per second and the remaining time."""
     if done <= 0 or seconds < SHORTEST_S:
         return ""
     rate = done / seconds

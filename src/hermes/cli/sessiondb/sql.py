@@ -1,39 +1,40 @@
-"""`hermes sessiondb sql`: the statements that make the tables, for whoever makes them by hand."""
+"""`hermes sessiondb sql`: prints the SQL statements that create the tables."""
 
 from __future__ import annotations
 
 import click
 
 from hermes.cli.display.terminal import write_stdout
-from hermes.cli.sessiondb.schema_versions import MODULES, migration_scripts
+from hermes.cli.sessiondb.schema_versions import MODULES, server_migrations
 from hermes.cli.store import read_config
 from hermes.errors import ConfigError
 
 _EPOCHS = ("indexed_upto", "index_epoch")
 _TRIGRAMS = """\
--- Parts of words are found through this index. Where the extension cannot be had, leave both statements out.
+-- This index finds parts of words. If the extension is not available, leave both statements out.
 CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA public;
 CREATE INDEX IF NOT EXISTS idx_known_words_parts ON known_words USING gin (word public.gin_trgm_ops);"""
 _FOR_MYSQL = """\
--- For the clients mysql and mariadb, which need to be told where a statement with others in it ends.
+-- For the clients mysql and mariadb, which need a delimiter for statements that contain other statements.
 DELIMITER ;;"""
 
 
 @click.command()
-@click.option("--provider", type=click.Choice(list(MODULES)), help="Whose; default: that of the configured database.")
+@click.option("--provider", type=click.Choice(list(MODULES)), help="Database provider. Default: the configured one.")
 def sql(provider: str | None) -> None:
-    """Print the statements that make the tables; connects to nothing.
+    """Print the SQL statements that create the tables.
 
-    With them a store is made by somebody who may make tables, for a user who may not. Hermes finds it complete.
+    The command does not connect to a database. A database administrator can run the statements for a user who may not
+    create tables; Hermes then uses the tables as they are.
     """
     chosen = provider or read_config(as_json=False).sessiondb.provider
     if chosen not in MODULES:
-        raise ConfigError(f"the provider {chosen} makes its own tables", hint=f"name one of {', '.join(MODULES)}")
+        raise ConfigError(f"the provider {chosen} creates its own tables", hint=f"choose one of {', '.join(MODULES)}")
     write_stdout(schema_script(chosen).strip())
 
 
 def schema_script(provider: str) -> str:
-    """The statements that make a store."""
+    """Return the statements that create a store."""
     if provider == "sqlite":
         from hermes.state.sqlite.schema.definitions import schema_sql
 
@@ -46,9 +47,9 @@ def _postgresql_script() -> str:
     from hermes.state.server.ledger import FORMAT
 
     parts = ["BEGIN;"]
-    for name, checksum, script in migration_scripts("postgresql"):
-        noted = f"'{name}', '{checksum}', extract(epoch FROM now())"
-        parts += [script.strip(), f"INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES ({noted});"]
+    for each in server_migrations("postgresql"):
+        values = f"'{each.name}', '{each.checksum}', extract(epoch FROM now())"
+        parts += [each.script.strip(), f"INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES ({values});"]
     notes = [*((key, 0) for key in _EPOCHS), ("min_reader", FORMAT), ("min_writer", FORMAT)]
     parts += [
         f"INSERT INTO schema_version (version) VALUES ({SCHEMA_VERSION});",
@@ -66,9 +67,8 @@ def _mysql_script() -> str:
     from hermes.state.mysql.schema import notes, statements
 
     parts = [_FOR_MYSQL]
-    for name, checksum, _ in migration_scripts("mysql"):
-        noted = f"'{name}', '{checksum}', UNIX_TIMESTAMP(NOW(6))"
-        parts += [f"{each};;" for each in statements(name, COLLATION)]
-        parts += [f"{each};;" for each in notes()]
-        parts.append(f"INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES ({noted});;")
+    for each in server_migrations("mysql"):
+        values = f"'{each.name}', '{each.checksum}', UNIX_TIMESTAMP(NOW(6))"
+        parts += [f"{statement};;" for statement in (*statements(each.name, COLLATION), *notes())]
+        parts.append(f"INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES ({values});;")
     return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""`hermes sessiondb status`: which database it is, and how it is."""
+"""`hermes sessiondb status`: shows the configured database and its state."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SCHEMA = "hermes.sessiondb/1"
 @AS_JSON
 @click.pass_context
 def status(context: click.Context, as_json: bool) -> None:
-    """Show which database it is, and how it is.
+    """Show the database and its state.
 
-    It only reads. It ends with 1 if the database does not answer, or is not there yet.
+    The command only reads. The exit code is 1 if the database is unreachable or does not exist yet.
     """
     config = read_config(as_json=as_json)
     item = read_status(config)
@@ -39,7 +39,7 @@ def status(context: click.Context, as_json: bool) -> None:
 
 
 def read_status(config: Config) -> dict[str, Any]:
-    """What there is to know about the configured store."""
+    """Read the state of the configured store."""
     try:
         with open_session_db(config, read_only=True) as store:
             return _status_item(config, store)
@@ -52,7 +52,7 @@ def read_status(config: Config) -> dict[str, Any]:
 
 
 def format_status(item: dict[str, Any]) -> list[str]:
-    """The state of a store for a person."""
+    """Format the state of a store."""
     if not item["ok"]:
         error = item["error"]
         lines = [f"Provider: {item['provider']}", f"Health: {error['message']}"]
@@ -67,8 +67,8 @@ def format_status(item: dict[str, Any]) -> list[str]:
         f"Pending: {', '.join(item['pending']) or 'none'}",
         f"Sessions: {item['sessions']:,}",
         f"Messages: {item['messages']:,}",
-        f"Waiting for the index: {item['waiting_for_index']:,}",
-        f"Health: ok, answers in {item['latency_ms']:.1f} ms",
+        f"Not indexed yet: {item['waiting_for_index']:,}",
+        f"Health: ok, responds in {item['latency_ms']:.1f} ms",
     ]
     return [printable(line) for line in lines]
 

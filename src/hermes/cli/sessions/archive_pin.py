@@ -1,4 +1,4 @@
-"""`hermes sessions archive`, `unarchive`, `pin` and `unpin`: what is set aside, and what is kept."""
+"""`hermes sessions archive`, `unarchive`, `pin` and `unpin`: set the flags of a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = "hermes.flagged/1"
 @SESSION
 @AS_JSON
 def archive(name: str, as_json: bool) -> None:
-    """Leave a session out of the list; it stays searchable and can be resumed."""
+    """Hide a session from the list; it stays searchable and resumable."""
     _set_flag(name, "archived", True, as_json)
 
 
@@ -24,7 +24,7 @@ def archive(name: str, as_json: bool) -> None:
 @SESSION
 @AS_JSON
 def unarchive(name: str, as_json: bool) -> None:
-    """Bring an archived session back into the list."""
+    """Show an archived session in the list again."""
     _set_flag(name, "archived", False, as_json)
 
 
@@ -32,7 +32,7 @@ def unarchive(name: str, as_json: bool) -> None:
 @SESSION
 @AS_JSON
 def pin(name: str, as_json: bool) -> None:
-    """Keep a session from being pruned."""
+    """Protect a session from pruning."""
     _set_flag(name, "pinned", True, as_json)
 
 
@@ -40,7 +40,7 @@ def pin(name: str, as_json: bool) -> None:
 @SESSION
 @AS_JSON
 def unpin(name: str, as_json: bool) -> None:
-    """Let a pinned session be pruned again when it is old."""
+    """Allow pruning of a pinned session again."""
     _set_flag(name, "pinned", False, as_json)
 
 

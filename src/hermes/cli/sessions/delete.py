@@ -1,4 +1,4 @@
-"""`hermes sessions delete`: sessions taken away for good, with a receipt."""
+"""`hermes sessions delete`: deletes sessions and prints a receipt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.cli.display.terminal import printable, write_json, write_stderr, wri
 from hermes.cli.options import AS_JSON, SECURE
 from hermes.cli.store import database_file, no_sessions_message, open_for_change, read_config, sessions_dir
 from hermes.errors import UnknownSession
-from hermes.phrases import counted
+from hermes.phrases import plural
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
@@ -32,10 +32,10 @@ Examples:
 @SECURE
 @AS_JSON
 def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: bool) -> None:
-    """Delete sessions with their messages, their index and their files.
+    """Delete sessions with their messages and files.
 
-    Sessions that an agent made for them go too; branches and continuations stay and stand for themselves. What was
-    deleted cannot be brought back but from a backup.
+    Sessions of their subagents are deleted too. Branches and continuations stay as sessions of their own. Only a backup
+    can bring deleted sessions back.
     """
     config = read_config(as_json=as_json)
     is_secure = config.sessions.secure_delete if secure is None else secure
@@ -56,34 +56,33 @@ def delete(names: tuple[str, ...], is_sure: bool, secure: bool | None, as_json: 
 
 
 def find_sessions(store: SessionDBProvider, names: tuple[str, ...]) -> list[str]:
-    """The ids of the sessions that are meant; one that is not there, or a title without quotes, keeps all of them."""
+    """Return the ids of the named sessions; raise an error if one is unknown or a title lacks quotes."""
     from hermes.state.sessions.lookup import Purpose, find_session, join_adjacent_words, refuse_unquoted_title
 
-    torn = [text for text in join_adjacent_words(names) if text not in names]
-    refuse_unquoted_title(
-        store, torn, "put quotes around a title of several words, or delete one session after the other"
-    )
+    unquoted = [text for text in join_adjacent_words(names) if text not in names]
+    refuse_unquoted_title(store, unquoted, "put a title of several words in quotes, or delete the sessions one by one")
     return list(dict.fromkeys(find_session(store, name, Purpose.CHANGE) for name in names))
 
 
 def describe_extent(store: SessionDBProvider, ids: list[str]) -> str:
-    """How much goes: the sessions, those of agents that worked for them, and the messages of all."""
+    """Describe how many sessions, subagent sessions and messages would be deleted."""
     from hermes.state.maintenance.deletion import add_delegates
     from hermes.state.operations import read
 
-    going = read(store, lambda tx: add_delegates(tx, ids))
-    agents = f", {counted(len(going) - len(ids), 'session')} of agents" if len(going) > len(ids) else ""
-    messages = counted(sum(store.message_count(each) for each in going), "message")
-    return f"{counted(len(ids), 'session')}{agents} with {messages}"
+    all_ids = read(store, lambda tx: add_delegates(tx, ids))
+    delegates = len(all_ids) - len(ids)
+    subagents = f" and {plural(delegates, 'subagent session')}" if delegates else ""
+    messages = plural(sum(store.message_count(each) for each in all_ids), "message")
+    return f"{plural(len(ids), 'session')}{subagents} with {messages}"
 
 
 def describe_sessions(store: SessionDBProvider, ids: list[str]) -> list[str]:
-    """What each session is, for the person who is to decide."""
+    """Describe each session on a line, so that the user can decide."""
     lines = []
     for session_id in ids:
         row: AnyRow = store.get_session(session_id) or {}
         name = row.get("title") or row.get("preview") or "(no messages)"
-        messages = counted(store.message_count(session_id), "message")
+        messages = plural(store.message_count(session_id), "message")
         pinned = ", pinned" if row.get("pinned") else ""
         lines.append(printable(f"{session_id}  {name}  ({row.get('source')}, {messages}{pinned})"))
     return lines

@@ -1,4 +1,4 @@
-"""`hermes sessions export`: sessions taken out, to keep them, to read them or to bring them in elsewhere."""
+"""`hermes sessions export`: exports sessions as a backup or as a document to read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import click
 from hermes.cli.display.atomic_file import STDOUT, open_output
 from hermes.cli.display.terminal import printable, write_json, write_stderr, write_stdout
 from hermes.cli.display.times import MOMENT_FORMS, parse_moment_option
-from hermes.cli.options import AS_JSON
+from hermes.cli.options import AS_JSON, SOURCE, AliasedOption
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.config import Config
 from hermes.errors import InvalidValue, UnknownSession
 from hermes.interop.exporter import Form, Lines, write_out
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.import_export.session_reader import SelectedSession, select_sessions
 from hermes.state.operations import chunks, fetch_sessions, read
 from hermes.state.provider import SessionDBProvider
@@ -31,28 +31,30 @@ SCHEMA = "hermes.exported/1"
 FORMATS = ("jsonl", "md", "html")
 
 OWN_FILES = ("", LOG, SHARED_MEMORY, JOURNAL, ".lock", ".gate", ".spool")
-"""What belongs to a database file, and must not be written over."""
+"""The suffixes of the database files, which an export must not overwrite."""
 
 DEEP = 4_000
-"""A message may be nested as deeply as whoever stored it could go; to look through it takes more steps than that."""
+"""The recursion limit during an export: a stored message may be nested deeply."""
 
 
 @click.command(
     epilog="""\b
 Examples:
   hermes sessions export backup.jsonl
-  hermes sessions export talk.html --session-id "refactoring auth" --format html --redact
+  hermes sessions export talk.html --session "refactoring auth" --redact
   hermes sessions export - --since 7d | gzip > week.jsonl.gz""",
 )
 @click.argument("output")
-@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
-@click.option("--session-id", "name", metavar="ID|TITLE", help="Only this session.")
-@click.option("--since", metavar="WHEN", help=f"Only those in which something was said since then: {MOMENT_FORMS}.")
+@SOURCE
+@click.option(
+    "--session", "name", cls=AliasedOption, aliases=["--session-id"], metavar="ID|TITLE", help="Only this session."
+)
+@click.option("--since", metavar="WHEN", help=f"Only sessions active since WHEN: {MOMENT_FORMS}.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="JSON that can be imported again, or a document to read; default: as OUTPUT ends, else jsonl.",
+    help="Write importable JSON lines, or a document to read. Default: by the suffix of OUTPUT, else jsonl.",
 )
 @click.option("--redact", is_flag=True, help="Replace keys, tokens and passwords.")
 @click.option(
@@ -60,9 +62,9 @@ Examples:
     "-a",
     "with_undone",
     is_flag=True,
-    help="Also what was undone or retried, which documents and redacted exports leave out.",
+    help="Include undone messages and retried answers in documents and redacted exports.",
 )
-@click.option("--force", is_flag=True, help="Replace OUTPUT if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite OUTPUT if it exists.")
 @AS_JSON
 def export(
     output: str,
@@ -75,13 +77,13 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Take sessions out, with all their messages: one JSON object on each line, or a document to read.
+    """Export sessions as JSON lines, Markdown or HTML.
 
-    OUTPUT is a file, or - for stdout. It appears under its name once it is complete, and is readable by you alone.
-    `hermes sessions import` brings exported lines back exactly.
+    OUTPUT is a file, or - for stdout. The file appears when it is complete, and only you can read it. `hermes sessions
+    import` restores exported JSON lines exactly.
     """
     if as_json and output == STDOUT:
-        raise click.UsageError("--json tells of a file; there is no room for it beside what goes to stdout")
+        raise click.UsageError("--json needs an OUTPUT file: it prints its summary to stdout")
     form = form or format_for_file(output)
     config = read_config(as_json=as_json)
     moment = parse_moment_option("--since", since, time.time())
@@ -97,7 +99,7 @@ def export(
                 shape,
                 file,
                 hides_secrets=redact,
-                # Lines are a backup; what is for others to read has only what was meant to be said.
+                # JSON lines are a backup; a document for other readers leaves undone messages out.
                 with_undone=with_undone or (form == "jsonl" and not redact),
                 report=report,
             )
@@ -107,15 +109,15 @@ def export(
         item = {"path": output, "format": form, "sessions": written.sessions, "messages": written.messages}
         write_json({"schema": SCHEMA, "item": item | {"redacted": written.secrets if redact else None}})
         return
-    write_stdout(printable(f"Exported {counted(written.sessions, 'session')} to {output}."))
+    write_stdout(printable(f"Exported {plural(written.sessions, 'session')} to {output}."))
     if redact:
-        write_stderr(f"{counted(written.secrets, 'secret')} replaced; read it before you give it away.")
+        write_stderr(f"{plural(written.secrets, 'secret')} replaced. Check the file before you share it.")
     if store is None:
         write_stderr(no_sessions_message(database_file(config)))
 
 
 def format_for_file(output: str) -> str:
-    """The form that the name of a file asks for."""
+    """Return the format for the suffix of a file."""
     ending = Path(output).suffix.lower().removeprefix(".")
     return ending if ending in FORMATS else FORMATS[0]
 
@@ -123,7 +125,7 @@ def format_for_file(output: str) -> str:
 def select_named_sessions(
     store: SessionDBProvider | None, config: Config, name: str | None, source: str | None, since: float | None
 ) -> list[SelectedSession]:
-    """The sessions that are meant; one that is named comes alone."""
+    """Select the sessions to export: the named one, or all that match."""
     if name is None:
         return [] if store is None else select_sessions(store, source=source, since=since)
     if store is None:
@@ -135,7 +137,7 @@ def select_named_sessions(
 def make_format(
     form: str, output: str, store: SessionDBProvider | None, chosen: Sequence[SelectedSession], *, hides_secrets: bool
 ) -> Form:
-    """How the sessions are written."""
+    """Return the writer for a format."""
     if form == "md":
         from hermes.cli.transcripts.markdown import Markdown
 
@@ -150,7 +152,7 @@ def make_format(
 def read_headings(
     store: SessionDBProvider | None, chosen: Sequence[SelectedSession], *, hides_secrets: bool
 ) -> Iterator[Row]:
-    """The rows of the sessions, for a list of them."""
+    """Yield the rows of the sessions for a table of contents."""
     for some in chunks([each.id for each in chosen]):
         assert store is not None
         rows = read(store, partial(fetch_sessions, session_ids=some))
@@ -160,16 +162,16 @@ def read_headings(
 
 
 def redact_names(row: Row) -> Row:
-    """A session without the secrets that it may be called by."""
-    from hermes.interop.secrets import redact_value
+    """Replace secrets in the title and the preview of a session."""
+    from hermes.secrets import redact_value
 
     return row | {name: redact_value(row[name])[0] for name in ("title", "preview")}
 
 
 def refuse_own_files(config: Config, output: str) -> None:
-    """Keep a slip of the hand from replacing the store."""
+    """Raise `InvalidValue` if the output is a file of the database itself."""
     if output == STDOUT or config.sessiondb.provider != "sqlite":
         return
     own = [beside(database_file(config).resolve(), suffix) for suffix in OWN_FILES]
     if Path(output).resolve() in own:
-        raise InvalidValue(f"{output} belongs to the store itself", hint="name another file")
+        raise InvalidValue(f"{output} belongs to the session database", hint="choose another file")

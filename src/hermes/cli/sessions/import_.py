@@ -1,4 +1,4 @@
-"""`hermes sessions import`: sessions brought in, from exports and from other programs."""
+"""`hermes sessions import`: imports sessions from exports and other programs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hermes.cli.progress import progress
 from hermes.cli.store import database_file, open_for_reading, read_config
 from hermes.config import Config
 from hermes.errors import HermesError, InvalidValue, NotFound
-from hermes.interop.detection import Found, Identity, find, identity_of
-from hermes.interop.importer import Importer, Tally, Wishes
-from hermes.phrases import counted
+from hermes.interop.detection import FoundFile, Identity, find, identity_of
+from hermes.interop.importer import Importer, ImportOptions, Tally
+from hermes.phrases import plural
 from hermes.state.import_export.session_writer import ImportOutcome, OnConflict
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.rows import require_identifier
@@ -42,28 +42,25 @@ Examples:
   ssh laptop hermes sessions export - | hermes sessions import -""",
 )
 @click.argument("names", metavar="FILE...", nargs=-1, required=True)
-@click.option("--dry-run", is_flag=True, help="Only tell what would come in.")
+@click.option("--dry-run", is_flag=True, help="Show what would be imported, and import nothing.")
 @click.option(
     "--on-conflict",
     type=click.Choice(get_args(OnConflict)),
     default="merge",
     show_default=True,
-    help="What to do with a session that is here already: leave it as it is, bring the other in under a new id, or add"
-    " the messages that it lacks.",
+    help="If a session exists already: skip it, import it under a new id, or merge the missing messages.",
 )
-@click.option(
-    "--keep-going", is_flag=True, help="Of a file that cannot be read to its end, bring in what comes before."
-)
-@click.option("--source", metavar="NAME", help="Name this as where the sessions come from.")
+@click.option("--keep-going", is_flag=True, help="Import the readable part of a damaged file.")
+@click.option("--source", metavar="NAME", help="Store this as the source of the sessions.")
 @click.option(
     "--keep-owners",
     is_flag=True,
-    help="Give sessions to the chat users that the files name as their owners; otherwise they are the terminal's.",
+    help="Keep the owners that the files name. Without this, the sessions belong to the terminal.",
 )
 @click.option(
     "--add-to-own",
     is_flag=True,
-    help="Let files add messages and continuations to sessions that were made here; only for exports of your own.",
+    help="Let files add messages to sessions created here. Use it only for your own exports.",
 )
 @AS_JSON
 def import_(
@@ -76,14 +73,14 @@ def import_(
     add_to_own: bool,
     as_json: bool,
 ) -> None:
-    """Bring sessions in: exports, files of Claude Code and of the Codex CLI, and database files of any version.
+    """Import sessions from exports, database files, Claude Code and the Codex CLI.
 
-    A FILE is known by what is in it, not by its name; directories are looked through, and - is stdin. Each is checked
-    before anything of it comes in. To bring the same in again adds only what is new.
+    The format of a FILE is detected from its content. Directories are searched, and - is stdin. Each file is checked
+    before anything in it is imported. Importing the same file again adds only what is new.
     """
     config = read_config(as_json=as_json)
     named = None if source is None else require_identifier(source, "source")
-    wishes = Wishes(on_conflict, dry_run, keep_going, named, keeps_owners=keep_owners, adds_to_own=add_to_own)
+    wishes = ImportOptions(on_conflict, dry_run, keep_going, named, keeps_owners=keep_owners, adds_to_own=add_to_own)
     with open_inputs(names) as paths:
         files = list(find(list(paths), find_store_files(config)))
         is_change = not dry_run and any(not isinstance(each.source, HermesError) for each in files)
@@ -95,13 +92,13 @@ def import_(
         click.get_current_context().exit(FAILED)
 
 
-def run_import(importer: Importer, files: Sequence[Found], store: SessionDBProvider | None) -> None:
-    """Bring the sessions in and have them indexed, where there is a store to bring them into."""
+def run_import(importer: Importer, files: Sequence[FoundFile], store: SessionDBProvider | None) -> None:
+    """Import the sessions and index them. Without a store, only count them."""
     try:
         with progress() as report:
-            importer.take(files, report)
+            importer.import_files(files, report)
     except KeyboardInterrupt:
-        write_stderr(f"{format_summary(importer.tally, dry_run=store is None)} The rest was not brought in.")
+        write_stderr(f"{format_summary(importer.tally, dry_run=store is None)} The rest was not imported.")
         raise
     if store is None or not importer.tally.messages:
         return
@@ -109,17 +106,15 @@ def run_import(importer: Importer, files: Sequence[Found], store: SessionDBProvi
         with progress() as report:
             index_backlog(store, report)
     except KeyboardInterrupt:
-        write_stderr(
-            "All is brought in. What is not in the search index yet is found all the same, though not as fast."
-        )
+        write_stderr("All sessions are imported. Search finds them all, but more slowly until the index is complete.")
         raise
 
 
 @contextmanager
 def open_inputs(names: Sequence[str]) -> Iterator[dict[Path, str]]:
-    """The files that are named, those that can be read only once as copies; one that is not there keeps all out.
+    """Yield the paths to import, each with its display name if that is not the path itself.
 
-    Each comes with what it is called, if that is not its path.
+    Pipes are copied to temporary files. Raise `NotFound` before anything is read if a file is missing.
     """
     for name in names:
         if name != STDIN and not Path(name).exists():
@@ -137,7 +132,7 @@ def _readable_twice(name: str) -> Iterator[Path]:
         return
     if name != STDIN and (path.is_char_device() or path.is_block_device()):
         raise InvalidValue(
-            f"{name} is a device, not a file of sessions", hint="name a file, a directory, or - for stdin"
+            f"{name} is a device, not a file of sessions", hint="give a file, a directory, or - for stdin"
         )
     with tempfile.TemporaryDirectory(prefix="hermes-") as directory:
         copy = Path(directory, "stdin" if name == STDIN else path.name)
@@ -150,11 +145,11 @@ def _readable_twice(name: str) -> Iterator[Path]:
 
 
 def copy_bounded(stream: BinaryIO, target: BinaryIO, name: str, most_bytes: int) -> None:
-    """Copy a stream that may never end; the disk is not filled with it."""
+    """Copy a stream; raise `InvalidValue` before it fills the disk."""
     while piece := stream.read(1 << 20):
         if target.tell() + len(piece) > most_bytes:
             raise InvalidValue(
-                f"{name} has more than {most_bytes} bytes, half of the free room for temporary files",
+                f"{name} has more than {most_bytes} bytes, half of the free space for temporary files",
                 hint="save it to a file on another disk and import that",
             )
         target.write(piece)
@@ -162,13 +157,13 @@ def copy_bounded(stream: BinaryIO, target: BinaryIO, name: str, most_bytes: int)
 
 @contextmanager
 def open_store(config: Config, *, for_change: bool) -> Iterator[SessionDBProvider | None]:
-    """The store; a dry run makes none where there is none yet."""
+    """Open the store; a dry run does not create one."""
     with open_session_db(config) if for_change else open_for_reading(config) as store:
         yield store
 
 
 def find_store_files(config: Config) -> set[Identity]:
-    """The files that SQLite has open."""
+    """Return the identities of the store's own files, which are not imported."""
     if config.sessiondb.provider != "sqlite":
         return set()
     files = [beside(database_file(config), suffix) for suffix in ("", LOG, SHARED_MEMORY, JOURNAL)]
@@ -176,14 +171,14 @@ def find_store_files(config: Config) -> set[Identity]:
 
 
 def format_summary(tally: Tally, *, dry_run: bool) -> str:
-    """What came in, in a sentence."""
+    """Summarize the import in one sentence."""
     parts = ", ".join(f"{tally.sessions[outcome]} {outcome}" for outcome in ImportOutcome if tally.sessions[outcome])
-    sessions = counted(sum(tally.sessions.values()), "session") + (f" ({parts})" if parts else "")
-    return f"{'Would import' if dry_run else 'Imported'} {counted(tally.messages, 'message')} of {sessions}."
+    sessions = plural(sum(tally.sessions.values()), "session") + (f" ({parts})" if parts else "")
+    return f"{'Would import' if dry_run else 'Imported'} {plural(tally.messages, 'message')} of {sessions}."
 
 
-def report_import(tally: Tally, wishes: Wishes, *, as_json: bool) -> None:
-    """Tell what came of it."""
+def report_import(tally: Tally, wishes: ImportOptions, *, as_json: bool) -> None:
+    """Print the result of the import."""
     if as_json:
         write_json({"schema": SCHEMA, "item": import_json(tally, wishes)})
         return
@@ -193,16 +188,18 @@ def report_import(tally: Tally, wishes: Wishes, *, as_json: bool) -> None:
             write_stderr(f"Hint: {error.hint}")
     write_stdout(printable(format_summary(tally, dry_run=wishes.is_dry_run)))
     if kept := tally.sessions[ImportOutcome.KEPT]:
-        write_stderr(f"{counted(kept, 'session')} made here kept as is; --add-to-own adds the messages of the files.")
+        write_stderr(
+            f"{plural(kept, 'session')} created here left unchanged; pass --add-to-own to add messages to them."
+        )
     if tally.skipped_lines:
-        write_stderr(f"{counted(tally.skipped_lines, 'line')} of no kind that is known here passed over.")
+        write_stderr(f"Skipped {plural(tally.skipped_lines, 'unknown line')}.")
     if tally.failures:
-        taken = "what comes before it was" if wishes.keeps_going else "nothing of it was"
-        write_stderr(f"{len(tally.failures)} of {counted(tally.files, 'file')} failed; {taken} brought in.")
+        imported = "their readable parts were imported" if wishes.keeps_going else "nothing in them was imported"
+        write_stderr(f"{len(tally.failures)} of {plural(tally.files, 'file')} failed; {imported}.")
 
 
-def import_json(tally: Tally, wishes: Wishes) -> dict[str, Any]:
-    """What came of it, as JSON tells of it."""
+def import_json(tally: Tally, wishes: ImportOptions) -> dict[str, Any]:
+    """Return the result of the import for JSON output."""
     return {
         "dry_run": wishes.is_dry_run,
         "files": tally.files,

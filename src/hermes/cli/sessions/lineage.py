@@ -1,4 +1,4 @@
-"""`hermes sessions lineage`: the family of a session, as a tree."""
+"""`hermes sessions lineage`: shows the family of a session as a tree."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SCHEMA = "hermes.lineage/1"
 @SESSION
 @AS_JSON
 def lineage(name: str, as_json: bool) -> None:
-    """Show the family of a session: what it stems from, and what stems from it.
+    """Show the ancestors and descendants of a session.
 
-    A child is a compression (the same conversation, summarised, goes on), a branch, a reset, an import, or a delegate
-    that an agent made for itself.
+    A child is a compression (the summarised conversation continues in it), a branch, a reset, an import, or a delegate
+    (a session that an agent created for itself).
     """
     config = read_config(as_json=as_json)
     with open_named_session(config, name) as session:
@@ -36,13 +36,13 @@ def lineage(name: str, as_json: bool) -> None:
 
 
 def read_family(session: NamedSession) -> TreeNode:
-    """The whole family, from its first session on."""
+    """Read the family of a session, starting with its first session."""
     first = session.store.get_ancestors(session.id)[-1]["id"]
     rows = (session.store.get_session(found["id"]) for found in session.store.get_descendants(first))
     return build_tree(row for row in rows if row is not None)
 
 
 def family_json(branch: TreeNode) -> dict[str, Any]:
-    """A family for a program."""
+    """Return a family for JSON output."""
     kept = ("id", "title", "source", "child_kind", "started_at", "last_active", "ended_at", "message_count")
     return {name: branch.row[name] for name in kept} | {"children": [family_json(child) for child in branch.children]}

@@ -1,4 +1,4 @@
-"""`hermes sessions list`: conversations, the most recently active first."""
+"""`hermes sessions list`: lists conversations, the most recently active first."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 from hermes.cli.display.table import Column, format_table
 from hermes.cli.display.terminal import heading, terminal_width, write_json, write_stderr, write_stdout
 from hermes.cli.display.times import MOMENT_FORMS, ago, parse_moment_option
-from hermes.cli.options import AS_JSON
+from hermes.cli.options import AS_JSON, SOURCE, limit_option
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
-from hermes.phrases import counted
+from hermes.phrases import plural
 
 if TYPE_CHECKING:
     from hermes.state.provider import SessionDBProvider
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LIST_SCHEMA = "hermes.sessions/1"
 
 HIDDEN_SOURCES = ("tool", "subagent")
-"""Sessions that agents made for themselves: listed only for those who ask for them."""
+"""The sources of sessions that agents create for themselves, which are listed only on request."""
 
 UNTITLED = "—"
 
@@ -51,7 +51,7 @@ FIELDS = (
     "estimated_cost_usd",
     "actual_cost_usd",
 )
-"""What `list --json` tells of a session, beside its flags; prompts and configurations are left to an export."""
+"""The fields of a session in `list --json`, besides its flags; an export has prompts and configurations too."""
 
 FLAGS = ("archived", "pinned")
 
@@ -70,19 +70,19 @@ class ListQuery:
 
     @property
     def hidden_sources(self) -> tuple[str, ...]:
-        """What is left out; whoever names a source, or wants all, gets it."""
+        """The sources to leave out: none with `--source` or `--all`."""
         return HIDDEN_SOURCES if self.source is None and not self.include_all else ()
 
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """A part of a list, and how much there is beyond it."""
+    """A page of the list, and how many sessions are not on it."""
 
     rows: Sequence[AnyRow] = ()
     total: int = 0
     next: str | None = None
     left_out: dict[str, int] = field(default_factory=dict)
-    """How many more sessions each option would show."""
+    """The number of further sessions that each option would show."""
     sources: dict[str, int] = field(default_factory=dict)
 
 
@@ -93,21 +93,19 @@ Examples:
   hermes sessions list --source telegram --limit 50
   hermes sessions list --json | jq -r '.items[].id'""",
 )
-@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N sessions."
-)
-@click.option("--all", "-a", "include_all", is_flag=True, help="Also archived sessions, and those of agents.")
+@SOURCE
+@limit_option("sessions")
+@click.option("--all", "-a", "include_all", is_flag=True, help="Include archived sessions and those of agents.")
 @click.option("--archived", "archived_only", is_flag=True, help="Only archived sessions.")
-@click.option("--since", metavar="WHEN", help=f"Only those in which something was said since then: {MOMENT_FORMS}.")
+@click.option("--since", metavar="WHEN", help=f"Only sessions active since WHEN: {MOMENT_FORMS}.")
 @click.option(
     "--sort",
     type=click.Choice(["active", "started"]),
     default="active",
     show_default=True,
-    help="Newest first by when something was last said, or by when they began.",
+    help="Sort by last activity or by start, newest first.",
 )
-@click.option("--after", metavar="CURSOR", help="Go on behind a page: the `next` that --json gave, in the same order.")
+@click.option("--after", metavar="CURSOR", help="Show the page after this cursor: `next` in --json, same order.")
 @AS_JSON
 def list_(
     source: str | None,
@@ -121,8 +119,8 @@ def list_(
 ) -> None:
     """List conversations, the most recently active first.
 
-    A conversation that was compressed is one row, with the id to continue it by. Sessions of the sources tool and
-    subagent, which agents make for themselves, are shown with --all, or when --source names one of them.
+    A compressed conversation is one row, with the id that resumes it. Sessions of the sources tool and subagent, which
+    agents create for themselves, appear only with --all or --source.
     """
     now = time.time()
     moment = parse_moment_option("--since", since, now)
@@ -142,7 +140,7 @@ def list_(
 
 
 def read_page(store: SessionDBProvider, query: ListQuery) -> SessionPage:
-    """The asked part of the list, and what the list leaves out."""
+    """Read a page of the list, and count what it leaves out."""
     rows = store.list_sessions_rich(
         source=query.source,
         exclude_sources=query.hidden_sources,
@@ -153,29 +151,29 @@ def read_page(store: SessionDBProvider, query: ListQuery) -> SessionPage:
         after=query.after,
         active_since=query.since,
     )
-    shown = rows[: query.limit]
-    # Counts along an index; to count all but the hidden sources in one query would read every session.
+    page = rows[: query.limit]
+    # These counts use an index; counting all but the hidden sources in one query would read every session.
     hidden = {source: _count(store, query, source=source) for source in query.hidden_sources}
     left_out = {f"--source {source}": count for source, count in hidden.items()}
     if not query.include_all and not query.archived_only:
         left_out["--archived"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
     return SessionPage(
-        rows=shown,
+        rows=page,
         total=_count(store, query) - sum(hidden.values()),
-        next=shown[-1]["cursor"] if len(rows) > len(shown) else None,
+        next=page[-1]["cursor"] if len(rows) > len(page) else None,
         left_out={option: count for option, count in left_out.items() if count},
-        sources={} if shown else store.count_by_source(),
+        sources={} if page else store.count_by_source(),
     )
 
 
 def session_json(row: AnyRow) -> dict[str, Any]:
-    """A session as `list --json` tells of it."""
+    """Return a session for JSON output."""
     item = {name: row[name] for name in FIELDS} | {name: bool(row[name]) for name in FLAGS}
     return item | {"root_id": row.get("_lineage_root_id", row["id"]), "cursor": row["cursor"]}
 
 
 def format_session_table(rows: Sequence[AnyRow], query: ListQuery, *, now: float, width: int) -> list[str]:
-    """The list as a table: with titles when there is one, else with sources."""
+    """Format the list as a table, with titles if any session has one, else with sources."""
     moment, name = ("started_at", "Started") if query.by_start else ("last_active", "Last Active")
     preview = Column("Preview", [str(row["preview"] or "") for row in rows], is_elastic=True)
     when = Column(name, [ago(row[moment], now) for row in rows])
@@ -187,23 +185,23 @@ def format_session_table(rows: Sequence[AnyRow], query: ListQuery, *, now: float
 
 
 def list_notes(page: SessionPage, query: ListQuery, path: Path) -> list[str]:
-    """What the person should know about the list beyond its rows."""
+    """Return the lines about the list for stderr."""
     if page.rows:
         notes = [f"source={query.source}"] if query.source is not None else []
         notes += ["--limit for more"] if page.next else []
         notes += [f"{count} more with {option}" for option, count in page.left_out.items()]
-        shown = f"{len(page.rows)} of {counted(page.total, 'session')}"
+        shown = f"{len(page.rows)} of {plural(page.total, 'session')}"
         return [f"{shown} ({'; '.join(notes)})" if notes else shown]
     if page.total:
-        return [f"No sessions behind this cursor, of {counted(page.total, 'session')}."]
+        return [f"No sessions after this cursor, of {plural(page.total, 'session')}."]
     if page.left_out:
         options = ", ".join(f"{count} with {option}" for option, count in page.left_out.items())
-        return [f"No sessions to show; there are {options}."]
+        return [f"No sessions to show, but {options}."]
     if page.sources and query.source is None:
-        return ["No sessions are archived." if query.archived_only else "No sessions to show."]
+        return ["No archived sessions." if query.archived_only else "No sessions to show."]
     if page.sources:
         known = ", ".join(f"{source} ({count})" for source, count in page.sources.items())
-        return [f"No sessions with source={query.source}; there are sessions of {known}."]
+        return [f"No sessions with source={query.source}. Sources with sessions: {known}."]
     return [no_sessions_message(path)]
 
 

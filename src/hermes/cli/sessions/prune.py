@@ -1,4 +1,4 @@
-"""`hermes sessions prune`: sessions that nobody has used for long are taken away, after a look at which."""
+"""`hermes sessions prune`: deletes old sessions after a preview."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hermes.cli.display.receipt import format_receipt, receipt_json
 from hermes.cli.display.terminal import printable, write_json, write_stderr, write_stdout
 from hermes.cli.display.times import ago
 from hermes.cli.interrupts import delay_interrupt
-from hermes.cli.options import AS_JSON, SECURE
+from hermes.cli.options import AS_JSON, SECURE, SOURCE
 from hermes.cli.progress import progress
 from hermes.cli.store import open_for_change, open_for_reading, read_config, sessions_dir
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.maintenance.receipt import Outlook, Receipt
 
 SCHEMA = "hermes.pruned/1"
@@ -35,11 +35,11 @@ Examples:
     type=click.FloatRange(min=0),
     default=DAYS,
     show_default=True,
-    help="Only sessions in which nothing was said for so long.",
+    help="Only sessions without a message for this many days.",
 )
-@click.option("--source", metavar="NAME", help="Only sessions from here, such as cli or telegram.")
-@click.option("--include-open", is_flag=True, help="Also sessions that were never ended.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+@SOURCE
+@click.option("--include-open", is_flag=True, help="Include sessions that never ended.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, and delete nothing.")
 @YES
 @SECURE
 @AS_JSON
@@ -52,10 +52,10 @@ def prune(
     secure: bool | None,
     as_json: bool,
 ) -> None:
-    """Delete ended sessions in which nothing was said for long.
+    """Delete old, ended sessions.
 
-    What counts is the last message, not the start. Pinned sessions stay, and so does a conversation of which any part
-    is still in use. Once it has begun, Ctrl-C does not leave it half done.
+    The age of a session is the age of its last message. Pinned sessions stay, and so does a conversation if any part of
+    it is still in use. Ctrl-C does not stop a running deletion halfway.
     """
     config = read_config(as_json=as_json)
     is_secure = config.sessions.secure_delete if secure is None else secure
@@ -65,14 +65,18 @@ def prune(
         for line in () if as_json else prune_summary_lines(outlook, now=time.time()):
             write_stderr(line)
         wanted = outlook.sessions > 0 and not dry_run
-        if store is not None and wanted and confirm(f"Delete {counted(outlook.sessions, 'session')}?", is_sure=is_sure):
-            with progress() as report, delay_interrupt("the rest of the sessions"):
+        if store is not None and wanted and confirm(f"Delete {plural(outlook.sessions, 'session')}?", is_sure=is_sure):
+            with progress() as report, delay_interrupt("the deletion"):
                 receipt = store.prune_with_receipt(
                     days, source, sessions_dir(), include_open=include_open, secure=is_secure, report=report
                 )
     if as_json:
-        doomed = asdict(outlook) | {"by_source": dict(outlook.by_source)}
-        write_json({"schema": SCHEMA, "item": {"dry_run": dry_run, "doomed": doomed, "deleted": receipt_json(receipt)}})
+        item = {
+            "dry_run": dry_run,
+            "doomed": asdict(outlook) | {"by_source": dict(outlook.by_source)},
+            "deleted": receipt_json(receipt),
+        }
+        write_json({"schema": SCHEMA, "item": item})
     elif receipt.sessions:
         write_stdout("\n".join(format_receipt(receipt)))
     else:
@@ -80,15 +84,15 @@ def prune(
 
 
 def prune_summary_lines(outlook: Outlook, *, now: float) -> list[str]:
-    """What would go, for the person who is to decide."""
+    """Describe the sessions that would be deleted, so that the user can decide."""
     if not outlook.sessions:
-        return ["No session is old enough."]
+        return ["No session is old enough to prune."]
     sources = ", ".join(f"{source}: {count}" for source, count in outlook.by_source)
-    lines = [f"{counted(outlook.sessions, 'session')} with {counted(outlook.messages, 'message')} ({sources})"]
+    lines = [f"{plural(outlook.sessions, 'session')} with {plural(outlook.messages, 'message')} ({sources})"]
     remarks = [f"{outlook.titled} with a title"] if outlook.titled else []
     remarks += [f"{outlook.archived} archived"] if outlook.archived else []
-    remarks += [f"and {counted(outlook.delegates, 'session')} of agents"] if outlook.delegates else []
+    remarks += [f"and {plural(outlook.delegates, 'subagent session')}"] if outlook.delegates else []
     if remarks:
         lines.append(", ".join(remarks))
-    lines.append(f"last used between {ago(outlook.oldest, now)} and {ago(outlook.newest, now)}")
+    lines.append(f"last active between {ago(outlook.oldest, now)} and {ago(outlook.newest, now)}")
     return [printable(line) for line in lines]

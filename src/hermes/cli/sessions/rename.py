@@ -1,4 +1,4 @@
-"""`hermes sessions rename`: a title for a session, or none."""
+"""`hermes sessions rename`: sets or removes the title of a session."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Examples:
 @click.argument("words", metavar="TITLE...", nargs=-1, required=True)
 @AS_JSON
 def rename(name: str, words: tuple[str, ...], as_json: bool) -> None:
-    """Give a session a title, or take its title away with an empty one.
+    """Set or remove the title of a session.
 
-    A title has at most 100 characters, and no two sessions have the same.
+    An empty TITLE removes the title. A title has at most 100 characters and must be unique.
     """
     config = read_config(as_json=as_json)
     with open_named_session(config, name, for_change=True) as session:
-        torn = list(accumulate((name, *words[:-1]), "{} {}".format))[1:]
-        refuse_unquoted_title(session.store, torn, "put quotes around the title that it has, and around the new one")
+        unquoted = list(accumulate((name, *words[:-1]), "{} {}".format))[1:]
+        refuse_unquoted_title(session.store, unquoted, "put the current and the new title in quotes")
         session.store.set_session_title(session.id, " ".join(words))
         title = session.store.get_session_title(session.id)
     if as_json:
         write_json({"schema": SCHEMA, "item": {"id": session.id, "title": title}})
     else:
-        write_stdout(printable(f"{session.id}  {title}" if title else f"{session.id} has no title any more."))
+        write_stdout(printable(f"{session.id}  {title}" if title else f"{session.id} has no title now."))

@@ -1,4 +1,4 @@
-"""`hermes sessions search`: messages by their words."""
+"""`hermes sessions search`: searches the messages of all sessions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import click
 from hermes.cli.display.search_hits import format_hits
 from hermes.cli.display.terminal import terminal_width, write_json, write_stderr, write_stdout
 from hermes.cli.display.times import MOMENT_FORMS, parse_moment_option
-from hermes.cli.options import AS_JSON
+from hermes.cli.options import AS_JSON, AliasedOption, limit_option
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.errors import InvalidValue, UnknownSession
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.search.results import SearchResults
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 SCHEMA = "hermes.search/1"
 BUDGET_S = 5.0
-"""How long a person waits for a complete answer."""
+"""How long a search may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """Which messages to look for."""
+    """Which messages to search for."""
 
     query: str
     sources: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ class SearchRequest:
     limit: int = 20
     offset: int = 0
     sort: Sort = "relevance"
-    include_rewound: bool = False
+    include_undone: bool = False
 
     def conditions(self) -> str:
-        """The options that leave messages out, as a remark behind the query."""
+        """Return the options that narrow the search, as a remark after the query."""
         options = {
             "--source": self.sources,
             "--exclude-source": self.exclude_sources,
@@ -53,39 +53,39 @@ class SearchRequest:
             "--since": self.since,
             "--until": self.until,
         }
-        given = [option for option, value in options.items() if value not in ((), None)]
-        return f" (within {', '.join(given)})" if given else ""
+        used = [option for option, value in options.items() if value not in ((), None)]
+        return f" (within {', '.join(used)})" if used else ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """A part of what was found, and whether there is more."""
+    """A page of hits, and whether there are more."""
 
     hits: SearchResults = field(default_factory=SearchResults)
     has_more: bool = False
     sources: dict[str, int] = field(default_factory=dict)
-    """How many sessions there are from where; only asked when nothing was found."""
+    """The number of sessions by source; only read if there are no hits."""
 
     def next_offset(self, request: SearchRequest) -> int | None:
-        """Where the next page begins."""
+        """The offset of the next page, if there is one."""
         return request.offset + len(self.hits) if self.has_more else None
 
     def total(self, request: SearchRequest) -> int | None:
-        """How many messages match, if the end has been seen."""
+        """The number of matching messages, if this is the last page."""
         is_end_seen = self.hits.complete and not self.has_more and (self.hits or not request.offset)
         return request.offset + len(self.hits) if is_end_seen else None
 
 
 class SearchCommand(click.Command):
-    """A command whose arguments may look like options."""
+    """A command that explains how to search for words that start with a minus sign."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the arguments; what is no option may be meant as part of the query."""
+        """Parse the arguments; an unknown option may be a word of the query."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise click.UsageError(
-                f"{error.format_message()} Words that begin with a minus go behind two of them:"
+                f"{error.format_message()} Put words that start with a minus sign after --:"
                 f" {ctx.command_path} -- -docker deploy",
                 ctx,
             ) from error
@@ -94,14 +94,14 @@ class SearchCommand(click.Command):
 @click.command(
     cls=SearchCommand,
     epilog=f"""\b
-In a query all words must match, in any order. Besides:
-  '"exact phrase"'   words side by side
-  docker OR podman   one of them is enough
-  deploy NOT docker  without a word; -docker says the same, behind --
-  deploy*  '*ploy*'  words that begin so, or have it inside
+All words of a query must match, in any order. You can also use:
+  '"exact phrase"'   words next to each other
+  docker OR podman   either word
+  deploy NOT docker  without a word; also -docker, after --
+  deploy*  '*ploy*'  words that start with or contain the letters
 
 \b
-Moments are {MOMENT_FORMS}.
+WHEN is {MOMENT_FORMS}.
 
 \b
 Examples:
@@ -110,28 +110,34 @@ Examples:
   hermes sessions search docker --json | jq -r '.items[].session_id'""",
 )
 @click.argument("query", nargs=-1)
-@click.option("--source", "-s", "sources", metavar="NAME", multiple=True, help="Only from here; may be repeated.")
 @click.option(
-    "--exclude-source", "exclude_sources", metavar="NAME", multiple=True, help="Not from here; may be repeated."
+    "--source", "-s", "sources", metavar="NAME", multiple=True, help="Only sessions from this source. Repeatable."
 )
 @click.option(
-    "--role", "roles", metavar="NAME", multiple=True, help="Only what a user, assistant or tool said; may be repeated."
+    "--exclude-source",
+    "exclude_sources",
+    metavar="NAME",
+    multiple=True,
+    help="No sessions from this source. Repeatable.",
 )
-@click.option("--session", "session_ids", metavar="ID", multiple=True, help="Only in this session; may be repeated.")
-@click.option("--since", metavar="MOMENT", help="Only messages from then on.")
-@click.option("--until", metavar="MOMENT", help="Only messages until then; a day counts to its end.")
 @click.option(
-    "--limit", "-n", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N messages."
+    "--role", "roles", metavar="NAME", multiple=True, help="Only messages of user, assistant or tool. Repeatable."
 )
-@click.option("--offset", metavar="N", type=click.IntRange(min=0), default=0, help="Leave out the first N messages.")
+@click.option("--session", "session_ids", metavar="ID", multiple=True, help="Only this session. Repeatable.")
+@click.option("--since", metavar="WHEN", help="Only messages since WHEN.")
+@click.option("--until", metavar="WHEN", help="Only messages until WHEN; a day is included.")
+@limit_option("messages")
+@click.option("--offset", metavar="N", type=click.IntRange(min=0), default=0, help="Skip the first N messages.")
 @click.option(
     "--sort",
     type=click.Choice(["relevance", "newest", "oldest"]),
     default="relevance",
     show_default=True,
-    help="What comes first.",
+    help="Order of the results.",
 )
-@click.option("--include-rewound", is_flag=True, help="Messages too that a conversation has gone back behind.")
+@click.option(
+    "--include-undone", cls=AliasedOption, aliases=["--include-rewound"], is_flag=True, help="Include undone messages."
+)
 @AS_JSON
 @click.pass_context
 def search(
@@ -143,13 +149,13 @@ def search(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find messages by their words.
+    """Search the messages of all sessions.
 
-    What was found is shown by session, the best first. Sessions of every source are searched, archived ones too.
+    Results are grouped by session, the best match first. Archived sessions are included.
     """
     words = " ".join(query).strip()
     if not words:
-        raise click.UsageError(f"Say what to look for, as in `{context.command_path} docker deploy`.", context)
+        raise click.UsageError(f"Missing search words, for example `{context.command_path} docker deploy`.", context)
     now = time.time()
     start, end = parse_period(since, until, now)
     request = SearchRequest(query=words, since=start, until=end, **options)
@@ -166,16 +172,16 @@ def search(
 
 
 def parse_period(since: str | None, until: str | None, now: float) -> tuple[float | None, float | None]:
-    """The moments between which a message must lie."""
+    """Parse the start and the end of the period to search."""
     start = parse_moment_option("--since", since, now)
     end = parse_moment_option("--until", until, now, is_end=True)
     if start is not None and end is not None and start > end:
-        raise InvalidValue(f"--since {since} is later than --until {until}", hint="exchange them")
+        raise InvalidValue(f"--since {since} is later than --until {until}", hint="swap them")
     return start, end
 
 
 def run_search(store: SessionDBProvider, request: SearchRequest) -> SearchPage:
-    """Search, and ask for one message more to know whether there is one."""
+    """Search for one message more than the limit, to find out whether there are more."""
     hits = store.search_messages(
         request.query,
         source_filter=request.sources or None,
@@ -187,7 +193,7 @@ def run_search(store: SessionDBProvider, request: SearchRequest) -> SearchPage:
         limit=request.limit + 1,
         offset=request.offset,
         sort=request.sort,
-        include_inactive=request.include_rewound,
+        include_inactive=request.include_undone,
         budget_s=BUDGET_S,
     )
     has_more = len(hits) > request.limit
@@ -198,12 +204,12 @@ def run_search(store: SessionDBProvider, request: SearchRequest) -> SearchPage:
 def _find_session(store: SessionDBProvider, session_id: str) -> str:
     resolved = store.resolve_session_id(session_id)
     if resolved is None:
-        raise UnknownSession(f"there is no session {session_id!r}, or more than one whose id begins so")
+        raise UnknownSession(f"no session, or more than one, has an id that starts with {session_id!r}")
     return resolved
 
 
 def search_json(found: SearchPage, request: SearchRequest) -> dict[str, Any]:
-    """What was found, for a program."""
+    """Return the hits for JSON output."""
     hits = found.hits
     return {
         "schema": SCHEMA,
@@ -221,7 +227,7 @@ def search_json(found: SearchPage, request: SearchRequest) -> dict[str, Any]:
 
 
 def search_notes(found: SearchPage, request: SearchRequest, context: click.Context, path: Path) -> list[str]:
-    """What the person should know beyond what was found."""
+    """Return the lines about the search for stderr."""
     hits = found.hits
     if not hits and not found.sources:
         return [no_sessions_message(path)]
@@ -232,38 +238,38 @@ def search_notes(found: SearchPage, request: SearchRequest, context: click.Conte
     unknown = [] if hits else [source for source in request.sources if source not in found.sources]
     if unknown:
         known = ", ".join(f"{source} ({count})" for source, count in found.sources.items())
-        lines.append(f"Note: no session is from {', '.join(unknown)}; there are sessions of {known}")
+        lines.append(f"Note: no sessions with source {', '.join(unknown)}; sources with sessions: {known}")
     lines += [f"Note: {repair}" for repair in hits.repairs]
     if hits.degraded:
-        lines.append("Note: the search index is damaged or still being built; the messages themselves were read")
+        lines.append("Note: the search index is damaged or incomplete; the messages themselves were searched")
     if not hits.complete:
         lines.append(
-            f"Note: the search stopped after {BUDGET_S:g} s, there may be more;"
-            " narrow it with --since, --source or more words"
+            f"Note: the search stopped after {BUDGET_S:g} s; there may be more."
+            " Narrow it with --since, --source or more words"
         )
     if rewound := hits.hidden.get("rewound"):
-        lines.append(f"Note: {rewound} more with --include-rewound")
+        lines.append(f"Note: {rewound} more with --include-undone")
     return lines
 
 
 def _count(found: SearchPage, request: SearchRequest) -> str:
     if found.hits:
         sessions = len({hit["session_id"] for hit in found.hits})
-        return f"{counted(len(found.hits), 'message')} in {counted(sessions, 'session')}"
+        return f"{plural(len(found.hits), 'message')} in {plural(sessions, 'session')}"
     if request.offset:
-        return f"No messages behind the first {request.offset}."
+        return f"No messages after the first {request.offset}."
     return f"No messages match: {request.query}{request.conditions()}"
 
 
 def next_page_command(context: click.Context, offset: int) -> str:
-    """The command that shows the next page: this one, from further on."""
+    """Return the command that shows the next page."""
     import shlex
 
     words = context.command_path.split()
     for option in context.command.params:
         name = option.name or ""
-        is_given = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-        if not is_given or not isinstance(option, click.Option) or name == "offset":
+        is_used = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if not is_used or not isinstance(option, click.Option) or name == "offset":
             continue
         value = context.params[name]
         if option.is_flag:

@@ -1,4 +1,4 @@
-"""`hermes sessions show`: what was said in a session."""
+"""`hermes sessions show`: shows a session and its messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermes.cli.display.times import ago
 from hermes.cli.options import AS_JSON
 from hermes.cli.session_argument import SESSION, NamedSession, open_named_session
 from hermes.cli.store import read_config
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ Examples:
   hermes sessions show 20261115_190312_a1b2c3d4 --json | jq '.item.messages[].content'"""
 )
 @SESSION
-@click.option("--tail", metavar="N", type=click.IntRange(min=1), help="Only the last N messages.")
-@click.option("--full", is_flag=True, help="Tool calls and their results whole, not only their beginnings.")
-@click.option("--all", "-a", "include_inactive", is_flag=True, help="Also what was undone or retried.")
+@click.option("--tail", "-n", metavar="N", type=click.IntRange(min=1), help="Show only the last N messages.")
+@click.option("--full", is_flag=True, help="Show tool calls and results in full.")
+@click.option("--all", "-a", "include_inactive", is_flag=True, help="Include undone messages and retried answers.")
 @AS_JSON
 def show(name: str, tail: int | None, full: bool, include_inactive: bool, as_json: bool) -> None:
-    """Show a session: what it is, and what was said."""
+    """Show a session and its messages."""
     config = read_config(as_json=as_json)
     with open_named_session(config, name) as session:
         messages = session.store.get_messages(
@@ -59,23 +59,23 @@ def show(name: str, tail: int | None, full: bool, include_inactive: bool, as_jso
         write_stdout("\n" + "\n".join(format_message(message, is_full=full)))
     left_out = session.row["message_count"] - len(messages)
     if tail is not None and left_out > 0:
-        write_stderr(f"{counted(left_out, 'earlier message')} not shown; --tail for more")
+        write_stderr(f"{plural(left_out, 'earlier message')} not shown; raise --tail for more")
 
 
 def read_relatives(session: NamedSession) -> list[str]:
-    """What the session continues, and in what it is continued."""
+    """Return lines about the parent and the continuation of a session."""
     lines = []
     parent = session.row["parent_session_id"]
     if parent:
         lines.append(f"{(session.row['child_kind'] or 'child').capitalize()} of: {parent}")
     tip = session.store.get_compression_tip(session.id)
     if tip != session.id:
-        lines.append(f"Goes on in: {tip}")
+        lines.append(f"Continued in: {tip}")
     return lines
 
 
 def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list[str]:
-    """What a session is, in a few lines."""
+    """Format the facts about a session."""
     lines = [heading(printable(str(row["title"] or row["preview"] or row["id"])))]
     lines.append(f"Session: {row['id']} ({row['source']})")
     if row["model"]:
@@ -90,7 +90,7 @@ def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list
 
 
 def format_message(message: AnyRow, *, is_full: bool) -> list[str]:
-    """A message for a person."""
+    """Format a message as lines of text."""
     undone = "" if message["active"] else " (undone)"
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(message["timestamp"]))
     who = f"{message['role']} {message['tool_name']}" if message["tool_name"] else str(message["role"])

@@ -1,4 +1,4 @@
-"""`hermes sessions tree`: which sessions stem from which, family by family."""
+"""`hermes sessions tree`: shows families of sessions as trees."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from hermes.cli.display.session_tree import TreeNode, build_tree, draw_tree
 from hermes.cli.display.terminal import heading, terminal_width, write_json, write_stderr, write_stdout
-from hermes.cli.options import AS_JSON
+from hermes.cli.options import AS_JSON, limit_option
 from hermes.cli.sessions.list_ import HIDDEN_SOURCES
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.errors import NotFound, UnknownSession
@@ -29,7 +29,7 @@ FLAGS = ("archived", "pinned")
 
 @dataclass(frozen=True, slots=True)
 class FamilyPage:
-    """Some families, and how many there are."""
+    """A page of families, and the number of all."""
 
     families: Sequence[Sequence[AnyRow]] = ()
     total: int = 0
@@ -44,20 +44,16 @@ Examples:
   hermes sessions tree --json | jq '.items[] | .sessions | length'""",
 )
 @click.argument("name", metavar="[ID|TITLE]", required=False)
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most N families."
-)
-@click.option(
-    "--after", metavar="ID", help="Go on behind the family that begins with this session: the `next` of --json."
-)
-@click.option("--all", "-a", "include_all", is_flag=True, help="Also archived families, and what agents made.")
+@limit_option("families")
+@click.option("--after", metavar="ID", help="Show the page after this family: `next` in --json.")
+@click.option("--all", "-a", "include_all", is_flag=True, help="Include archived families and sessions of agents.")
 @AS_JSON
 def tree(name: str | None, limit: int, after: str | None, include_all: bool, as_json: bool) -> None:
-    """Show which sessions stem from which: branches, continuations, fresh starts.
+    """Show how sessions relate: branches, continuations, resets.
 
-    Without a name these are all families of more than one session, the most recently active first. A child is a
-    compression (the same conversation, summarised, goes on), a branch, a reset, or an import; with --all also a
-    delegate that an agent made for itself.
+    Without a name, this shows all families of more than one session, the most recently active first. A child is a
+    compression (the summarised conversation continues in it), a branch, a reset or an import; with --all also a
+    delegate (a session that an agent created for itself).
     """
     config = read_config(as_json=as_json)
     with open_for_reading(config) as store:
@@ -83,7 +79,7 @@ def read_page(
     after: str | None,
     include_all: bool,
 ) -> FamilyPage:
-    """The asked families, with all their sessions."""
+    """Read a page of families with all their sessions."""
     if store is None:
         if name is None:
             return FamilyPage()
@@ -94,32 +90,32 @@ def read_page(
         return FamilyPage([read_family(store, name, include_all=include_all)], 1)
     found = list_families(store, hidden_sources=HIDDEN_SOURCES, include_all=include_all)
     start = 0 if after is None else 1 + _index_of(found, after)
-    shown = found[start : start + limit]
-    rows = sessions_by_id(store, [member for each in shown for member in each.member_ids])
-    families = [[rows[member] for member in each.member_ids if member in rows] for each in shown]
+    page = found[start : start + limit]
+    rows = sessions_by_id(store, [member for each in page for member in each.member_ids])
+    families = [[rows[member] for member in each.member_ids if member in rows] for each in page]
     is_end = start + limit >= len(found)
-    return FamilyPage([family for family in families if family], len(found), None if is_end else shown[-1].root_id)
+    return FamilyPage([family for family in families if family], len(found), None if is_end else page[-1].root_id)
 
 
 def read_family(store: SessionDBProvider, name: str, *, include_all: bool) -> list[AnyRow]:
-    """The family of a session, from its first session on."""
+    """Read the family of a session, starting with its first session."""
     from hermes.state.sessions.forest import sessions_by_id
     from hermes.state.sessions.lookup import Purpose, find_session
 
-    asked = find_session(store, name, Purpose.READ)
-    first = store.get_ancestors(asked)[-1]["id"]
+    session_id = find_session(store, name, Purpose.READ)
+    first = store.get_ancestors(session_id)[-1]["id"]
     members = [row["id"] for row in store.get_descendants(first)]
     rows = sessions_by_id(store, members)
     kept: dict[str, AnyRow] = {}
     for row in (rows[member] for member in members if member in rows):
         is_visible = include_all or (row["child_kind"] != "delegate" and row["source"] not in HIDDEN_SOURCES)
-        if row["id"] in (first, asked) or (is_visible and row["parent_session_id"] in kept):
+        if row["id"] in (first, session_id) or (is_visible and row["parent_session_id"] in kept):
             kept[row["id"]] = row
     return list(kept.values())
 
 
 def family_json(family: Sequence[AnyRow]) -> dict[str, Any]:
-    """A family for a program: its sessions in a row, each behind the one that it stems from."""
+    """Return a family for JSON output: a flat list in which every session follows its parent."""
     sessions = [
         {name: row[name] for name in FIELDS}
         | {"message_count": row["message_count"]}
@@ -130,17 +126,17 @@ def family_json(family: Sequence[AnyRow]) -> dict[str, Any]:
 
 
 def format_family(family: TreeNode, *, now: float, width: int) -> list[str]:
-    """A family for a person, with its first session standing out."""
+    """Draw a family with its first session in bold."""
     first, *others = (line for line, _ in draw_tree(family, now=now, width=width))
     return [heading(first), *others]
 
 
 def page_note(page: FamilyPage, config: Config, *, is_empty: bool) -> str:
-    """What is shown of how many, and where the others are."""
+    """Describe how many families there are, and how to see the others."""
     if is_empty:
         return no_sessions_message(database_file(config))
     if not page.total:
-        return "No session stems from another; `hermes sessions list` shows those that stand alone."
+        return "No related sessions. `hermes sessions list` shows all sessions."
     families = "1 family" if page.total == 1 else f"{page.total} families"
     more = f" (--limit for more, or --after {page.next})" if page.next else ""
     return f"{len(page.families)} of {families}{more}"
@@ -150,4 +146,4 @@ def _index_of(found: Sequence[FamilyTree], after: str) -> int:
     for place, each in enumerate(found):
         if each.root_id == after:
             return place
-    raise NotFound(f"there is no family that begins with {after!r}", hint="pass the `next` of --json")
+    raise NotFound(f"there is no family that starts with session {after!r}", hint="pass the `next` of --json")

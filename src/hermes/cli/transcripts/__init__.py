@@ -1,1 +1,1 @@
-"""Sessions as documents for people."""
+"""Sessions exported as documents to read."""

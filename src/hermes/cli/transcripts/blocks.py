@@ -1,4 +1,4 @@
-"""Messages as blocks of text, which each kind of document shows in its way."""
+"""Messages as blocks of text, which Markdown and HTML documents render."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from hermes.cli.display.terminal import printable
-from hermes.state.rows import Row
+from hermes.state.rows import Row, part_text
 
 UNTITLED = "Untitled"
 
 
 class BlockKind(StrEnum):
-    """What a block is."""
+    """The kind of a block."""
 
     TEXT = "text"
     THOUGHT = "thought"
@@ -28,11 +28,11 @@ class Block(NamedTuple):
     kind: BlockKind
     text: str
     tool: str = ""
-    """The tool that is called, or that has answered."""
+    """The tool of a call or a result."""
 
     @property
     def summary(self) -> str:
-        """What stands for it while it is folded."""
+        """The label of the block while it is folded."""
         return (
             "thinking"
             if self.kind is BlockKind.THOUGHT
@@ -41,7 +41,7 @@ class Block(NamedTuple):
 
 
 def message_blocks(message: Row) -> list[Block]:
-    """What was thought, said, called and answered in a message, in this order."""
+    """Return the blocks of a message: its thinking, its text or tool result, and its tool calls."""
     thought = message["reasoning"] or message["reasoning_content"]
     blocks = [Block(BlockKind.THOUGHT, _clean(thought))] if thought else []
     text = _content_text(message["content"])
@@ -54,12 +54,12 @@ def message_blocks(message: Row) -> list[Block]:
 
 
 def session_title(session: Row) -> str:
-    """What a session is called."""
+    """The title of a session, or else the start of its first message."""
     return printable(str(session["title"] or session["preview"] or UNTITLED))
 
 
 def session_facts(session: Row) -> list[tuple[str, str]]:
-    """What a session is, each fact with its name."""
+    """Return the facts about a session as pairs of name and value."""
     facts = [("Session", f"{session['id']} ({session['source']})")]
     if session["model"]:
         facts.append(("Model", session["model"]))
@@ -76,13 +76,13 @@ def session_facts(session: Row) -> list[tuple[str, str]]:
 
 
 def speaker_name(message: Row) -> str:
-    """Whose turn a message belongs to; what tools answer belongs to the one that called them."""
+    """The role that a message is shown under; tool results belong to the assistant that called the tool."""
     role = "assistant" if message["role"] == "tool" else str(message["role"])
     return printable(role) + ("" if message["active"] else " (undone)")
 
 
 def format_time(moment: Any) -> str:
-    """A moment in local time."""
+    """Format a timestamp in local time."""
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
     except (TypeError, ValueError, OverflowError, OSError):
@@ -90,21 +90,11 @@ def format_time(moment: Any) -> str:
 
 
 def _content_text(content: Any) -> str:
-    """What can be read of a content; of what is no text, what it is."""
+    """Return the text of a content; a part that is not text becomes its type in brackets."""
     if content is None or isinstance(content, str):
         return content or ""
     parts = content if isinstance(content, list) else [content]
-    return "\n\n".join(_part(part) for part in parts)
-
-
-def _part(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict) and isinstance(part.get("text"), str):
-        return str(part["text"])
-    if isinstance(part, dict) and isinstance(part.get("type"), str):
-        return f"[{part['type']}]"
-    return json.dumps(part, ensure_ascii=False)
+    return "\n\n".join(map(part_text, parts))
 
 
 def _call_block(call: Any) -> Block:
@@ -113,13 +103,13 @@ def _call_block(call: Any) -> Block:
     return Block(BlockKind.CALL, _clean(_format_arguments(source.get("arguments", ""))), _tool_name(source.get("name")))
 
 
-def _format_arguments(given: Any) -> str:
-    """Arguments on lines of their own, if they are JSON."""
+def _format_arguments(arguments: Any) -> str:
+    """Format the arguments of a tool call, indented if they are JSON."""
     try:
-        value = json.loads(given) if isinstance(given, str) else given
+        value = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
-        return str(given)
-    return json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, dict | list) else str(given)
+        return str(arguments)
+    return json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, dict | list) else str(arguments)
 
 
 def _tool_name(tool: Any) -> str:
@@ -127,6 +117,6 @@ def _tool_name(tool: Any) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text whose lines and tabs are kept, without what could act on whoever shows it."""
+    """Escape the control characters of a text, except newlines and tabs."""
     lines = text.splitlines()
     return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines)

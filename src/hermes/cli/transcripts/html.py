@@ -1,4 +1,4 @@
-"""Sessions as one page of HTML that needs nothing else: no script, no network."""
+"""Sessions as one self-contained HTML page, without scripts or network access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hermes.cli.transcripts.blocks import (
     session_title,
     speaker_name,
 )
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.import_export.session_reader import SessionExport
 from hermes.state.rows import Row
 
@@ -58,26 +58,26 @@ HEAD = """<!doctype html>
 
 
 class Html:
-    """One page for all sessions, which begins with a list of them."""
+    """One page for all sessions, starting with a table of contents."""
 
     def __init__(self, headings: Callable[[], Iterator[Row]], count: int) -> None:
         self._headings = headings
         self._count = count
 
     def begin(self) -> Iterator[bytes]:
-        """The head of the page and the table of contents."""
-        title = counted(self._count, "session")
+        """Yield the head of the page and the table of contents."""
+        title = plural(self._count, "session")
         yield _encode(HEAD.format(title=title, style=STYLE) + f"<h1>{title}</h1>\n<nav><ol>\n")
         for row in self._headings():
             about = (
-                f"{row['source']}, {format_time(row['last_active'])}, {counted(row['message_count'] or 0, 'message')}"
+                f"{row['source']}, {format_time(row['last_active'])}, {plural(row['message_count'] or 0, 'message')}"
             )
             link = f'<a href="#{_anchor(row)}" dir="auto">{escape(session_title(row))}</a>'
             yield _encode(f"<li>{link} <small>{escape(printable(about))}</small></li>\n")
         yield b"</ol></nav>\n<main>\n"
 
     def session(self, session: SessionExport) -> Iterator[bytes]:
-        """A session: its title, what it is, and what was said."""
+        """Yield a session: its title, its facts and its messages."""
         facts = "".join(
             f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in session_facts(session.row)
         )
@@ -98,7 +98,7 @@ class Html:
         yield b"</section>\n"
 
     def end(self) -> Iterator[bytes]:
-        """The end of the page."""
+        """Yield the end of the page."""
         yield b"</main>\n</body>\n</html>\n"
 
 

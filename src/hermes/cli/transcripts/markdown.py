@@ -1,4 +1,4 @@
-"""Sessions as Markdown: what was said is quoted, so that nothing in it can pass for the document's own."""
+"""Sessions as Markdown. Messages are quoted, so that their text cannot act as the document's own markup."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Markdown:
     """One document for all sessions."""
 
     def begin(self) -> Iterator[bytes]:
-        """Nothing comes first."""
+        """Yield nothing: the document has no header."""
         return iter(())
 
     def session(self, session: SessionExport) -> Iterator[bytes]:
-        """A session: its title, what it is, and what was said."""
+        """Yield a session: its title, its facts and its messages."""
         lines = [f"# {_escape_markdown(session_title(session.row))}", ""]
         lines += [f"- {name}: {_escape_markdown(value)}" for name, value in session_facts(session.row)]
         yield _encode_lines(lines)
@@ -46,7 +46,7 @@ class Markdown:
         yield b"\n"
 
     def end(self) -> Iterator[bytes]:
-        """Nothing comes last."""
+        """Yield nothing: the document has no footer."""
         return iter(())
 
 
@@ -66,7 +66,7 @@ def _quote_lines(text: str) -> Iterator[str]:
 
 
 def _fence_lines(text: str) -> Iterator[str]:
-    """A block of code whose fence is longer than any in it."""
+    """Yield a code block with a fence longer than any inside it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
     yield fence

@@ -1,4 +1,4 @@
-"""Sessions as lines of JSON: one object for each, with everything that is needed to bring it back."""
+"""Encoding of sessions as lines of JSON: one object per session, complete enough to import it again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _structured = itemgetter("content", *JSON_FIELDS)
 
 
 def line_of(session: SessionExport) -> Iterator[bytes]:
-    """A session as one line, in pieces; its messages come last, when whoever reads it knows whose they are."""
+    """Yield a session as one line, in pieces; the messages come last, so a reader knows their session first."""
     yield encode(session.head)[:-1] + b',"messages":['
     is_first = True
     for page in session.pages:
@@ -32,7 +32,7 @@ def line_of(session: SessionExport) -> Iterator[bytes]:
 
 
 def encode(value: Any) -> bytes:
-    """JSON in UTF-8, compact and unescaped."""
+    """Return a value as JSON in UTF-8, compact and unescaped."""
     try:
         return _encode_quickly(value)
     except UnicodeEncodeError:
@@ -40,26 +40,26 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """What a line of JSON stands for; raises ValueError or RecursionError if it is none."""
+    """Decode a line of JSON; raise ValueError or RecursionError if it is invalid."""
     try:
         return json_text.unmark_surrogates(msgspec.json.decode(data), data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Half a surrogate pair and numbers that are none are no JSON for some, but come from Python all the same.
+        # Strict decoders reject lone surrogates and NaN, but Python's own encoder writes them.
         return json_text.loads(data)
 
 
 def _encode_page(page: list[Row]) -> bytes:
-    """Messages as JSON, with commas between them."""
+    """Return messages as JSON, separated by commas."""
     if not any(map(_is_odd, page)):
         try:
             return _encode_quickly(page)[1:-1]
         except UnicodeEncodeError:
-            pass  # it has to be done for each of them
+            pass  # encode them one by one
     return b",".join(_encode_exactly(each) if _is_odd(each) else encode(each) for each in page)
 
 
 def _is_odd(message: Row) -> bool:
-    """Whether there is a number in a message that JSON does not know."""
+    """Whether a message contains NaN or an infinity, which JSON cannot express."""
     for value in _structured(message):
         if value is not None and type(value) is not str and _has_odd_number(value):
             return True
@@ -67,12 +67,12 @@ def _is_odd(message: Row) -> bool:
 
 
 def _encode_exactly(value: Any) -> bytes:
-    """JSON in which also half a surrogate pair and NaN come back as what they were."""
+    """Return a value as JSON from which lone surrogates and NaN are decoded unchanged."""
     return _encode_patiently(json_text.mark_surrogates(value)).encode("utf-8", "backslashreplace")
 
 
 def _has_odd_number(value: Any) -> bool:
-    """Whether there is a number in it that JSON does not know."""
+    """Whether a value contains NaN or an infinity, which JSON cannot express."""
     if isinstance(value, float):
         return not isfinite(value)
     if isinstance(value, dict):

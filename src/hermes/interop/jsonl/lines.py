@@ -1,4 +1,4 @@
-"""Lines of a file of JSON: numbered, bounded, and never a mystery when one of them cannot be read."""
+"""The lines of a JSON lines file: numbered, limited in length, with an error that names the bad line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from hermes.errors import InvalidValue
 from hermes.interop.jsonl.encoding import decode
 
 LONGEST_LINE = 64 << 20
-"""What is longer is refused: nothing that somebody said is, and it would have to be held whole."""
-
+"""Longer lines are refused: no real message is that long, and it would have to fit in memory."""
 
 MOST_PARTS = 4_000_000
-"""So many lists and dicts may be in one piece: each takes twenty times as much memory as it takes bytes."""
+"""The most lists and dicts in one line or message: each takes twenty times as much memory as bytes in the file."""
 
 
 class Line(NamedTuple):
-    """A line that is not blank, and where it stands."""
+    """A line that is not blank, with its number and offset."""
 
     number: int
     start: int
@@ -26,7 +25,7 @@ class Line(NamedTuple):
 
 
 def lines_of(file: BinaryIO, path: Path, upto: int) -> Iterator[Line]:
-    """The lines up to an offset."""
+    """Yield the lines that are not blank, up to an offset."""
     number, start = 0, 0
     while start < upto:
         number += 1
@@ -40,50 +39,50 @@ def lines_of(file: BinaryIO, path: Path, upto: int) -> Iterator[Line]:
         start += len(data)
 
 
-def parsed(line: Line, path: Path) -> dict[str, Any]:
-    """The object that a line stands for."""
+def parse_line(line: Line, path: Path) -> dict[str, Any]:
+    """Return the object on a line."""
     if line.data.count(b"[") + line.data.count(b"{") > MOST_PARTS:
         raise too_many_parts(path, line.number)
     try:
         value = decode(line.data)
     except RecursionError:
-        raise bad_line(path, line.number, "it is nested too deeply") from None
+        raise bad_line(path, line.number, "nested too deeply") from None
     except ValueError as error:
         raise unreadable(path, line.number, error, is_cut=not line.data.endswith(b"\n")) from None
     if not isinstance(value, dict):
-        raise bad_line(path, line.number, f"it is {_name_of(value)}, not an object")
+        raise bad_line(path, line.number, f"expected an object, found {_name_of(value)}")
     return value
 
 
 def bad_line(path: Path, number: int, why: str) -> InvalidValue:
-    """The error for a line that cannot be taken."""
+    """The error for a line that cannot be imported."""
     return InvalidValue(f"{path}:{number}: {why}", hint="")
 
 
 def unreadable(path: Path, number: int, error: ValueError, *, is_cut: bool) -> InvalidValue:
     """The error for a line that is not JSON."""
     if is_cut:
-        return bad_line(path, number, "it breaks off: the file is not whole, or is still being written")
+        return bad_line(path, number, "the line is incomplete: the file was cut off, or is still being written")
     if isinstance(error, UnicodeDecodeError):
-        return bad_line(path, number, f"it is not UTF-8 (byte {error.start + 1})")
-    return bad_line(path, number, f"it is not JSON ({getattr(error, 'msg', error)})")
+        return bad_line(path, number, f"not UTF-8 (byte {error.start + 1})")
+    return bad_line(path, number, f"not JSON ({getattr(error, 'msg', error)})")
 
 
 def changed_line(path: Path, number: int) -> InvalidValue:
-    """The error for a line that is not what it was a moment ago."""
-    return bad_line(path, number, "it has changed since the file was checked")
+    """The error for a line that changed between checking and importing."""
+    return bad_line(path, number, "the line has changed since the file was checked")
 
 
 def too_long(path: Path, number: int) -> InvalidValue:
-    """The error for a line, or a message in it, that would have to be held whole."""
-    return bad_line(path, number, f"more than {LONGEST_LINE >> 20} MB in one piece")
+    """The error for a line, or a message in it, that is too long for memory."""
+    return bad_line(path, number, f"longer than {LONGEST_LINE >> 20} MB")
 
 
 def too_many_parts(path: Path, number: int) -> InvalidValue:
-    """The error for a line, or a message in it, that would take up too much memory."""
-    return bad_line(path, number, f"more than {MOST_PARTS} lists and dicts in one piece")
+    """The error for a line, or a message in it, that would need too much memory."""
+    return bad_line(path, number, f"more than {MOST_PARTS} lists and dicts in one message")
 
 
 def _name_of(value: object) -> str:
-    names = {list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number"}
-    return names.get(type(value), "nothing")
+    names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "null")

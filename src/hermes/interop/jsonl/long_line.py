@@ -1,4 +1,4 @@
-"""A line of JSON that is too long to be held whole: an object whose messages are read one by one."""
+"""A line of JSON that is too long for memory: an object whose messages are read one by one."""
 
 from __future__ import annotations
 
@@ -19,17 +19,20 @@ _scan = json.JSONDecoder().raw_decode
 
 
 class LongLine:
-    """One line of a file, read anew whenever it is gone through."""
+    """One line of a file, read again on each iteration."""
 
     def __init__(self, path: Path, number: int, start: int) -> None:
         self._path = path
         self.number = number
         self._start = start
         self.end = start
-        """Where the next line begins; known once the messages have been gone through."""
+        """The offset of the next line; known after the messages were iterated."""
 
     def head(self, complete_with: str) -> dict[str, Any]:
-        """All but the messages; what stands behind them is looked for unless `schema` has this value."""
+        """Return all fields but the messages.
+
+        Fields after the messages are read too, unless `schema` has the value `complete_with`.
+        """
         found: dict[str, Any] = {}
         for key, value in self._items():
             if key != MESSAGES:
@@ -42,7 +45,7 @@ class LongLine:
         return (value for key, value in self._items() if key == MESSAGES)
 
     def _items(self) -> Iterator[tuple[str, Any]]:
-        """Each key with its value, that of `messages` once for each message."""
+        """Yield each key with its value; `messages` is yielded once per message."""
         with self._path.open("rb") as file:
             file.seek(self._start)
             text = _Text(file, self._path, self.number)
@@ -51,14 +54,14 @@ class LongLine:
             while not is_done:
                 key = text.value()
                 if not isinstance(key, str):
-                    raise bad_line(self._path, self.number, "it is not JSON (a key must be a text)")
+                    raise bad_line(self._path, self.number, "not JSON (a key must be a string)")
                 text.expect(":")
                 if key == MESSAGES and text.follows("["):
                     for message in _elements(text):
                         yield key, message
                 elif key == MESSAGES:
                     if text.value() is not None:
-                        raise bad_line(self._path, self.number, "the messages of an exported session are a list")
+                        raise bad_line(self._path, self.number, "the messages of an exported session must be a list")
                 else:
                     yield key, text.value()
                 is_done = text.expect(",}") == "}"
@@ -74,7 +77,7 @@ def _elements(text: _Text) -> Iterator[Any]:
 
 
 class _Text:
-    """The characters of a file, as many as are needed at a time."""
+    """The characters of a file, read as needed."""
 
     def __init__(self, file: BinaryIO, path: Path, number: int) -> None:
         self._file = file
@@ -88,11 +91,11 @@ class _Text:
 
     @property
     def consumed(self) -> int:
-        """How many bytes have been gone through."""
+        """How many bytes have been parsed."""
         return self._read - len(self._text[self._at :].encode()) - len(self._decoder.getstate()[0])
 
     def value(self) -> Any:
-        """The JSON value that begins here."""
+        """Parse and return the JSON value that begins here."""
         self._peek()
         size = _CHUNK
         while True:
@@ -100,30 +103,30 @@ class _Text:
                 raise too_many_parts(self._path, self._number)
             try:
                 value, end = _scan(self._text, self._at)
-                # A number at the very end of what was read may go on.
+                # A number at the end of the buffer may have more digits in the file.
                 if end < len(self._text) or self._is_at_end:
                     begin, self._at = self._at, end
                     return json_text.unmark_surrogates(value, self._text[begin:end])
             except RecursionError:
-                raise bad_line(self._path, self._number, "it is nested too deeply") from None
+                raise bad_line(self._path, self._number, "nested too deeply") from None
             except ValueError as error:
                 if self._is_at_end or "\n" in self._text[self._at :]:
                     raise unreadable(self._path, self._number, error, is_cut=self._is_at_end) from None
-            room = LONGEST_LINE - (len(self._text) - self._at)
-            if room <= 0:
+            space = LONGEST_LINE - (len(self._text) - self._at)
+            if space <= 0:
                 raise too_long(self._path, self._number)
-            self._fill(min(size, room))
+            self._fill(min(size, space))
             size *= 2
 
     def follows(self, character: str) -> bool:
-        """Whether this character comes next; if so, it is passed."""
+        """Skip this character if it comes next, and return whether it did."""
         if self._peek() != character:
             return False
         self._at += 1
         return True
 
     def expect(self, characters: str) -> str:
-        """The next character, which must be one of these."""
+        """Skip and return the next character, which must be one of these."""
         found = self._peek()
         if not found or found not in characters:
             error = ValueError(f"expected {' or '.join(characters)}")
@@ -132,7 +135,7 @@ class _Text:
         return found
 
     def expect_end(self) -> None:
-        """Pass the end of the line, or of the file."""
+        """Skip the end of the line, or of the file."""
         if self._peek():
             self.expect("\n")
 

@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: files of lines, in which the threads of agents stand among those of the person."""
+"""Sessions of Claude Code: JSON lines files that mix the user's threads with those of sub-agents."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 from hermes.errors import InvalidValue
 from hermes.interop.jsonl.encoding import decode
-from hermes.interop.jsonl.lines import Line, lines_of, parsed
-from hermes.interop.other_agents.claude_code_messages import MADE_UP_MODEL, Spending, Turns
+from hermes.interop.jsonl.lines import Line, lines_of, parse_line
+from hermes.interop.other_agents.claude_code_messages import SYNTHETIC_MODEL, Spending, Turns
 from hermes.interop.other_agents.message_fields import is_storable, moment_of, text_of
 from hermes.interop.other_agents.replay import Reader, Replay
-from hermes.interop.source import Examined, Tell
+from hermes.interop.source import ByteProgress, Examined
 from hermes.state.import_export.session_checks import EXPORT_SCHEMA, CheckedSession, check_session, shorten_title
 from hermes.state.rows import Row
 
 SOURCE = "claude-code"
 
 TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
-"""The kinds of lines that name a session, and where the name stands; the later ones count more."""
-PASSED_OVER = frozenset(
+"""The kinds of lines with a title, and the key of the title; later kinds take precedence."""
+IGNORED_KINDS = frozenset(
     (
         "agent-name",
         "attachment",
@@ -35,22 +35,22 @@ PASSED_OVER = frozenset(
         "tag",
     )
 )
-"""The kinds of lines that are known, and tell nothing of what was said."""
+"""The known kinds of lines without a message."""
 
 
 def is_claude_code(record: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of such a file."""
+    """Whether an object is a line of a Claude Code file."""
     kind = text_of(record.get("type"))
     if kind in ("user", "assistant"):
         return isinstance(record.get("sessionId"), str) and isinstance(record.get("message"), dict)
     if kind == "summary":
         return isinstance(record.get("leafUuid"), str)
-    return kind in PASSED_OVER | TITLES.keys() and ("sessionId" in record or "messageId" in record)
+    return kind in IGNORED_KINDS | TITLES.keys() and ("sessionId" in record or "messageId" in record)
 
 
 @dataclass(slots=True)
 class _Thread:
-    """A conversation in a file: the person's, or one that an agent had for itself."""
+    """A conversation in a file: the user's, or that of a sub-agent."""
 
     session_id: str
     agent: str
@@ -64,51 +64,51 @@ class _Thread:
 
     @property
     def id(self) -> str:
-        """The id of its session here."""
+        """The id of the imported session."""
         return f"{SOURCE}_{self.session_id}" + (f"_{self.agent}" if self.agent else "")
 
     def note(self, entry: Mapping[str, Any], line: Line, now: float) -> bool:
-        """Take a line in; False if nothing can be made of it."""
+        """Process a line; return False if it holds no message that can be stored."""
         try:
-            said = self.turns.take(entry)
+            messages = self.turns.take(entry)
         except RecursionError:
             return False
-        if not all(is_storable(each, now) for each in said):
+        if not all(is_storable(each, now) for each in messages):
             return False
-        self.messages += len(said)
+        self.messages += len(messages)
         self.replay.note(line)
         self.started_at = moment_of(entry.get("timestamp")) if self.started_at is None else self.started_at
         self.cwd = self.cwd or text_of(entry.get("cwd")) or None
         if entry["type"] == "assistant":
             model = text_of(entry["message"].get("model"))
-            self.model = model if model and model != MADE_UP_MODEL else self.model
+            self.model = model if model and model != SYNTHETIC_MODEL else self.model
             self.spending.take(entry)
         return True
 
 
 class ClaudeCode:
-    """A file of Claude Code."""
+    """A session file of Claude Code."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads: dict[tuple[str, str], _Thread] = {}
         self._roots: dict[str, str] = {}
-        """Where the threads of agents begin, by the uuids of all their lines."""
+        """The first line of a sub-agent's thread, by the uuid of each of its lines."""
         self._speakers: dict[str, str] = {}
-        """Whose session each uuid is of."""
+        """The session id of each line, by uuid."""
         self._summaries: dict[str, str] = {}
         self._titles: dict[str, dict[str, str]] = {}
         self._found: list[CheckedSession] = []
 
-    def examine(self, now: float, tell: Tell) -> Examined:
-        """Go through the whole file and check all that is in it."""
+    def examine(self, now: float, progress: ByteProgress) -> Examined:
+        """Read and check the whole file."""
         skipped = 0
         trouble: InvalidValue | None = None
         try:
             with self._path.open("rb") as file:
                 for line in lines_of(file, self._path, self._path.stat().st_size):
-                    skipped += not self._note(parsed(line, self._path), line, now)
-                    tell(len(line.data))
+                    skipped += not self._note(parse_line(line, self._path), line, now)
+                    progress(len(line.data))
         except InvalidValue as error:
             trouble = error
         for thread in self._threads.values():
@@ -117,17 +117,17 @@ class ClaudeCode:
                 self._found.append(check_session(self._head(thread), now, thread.replay))
         return Examined([session.id for session in self._found], skipped, trouble)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
-        """The sessions that were found; only after they were."""
+    def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
+        """Yield the sessions that `examine` found; call `examine` first."""
         yield from self._found
-        tell(self._path.stat().st_size)
+        progress(self._path.stat().st_size)
 
     def _note(self, entry: Mapping[str, Any], line: Line, now: float) -> bool:
         kind = text_of(entry.get("type"))
         if kind in TITLES:
             return self._note_title(kind, entry)
         if kind not in ("user", "assistant"):
-            return kind in PASSED_OVER
+            return kind in IGNORED_KINDS
         session_id, uuid = entry.get("sessionId"), entry.get("uuid")
         if not isinstance(session_id, str) or not isinstance(uuid, str) or not isinstance(entry.get("message"), dict):
             return False
@@ -140,7 +140,7 @@ class ClaudeCode:
         return True
 
     def _agent(self, entry: Mapping[str, Any], uuid: str) -> str:
-        """What names the agent whose thread a line is of; nothing for the person's own."""
+        """The name of the sub-agent that a line belongs to; empty for the user's own thread."""
         if entry.get("isSidechain") is not True:
             return ""
         root = self._roots[uuid] = self._roots.get(text_of(entry.get("parentUuid")), uuid)

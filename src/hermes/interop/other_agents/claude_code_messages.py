@@ -1,7 +1,7 @@
-"""What was said and spent in a thread of Claude Code, line by line.
+"""Messages and token usage in a thread of Claude Code, line by line.
 
-The program writes each part of an answer on a line of its own, as soon as it has it. Each line that says something is a
-message here, so that a file can be read again when it has grown: what was there is known by the uuid of its line.
+The program writes each part of an answer on a line of its own as soon as it arrives. Each such line becomes one
+message, so that a file can be imported again after it grew: messages are recognized by the uuids of their lines.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from hermes.interop.other_agents.message_fields import (
     count_of,
     dict_of,
     dicts_of,
-    joined,
+    join_paragraphs,
     moment_of,
+    placeholder_for,
     text_of,
-    told_of,
 )
 from hermes.state.rows import Row
 
 PROVIDER = "anthropic"
-MADE_UP_MODEL = "<synthetic>"
-"""Named as the model of what the program itself says."""
-SETTLED_S = 3600.0
-"""After so long nothing is added to an answer any more."""
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model name on messages that the program itself writes."""
+COMPLETE_AFTER_S = 3600.0
+"""An answer older than this is complete."""
 
 COUNTED = {
     "input_tokens": "input_tokens",
@@ -39,7 +39,7 @@ _OUTPUT = "<local-command-"
 
 
 class Turns:
-    """Lines as messages; what was only thought waits for what is said then."""
+    """Turns lines into messages; reasoning is kept back and attached to the answer that follows it."""
 
     def __init__(self) -> None:
         self._tools: dict[str, str] = {}
@@ -47,28 +47,28 @@ class Turns:
         self._thought_for: Any = None
 
     def take(self, entry: Mapping[str, Any]) -> list[Row]:
-        """The messages that are complete with this line."""
+        """Return the messages that this line completes."""
         message = dict_of(entry.get("message"))
         is_answer = entry["type"] == "assistant"
-        given_up = self._give_up(unless_for=message.get("id") if is_answer else None)
-        said = [self._answer(message)] if is_answer else list(self._heard(entry, message))
-        for number, each in enumerate(said):
+        unanswered = self._drop_pending(unless_for=message.get("id") if is_answer else None)
+        messages = [self._answer(message)] if is_answer else list(self._user_messages(entry, message))
+        for number, each in enumerate(messages):
             each["uid"] = entry["uuid"] if number == 0 else f"{entry['uuid']}.{number + 1}"
             each["timestamp"] = moment_of(entry.get("timestamp"))
-        if is_answer and said[0]["content"] is None and not said[0]["tool_calls"]:
-            self._hold(said[0], message.get("id"))
-            return given_up
+        if is_answer and messages[0]["content"] is None and not messages[0]["tool_calls"]:
+            self._keep_reasoning(messages[0], message.get("id"))
+            return unanswered
         self._thought = None
-        return [*given_up, *said]
+        return [*unanswered, *messages]
 
-    def _give_up(self, *, unless_for: Any) -> list[Row]:
-        """What was thought and will never be said."""
+    def _drop_pending(self, *, unless_for: Any) -> list[Row]:
+        """Return pending reasoning that no answer follows, as a message of its own."""
         if self._thought is None or (unless_for is not None and unless_for == self._thought_for):
             return []
         thought, self._thought = self._thought, None
         return [thought]
 
-    def _hold(self, answer: Row, answer_id: Any) -> None:
+    def _keep_reasoning(self, answer: Row, answer_id: Any) -> None:
         if self._thought is not None:
             self._thought["reasoning"] = answer["reasoning"]
         elif answer["reasoning"] is not None:
@@ -89,32 +89,32 @@ class Turns:
                 case "tool_use" | "server_tool_use":
                     calls.append(call_of(part.get("id"), part.get("name"), part.get("input", {})))
                 case _:
-                    texts.append(told_of(part))
+                    texts.append(placeholder_for(part))
         self._tools |= {call["id"]: call["function"]["name"] for call in calls}
         ending = text_of(message.get("stop_reason"))
         return {
             "role": "assistant",
-            "content": joined(texts),
+            "content": join_paragraphs(texts),
             "tool_calls": calls or None,
-            "reasoning": joined(thoughts),
+            "reasoning": join_paragraphs(thoughts),
             "finish_reason": ENDINGS.get(ending, ending) or None,
         }
 
-    def _heard(self, entry: Mapping[str, Any], message: Mapping[str, Any]) -> Iterator[Row]:
-        """The results of tools, then what a person said, or what the program said in the person's place."""
+    def _user_messages(self, entry: Mapping[str, Any], message: Mapping[str, Any]) -> Iterator[Row]:
+        """Yield the tool results, then the text of the user (or of the program, in the role of the user)."""
         texts: list[str] = []
         for part in _parts(message):
             if part.get("type") == "tool_result":
                 call_id = text_of(part.get("tool_use_id"))
                 yield {
                     "role": "tool",
-                    "content": joined([_text(each) for each in _parts(part)]) or "",
+                    "content": join_paragraphs([_text(each) for each in _parts(part)]) or "",
                     "tool_call_id": call_id or None,
                     "tool_name": self._tools.get(call_id),
                 }
             else:
                 texts.append(_text(part))
-        content = joined(texts)
+        content = join_paragraphs(texts)
         if content is not None:
             is_remark = entry.get("isMeta") is True or entry.get("isCompactSummary") is True
             is_remark = is_remark or content.startswith(_OUTPUT)
@@ -122,7 +122,7 @@ class Turns:
 
 
 class Spending:
-    """What answers took; each is counted once, on however many lines it stands."""
+    """Token usage of the answers; an answer on several lines is counted once."""
 
     def __init__(self) -> None:
         self.bookings: list[Row] = []
@@ -132,11 +132,11 @@ class Spending:
         self._is_over = False
 
     def take(self, entry: Mapping[str, Any]) -> None:
-        """Note what a line says of the answer that it is a part of."""
+        """Record the usage on a line for the answer that the line is part of."""
         message = dict_of(entry.get("message"))
         answer_id, usage = text_of(message.get("id")), dict_of(message.get("usage"))
         moment, model = moment_of(entry.get("timestamp")), text_of(message.get("model"))
-        if not answer_id or not usage or moment is None or model == MADE_UP_MODEL:
+        if not answer_id or not usage or moment is None or model == SYNTHETIC_MODEL:
             return
         if answer_id != self._open_id:
             self._close()
@@ -151,8 +151,8 @@ class Spending:
         self._is_over = message.get("stop_reason") is not None
 
     def finish(self, now: float) -> None:
-        """Book the last answer too, unless it may still be going on: then it is booked when the file is read again."""
-        if self._open is not None and (self._is_over or now - self._open["at"] > SETTLED_S):
+        """Book the last answer too, unless it may be unfinished: then the next import of the file books it."""
+        if self._open is not None and (self._is_over or now - self._open["at"] > COMPLETE_AFTER_S):
             self._close()
 
     def _close(self) -> None:
@@ -175,11 +175,11 @@ def _parts(holder: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    return text_of(part.get("text")) if part.get("type") == "text" else told_of(part)
+    return text_of(part.get("text")) if part.get("type") == "text" else placeholder_for(part)
 
 
 def _as_typed(text: str) -> str:
-    """A command as a person typed it, in the place of how the program wraps it up."""
+    """The command as the user typed it, without the program's tags."""
     command = _between(text, "<command-name>", "</command-name>")
     if command is None:
         return text
@@ -188,7 +188,7 @@ def _as_typed(text: str) -> str:
 
 
 def _between(text: str, opening: str, closing: str) -> str | None:
-    """What stands between the first of two marks and the next of the other."""
+    """The text between two tags, or None if one is missing."""
     _, is_open, rest = text.partition(opening)
     inside, is_closed, _ = rest.partition(closing)
     return inside if is_open and is_closed else None

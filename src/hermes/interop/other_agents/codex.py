@@ -1,4 +1,4 @@
-"""Sessions of the Codex CLI: a file each, in which everything that happens is a line."""
+"""Sessions of the Codex CLI: one file per session, one line per event."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from hermes.errors import InvalidValue
 from hermes.interop.jsonl.encoding import decode
-from hermes.interop.jsonl.lines import Line, bad_line, lines_of, parsed
+from hermes.interop.jsonl.lines import Line, bad_line, lines_of, parse_line
 from hermes.interop.other_agents.codex_messages import Spending, Turns
 from hermes.interop.other_agents.message_fields import is_storable, moment_of, text_of
 from hermes.interop.other_agents.replay import Reader, Replay
-from hermes.interop.source import Examined, Tell
+from hermes.interop.source import ByteProgress, Examined
 from hermes.state.import_export.session_checks import EXPORT_SCHEMA, CheckedSession, check_session
 from hermes.state.rows import Row
 
@@ -25,7 +25,7 @@ KINDS = (META, CONTEXT, ITEM, EVENT, COMPACTED)
 
 
 class Entry(NamedTuple):
-    """A line, in whichever form the version of the program gave it."""
+    """A line, independent of the version of the program that wrote it."""
 
     kind: str
     payload: Mapping[str, Any]
@@ -33,14 +33,14 @@ class Entry(NamedTuple):
 
 
 def is_codex(record: Mapping[str, Any]) -> bool:
-    """Whether an object is a line of such a file."""
+    """Whether an object is a line of a Codex CLI file."""
     if record.get("type") in KINDS:
         return isinstance(record.get("payload"), dict)
     return _is_old_meta(record)
 
 
 def entry_of(record: Mapping[str, Any]) -> Entry:
-    """What a line tells; the first versions wrote items without anything around them."""
+    """Return the entry on a line; the first versions wrote items without an envelope."""
     kind = text_of(record.get("type"))
     at = moment_of(record.get("timestamp"))
     if isinstance(record.get("payload"), dict):
@@ -51,7 +51,7 @@ def entry_of(record: Mapping[str, Any]) -> Entry:
 
 
 class Codex:
-    """A file of the Codex CLI."""
+    """A session file of the Codex CLI."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,35 +65,35 @@ class Codex:
         self._messages = 0
         self._found: list[CheckedSession] = []
 
-    def examine(self, now: float, tell: Tell) -> Examined:
-        """Go through the whole file and check all that is in it."""
+    def examine(self, now: float, progress: ByteProgress) -> Examined:
+        """Read and check the whole file."""
         skipped = 0
         trouble: InvalidValue | None = None
         try:
             with self._path.open("rb") as file:
                 for line in lines_of(file, self._path, self._path.stat().st_size):
-                    skipped += not self._note(entry_of(parsed(line, self._path)), line, now)
-                    tell(len(line.data))
+                    skipped += not self._note(entry_of(parse_line(line, self._path)), line, now)
+                    progress(len(line.data))
             if not text_of(self._meta.get("id")):
-                raise bad_line(self._path, 1, "nothing in the file says which session it is")
+                raise bad_line(self._path, 1, "the file has no session id")
         except InvalidValue as error:
             trouble = error
         if self._messages and text_of(self._meta.get("id")):
             self._found.append(check_session(self._head(), now, self._replay))
         return Examined([session.id for session in self._found], skipped, trouble)
 
-    def sessions(self, now: float, tell: Tell) -> Iterator[CheckedSession]:
-        """The sessions that were found; only after they were."""
+    def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
+        """Yield the sessions that `examine` found; call `examine` first."""
         yield from self._found
-        tell(self._path.stat().st_size)
+        progress(self._path.stat().st_size)
 
     def _note(self, entry: Entry, line: Line, now: float) -> bool:
-        """Take a line in; False if nothing can be made of it."""
+        """Process a line; return False if it is of an unknown kind."""
         payload = entry.payload
         self._started_at = entry.at if self._started_at is None else self._started_at
         match entry.kind:
             case "session_meta":
-                # A session that goes on from another repeats what that one said of itself.
+                # A session that continues another repeats the metadata of that one.
                 self._meta = self._meta or payload
                 self._cwd = self._cwd or text_of(payload.get("cwd")) or None
             case "turn_context":
@@ -109,12 +109,12 @@ class Codex:
 
     def _note_item(self, entry: Entry, line: Line, now: float) -> bool:
         try:
-            said = self._turns.take(entry.payload, uid_of(line), entry.at)
+            messages = self._turns.take(entry.payload, uid_of(line), entry.at)
         except RecursionError:
             return False
-        if said is None or not all(is_storable(each, now) for each in said):
+        if messages is None or not all(is_storable(each, now) for each in messages):
             return False
-        self._messages += len(said)
+        self._messages += len(messages)
         self._replay.note(line)
         return True
 
@@ -148,7 +148,7 @@ def _reader() -> Reader:
 
 
 def uid_of(line: Line) -> str:
-    """What a line is known by when the file is read again: lines have no names, but they are only ever added."""
+    """Return an id for a line that is stable when the file grows: lines have no ids, but are only ever appended."""
     return f"{line.number}-{crc32(line.data.strip()):08x}"
 
 

@@ -1,4 +1,4 @@
-"""What was said and spent in a session of the Codex CLI, line by line."""
+"""Messages and token usage in a session of the Codex CLI, line by line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.interop.other_agents.message_fields import call_of, count_of, dict_of, dicts_of, joined, text_of, told_of
+from hermes.interop.other_agents.message_fields import (
+    call_of,
+    count_of,
+    dict_of,
+    dicts_of,
+    join_paragraphs,
+    placeholder_for,
+    text_of,
+)
 from hermes.state.rows import Row
 
 REMARKS = (
@@ -17,38 +25,38 @@ REMARKS = (
     "<INSTRUCTIONS>",
     "# AGENTS.md instructions",
 )
-"""How texts begin that the program says in the person's place."""
+"""The first words of texts that the program writes in the role of the user."""
 
-PASSED_OVER = frozenset(("message", "ghost_snapshot", "compaction", "other"))
-"""Items that are known, and may tell nothing of what was said."""
+IGNORED_KINDS = frozenset(("message", "ghost_snapshot", "compaction", "other"))
+"""Known item types that may contain no message."""
 
 
 class Turns:
-    """Items as messages; what was thought waits for what is said or done then."""
+    """Turns items into messages; reasoning is kept back and attached to the next answer or tool call."""
 
     def __init__(self) -> None:
         self._tools: dict[str, str] = {}
         self._thought: Row | None = None
 
     def take(self, item: Mapping[str, Any], uid: str, at: float | None) -> list[Row] | None:
-        """The messages that are complete with this item, or None if nothing can be made of it."""
+        """Return the messages that this item completes, or None if the item is unknown."""
         if item.get("type") == "reasoning":
             self._think(item, uid, at)
             return []
-        said = self._said(item)
-        if said is None:
-            return [] if text_of(item.get("type")) in PASSED_OVER else None
-        said |= {"uid": uid, "timestamp": at}
+        message = self._message_of(item)
+        if message is None:
+            return [] if text_of(item.get("type")) in IGNORED_KINDS else None
+        message |= {"uid": uid, "timestamp": at}
         thought, self._thought = self._thought, None
         if thought is None:
-            return [said]
-        if said["role"] != "assistant":
-            return [thought, said]
-        return [{**said, "reasoning": thought["reasoning"]}]
+            return [message]
+        if message["role"] != "assistant":
+            return [thought, message]
+        return [{**message, "reasoning": thought["reasoning"]}]
 
     def _think(self, item: Mapping[str, Any], uid: str, at: float | None) -> None:
         told = dicts_of(item.get("content")) or dicts_of(item.get("summary"))
-        text = joined([text_of(part.get("text")) for part in told])
+        text = join_paragraphs([text_of(part.get("text")) for part in told])
         if text is None:
             return
         if self._thought is None:
@@ -56,7 +64,7 @@ class Turns:
         else:
             self._thought["reasoning"] += f"\n\n{text}"
 
-    def _said(self, item: Mapping[str, Any]) -> Row | None:
+    def _message_of(self, item: Mapping[str, Any]) -> Row | None:
         match item.get("type"):
             case "message":
                 return _message(item)
@@ -91,14 +99,14 @@ class Turns:
 
 
 class Spending:
-    """What calls of the model took."""
+    """Token usage of the model calls."""
 
     def __init__(self) -> None:
         self.bookings: list[Row] = []
         self._total: Any = None
 
     def take(self, event: Mapping[str, Any], at: float | None, model: str | None) -> None:
-        """Note what an event says of tokens; the same is told again whenever something else has changed."""
+        """Record the token counts of an event, unless it repeats the previous ones."""
         info = dict_of(event.get("info"))
         total, last = info.get("total_token_usage"), dict_of(info.get("last_token_usage"))
         if event.get("type") != "token_count" or not last or at is None or total == self._total:
@@ -122,7 +130,9 @@ class Spending:
 def _message(item: Mapping[str, Any]) -> Row | None:
     content = item.get("content")
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else dicts_of(content)
-    text = joined([part["text"] if isinstance(part.get("text"), str) else told_of(part) for part in parts])
+    text = join_paragraphs(
+        [part["text"] if isinstance(part.get("text"), str) else placeholder_for(part) for part in parts]
+    )
     role = item.get("role")
     if text is None or role not in ("user", "assistant", "system", "developer"):
         return None
@@ -131,7 +141,7 @@ def _message(item: Mapping[str, Any]) -> Row | None:
 
 
 def _output(output: Any) -> str:
-    """What a tool answered, without what the program wrote around it."""
+    """The output of a tool, without the program's wrapping."""
     if isinstance(output, str) and output.startswith("{"):
         try:
             wrapped = json.loads(output)
@@ -142,4 +152,4 @@ def _output(output: Any) -> str:
         return output
     if isinstance(output, dict):
         return _output(output.get("content"))
-    return joined([text_of(part.get("text")) or told_of(part) for part in dicts_of(output)]) or ""
+    return join_paragraphs([text_of(part.get("text")) or placeholder_for(part) for part in dicts_of(output)]) or ""

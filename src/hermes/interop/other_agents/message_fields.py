@@ -1,4 +1,4 @@
-"""Messages as other programs write them down, put into the form in which they are stored here."""
+"""Conversion of other programs' message fields to the stored form."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from hermes.state.rows import Row
 
 
 def text_of(value: Any) -> str:
-    """A value if it is a text, else an empty one."""
+    """The value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def count_of(value: Any) -> int:
-    """A value if it is a number of things, else 0."""
+    """The value if it is a valid count, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else 0
 
 
 def dict_of(value: Any) -> Mapping[str, Any]:
-    """A value if it is a dict, else an empty one."""
+    """The value if it is a dict, else an empty dict."""
     return value if isinstance(value, dict) else {}
 
 
 def dicts_of(value: Any) -> list[dict[str, Any]]:
-    """The dicts in a list."""
+    """The dicts in a list; an empty list for any other value."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def moment_of(value: Any) -> float | None:
-    """A moment that is written as ISO 8601 says, or as seconds."""
+    """Parse a time given in ISO 8601 or as seconds; return None if it is neither."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     try:
@@ -43,7 +43,7 @@ def moment_of(value: Any) -> float | None:
 
 
 def call_of(call_id: Any, name: Any, arguments: Any) -> Row:
-    """A tool call; its arguments are JSON text."""
+    """Return a tool call; its arguments become JSON text."""
     given = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return {
         "id": text_of(call_id),
@@ -52,20 +52,20 @@ def call_of(call_id: Any, name: Any, arguments: Any) -> Row:
     }
 
 
-def joined(texts: list[str]) -> str | None:
-    """What of several texts is not empty, as paragraphs."""
+def join_paragraphs(texts: list[str]) -> str | None:
+    """Join the non-empty texts as paragraphs; return None if there are none."""
     return "\n\n".join(text for text in texts if text) or None
 
 
-def told_of(part: Mapping[str, Any]) -> str:
-    """A word for something that is no text: pictures and files are not stored, only that there were some."""
+def placeholder_for(part: Mapping[str, Any]) -> str:
+    """A placeholder such as "[image/png]" for a part that is not text: pictures and files are not stored."""
     source = dict_of(part.get("source"))
     kind = text_of(source.get("media_type")) or text_of(part.get("type")) or "something"
     return f"[{kind}]"
 
 
 def is_storable(message: Row, now: float) -> bool:
-    """Whether a message can be stored; what somebody made up to look like one may not."""
+    """Whether a message can be stored; a forged or damaged one may be invalid."""
     try:
         draft_message(message, now)
     except InvalidValue:

@@ -1,4 +1,4 @@
-"""Conversations in files of lines: which lines they are, and reading them again."""
+"""A conversation in a JSON lines file: remembers which lines belong to it, and reads them again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hermes.interop.jsonl.lines import Line, changed_line
 from hermes.state.rows import Row
 
 Reader = Callable[[Line], Iterable[Row]]
-"""Makes messages of lines that are given to it one after the other."""
+"""Turns lines, passed in order, into messages."""
 
 
 class Replay:
-    """The messages of a conversation, made of its lines whenever they are gone through."""
+    """The messages of a conversation, built from its lines on each iteration."""
 
     def __init__(self, path: Path, begin: Callable[[], Reader]) -> None:
         self._path = path
@@ -22,7 +22,7 @@ class Replay:
         self._numbers, self._starts = array("Q"), array("Q")
 
     def note(self, line: Line) -> None:
-        """Let a line belong to it."""
+        """Add a line to the conversation."""
         self._numbers.append(line.number)
         self._starts.append(line.start)
 

@@ -1,4 +1,4 @@
-"""Export: sessions with their messages, as dicts that `import_session` takes back."""
+"""Export: sessions with their messages, as dicts that `import_session` takes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Export(Operations):
-    """Operations that take sessions out."""
+    """Operations that export sessions."""
 
     def export_session(
         self, session_id: str, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> ExportedSession | None:
-        """A session's columns and its `messages`, or None."""
+        """Return a session's columns and its `messages`, or None."""
         asker = self._asker_for(owner)
 
         def export(tx: Reading) -> ExportedSession | None:
@@ -31,19 +31,19 @@ class Export(Operations):
         return self._engine.read(export)
 
     def export_all(self, source: str | None = None, *, owner: OwnerName = None) -> list[ExportedSession]:
-        """All sessions with their messages, the most recently active first."""
+        """Return all sessions with their messages, the most recently active first."""
         return list(self.iter_export(source, owner=owner))
 
     def iter_export(
         self, source: str | None = None, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> Iterator[ExportedSession]:
-        """All sessions with their messages, one after the other: a store of any size fits into little memory."""
+        """Yield all sessions with their messages, one after the other, so that only one is in memory."""
         asker = self._asker_for(owner)
         wanted = Filter()
         wanted.require_owner(asker)
         if source is not None:
             wanted.add("source = :source", source=source)
-        # The ids are settled at the start: activity meanwhile must neither repeat a session nor skip one.
+        # The ids are read first: activity during the export must neither repeat a session nor skip one.
         rows = self._engine.read(
             lambda tx: tx.rows(
                 f"""SELECT id FROM sessions WHERE {wanted.where()}

@@ -1,4 +1,4 @@
-"""Import: sessions that were exported, or that lie in another database file."""
+"""Import: sessions of an export or of another database file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Import(Operations):
-    """Operations that bring sessions in."""
+    """Operations that import sessions."""
 
     def import_session(
         self,
@@ -32,14 +32,14 @@ class Import(Operations):
     ) -> str:
         """Import an exported session and return its id here.
 
-        If there is one of that id: `skip` leaves it alone, `rename` takes the import under a new id, `merge` adds the
-        messages it lacks. Importing twice never doubles a message, and parents may come after their children.
+        If a session with that id exists, `skip` leaves it as it is, `rename` imports under a new id, and `merge` adds the
+        messages that it lacks. Importing twice never doubles a message, and children may come before their parents.
 
-        `imported_from` names the file, which the session is marked with; it continues only sessions of the same name.
-        `keep_owner` gives it to the owner that it names, otherwise it is the terminal's. A session that was made here
+        The session is marked with `imported_from`, the name of the file, and continues only sessions of the same file.
+        With `keep_owner` it belongs to the owner in the file, otherwise to the terminal. A session that was created here
         gets no message and no child from an import, unless `add_to_own` is set.
         """
-        # Hardly anybody brings something in.
+        # Late: few processes import anything.
         from hermes.state.import_export.session_checks import check_session
         from hermes.state.import_export.session_writer import OnConflict, write_session
         from hermes.state.import_export.trust import ImportTerms, apply_terms

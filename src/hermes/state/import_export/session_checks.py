@@ -1,4 +1,4 @@
-"""Sessions on their way in: checked and encoded, and only to be inserted."""
+"""Sessions of an import: checked and encoded, ready to be inserted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hermes.state.usage.counters import COSTS, COUNTERS
 from hermes.state.usage.events import OPENING_KIND, reconcile_counters
 
 EXPORT_SCHEMA = "hermes.export/1"
-"""What an export says of itself that tells each value as what it is, not as the text it was stored as."""
+"""The mark of an export in which JSON columns are values, not the text that is stored."""
 
 CARRIED: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(("ended_at", *COSTS), optional_number),
@@ -46,43 +46,43 @@ CARRIED: dict[str, Callable[[Any, str], Any]] = {
         optional_text,
     ),
 }
-"""What an import takes over beyond what a fresh session has, and how each is checked."""
+"""Columns that an import copies in addition to those of a new session, and how each is checked."""
 
 BOOKING_KINDS = ("delta", "absolute", OPENING_KIND)
 REWIND_ACTIONS = ("rewind", "restore")
 UNDECIDED = "?"
-"""The kind of a child that another program made and nobody has looked at yet."""
+"""The kind of a child that another program created and that is not decided yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSession:
-    """A session that is to be brought in."""
+    """A session to import."""
 
     values: Row
     """The columns that it is created with."""
     carried: Row
-    """The columns that it gets beyond those."""
+    """The columns that are set after that."""
     title: str | None
     parent_id: str | None
     kind: str | None
-    """What kind of a child it is; an empty string for none, None if that is to be worked out."""
+    """The kind of child; an empty string for none, None if it must be derived from the parent."""
     opening: list[Row]
-    """The booking of what its counters tell and no other booking does."""
+    """The usage event for the part of its counters that no other event explains."""
     usage: list[Row]
-    """The bookings that it comes with."""
+    """Its usage events."""
     rewinds: list[Row]
     messages: Iterable[Mapping[str, Any]]
-    """As they were given; gone through more than once."""
+    """As given; read more than once."""
     tells_values: bool
-    """Whether lists and dicts are given as such, or perhaps as JSON text."""
+    """Whether JSON columns are values; otherwise they may be JSON text."""
     latest: float | None = None
-    """The moment after which nothing in it can have been said; None if its times are believed."""
+    """Later timestamps are set to this moment; None keeps all timestamps."""
     adds_to_own: bool = False
-    """Whether it may add to sessions that were made here, and be linked to them."""
+    """Whether it may add to sessions that were created here, and be linked to them."""
 
     @property
     def id(self) -> str:
-        """The id that it comes with."""
+        """The id in the export."""
         session_id: str = self.values["id"]
         return session_id
 
@@ -90,7 +90,7 @@ class CheckedSession:
 def check_session(
     data: Mapping[str, Any], now: float, messages: Iterable[Mapping[str, Any]] | None = None
 ) -> CheckedSession:
-    """An exported session, checked but for its messages, which are those in `data` unless they are given."""
+    """Check an exported session, except its messages, which are those in `data` unless they are given."""
     if not isinstance(data, Mapping):
         raise InvalidValue(f"an exported session is a dict, not {type(data).__name__}")
     values = _session_values(data, now)
@@ -102,14 +102,14 @@ def check_session(
     usage = [_booking(each) for each in _dicts(data, "usage")]
     start = {"at": values["started_at"], "model": values["model"], "billing_provider": carried.get("billing_provider")}
     counters, opening = reconcile_counters(carried, usage, start)
-    # An export of ours says of what kind a child is, even if of none; others leave it to be worked out.
-    is_told = "child_kind" in data and data["child_kind"] != UNDECIDED
+    # Our exports state the kind of a child, even if there is none; for others it is derived.
+    is_stated = "child_kind" in data and data["child_kind"] != UNDECIDED
     return CheckedSession(
         values=values,
         carried={**carried, **counters},
         title=sanitize(data.get("title")),
         parent_id=optional_identifier(data.get("parent_session_id") or None, "parent_session_id"),
-        kind=values["child_kind"] or ("" if is_told else None),
+        kind=values["child_kind"] or ("" if is_stated else None),
         opening=opening,
         usage=usage,
         rewinds=[_rewind(each) for each in _dicts(data, "rewinds")],
@@ -119,12 +119,12 @@ def check_session(
 
 
 def shorten_title(text: str) -> str | None:
-    """As much of a text as can be a title, for one that another program gave."""
+    """Return as much of another program's title as can be a title here."""
     return sanitize(text[:MAX_TITLE_LENGTH].encode("utf-8", "ignore").decode())
 
 
 def iter_drafts(session: CheckedSession, now: float) -> Iterator[Draft]:
-    """The messages of a session, each checked when its turn comes."""
+    """Yield the messages of a session, each checked when it is read."""
     for position, message in enumerate(session.messages):
         if not isinstance(message, Mapping):
             raise InvalidValue(f"message {position} of session {session.id!r} is not a dict")
@@ -151,7 +151,7 @@ def _session_values(data: Mapping[str, Any], now: float) -> Row:
         **{name: data.get(name) for name in fields},
     )
     if data.get("schema") == EXPORT_SCHEMA and "owner" in data:
-        # What no owner has is for the terminal alone; a user id must not make it somebody's.
+        # A session without an owner belongs to the terminal; a user id must not give it another owner.
         values["owner"] = data["owner"] or None
     kind = data.get("child_kind")
     marked = kind_from_markers(values["model_config"], is_old=True)
@@ -199,7 +199,7 @@ def _one_of(given: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
 
 
 def _uid_of(session_id: str, position: int, message: Mapping[str, Any]) -> str:
-    """A uid for a message that has none: the same one whenever the same export is read."""
+    """Return a uid for a message without one: the same each time the same export is read."""
     from hashlib import sha256
 
     said = encode_json([session_id, position, message.get("role"), message.get("content")])

@@ -1,4 +1,4 @@
-"""Arrivals: sessions that are brought in, and what becomes of each."""
+"""Writes imported sessions to the store, and returns the result for each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hermes.state.owner import EVERYBODY
 from hermes.state.search.index_backlog import WithoutIndexing
 from hermes.state.sessions.imported import is_own, may_link
 from hermes.state.sessions.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent
+from hermes.state.sessions.lineage import ancestors
 from hermes.state.sessions.records import insert_session, note_chain_activity, session_exists, set_chain_activity
 from hermes.state.sessions.titles import free_title
 from hermes.state.usage.events import insert_events, insert_missing_events
@@ -29,24 +30,24 @@ SLICE = 100
 """How many messages are in memory at a time."""
 
 MOST_GENERATIONS = 1_000
-"""A family that is deeper is not linked any further: it would be walked through again for each of its members."""
+"""A deeper family is not linked further, since each of its members would be walked again."""
 
 
 class ImportOutcome(StrEnum):
-    """What became of a session that was brought in."""
+    """The result for an imported session."""
 
     NEW = "new"
     RENAMED = "renamed"
     MERGED = "merged"
-    """It was here, and got messages that it lacked."""
+    """It existed here and got messages that it lacked."""
     SKIPPED = "skipped"
-    """It was here, and stayed as it was."""
+    """It existed here and was not changed."""
     KEPT = "kept"
-    """It was made here, and stayed as it was although the file has messages that it lacks."""
+    """It was created here and was not changed, although the file has messages that it lacks."""
 
 
 class ImportResult(NamedTuple):
-    """What became of a session, its id here, and how many messages were added."""
+    """The result for a session, its id here, and the number of added messages."""
 
     outcome: ImportOutcome
     id: str
@@ -56,7 +57,7 @@ class ImportResult(NamedTuple):
 def write_session(
     tx: Transaction, session: CheckedSession, on_conflict: OnConflict, now: float, renamed_to: str | None = None
 ) -> ImportResult:
-    """Insert a session with its messages, or deal with the one of its id that is here."""
+    """Insert a session with its messages; `on_conflict` decides if a session with its id exists."""
     session_id, outcome = session.id, ImportOutcome.NEW
     if session_exists(tx, session_id):
         if on_conflict == "skip":
@@ -81,10 +82,10 @@ def write_session(
 def preview_import(
     uids: Set[str], on_conflict: OnConflict, here: Set[str] | None, *, may_change: bool = True
 ) -> tuple[ImportOutcome, int]:
-    """What would become of a session with these messages, and how many would be added.
+    """Return the result that importing a session with these messages would have, and the number of added messages.
 
-    `here` are the uids of the session of its id that is here, None if there is none; `may_change` says whether the file
-    may add to it.
+    `here` are the uids of the session with its id, None if there is none; `may_change` says whether the file may add to
+    it.
     """
     if here is None:
         return ImportOutcome.NEW, len(uids)
@@ -99,15 +100,15 @@ def preview_import(
 
 
 class StoredSession(NamedTuple):
-    """A session that is here."""
+    """A session of this store."""
 
     uids: set[str]
-    """Of its messages."""
+    """The uids of its messages."""
     is_own: bool
 
 
 def find_stored_session(store: Operations, session_id: str) -> StoredSession | None:
-    """The session of this id that is here, None if there is none."""
+    """Return the stored session with this id, None if there is none."""
 
     def find(tx: Reading) -> StoredSession | None:
         row = fetch_session(tx, session_id, EVERYBODY)
@@ -123,9 +124,9 @@ def write_sessions(
     now: float,
     renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> list[ImportResult]:
-    """Bring in sessions, all of them or none; whoever does that has them indexed at the end (`index_backlog`).
+    """Import sessions, all of them or none; the caller runs `index_backlog` after the last ones.
 
-    `renamed` are the ids that sessions get whose own are taken.
+    `renamed` are the new ids of sessions whose own ids are taken.
     """
 
     def work(tx: Transaction) -> list[ImportResult]:
@@ -136,10 +137,10 @@ def write_sessions(
 
 
 def read_checked_sessions(store: Operations, now: float) -> Iterator[CheckedSession]:
-    """The sessions of another store, as they can be brought in."""
+    """Yield the sessions of another store, ready to be imported."""
     for chosen in select_sessions(store):
         for head in read_sessions(store, [chosen.id], lambda found: [each.head for each in found]):
-            # What is a title there need not be one here.
+            # A title of an older program may be no valid title here.
             title = shorten_title(head["title"]) if isinstance(head["title"], str) else None
             yield check_session({**head, "title": title}, now, StoredMessages(store, chosen.id))
 
@@ -147,9 +148,9 @@ def read_checked_sessions(store: Operations, now: float) -> Iterator[CheckedSess
 def link_to_parent(
     tx: Transaction, child_id: str, parent_id: str, kind: str | None, *, adds_to_own: bool = False
 ) -> None:
-    """Make a session the child of another, in its compression chain if it continues it; kind None: to be worked out.
+    """Make a session the child of another, in its compression chain if it continues it; `None` derives the kind.
 
-    A session of a file that may not be the other's child stands for itself.
+    A session of a file that may not be the other's child stays without a parent.
     """
     parent, child = fetch_session(tx, parent_id, EVERYBODY), fetch_session(tx, child_id, EVERYBODY)
     if parent is None or child is None or _descends_from(tx, parent_id, child_id):
@@ -177,19 +178,13 @@ def link_to_parent(
 
 
 def _descends_from(tx: Transaction, session_id: str, ancestor_id: str) -> bool:
-    """Whether a session is another, or stems from it: a family in which one is its own parent cannot be linked."""
-    current: str | None = session_id
-    seen: set[str] = set()
-    while current is not None and current not in seen:
-        if current == ancestor_id or len(seen) == MOST_GENERATIONS:
-            return True
-        seen.add(current)
-        current = tx.value("SELECT parent_session_id FROM sessions WHERE id = :id", id=current)
-    return False
+    """Whether a session is another one or its descendant; linking these two would make a ring."""
+    line = ancestors(tx, [session_id], EVERYBODY, most=MOST_GENERATIONS + 1)
+    return ancestor_id in line or len(line) > MOST_GENERATIONS
 
 
 def _link_when_possible(tx: Transaction, child_id: str, session: CheckedSession) -> None:
-    """Link a session to its parent now, or when that is imported."""
+    """Link a session to its parent, or note the link until the parent is imported."""
     parent_id, kind = session.parent_id, session.kind
     if parent_id is not None and session_exists(tx, parent_id):
         link_to_parent(tx, child_id, parent_id, kind, adds_to_own=session.adds_to_own)
@@ -204,7 +199,7 @@ def _link_when_possible(tx: Transaction, child_id: str, session: CheckedSession)
 
 
 def _link_waiting(tx: Transaction, parent_id: str) -> None:
-    """Link the sessions that were imported before this one, their parent."""
+    """Link the sessions that were imported before this one, which is their parent."""
     waiting = tx.rows("SELECT session_id, child_kind FROM pending_links WHERE parent_session_id = :id", id=parent_id)
     for child_id, kind in waiting:
         link_to_parent(tx, child_id, parent_id, kind)
@@ -219,9 +214,9 @@ class _Added(NamedTuple):
 
 
 def _merge(tx: Transaction, session: CheckedSession, now: float) -> ImportResult:
-    """Give a session that is here the messages, the bookings and the title that it lacks; nothing of it is changed.
+    """Add the messages, usage events and title that a stored session lacks; nothing that it has is changed.
 
-    One that is the user's own stays as it is, unless the file may add to it.
+    A session of the user's own stays as it is, unless the file may add to it.
     """
     lock_sessions(tx, [session.id])
     here = fetch_session(tx, session.id, EVERYBODY)
@@ -239,7 +234,7 @@ def _merge(tx: Transaction, session: CheckedSession, now: float) -> ImportResult
 
 
 def _carry(tx: Transaction, session_id: str, session: CheckedSession) -> None:
-    """Take over what a fresh session does not have: its end, marks, counters, and its title if that is free."""
+    """Set the columns that a new session does not have: its end, marks, counters, and a title that is free."""
     owner = session.values["owner"]
     values = {**session.carried, "title": None if session.title is None else free_title(tx, session.title, owner)}
     tx.run(
@@ -250,14 +245,14 @@ def _carry(tx: Transaction, session_id: str, session: CheckedSession) -> None:
 
 
 def _add(tx: Transaction, session_id: str, session: CheckedSession, known: set[str], now: float) -> _Added:
-    """Insert the messages that are not known, and note each as known."""
+    """Insert the messages whose uids are not in `known`, and add these uids to it."""
     named = {each["target_uid"] for each in session.rewinds}
     count = 0
     targets: dict[str, int] = {}
     drafts = iter_drafts(session, now)
     while some := list(islice(drafts, SLICE)):
         fresh = [each for each in some if _is_new(each, known)]
-        # Each is known to be new, so nobody need look for it.
+        # Each is new, so the store need not look for its uid.
         ids = add_messages(tx, session_id, [each._replace(is_repeatable=False) for each in fresh], EVERYBODY)
         count += len(fresh)
         targets |= {

@@ -1,4 +1,4 @@
-"""Rules for sessions that come from a file: what they may bring along."""
+"""Rules for sessions of a file: what they may contain and change."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ if TYPE_CHECKING:
     from hermes.state.import_export.session_checks import CheckedSession
 
 UNNAMED_FILE = "import_session"
-"""What stands for the file where a caller imports a dict and names none."""
+"""The name of the file if a caller imports a dict and gives none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportTerms:
-    """What the sessions of a file may do here."""
+    """What the sessions of a file may change here."""
 
     file: str
     """The name of the file, which marks its sessions."""
     keeps_owners: bool = False
-    """Whether they belong to the owners that the file names; otherwise they are the terminal's."""
+    """Whether they belong to the owners in the file; otherwise they belong to the terminal."""
     adds_to_own: bool = False
-    """Whether they may add messages to sessions that were made here, and be linked to them."""
+    """Whether they may add messages to sessions that were created here, and be linked to them."""
 
 
 def apply_terms(session: CheckedSession, terms: ImportTerms, now: float) -> CheckedSession:
-    """Return a session as a file may bring it in: marked, no later than now, and of no owner unless that is wished."""
+    """Return a session as it may be imported: marked, no later than now, and without an owner unless terms keep it."""
     values = {
         **session.values,
         "started_at": min(session.values["started_at"], now),

@@ -1,4 +1,4 @@
-"""Taking sessions out of the store, with everything that hangs on them."""
+"""Delete sessions with all rows that belong to them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import chunks, placeholders
 from hermes.state.owner import EVERYBODY
 from hermes.state.sessions.kinds import ChildKind, is_listed
+from hermes.state.sessions.lineage import descendants
 from hermes.state.sessions.records import recompute_chain_activity, set_chain_activity
 
 
 class Deleted(NamedTuple):
-    """What a deletion took."""
+    """The sessions and messages that a deletion removed."""
 
     session_ids: list[str]
-    """All that went, the delegates of those that were named included."""
+    """All deleted sessions, including the delegates of the selected ones."""
     messages: int
-    """How many messages they had, rewound ones included."""
+    """How many messages they had, including undone ones."""
 
 
 def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> Deleted:
-    """Delete sessions with everything that hangs on them."""
+    """Delete sessions, their delegates, and all rows that belong to them."""
     deleted_ids = add_delegates(tx, session_ids)
     delete = tx.dialect.delete_where_in
     messages = 0
@@ -42,28 +43,15 @@ def delete_rows(tx: Transaction, session_ids: Sequence[str]) -> Deleted:
 
 
 def add_delegates(tx: Reading, session_ids: Sequence[str]) -> list[str]:
-    """Sessions and the delegates that worked for them, at any depth, with the delegates' continuations."""
-    deleted_ids = dict.fromkeys(session_ids)
-    generation, kinds = list(session_ids), "'delegate'"
-    while generation:
-        found: list[str] = []
-        for some in chunks(generation):
-            listed, values = placeholders("parent", some)
-            found += [
-                row[0]
-                for row in tx.rows(
-                    f"SELECT id FROM sessions WHERE parent_session_id IN ({listed}) AND child_kind IN ({kinds})",
-                    **values,
-                )
-            ]
-        kinds = "'delegate', 'compression'"
-        generation = [each for each in found if each not in deleted_ids]
-        deleted_ids |= dict.fromkeys(generation)
-    return list(deleted_ids)
+    """Return sessions and their delegates, at any depth, with the delegates' continuations."""
+    delegates = descendants(tx, session_ids, EVERYBODY, kinds=(ChildKind.DELEGATE,), most=2)
+    below = list(delegates.keys() - set(session_ids))
+    found = descendants(tx, below, EVERYBODY, kinds=(ChildKind.DELEGATE, ChildKind.COMPRESSION))
+    return list(dict.fromkeys([*session_ids, *found]))
 
 
 def _chain_roots(tx: Reading, deleted_ids: Sequence[str]) -> list[str]:
-    """The chains that lose a session but not their first."""
+    """Return the roots of chains that lose a session but not their root."""
     roots: set[str] = set()
     for some in chunks(deleted_ids):
         listed, values = placeholders("id", some)
@@ -73,7 +61,7 @@ def _chain_roots(tx: Reading, deleted_ids: Sequence[str]) -> list[str]:
 
 
 def _release_children(tx: Transaction, listed: str, values: dict[str, str], deleted_ids: set[str]) -> None:
-    """Let the children that stay stand for themselves."""
+    """Detach the remaining children of deleted sessions."""
     children = tx.rows(f"SELECT id, child_kind FROM sessions WHERE parent_session_id IN ({listed})", **values)
     for child, kind in children:
         if child in deleted_ids:
@@ -92,19 +80,9 @@ def _release_children(tx: Transaction, listed: str, values: dict[str, str], dele
 
 
 def _start_chain(tx: Transaction, root: str) -> None:
-    """Make a session that lost the one before it the first of what is left of the chain."""
-    newest = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=root)
-    current, seen = [root], {root}
-    while current:
-        listed, values = placeholders("parent", current)
-        rows = tx.rows(
-            f"""SELECT id, last_active FROM sessions
-                WHERE parent_session_id IN ({listed}) AND child_kind = 'compression'""",
-            **values,
-        )
-        current = [child for child, _ in rows if child not in seen]
-        seen.update(current)
-        for child, last_active in rows:
-            newest = max(newest, last_active)
-            tx.run("UPDATE sessions SET chain_root = :root WHERE id = :id", root=root, id=child)
-    set_chain_activity(tx, root, newest)
+    """Make a session whose predecessor is deleted the root of the rest of its chain."""
+    chain = descendants(tx, [root], EVERYBODY, kinds=(ChildKind.COMPRESSION,))
+    for each in chain:
+        if each != root:
+            tx.run("UPDATE sessions SET chain_root = :root WHERE id = :id", root=root, id=each)
+    set_chain_activity(tx, root, max(each.last_active for each in chain.values()))

@@ -1,4 +1,4 @@
-"""Which sessions are to go."""
+"""Rules that select sessions for deletion."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hermes.state.maintenance.deletion import add_delegates
 from hermes.state.operations import chunks, placeholders
 
 HAS_MESSAGES_OR_PIN = "r.pinned = 1 OR EXISTS (SELECT 1 FROM messages m WHERE m.session_id = r.id)"
-"""A delegate for whose sake an empty session stays."""
+"""A delegate that keeps its empty parent session from deletion."""
 
 
 class DeletionRule:
-    """Which sessions are to go, as a condition that can be asked again."""
+    """A condition that selects sessions for deletion and can be checked again."""
 
     def __init__(self, condition: str, *, delegate: str | None = None, **values: Any) -> None:
         self._condition = condition
@@ -22,7 +22,7 @@ class DeletionRule:
         self._values = values
 
     def find(self, tx: Reading, among: Sequence[str] | None = None) -> list[str]:
-        """The ids that meet the condition, longest idle first, of all sessions or `among` some."""
+        """Return the ids that meet the condition, longest idle first, of all sessions or only `among` some."""
         listed, values = placeholders("id", among or ())
         rows = tx.rows(
             f"""SELECT s.id FROM sessions s WHERE {self._condition} {"" if among is None else f"AND s.id IN ({listed})"}
@@ -30,21 +30,21 @@ class DeletionRule:
             **self._values,
             **values,
         )
-        spared = self._spared_by_delegates(tx, [row[0] for row in rows])
-        return [row[0] for row in rows if row[0] not in spared]
+        kept = self._kept_by_delegates(tx, [row[0] for row in rows])
+        return [row[0] for row in rows if row[0] not in kept]
 
-    def _spared_by_delegates(self, tx: Reading, session_ids: Sequence[str]) -> set[str]:
-        """Those that stay because a delegate, which would go with them, has to stay."""
+    def _kept_by_delegates(self, tx: Reading, session_ids: Sequence[str]) -> set[str]:
+        """Return the sessions to keep because a delegate, which would be deleted with them, must stay."""
         if self._delegate is None:
             return set()
-        spared = set()
+        kept = set()
         for parent in _with_delegate_children(tx, session_ids):
             for some in chunks(add_delegates(tx, [parent])[1:]):
                 listed, values = placeholders("id", some)
-                kept = f"SELECT 1 FROM sessions r WHERE r.id IN ({listed}) AND ({self._delegate}) LIMIT 1"
-                if tx.value(kept, **self._values, **values) is not None:
-                    spared.add(parent)
-        return spared
+                must_stay = f"SELECT 1 FROM sessions r WHERE r.id IN ({listed}) AND ({self._delegate}) LIMIT 1"
+                if tx.value(must_stay, **self._values, **values) is not None:
+                    kept.add(parent)
+        return kept
 
 
 EMPTY = DeletionRule(

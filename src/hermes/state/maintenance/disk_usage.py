@@ -1,4 +1,4 @@
-"""How many bytes a store takes, and what for."""
+"""Measure how many bytes a store takes, by purpose."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SEARCH_TABLES = (
     *("message_words", "known_words", "forgotten_words", "word_places"),
     *("stale_index", "deleted_messages", "message_times"),
 )
-"""The tables that a server needs only to find messages."""
+"""The tables that a server uses only for search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class DiskUsage:
     other: int
     """Sessions and the small tables."""
     free: int | None
-    """Empty pages that will be used again; None where a server does not tell."""
+    """Empty pages that will be reused; None if the server does not report them."""
 
     @property
     def total(self) -> int:
@@ -40,12 +40,12 @@ class DiskUsage:
 
 
 def measure_disk_usage(store: SessionDBProvider, limit_s: float) -> DiskUsage | None:
-    """Return how many bytes a store takes; None if that cannot be told, or not within this time."""
+    """Return how many bytes a store takes; None if that is unknown or takes longer than `limit_s`."""
     return store._engine.maintenance.disk_usage(limit_s)
 
 
 def usage_of_tables(sizes: Iterable[Values]) -> DiskUsage:
-    """Add up what a server says about its tables: the name of each, its size, and the size of its indexes."""
+    """Add up the sizes of a server's tables: name, size, and size of the indexes of each."""
     text = search = indexes = other = 0
     for table, size, index_size in sizes:
         if table in SEARCH_TABLES:

@@ -1,4 +1,4 @@
-"""What a checkup of a store finds: one finding for each check, in a form that every engine shares."""
+"""Findings of a checkup: one for each check, in a form that every engine shares."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 Values = Mapping[str, object]
-"""What a check saw, for programs: whatever JSON can say."""
+"""Details of a finding for programs: any JSON values."""
 
 
 class Status(StrEnum):
-    """How a check ended, the best first."""
+    """The result of a check, best first."""
 
     OK = "ok"
-    """All of it was looked at, and all is well."""
+    """Everything was checked and is fine."""
     NOTE = "note"
-    """Nothing that was looked at is wrong, but there is something to know: also that not all was looked at."""
+    """Nothing is wrong, but the user should know something, such as that not everything was checked."""
     WARNING = "warning"
-    """Something should be done, and nothing is lost so far."""
+    """The user should act; nothing is lost so far."""
     ERROR = "error"
-    """Something does not work, or is lost if nothing is done."""
+    """Something does not work, or data will be lost without action."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check answers: how it ended, what was found, and what to do about it."""
+    """The result of a check: its status, what it found, and what to do."""
 
     status: Status
     summary: str
@@ -35,7 +35,7 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something to look at."""
+    """One check of a store."""
 
     name: str
     group: str
@@ -44,7 +44,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What came of a check."""
+    """The result of a named check."""
 
     name: str
     group: str
@@ -55,40 +55,40 @@ class Finding:
 
 
 def ok(summary: str, /, **values: object) -> CheckResult:
-    """All is well."""
+    """Return a result without problems."""
     return CheckResult(Status.OK, summary, values=values)
 
 
 def note(summary: str, remedy: str = "", /, **values: object) -> CheckResult:
-    """Something to know."""
+    """Return a result that the user should know."""
     return CheckResult(Status.NOTE, summary, remedy, values)
 
 
 def warning(summary: str, remedy: str, /, **values: object) -> CheckResult:
-    """Something to do."""
+    """Return a result that the user should act on."""
     return CheckResult(Status.WARNING, summary, remedy, values)
 
 
 def error(summary: str, remedy: str, /, **values: object) -> CheckResult:
-    """Something to do at once."""
+    """Return a result that the user must act on at once."""
     return CheckResult(Status.ERROR, summary, remedy, values)
 
 
 def not_checked(why: str, status: Status = Status.NOTE, remedy: str = "") -> CheckResult:
-    """Nothing is known, which is not the same as that all is well."""
+    """Return a result that says why nothing was checked."""
     return CheckResult(status, f"not checked: {why}", remedy, {"checked": False})
 
 
 def run_check(check: Check, explain: Callable[[Exception], CheckResult]) -> Finding:
-    """Make a check; whatever it runs into is a finding too."""
+    """Run a check; an exception becomes a finding too."""
     try:
         outcome = check.run()
-    except Exception as exc:  # noqa: BLE001 - one check that fails must not keep the others from being made
+    except Exception as exc:  # noqa: BLE001 - a failing check must not stop the others
         outcome = explain(exc)
     return Finding(check.name, check.group, outcome.status, outcome.summary, outcome.remedy, outcome.values)
 
 
 def worst_status(findings: list[Finding]) -> Status:
-    """The worst status of all."""
+    """Return the worst status of all findings."""
     order = list(Status)
     return max((each.status for each in findings), key=order.index, default=Status.OK)

@@ -1,4 +1,4 @@
-"""Key and value: small facts about the store itself."""
+"""Keys and values: small facts about the store itself."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from hermes.state.rows import decode_text, optional_text, require_identifier
 
 OWN_KEYS = frozenset({"indexed_upto", "index_epoch", "words_epoch", "schema_cookie", "min_reader", "min_writer"})
 OWN_PREFIX = "migration-"
-"""So begin the keys under which it is noted how far a migration into this store has come."""
+"""The prefix of keys that store the progress of a migration into this store."""
 
 
 class Meta(Operations):
-    """Operations on the store's own notes."""
+    """Operations on the keys and values of the store."""
 
     def get_meta(self, key: str) -> str | None:
-        """A note, or None."""
+        """Return the value of a key, or None."""
         value = self._engine.read(lambda tx: tx.value('SELECT value FROM state_meta WHERE "key" = :key', key=key))
         return None if value is None else str(decode_text(value))
 
     def schema_version(self) -> int:
-        """The version of the tables in the store; 0 for a file that does not say."""
+        """Return the schema version of the store; 0 if the file has none."""
         return int(self._engine.read(lambda tx: tx.value("SELECT MAX(version) FROM schema_version")) or 0)
 
     def set_meta(self, key: str, value: str | None) -> None:
-        """Write a note, over an older one of the same key."""
+        """Store the value of a key and replace an older one."""
         if require_identifier(key, "key") in OWN_KEYS or key.startswith(OWN_PREFIX):
-            raise InvalidValue(f"{key!r} is kept by the store itself")
+            raise InvalidValue(f"{key!r} is reserved for the store itself")
         optional_text(value, "value")
         self._engine.write(lambda tx: tx.run(tx.dialect.upsert("state_meta", ["key"], ["value"]), key=key, value=value))

@@ -1,4 +1,4 @@
-"""What a deletion would take, and what it took."""
+"""The preview and the result of a deletion."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a pruning would take if it began now."""
+    """What a prune would delete now."""
 
     sessions: int = 0
     delegates: int = 0
-    """Sessions that agents made for those, which go with them."""
+    """Sessions that agents created for those; they are deleted too."""
     messages: int = 0
     titled: int = 0
     archived: int = 0
     oldest: float | None = None
     """The last activity of the session that has been idle longest."""
     newest: float | None = None
-    """The last activity of the one that has been idle shortest."""
+    """The last activity of the most recently active session."""
     by_source: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a deletion took."""
+    """What a deletion removed."""
 
     sessions: int = 0
-    """Of those that were named, or that a rule named."""
+    """How many of the selected sessions were deleted."""
     delegates: int = 0
     messages: int = 0
     files: int = 0
     is_erased: bool = False
-    """Whether what was deleted can no longer be read from the store's files either."""
+    """Whether the deleted rows were also erased from the store's files."""
 
     def __add__(self, other: Receipt) -> Receipt:
-        """Both deletions as one; erased is said once, at the end of all of them."""
+        """Add two deletions; `is_erased` is set only once, after the last."""
         return replace(
             self,
             sessions=self.sessions + other.sessions,

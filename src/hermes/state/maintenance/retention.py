@@ -1,4 +1,4 @@
-"""Deleting: one session, many, empty ones, old ones, and the files that belong to them."""
+"""Delete sessions: one, many, empty ones, old ones, and the files that belong to them."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ DAY_S = 86_400.0
 GHOST_AGE_S = DAY_S
 ORPHAN_AGE_S = 7 * DAY_S
 PRUNE_SLICE = 200
-"""How many sessions one transaction deletes, so that nobody else has to wait long."""
+"""How many sessions one transaction deletes, so that other writers do not wait long."""
 
 
 class Retention(Operations):
-    """Operations that take sessions away."""
+    """Operations that delete sessions."""
 
     def delete_session(self, session_id: str, sessions_dir: str | Path | None = None) -> bool:
-        """Delete a session, its messages and its delegates; other children stay and stand for themselves."""
+        """Delete a session, its messages and its delegates; other children stay without a parent."""
         return self.delete_sessions([session_id], sessions_dir) == 1
 
     def delete_sessions(self, session_ids: Iterable[str], sessions_dir: str | Path | None = None) -> int:
-        """Delete sessions and answer how many of the named ones there were."""
+        """Delete sessions and return how many of the given ids existed."""
         return self.delete_with_receipt(session_ids, sessions_dir).sessions
 
     def delete_with_receipt(
         self, session_ids: Iterable[str], sessions_dir: str | Path | None = None, *, secure: bool = False
     ) -> Receipt:
-        """Delete sessions and tell what went; `secure` also erases it from the store's files."""
+        """Delete sessions and return what was deleted; `secure` also erases it from the store's files."""
         if isinstance(session_ids, str) or not isinstance(session_ids, Iterable):
-            raise InvalidValue("session_ids must be a list of ids", hint="delete_session deletes one")
-        named = list(dict.fromkeys(each for each in session_ids if isinstance(each, str) and each))
+            raise InvalidValue("session_ids must be a list of ids", hint="for one session use delete_session")
+        ids = list(dict.fromkeys(each for each in session_ids if isinstance(each, str) and each))
 
         def delete(tx: Transaction) -> tuple[int, Deleted]:
-            present = [each for each in named if session_exists(tx, each)]
+            present = [each for each in ids if session_exists(tx, each)]
             return len(present), delete_rows(tx, present)
 
-        if not named:
+        if not ids:
             return Receipt()
-        count, gone = self._engine.write(delete)
-        return self._finished(_receipt(count, gone, sessions_dir), secure)
+        count, deleted = self._engine.write(delete)
+        return self._erase_if_secure(_receipt(count, deleted, sessions_dir), secure)
 
     def delete_session_if_empty(self, session_id: str, sessions_dir: str | Path | None = None) -> bool:
         """Delete a session that has neither title nor messages nor children."""
@@ -66,16 +66,16 @@ class Retention(Operations):
             )
             return delete_rows(tx, [session_id]).session_ids if empty is not None else []
 
-        gone = self._engine.write(delete)
-        remove_files(gone, sessions_dir)
-        return bool(gone)
+        deleted = self._engine.write(delete)
+        remove_files(deleted, sessions_dir)
+        return bool(deleted)
 
     def count_empty_sessions(self) -> int:
-        """How many sessions `delete_empty_sessions` would delete."""
+        """Return how many sessions `delete_empty_sessions` would delete."""
         return self._engine.read(lambda tx: len(EMPTY.find(tx)))
 
     def delete_empty_sessions(self, sessions_dir: str | Path | None = None) -> int:
-        """Delete ended sessions without a single message, unless they are archived or pinned."""
+        """Delete ended sessions without messages, unless they are archived or pinned."""
         return self._delete_all(EMPTY, sessions_dir).sessions
 
     def prune_sessions(
@@ -86,7 +86,7 @@ class Retention(Operations):
         *,
         include_open: bool = False,
     ) -> int:
-        """Delete ended sessions that have seen nothing for so many days, never pinned ones; answers how many."""
+        """Delete ended sessions without activity for `older_than_days`, except pinned ones; return how many."""
         return self.prune_with_receipt(older_than_days, source, sessions_dir, include_open=include_open).sessions
 
     def prune_with_receipt(
@@ -99,22 +99,22 @@ class Retention(Operations):
         secure: bool = False,
         report: Report | None = None,
     ) -> Receipt:
-        """Prune sessions and tell what went; `secure` also erases it from the store's files."""
+        """Prune sessions and return what was deleted; `secure` also erases it from the store's files."""
         check_report(report)
         rule = self._prunable(older_than_days, source, include_open)
-        return self._finished(self._delete_all(rule, sessions_dir, report=report), secure)
+        return self._erase_if_secure(self._delete_all(rule, sessions_dir, report=report), secure)
 
     def preview_prune(
         self, older_than_days: float = 90, source: str | None = None, *, include_open: bool = False
     ) -> Outlook:
-        """What `prune_sessions` would delete now; changes nothing."""
+        """Return what `prune_sessions` would delete now; change nothing."""
         rule = self._prunable(older_than_days, source, include_open)
         return self._engine.read(lambda tx: _preview(tx, rule.find(tx)))
 
     def list_prunable(
         self, older_than_days: float = 90, source: str | None = None, *, include_open: bool = False
     ) -> list[str]:
-        """The ids of the sessions that `prune_sessions` would delete, longest idle first."""
+        """Return the ids that `prune_sessions` would delete, longest idle first."""
         return self._engine.read(self._prunable(older_than_days, source, include_open).find)
 
     def prune_empty_ghost_sessions(self, sessions_dir: str | Path | None = None) -> int:
@@ -128,7 +128,7 @@ class Retention(Operations):
         return self._delete_all(ghosts, sessions_dir).sessions
 
     def finalize_orphaned_compression_sessions(self) -> int:
-        """End continuations that were begun a week ago and never taken up; deletes nothing."""
+        """End continuations that were created over a week ago and never used; delete nothing."""
         now = self._clock()
         return self._engine.write(
             lambda tx: tx.run(
@@ -169,7 +169,7 @@ class Retention(Operations):
         *,
         report: Report | None = None,
     ) -> Receipt:
-        """Delete sessions in slices; one that no longer fits when its turn comes stays."""
+        """Delete sessions in slices; a session that no longer meets the rule at its turn stays."""
 
         def delete(tx: Transaction, some: Sequence[str]) -> tuple[int, Deleted]:
             lock_sessions(tx, some)
@@ -178,16 +178,16 @@ class Retention(Operations):
 
         receipt, done = Receipt(), 0
         every = self._engine.read(rule.find)
-        # At least one write, so that a store that can only be read says so.
+        # At least one write, so that a read-only store raises.
         for some in [*chunks(every, PRUNE_SLICE)] or [[]]:
-            count, gone = self._engine.write(partial(delete, some=some))
-            receipt += _receipt(count, gone, sessions_dir)
+            count, deleted = self._engine.write(partial(delete, some=some))
+            receipt += _receipt(count, deleted, sessions_dir)
             done += len(some)
             if report is not None:
                 report("deleting", done, len(every))
         return receipt
 
-    def _finished(self, receipt: Receipt, secure: bool) -> Receipt:
+    def _erase_if_secure(self, receipt: Receipt, secure: bool) -> Receipt:
         if not secure or not receipt.sessions:
             return receipt
         self._engine.maintenance.erase()
@@ -195,15 +195,15 @@ class Retention(Operations):
 
 
 def check_report(report: Report | None) -> None:
-    """Raise InvalidValue for what cannot be told how far the work has come."""
+    """Raise InvalidValue if `report` is not a function."""
     if report is not None and not callable(report):
         raise InvalidValue(f"report must be a function, not {type(report).__name__}")
 
 
-def _receipt(count: int, gone: Deleted, sessions_dir: str | Path | None) -> Receipt:
-    """What one transaction took, with the files of it that go now."""
-    files = remove_files(gone.session_ids, sessions_dir)
-    return Receipt(count, len(gone.session_ids) - count, gone.messages, files)
+def _receipt(count: int, deleted: Deleted, sessions_dir: str | Path | None) -> Receipt:
+    """Remove the files of deleted sessions, and return the receipt of one transaction."""
+    files = remove_files(deleted.session_ids, sessions_dir)
+    return Receipt(count, len(deleted.session_ids) - count, deleted.messages, files)
 
 
 def _preview(tx: Reading, session_ids: Sequence[str]) -> Outlook:

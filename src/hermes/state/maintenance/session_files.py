@@ -1,4 +1,4 @@
-"""The files that programs keep of a session beside the store."""
+"""The files that programs write about a session outside the store."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from pathlib import Path
 from hermes.log import warn
 
 DUMP = "request_dump_"
-_WHICH = re.compile(r"[0-9]{1,6}|[0-9]{8}_[0-9]{6}(?:_[0-9]{6})?")
-"""What stands behind the id in the name of a dump: a number or a moment. With anything else it is of a longer id."""
+_DUMP_SUFFIX = re.compile(r"[0-9]{1,6}|[0-9]{8}_[0-9]{6}(?:_[0-9]{6})?")
+"""The part of a dump's name after the id: a number or a time. Any other text belongs to a longer id."""
 
 
 def remove_files(session_ids: Collection[str], sessions_dir: str | Path | None) -> int:
-    """Remove the transcripts and dumps of deleted sessions, and answer how many there were."""
+    """Remove the transcripts and dumps of deleted sessions, and return how many there were."""
     if sessions_dir is None or not session_ids:
         return 0
     removed = 0
-    for path in _files_of(session_ids, Path(sessions_dir)):
+    for path in _session_files(session_ids, Path(sessions_dir)):
         try:
             path.unlink()
             removed += 1
         except FileNotFoundError:
             continue
         except OSError as exc:
-            # The rows are gone already; a file that cannot go is worth a line, not a failure.
+            # The rows are already deleted; a file that cannot be removed deserves a warning, not an error.
             warn(__name__, "%s could not be removed: %s", path, exc)
     return removed
 
 
-def _files_of(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
+def _session_files(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
     safe = {each for each in session_ids if "/" not in each and "\\" not in each and not each.startswith(".")}
     for session_id in sorted(safe):
         yield directory / f"{session_id}.json"
@@ -42,15 +42,15 @@ def _files_of(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
         return
     for name in names:
         is_dump = name.startswith(DUMP) and name.endswith(".json")
-        if is_dump and _is_of(safe, name.removeprefix(DUMP).removesuffix(".json")):
+        if is_dump and _is_dump_of(safe, name.removeprefix(DUMP).removesuffix(".json")):
             yield directory / name
 
 
-def _is_of(session_ids: Collection[str], name: str) -> bool:
-    """Whether `<id>_<which>` names a dump of one of the sessions; an id may have underscores, and begin another id."""
+def _is_dump_of(session_ids: Collection[str], name: str) -> bool:
+    """Whether `<id>_<suffix>` names a dump of one of the sessions; an id may contain `_`, and start like another id."""
     end = name.find("_")
     while end >= 0:
-        if name[:end] in session_ids and _WHICH.fullmatch(name, end + 1):
+        if name[:end] in session_ids and _DUMP_SUFFIX.fullmatch(name, end + 1):
             return True
         end = name.find("_", end + 1)
     return False

@@ -1,4 +1,4 @@
-"""Keeping a store small and in order, when asked to or by itself now and then."""
+"""Maintenance of a store: optimize, vacuum, and prune automatically from time to time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HOUR_S = 3_600.0
 
 
 class Upkeep(Retention, Meta):
-    """Operations that look after the store as a whole."""
+    """Operations that maintain the store as a whole."""
 
     def optimize_fts(self, report: Report | None = None) -> int:
-        """Bring each full-text index into its shortest form and answer how many there are; results stay the same."""
+        """Merge each full-text index into its most compact form and return their number; results do not change."""
         self._require_writable()
         check_report(report)
         return self._engine.maintenance.merge_index(report)
 
     def vacuum(self, report: Report | None = None) -> int:
-        """Merge the indexes, empty the log and give unused room back; answers how many indexes there are."""
+        """Merge the indexes, empty the log and give unused space back; return how many indexes there are."""
         self._require_writable()
         check_report(report)
         try:
@@ -55,11 +55,11 @@ class Upkeep(Retention, Meta):
         retention_by_source: Mapping[str, float] | None = None,
         secure: bool = False,
     ) -> PruneOutcome:
-        """Prune old sessions unless that was done lately; what fails is told and tried another time.
+        """Prune old sessions unless that was done recently; log a failure and try again later.
 
-        A source in `retention_by_source` has its own number of days, and 0 keeps its sessions for good. Whoever starts
-        up has other things to do than to look after this, so it raises only if the store is closed or an argument is
-        wrong; where nothing can be deleted, as in a store that is only read, it is skipped.
+        A source in `retention_by_source` has its own number of days, and 0 keeps its sessions forever. A failed prune
+        must not stop a program from starting, so this raises only if the store is closed or an argument is wrong. A
+        read-only store is skipped.
         """
         interval_s = require_number(min_interval_hours, "min_interval_hours") * HOUR_S
         own_days = _days_by_source(retention_by_source)
@@ -78,7 +78,7 @@ class Upkeep(Retention, Meta):
         except StoreClosed:
             raise
         except HermesError as exc:
-            warn(__name__, "old sessions will be pruned another time: %s", exc)
+            warn(__name__, "old sessions were not pruned, trying again later: %s", exc)
             outcome["error"] = str(exc)
         return outcome
 
@@ -90,20 +90,20 @@ class Upkeep(Retention, Meta):
         receipt = Receipt()
         for rule in rules:
             receipt += self._delete_all(rule, sessions_dir)
-        return self._finished(receipt, secure)
+        return self._erase_if_secure(receipt, secure)
 
     def _last_prune(self) -> float:
-        """When sessions were last pruned; a note that makes no sense is none."""
+        """Return when sessions were last pruned; -inf if that is unknown or not a number."""
         try:
-            noted = float(self.get_meta(LAST_PRUNE) or "-inf")
+            last = float(self.get_meta(LAST_PRUNE) or "-inf")
         except ValueError:
             return -math.inf
-        # A clock that was ahead once must not keep the store from ever being pruned again.
-        return noted if noted <= self._clock() else -math.inf
+        # A clock that once was ahead must not stop pruning forever.
+        return last if last <= self._clock() else -math.inf
 
     def _require_writable(self) -> None:
         if self._engine.read_only:
-            raise StoreReadOnly("this store was opened for reading only", hint="open it without read_only")
+            raise StoreReadOnly("this store was opened read-only", hint="open it without read_only")
 
 
 def _days_by_source(given: Mapping[str, float] | None) -> dict[str, float]:

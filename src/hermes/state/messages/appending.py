@@ -1,4 +1,4 @@
-"""Messages: appended, replaced, read."""
+"""Append, replace and read messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.state.engine import Reading, Transaction
 from hermes.state.messages.drafts import Draft, add_timestamps, check_fields, draft_message
 from hermes.state.messages.partial import complete_message, find_by_given_uid
 from hermes.state.messages.replay import load_conversation
-from hermes.state.messages.spool import WORTH_KEEPING
+from hermes.state.messages.spool import PERMANENT_FAILURES
 from hermes.state.messages.tool_counts import count_tools
 from hermes.state.operations import (
     UNLIMITED,
@@ -72,9 +72,9 @@ class Messages(Operations):
         *,
         uid: str | None = None,
     ) -> int:
-        """Store a message and answer its id. It is durable when this returns; a repeated uid answers the first id.
+        """Store a message and return its id. It is durable when this returns; a repeated uid returns the first id.
 
-        An answer with the finish_reason `partial` is still open: another append of its uid takes its place.
+        An answer with the finish_reason `partial` is incomplete: another append with its uid replaces it.
         """
         message = draft_message(
             {
@@ -101,7 +101,7 @@ class Messages(Operations):
         return self._store(session_id, [message])[0]
 
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Store several messages, dicts of append_message's arguments, in one transaction and answer their ids."""
+        """Store several messages, dicts of append_message's arguments, in one transaction and return their ids."""
         require_identifier(session_id, "session_id")
         if not isinstance(messages, Iterable):
             raise InvalidValue(f"messages must be a list of dicts, not {type(messages).__name__}")
@@ -110,35 +110,35 @@ class Messages(Operations):
         return self._store(session_id, prepared)
 
     def _store(self, session_id: str, messages: list[Draft]) -> list[int]:
-        """Store messages, or keep them safe for later and say so."""
+        """Store messages; if the store is damaged, spool them and raise MessageSpooled."""
         try:
             ids = self._engine.write(lambda tx: add_messages(tx, session_id, messages, self._asker))
-        except WORTH_KEEPING as exc:
+        except PERMANENT_FAILURES as exc:
             if not messages:
                 raise
             try:
                 self._engine.spool.add(session_id, messages, self._asker)
             except OSError:
-                raise exc from None  # there is no room for it either
+                raise exc from None  # the disk is full for the spool, too
             raise MessageSpooled(
-                messages[-1].values["uid"], f"not stored yet, but safe in {self._engine.spool.path}: {exc.message}"
+                messages[-1].values["uid"], f"not stored yet, but saved in {self._engine.spool.path}: {exc.message}"
             ) from exc
         if self._engine.spool.may_have_messages:
             self._store_spooled()
         return ids
 
     def _store_spooled(self) -> None:
-        """Store what had to wait, if anything; what cannot be stored now goes on waiting."""
+        """Store spooled messages. On failure they stay in the spool."""
         try:
             count = self._engine.spool.replay(self._store_again)
         except (HermesError, OSError) as exc:
-            warn(__name__, "messages go on waiting in %s: %s", self._engine.spool.path, exc)
+            warn(__name__, "messages stay in the spool %s: %s", self._engine.spool.path, exc)
         else:
             if count:
-                inform(__name__, "%s messages that had to wait in %s are stored", count, self._engine.spool.path)
+                inform(__name__, "stored %s messages from the spool %s", count, self._engine.spool.path)
 
     def _store_again(self, session_id: str, messages: list[Draft], asker: Asker) -> bool:
-        """Store what had to wait; False if the session turns out to be another owner's than who has said it."""
+        """Store spooled messages; return False if the session belongs to another owner than their sender."""
 
         def store(tx: Transaction) -> bool:
             if not session_exists(tx, session_id):
@@ -152,7 +152,7 @@ class Messages(Operations):
         return self._engine.write(store)
 
     def replace_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> None:
-        """Put another transcript in the place of a session's messages; on failure the old one stays."""
+        """Replace all messages of a session; on failure the old ones stay."""
         require_identifier(session_id, "session_id")
         if not isinstance(messages, Iterable):
             raise InvalidValue(f"messages must be a list of dicts, not {type(messages).__name__}")
@@ -185,7 +185,7 @@ class Messages(Operations):
         before_id: int | None = None,
         limit: int | None = None,
     ) -> list[MessageRow]:
-        """A session's messages in the order they were stored, all columns; `before_id` with `limit` pages backwards."""
+        """Return a session's messages in the order they were stored; `before_id` with `limit` pages backwards."""
         size = row_limit(limit)
         backwards = before_id is not None and after_id is None and size < UNLIMITED
         visible = "" if include_inactive else "AND active = 1"
@@ -214,7 +214,7 @@ class Messages(Operations):
         *,
         owner: OwnerName = None,
     ) -> list[ConversationMessage]:
-        """A session in the form in which models take conversations; ancestors are those it continues by compression."""
+        """Return a session as a conversation for models; ancestors are the sessions it continues by compression."""
         asker = self._asker_for(owner)
         return self._engine.read(
             lambda tx: load_conversation(
@@ -223,7 +223,7 @@ class Messages(Operations):
         )
 
     def message_count(self, session_id: str | None = None, *, owner: OwnerName = None) -> int:
-        """How many active messages a session has, or all sessions together."""
+        """Return the number of active messages of a session, or of all sessions."""
         asker = self._asker_for(owner)
 
         def count(tx: Reading) -> int:
@@ -240,7 +240,7 @@ class Messages(Operations):
     def list_recent_user_messages(
         self, session_id: str, limit: int | None = 20, include_inactive: bool = False, *, owner: OwnerName = None
     ) -> list[UserMessage]:
-        """What a person said lately in a session, newest first: id, timestamp and a preview of one line."""
+        """Return the user's latest messages in a session, newest first: id, timestamp and a preview of one line."""
         size = row_limit(limit)
         asker = self._asker_for(owner)
 
@@ -261,7 +261,7 @@ class Messages(Operations):
 
 
 def add_messages(tx: Transaction, session_id: str, messages: list[Draft], asker: Asker) -> list[int]:
-    """Insert messages into the asker's session and keep its counters, activity and preview in step."""
+    """Insert messages into the asker's session and update its counters, activity and preview."""
     session, numbers = tx.lock_and_number(
         f"""SELECT message_count, last_active, chain_active, chain_root
             FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}""",
@@ -280,15 +280,15 @@ def add_messages(tx: Transaction, session_id: str, messages: list[Draft], asker:
 
 
 def remove_messages(tx: Transaction, session_id: str, asker: Asker) -> None:
-    """Delete the messages of the asker's session and everything that was counted from them."""
-    held = tx.value(
+    """Delete the messages of the asker's session and reset its counters."""
+    locked = tx.value(
         f"SELECT 1 FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}",
         id=session_id,
         whose=asker.stored,
     )
-    if held is None:
+    if locked is None:
         raise unknown_session(session_id)
-    # The counter first: rows that vanish from a session that still counts them are taken for another program's work.
+    # The counter first: if rows vanish while it still counts them, that looks like another program's change.
     tx.run(
         """UPDATE sessions SET message_count = 0, tool_call_count = 0, preview = NULL, last_active = started_at
            WHERE id = :id""",
@@ -302,8 +302,8 @@ def remove_messages(tx: Transaction, session_id: str, asker: Asker) -> None:
 def _insert_new(
     tx: Transaction, session_id: str, messages: list[Draft], numbers: Sequence[int], *, is_first: bool
 ) -> tuple[list[int], list[Draft]]:
-    # Where nothing was said yet, nothing can be there already.
-    known = {} if is_first else _made_up_uids(tx, session_id, messages)
+    # A session without messages cannot have these messages yet.
+    known = {} if is_first else _generated_uids(tx, session_id, messages)
     added: dict[str, Draft] = {}
     for message in messages:
         uid = message.values["uid"]
@@ -321,7 +321,7 @@ def _insert_new(
 
 
 def _insert(tx: Transaction, session_id: str, messages: list[Draft], numbers: Sequence[int]) -> Sequence[int]:
-    """Insert messages under numbers that were given out for them, or under the next ones, and answer the numbers."""
+    """Insert messages with the ids reserved for them, or with the next ones, and return the ids."""
     rows: list[Row] = [{"session_id": session_id, **message.values} for message in messages]
     if not numbers:
         return tx.insert_messages(rows)
@@ -330,8 +330,8 @@ def _insert(tx: Transaction, session_id: str, messages: list[Draft], numbers: Se
     return numbers[: len(rows)]
 
 
-def _made_up_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> dict[str, int]:
-    """A session's messages by uid, if one that is looked for has a uid that a store made up: those have no index."""
+def _generated_uids(tx: Transaction, session_id: str, messages: list[Draft]) -> dict[str, int]:
+    """Return a session's messages by uid, if a repeated message has a generated uid; those have no index."""
     if tx.is_repeat or any(message.is_repeatable and message.values["uid"].startswith(OWN_UID) for message in messages):
         return dict(tx.rows("SELECT uid, id FROM messages WHERE session_id = :id", id=session_id))
     return {}
@@ -344,9 +344,9 @@ def _note_added(
     visible = [message for message in added if message.is_active]
     newest = max(message.values["timestamp"] for message in added)
     now_active = newest if is_first else max(last_active, newest)
-    # Only the first session of a chain speaks for others too.
-    speaks_for_itself = chain_root is not None or (is_first and chain_active == last_active)
-    chain = now_active if speaks_for_itself else max(chain_active, now_active)
+    # Only the first session of a chain also carries the activity of the others.
+    counts_only_itself = chain_root is not None or (is_first and chain_active == last_active)
+    chain = now_active if counts_only_itself else max(chain_active, now_active)
     # An index entry that is written again, even unchanged, costs a page of the log.
     ticked = "" if activity_tick(chain) == activity_tick(chain_active) else ", active_tick = :tick"
     tx.send(

@@ -1,4 +1,4 @@
-"""The one projection from stored messages to the conversation that a model is given."""
+"""Turn stored messages into the conversation that a model receives; this is the only place that does so."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _RECALLED = re.compile("recalled memory", re.IGNORECASE)
 
 
 def project(rows: Iterable[tuple[Any, ...]], *, drop_repeats: bool = False) -> list[ConversationMessage]:
-    """Stored rows as conversation messages, in the same order."""
+    """Return stored rows as conversation messages, in the same order."""
     messages = [_message(row) for row in rows]
-    return _without_repeats(messages) if drop_repeats else messages
+    return _drop_repeated_user_messages(messages) if drop_repeats else messages
 
 
 class ChainMessage(NamedTuple):
@@ -35,21 +35,21 @@ class ChainMessage(NamedTuple):
     uid: str
     is_active: bool
     row: tuple[Any, ...]
-    """Its `CONVERSATION_COLUMNS`."""
+    """The values of `CONVERSATION_COLUMNS`."""
 
 
 def merge_chain(sessions: Iterable[Iterable[ChainMessage]], *, include_inactive: bool = False) -> list[tuple[Any, ...]]:
-    """The messages of a chain, first session first: each stands where it was said, and is as its newest copy is."""
+    """Return the messages of a chain, oldest session first; each keeps its first position and has its newest values."""
     newest: dict[tuple[str, int], ChainMessage] = {}
     others: Counter[str] = Counter()
-    """How many messages have the same uid without being copies of each other: callers choose uids for one session."""
+    """How many messages share a uid without being copies: callers choose uids that are unique within one session."""
     for session in sessions:
-        for told in session:
-            known = newest.get((told.uid, others[told.uid]))
-            if known is not None and not _is_copy(told.row, known.row):
-                others[told.uid] += 1
-            newest[told.uid, others[told.uid]] = told
-    return [told.row for told in newest.values() if told.is_active or include_inactive]
+        for message in session:
+            known = newest.get((message.uid, others[message.uid]))
+            if known is not None and not _is_copy(message.row, known.row):
+                others[message.uid] += 1
+            newest[message.uid, others[message.uid]] = message
+    return [message.row for message in newest.values() if message.is_active or include_inactive]
 
 
 def _is_copy(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
@@ -57,16 +57,16 @@ def _is_copy(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return bool(timestamp == other[2] or (role, content) == other[:2])
 
 
-def without_memory_fences(text: str) -> str:
-    """Text without what was recalled from memory and put before it for one turn."""
-    # Looked for in the two ways that somebody writes it: a whole conversation passes through here at every turn.
+def strip_memory_fences(text: str) -> str:
+    """Remove the text that was recalled from memory and inserted for one turn."""
+    # A cheap test for the two usual spellings first: every turn sends a whole conversation through here.
     if "emory" in text or "EMORY" in text:
-        text = _FENCE.sub("", _without_notes(_without_fenced(text)))
+        text = _FENCE.sub("", _strip_notes(_strip_fenced(text)))
     return text.strip()
 
 
-def _without_fenced(text: str) -> str:
-    """Text without what is between a fence that opens and the next that closes; one pass, however many there are."""
+def _strip_fenced(text: str) -> str:
+    """Remove everything from an opening fence to the next closing one, in one pass."""
     kept, at, opened = [], 0, -1
     for fence in _FENCE.finditer(text):
         if not fence[1]:
@@ -77,18 +77,18 @@ def _without_fenced(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def _without_notes(text: str) -> str:
-    """Text without the notes, each up to its bracket, that tell of recalled memory."""
-    kept, at, looked = [], 0, 0
-    while note := _NOTE.search(text, looked):
+def _strip_notes(text: str) -> str:
+    """Remove the notes about recalled memory, each up to its closing bracket."""
+    kept, at, searched = [], 0, 0
+    while note := _NOTE.search(text, searched):
         end = text.find("]", note.end())
         if end < 0:
             break
-        # What begins later and ends here says no more than this one.
-        looked = end + 1
+        # A note that starts later and ends at the same bracket is part of this one.
+        searched = end + 1
         if _RECALLED.search(text, note.end(), end):
             kept.append(text[at : note.start()])
-            at = looked
+            at = searched
     return "".join([*kept, text[at:]])
 
 
@@ -98,7 +98,7 @@ def _message(row: tuple[Any, ...]) -> ConversationMessage:
         if content[:1] in MARKS:
             content = decode_content(content)
         if role in SPEAKERS and type(content) is str:
-            content = without_memory_fences(content)
+            content = strip_memory_fences(content)
     message: ConversationMessage = {"role": role, "content": content}
     if timestamp:
         message["timestamp"] = timestamp
@@ -142,16 +142,16 @@ def _add_thinking(
         message["codex_message_items"] = decode_json(codex_message_items, otherwise=None, what="codex_message_items")
 
 
-def _without_repeats(messages: list[ConversationMessage]) -> list[ConversationMessage]:
-    """Drop what a person is shown to say again before anybody answered: a copy carried over by compression."""
-    kept, said = [], set()
+def _drop_repeated_user_messages(messages: list[ConversationMessage]) -> list[ConversationMessage]:
+    """Drop a user message that is repeated before any answer: a copy that compression carried over."""
+    kept, unanswered = [], set()
     for message in messages:
         content = message["content"]
         if message["role"] == "user" and isinstance(content, str) and content:
-            if content in said:
+            if content in unanswered:
                 continue
-            said.add(content)
+            unanswered.add(content)
         elif message["role"] == "assistant" and (content or message.get("tool_calls")):
-            said.clear()
+            unanswered.clear()
         kept.append(message)
     return kept

@@ -1,4 +1,4 @@
-"""Drafts: messages that were checked and encoded, and only need to be inserted."""
+"""Drafts: messages that are checked and encoded, and only need to be inserted."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ TEXT_FIELDS = (
     "uid",
 )
 MAX_CHARACTERS = 16 * 1024 * 1024
-"""How long a message may be, all of its texts together as they are stored."""
+"""The maximum length of a message: all of its stored texts together."""
 MESSAGE_FIELDS = frozenset({"role", "content", "token_count", "observed", "timestamp", *JSON_FIELDS, *TEXT_FIELDS})
 
 
 class Draft(NamedTuple):
-    """A message ready to be inserted, and what it adds to its session."""
+    """A message ready to be inserted, with its effect on the session's counters."""
 
     values: Row
     is_active: bool
     is_repeatable: bool
-    """Whether its uid came from the caller, so that it may be there already."""
+    """Whether its uid came from the caller, so that it may be stored already."""
     tool_calls: int
     tools: list[str]
     preview: str | None
 
 
 def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> Draft:
-    """A message to be inserted, checked and encoded; a column that is not in its values keeps its default."""
+    """Return a checked and encoded message; a column without a value keeps its default."""
     values: Row = {"role": require_identifier(fields.get("role"), "role"), "timestamp": now}
     for name, value in fields.items():
         if value is None or name == "role":
@@ -81,7 +81,7 @@ def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True)
             values[name] = optional_text(value, name)
     if sum(len(value) for value in values.values() if isinstance(value, str)) > MAX_CHARACTERS:
         raise InvalidValue(
-            f"a message may have {MAX_CHARACTERS} characters at most, and this one has more",
+            f"the message is longer than {MAX_CHARACTERS} characters",
             hint="store the long part in a file, and name the file in the message",
         )
     is_repeatable = "uid" in values
@@ -101,7 +101,7 @@ def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True)
 
 
 def check_fields(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`message` if it is a dict of nothing but a message's fields."""
+    """Return `message` if it is a dict with only the fields of a message."""
     if not isinstance(message, Mapping):
         raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
     if unknown := set(message) - MESSAGE_FIELDS:
@@ -111,7 +111,7 @@ def check_fields(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def add_timestamps(messages: Iterable[Mapping[str, Any]], now: float) -> list[Row]:
-    """Messages of a replaced transcript, each with a time: its own, or one after all before it."""
+    """Return the messages of a replaced transcript, each with its own time or one after all earlier ones."""
     clock, stamped = now, []
     for message in messages:
         if not isinstance(message, Mapping):

@@ -1,4 +1,4 @@
-"""Messages that are still being written: stored as far as they have come, and completed in their place."""
+"""Messages that are still being written: stored early, and completed in place."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hermes.state.messages.drafts import JSON_FIELDS, REASONING_FIELDS, Draft
 from hermes.state.rows import count_tool_calls, decode_json, tool_names
 
 PARTIAL = "partial"
-"""The finish_reason of an answer that is not complete; an append of the same uid takes its place."""
+"""The finish_reason of an incomplete answer; an append with the same uid replaces it."""
 
 _CHANGED = tuple(dict.fromkeys(("content", "finish_reason", "token_count", *JSON_FIELDS, *REASONING_FIELDS)))
 _UPDATE = f"UPDATE messages SET {', '.join(f'{name} = :{name}' for name in _CHANGED)} WHERE id = :id"
 
 
 class StoredMessage(NamedTuple):
-    """A message that is stored already."""
+    """A message that is already stored."""
 
     id: int
     is_open: bool
@@ -26,7 +26,7 @@ class StoredMessage(NamedTuple):
 
 
 def find_by_given_uid(tx: Reading, session_id: str, uid: str) -> StoredMessage | None:
-    """Return the message of a session that has a uid of its caller, or None."""
+    """Return the message of a session with a uid that the caller chose, or None."""
     row = tx.row(
         f"""SELECT id, role, finish_reason, active, tool_calls FROM messages
             WHERE session_id = :id AND uid = :uid {tx.dialect.given_uid_condition}""",
@@ -40,9 +40,9 @@ def find_by_given_uid(tx: Reading, session_id: str, uid: str) -> StoredMessage |
 
 
 def complete_message(tx: Transaction, session_id: str, known: StoredMessage, message: Draft) -> Counter[str]:
-    """Put a message in the place of one that is open, and return by how much its session calls each tool more often.
+    """Replace an incomplete message, and return how many more calls of each tool the session now has.
 
-    Its number and its time stay, so that it stands where it began.
+    Its id and its time stay, so that it keeps its position.
     """
     tx.run(_UPDATE, id=known.id, **{name: message.values.get(name) for name in _CHANGED})
     if not known.is_active:

@@ -1,4 +1,4 @@
-"""Replay: a session, with those that it continues if that is wished, as models take conversations."""
+"""Replay: read a session, and on request the sessions it continues, as a conversation for models."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from hermes.state.messages.conversation import CONVERSATION_COLUMNS, ChainMessag
 from hermes.state.operations import may_see, session_owner_condition
 from hermes.state.owner import Asker
 from hermes.state.rows import uid_of
+from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage import ancestors
 
 if TYPE_CHECKING:
     from hermes.state.row_types import ConversationMessage
@@ -17,10 +19,11 @@ if TYPE_CHECKING:
 def load_conversation(
     tx: Reading, session_id: str, asker: Asker, *, include_ancestors: bool, include_inactive: bool
 ) -> list[ConversationMessage]:
-    """Return the conversation of a session that the asker may see; ancestors are those it continues by compression."""
+    """Return the conversation of a session that the asker may see; ancestors are the sessions it continues."""
     if include_ancestors and not may_see(tx, session_id, asker):
         return []
-    sessions = _chain_up_to(tx, session_id, asker) if include_ancestors else [session_id]
+    continued = ancestors(tx, [session_id], asker, kinds=(ChildKind.COMPRESSION,)) if include_ancestors else {}
+    sessions = list(continued)[::-1]
     if len(sessions) > 1:
         rows = merge_chain([_rows_with_uids(tx, each) for each in sessions], include_inactive=include_inactive)
     else:
@@ -28,24 +31,8 @@ def load_conversation(
     return project(rows, drop_repeats=include_ancestors)
 
 
-def _chain_up_to(tx: Reading, session_id: str, asker: Asker) -> list[str]:
-    """The sessions that a session continues by compression, oldest first, itself last."""
-    chain = [session_id]
-    while True:
-        row = tx.row("SELECT parent_session_id, child_kind FROM sessions WHERE id = :id", id=chain[-1])
-        if (
-            row is None
-            or row[0] is None
-            or row[1] != "compression"
-            or row[0] in chain
-            or not may_see(tx, row[0], asker)
-        ):
-            return chain[::-1]
-        chain.append(row[0])
-
-
 def _rows_with_uids(tx: Reading, session_id: str) -> list[ChainMessage]:
-    """All messages of a session, rewound ones too, for a replay that must know them."""
+    """Return all messages of a session, including undone ones."""
     rows = tx.rows(
         f"""SELECT id, uid, active, {CONVERSATION_COLUMNS} FROM messages WHERE session_id = :id ORDER BY id""",
         id=session_id,

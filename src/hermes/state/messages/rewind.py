@@ -1,4 +1,4 @@
-"""Rewinding a conversation: messages are hidden, never deleted, and can be brought back."""
+"""Undo the end of a conversation: messages are hidden, never deleted, and can be restored."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Rewinds(Operations):
-    """Operations that hide and restore the end of a conversation."""
+    """Operations that undo and restore the end of a conversation."""
 
     def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Rewound:
-        """Hide a user message and everything after it; answers rewound_count, target_message and new_head_id.
+        """Undo a user message and everything after it; return rewound_count, target_message and new_head_id.
 
-        With `keep_target` the message itself stays, so that it can be answered anew.
+        With `keep_target` the message itself stays, so that the model can answer it again.
         """
         kept, target_id = (
             require_flag(keep_target, "keep_target"),
@@ -53,10 +53,10 @@ class Rewinds(Operations):
             target = cast("MessageRow", message_row(columns, rows[0]))
             if target["role"] != "user":
                 raise InvalidValue(
-                    f"message {target_message_id} has role {target['role']!r}; only a user message can be rewound to",
+                    f"message {target_message_id} has role {target['role']!r}; only a user message can be undone",
                     hint="list_recent_user_messages shows the candidates",
                 )
-            hidden = _flip(tx, session_id, target_id + kept, active=False)
+            hidden = _set_active(tx, session_id, target_id + kept, active=False)
             tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=session_id)
             _record(tx, session_id, "rewind", target_id, hidden, now)
             head = tx.value("SELECT MAX(id) FROM messages WHERE session_id = :id AND active = 1", id=session_id)
@@ -65,22 +65,22 @@ class Rewinds(Operations):
         return self._engine.write(rewind)
 
     def restore_rewound(self, session_id: str, since_message_id: int) -> int:
-        """Show hidden messages again, from the given one on; answers how many."""
+        """Restore undone messages from the given one on; return how many."""
         since = require_integer(since_message_id, "since_message_id")
         now = self._clock()
 
         def restore(tx: Transaction) -> int:
             if not _lock(tx, session_id, self._asker):
                 return 0
-            shown = _flip(tx, session_id, since, active=True)
-            if shown:
-                _record(tx, session_id, "restore", since, shown, now)
-            return shown
+            restored = _set_active(tx, session_id, since, active=True)
+            if restored:
+                _record(tx, session_id, "restore", since, restored, now)
+            return restored
 
         return self._engine.write(restore)
 
     def list_rewinds(self, session_id: str, owner: OwnerName = None) -> list[RewindRow]:
-        """The audit trail of a session's rewinds and restores, oldest first."""
+        """Return the audit trail of a session's undone and restored messages, oldest first."""
         asker = self._asker_for(owner)
 
         def trail(tx: Reading) -> list[RewindRow]:
@@ -99,17 +99,17 @@ class Rewinds(Operations):
 
 
 def _lock(tx: Transaction, session_id: str, asker: Asker) -> bool:
-    """Keep others from changing a session; whether the asker has it."""
-    held = tx.row(
+    """Lock a session against changes by others; return whether the asker has it."""
+    locked = tx.row(
         f"SELECT id FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}",
         id=session_id,
         whose=asker.stored,
     )
-    return held is not None
+    return locked is not None
 
 
-def _flip(tx: Transaction, session_id: str, since: int, *, active: bool) -> int:
-    """Hide or show a session's messages from an id on, and keep its counters in step."""
+def _set_active(tx: Transaction, session_id: str, since: int, *, active: bool) -> int:
+    """Undo or restore a session's messages from an id on, and update its counters."""
     affected = tx.rows(
         "SELECT tool_calls FROM messages WHERE session_id = :id AND id >= :since AND active = :was",
         id=session_id,

@@ -1,4 +1,4 @@
-"""Beginnings: sessions that have their first messages from the start, be they new ones or those of another session."""
+"""Create sessions together with their first messages: new ones, or copies from another session."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from hermes.state.rows import (
 )
 from hermes.state.sessions import title_rules
 from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage import children_of, refuse_second_continuation
 from hermes.state.sessions.records import insert_session, is_taken, new_session, new_session_in, session_exists
 from hermes.state.sessions.titles import free_title, next_title
 
@@ -35,13 +36,13 @@ if TYPE_CHECKING:
     from hermes.state.row_types import ContinuedSession, SessionRow, StartedSession, StartFields
 
 INHERITED = ("source", "user_id", "owner", "model", "model_config", "cwd")
-"""What a session that goes on from another has from it."""
+"""The columns that a session inherits from the session it continues."""
 
 UNNAMED_BRANCH = "branch"
 
 
 class SessionCreation(Operations):
-    """Operations that make a session and its first messages in one transaction."""
+    """Operations that create a session and its first messages in one transaction."""
 
     def start_session(
         self,
@@ -52,9 +53,9 @@ class SessionCreation(Operations):
         title: str | None = None,
         **fields: Unpack[StartFields],
     ) -> StartedSession:
-        """Create a session with its first message; answers `message_id` and `title`, None if another session has it.
+        """Create a session with its first message; return `message_id` and `title` (None if another session has it).
 
-        The fields are those of `create_session`, the message is a dict of `append_message`'s arguments.
+        The fields are those of `create_session`; the message is a dict of `append_message`'s arguments.
         """
         now = self._clock()
         given: Row = {**fields}
@@ -74,17 +75,17 @@ class SessionCreation(Operations):
         return self._engine.write(start)
 
     def branch_session(self, session_id: str, child_id: str, title: str | None = None) -> ContinuedSession:
-        """Begin a session as a copy of another, which ends as `branched`; answers `title` and `message_count`.
+        """Create a session as a copy of another, which ends as `branched`; return `title` and `message_count`.
 
-        The copies have everything that the messages had. A title that another session has gets ` (2)`; without one, the
-        other session's own gets its next number. Doing it again for the same child changes nothing.
+        The copies keep all columns of the messages. A title that another session has gets ` (2)`; without a title, the
+        branch gets the other session's title with its next number. Repeating the call for a child changes nothing.
         """
         wanted = title_rules.sanitize(title)
         now = self._clock()
 
         def branch(tx: Transaction) -> ContinuedSession:
             parent = _lock_parent(tx, session_id, self._asker)
-            if child_id in _children(tx, session_id, ChildKind.BRANCH, self._asker):
+            if child_id in children_of(tx, session_id, ChildKind.BRANCH, self._asker):
                 return _continued_session(tx, child_id)
             _insert_child(tx, parent, child_id, ChildKind.BRANCH, parent["system_prompt"], now, self._asker)
             if wanted is None and parent["title"] is not None:
@@ -108,35 +109,33 @@ class SessionCreation(Operations):
         system_prompt: str | None = None,
         holder: str | None = None,
     ) -> ContinuedSession:
-        """Go on with a conversation in a child that has a summary in the place of what it leaves out.
+        """Continue a conversation in a child session that has a summary instead of the messages it leaves out.
 
-        The child begins with copies of the messages up to `head_upto`, then has the summary, then copies of those from
-        `tail_from` on. The session ends as `compression`, and its title goes on with the next number. Raises `Conflict`
-        if it goes on in another child already, or if `holder` no longer has the compression lock, which is given back.
-        Doing it again for the same child changes nothing. Answers `title` and `message_count`.
+        The child starts with copies of the messages up to `head_upto`, then the summary, then copies of the messages
+        from `tail_from` on. The session ends as `compression`, and the child gets its title with the next number. Raise
+        `Conflict` if another child already continues it, or if `holder` no longer has the compression lock. The lock is
+        released. Repeating the call for the same child changes nothing. Return `title` and `message_count`.
         """
         if not isinstance(summary, str) or not summary.strip():
-            raise InvalidValue("a summary must be a text")
+            raise InvalidValue("summary must be a nonempty string")
         optional_text(system_prompt, "system_prompt")
         require_integer(tail_from, "tail_from")
         optional_integer(head_upto, "head_upto")
         now = self._clock()
-        told = draft_message({"role": "system", "content": summary}, now)
+        summary_message = draft_message({"role": "system", "content": summary}, now)
 
         def compress(tx: Transaction) -> ContinuedSession:
             parent = _lock_parent(tx, session_id, self._asker)
-            heirs = _children(tx, session_id, ChildKind.COMPRESSION, self._asker)
-            if child_id in heirs:
+            if child_id in children_of(tx, session_id, ChildKind.COMPRESSION, self._asker):
                 return _continued_session(tx, child_id)
-            if heirs:
-                raise Conflict(f"session {session_id!r} goes on in {heirs[0]!r} already", hint=f"go on with {heirs[0]}")
+            refuse_second_continuation(tx, session_id, self._asker)
             if holder is not None:
                 _release_lock(tx, session_id, holder, now)
             _insert_child(tx, parent, child_id, ChildKind.COMPRESSION, system_prompt, now, self._asker)
             if parent["title"] is not None:
                 _set_title(tx, child_id, next_title(tx, parent["title"], parent["owner"]))
             head = [] if head_upto is None else _copies(tx, session_id, upto=min(head_upto, tail_from - 1))
-            add_messages(tx, child_id, [*head, told, *_copies(tx, session_id, since=tail_from)], self._asker)
+            add_messages(tx, child_id, [*head, summary_message, *_copies(tx, session_id, since=tail_from)], self._asker)
             _end(tx, session_id, "compression", now)
             return _continued_session(tx, child_id)
 
@@ -155,16 +154,6 @@ def _lock_parent(tx: Transaction, session_id: str, asker: Asker) -> SessionRow:
     return parent
 
 
-def _children(tx: Reading, session_id: str, kind: ChildKind, asker: Asker) -> list[str]:
-    rows = tx.rows(
-        f"SELECT id FROM sessions WHERE parent_session_id = :id AND child_kind = :kind {owner_condition(asker)}",
-        id=session_id,
-        kind=kind,
-        whose=asker.stored,
-    )
-    return [row[0] for row in rows]
-
-
 def _insert_child(
     tx: Transaction,
     parent: AnyRow,
@@ -174,9 +163,9 @@ def _insert_child(
     now: float,
     asker: Asker,
 ) -> None:
-    """Insert a session that goes on from another."""
+    """Insert a session that continues another."""
     if session_exists(tx, child_id):
-        raise Conflict(f"the id {child_id!r} is already taken", hint="make another one with new_session_id()")
+        raise Conflict(f"the id {child_id!r} is already taken", hint="create another id with new_session_id()")
     inherited = {name: parent[name] for name in INHERITED if name != "source"}
     values = new_session(
         child_id,
@@ -187,13 +176,13 @@ def _insert_child(
         parent_session_id=parent["id"],
         child_kind=kind,
     )
-    # What no owner has is for the terminal alone; a user id must not make it somebody's.
-    made = {**values, "owner": parent["owner"], "imported_from": parent["imported_from"]}
-    insert_session(tx, made, asker)
+    # A session without an owner belongs to the terminal; a user id must not give it to that user.
+    row = {**values, "owner": parent["owner"], "imported_from": parent["imported_from"]}
+    insert_session(tx, row, asker)
 
 
 def _copies(tx: Reading, session_id: str, *, upto: int | None = None, since: int | None = None) -> list[Draft]:
-    """The active messages of a session, word for word, to be inserted into another."""
+    """Return the active messages of a session, unchanged, to be inserted into another."""
     conditions = ["active = 1"] + ["id <= :upto"] * (upto is not None) + ["id >= :since"] * (since is not None)
     columns, rows = tx.table(
         f"SELECT * FROM messages WHERE session_id = :id AND {' AND '.join(conditions)} ORDER BY id",
@@ -208,40 +197,40 @@ def _copy(columns: Columns, row: Values) -> Draft:
     stored = dict(zip(columns, row, strict=True))
     message_id = stored.pop("id")
     del stored["session_id"]
-    # Within another session the uid is as good as new; whoever sends the message once more is recognized there too.
+    # Another session may use the same uid, and a caller who repeats the message is recognized there too.
     stored["uid"] = stored["uid"] or derived_uid(message_id, stored["timestamp"], stored["role"], stored["content"])
     calls, content = stored["tool_calls"], stored["content"]
     called = [] if calls is None else decode_json(calls, otherwise=[], what="tool_calls")
-    is_shown = stored["role"] == "user" and content is not None
+    has_preview = stored["role"] == "user" and content is not None
     return Draft(
         values={name: _as_stored(value) for name, value in stored.items() if value is not None},
         is_active=True,
         is_repeatable=False,
         tool_calls=count_tool_calls(called),
         tools=tool_names(called),
-        preview=make_preview(decode_content(content)) if is_shown else None,
+        preview=make_preview(decode_content(content)) if has_preview else None,
     )
 
 
 def _as_stored(value: Any) -> Any:
-    if isinstance(value, bytes):  # which only an older program stored
+    if isinstance(value, bytes):  # only older programs stored bytes
         return value.decode("utf-8", "replace")
     return Stored(value) if isinstance(value, str) else value
 
 
 def _release_lock(tx: Transaction, session_id: str, holder: str, now: float) -> None:
-    held = tx.run(
+    released = tx.run(
         "DELETE FROM compression_locks WHERE session_id = :id AND holder = :holder AND expires_at >= :now",
         id=session_id,
         holder=holder,
         now=now,
     )
-    if not held:
-        raise Conflict(f"the right to compress session {session_id!r} was lost", hint="try again")
+    if not released:
+        raise Conflict(f"the compression lock of session {session_id!r} was lost", hint="try again")
 
 
 def _end(tx: Transaction, session_id: str, reason: str, now: float) -> None:
-    """End a session that goes on elsewhere; of a compressed one nothing else may be the reason."""
+    """End a session that another one continues; `compression` overwrites an earlier reason."""
     is_open = "" if reason == "compression" else "AND ended_at IS NULL"
     tx.run(
         f"UPDATE sessions SET ended_at = COALESCE(ended_at, :now), end_reason = :reason WHERE id = :id {is_open}",

@@ -1,7 +1,7 @@
-"""Messages that could not be stored: kept in a file beside the database until they can be.
+"""The spool: a file next to the database for messages that could not be stored.
 
-One line of JSON for each message, on disk before the caller is told. A message has its uid, so storing it twice is
-storing it once: whatever happens between the two, nothing is lost and nothing is doubled.
+It has one line of JSON for each message, on disk before the caller gets its error. Each message has a uid, so storing
+it twice has no effect: after a crash at any moment, no message is lost or doubled.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from hermes.state.rows import Stored
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: one process at a time must do
+except ImportError:  # pragma: no cover - Windows: only one process at a time is supported
     fcntl = None  # type: ignore[assignment]
 
 
-WORTH_KEEPING = (StoreCorrupt, NotADatabase)
-"""Failures that do not pass by themselves: what arrives is kept until somebody has put the store right."""
+PERMANENT_FAILURES = (StoreCorrupt, NotADatabase)
+"""Failures that do not end without a repair: new messages go to the spool until the store works again."""
 
 
 class SpooledMessage(NamedTuple):
@@ -37,51 +37,51 @@ class SpooledMessage(NamedTuple):
     session_id: str
     draft: Draft
     asker: Asker
-    """Who has said it: it is stored only into a session of theirs."""
+    """The sender: the message is stored only into a session of theirs."""
 
 
 class Spool:
-    """A file of messages that wait to be stored."""
+    """The file of spooled messages."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.unreadable = Path(f"{path}.unreadable")
-        """Where lines are put that cannot be read or stored."""
+        """The file for lines that cannot be read or stored."""
         self.may_have_messages = not self.is_empty()
-        """Whether there was something in it when it was opened, or this process has put something in since."""
+        """Whether the file had messages when it was opened, or this process has added some since."""
 
     def is_empty(self) -> bool:
-        """Whether nothing waits."""
+        """Whether the spool has no messages."""
         return self.size == 0
 
     @property
     def size(self) -> int:
-        """How many bytes are in it."""
-        return _bytes_of(self.path)
+        """The size of the file in bytes."""
+        return _file_size(self.path)
 
     @property
     def unreadable_size(self) -> int:
-        """How many bytes of lines could not be read."""
-        return _bytes_of(self.unreadable)
+        """The size of the file of unreadable lines, in bytes."""
+        return _file_size(self.unreadable)
 
     def add(self, session_id: str, messages: Sequence[Draft], asker: Asker) -> None:
-        """Put messages into the file; they are on disk when this returns. Raises OSError if they cannot be."""
+        """Write messages to the file; they are on disk when this returns. Raise OSError if that fails."""
         lines = "".join(_line(session_id, message, asker) for message in messages).encode()
-        with contextlib.suppress(ConfigError):  # what is wrong shows when the file is opened
+        with contextlib.suppress(ConfigError):  # opening the file reports the problem
             ensure_private_dir(self.path.parent)
         with self._open_locked() as fd:
             if os.lseek(fd, 0, os.SEEK_END) and os.pread(fd, 1, os.lseek(fd, 0, os.SEEK_CUR) - 1) != b"\n":
-                lines = b"\n" + lines  # after somebody who died in the middle of a line
-            _write_all(fd, lines)
+                lines = b"\n" + lines  # another process died in the middle of a line
+            write_all(fd, lines)
             os.fsync(fd)
         sync_directory(self.path.parent)
         self.may_have_messages = True
 
     def replay(self, store: Callable[[str, list[Draft], Asker], bool]) -> int:
-        """Hand everything that waits to `store`, in order, and empty the file; returns how many were stored.
+        """Pass all messages to `store`, in order, and empty the file; return how many were stored.
 
-        If `store` raises, the file stays as it is; what it returns False for is set aside with the lines that cannot be
-        read. If another process is at it, that one does the work.
+        If `store` raises, the file stays unchanged. If it returns False, the messages move to the file of unreadable
+        lines. If another process is replaying the spool, this does nothing.
         """
         self.may_have_messages = False
         if self.is_empty():
@@ -108,7 +108,7 @@ class Spool:
             return stored
 
     def count(self) -> int:
-        """How many messages wait."""
+        """Return the number of messages in the spool."""
         if self.is_empty():  # a pipe or a device too, which has no end
             return 0
         try:
@@ -119,7 +119,7 @@ class Spool:
     def _move_to_unreadable(self, lines: list[bytes]) -> None:
         fd = open_plain_file(self.unreadable, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            _write_all(fd, b"\n".join(lines) + b"\n")
+            write_all(fd, b"\n".join(lines) + b"\n")
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -127,7 +127,7 @@ class Spool:
 
     @contextlib.contextmanager
     def _open_locked(self, *, wait: bool = True) -> Iterator[int]:
-        """The file, locked: -1 if somebody else has it and this is not to wait. Closing it frees the lock."""
+        """Open and lock the file while the block runs; yield -1 if `wait` is False and another process has the lock."""
         fd = open_plain_file(self.path, os.O_RDWR | os.O_CREAT)
         try:
             if fcntl is not None:
@@ -141,7 +141,7 @@ class Spool:
             os.close(fd)
 
 
-def _bytes_of(path: Path) -> int:
+def _file_size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
@@ -149,7 +149,7 @@ def _bytes_of(path: Path) -> int:
 
 
 def _line(session_id: str, message: Draft, asker: Asker) -> str:
-    # Text that is in its stored form already is told from text that only looks like it.
+    # A list marks text that is already in its stored form, because plain text may look the same.
     values = {name: [value] if isinstance(value, Stored) else value for name, value in message.values.items()}
     record: dict[str, Any] = {"session_id": session_id, "draft": [values, *message[1:]]}
     if asker is not EVERYBODY:
@@ -164,13 +164,13 @@ def _read(data: bytes) -> tuple[list[SpooledMessage], list[bytes]]:
         if not line.strip():
             continue
         try:
-            kept.append(_parsed(json_text.loads(line)))
+            kept.append(_parse(json_text.loads(line)))
         except (ValueError, TypeError, KeyError):
             unreadable.append(line)
     return kept, unreadable
 
 
-def _parsed(record: dict[str, Any]) -> SpooledMessage:
+def _parse(record: dict[str, Any]) -> SpooledMessage:
     values, is_active, _, tool_calls, tools, preview = record["draft"]
     plain = {name: Stored(value[0]) if isinstance(value, list) else value for name, value in values.items()}
     asker = owner_from_column(record["owner"]) if "owner" in record else EVERYBODY
@@ -185,7 +185,8 @@ def _read_all(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def _write_all(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
+    """Write all bytes, however many the system takes at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]

@@ -1,4 +1,4 @@
-"""Counts of the tools that a session has called."""
+"""Count the tools that a session has called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.state.engine import Transaction
 
 
 def count_tools(tx: Transaction, session_id: str, tools: Counter[str]) -> None:
-    """Add to (or, with negative counts, take from) how often a session called its tools."""
+    """Add to a session's tool counts; negative numbers subtract."""
     for name, calls in tools.items():
         tx.send(
             tx.dialect.upsert("session_tools", ["session_id", "tool_name"], [], add=["calls"]),

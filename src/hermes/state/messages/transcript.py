@@ -1,4 +1,4 @@
-"""Conversations as text: for a reader, cut to what fits and to what was looked for. Nothing here reads a store."""
+"""Format conversations as text, shortened around the searched words. Nothing here reads a store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRANSCRIPT_CHARACTERS = 100_000
 MESSAGE_CHARACTERS = 4_000
 TOOL_CHARACTERS = 500
 NEAR = 200
-"""How close words must stand to count as said together."""
+"""How close words must be to count as adjacent."""
 
 EARLIER = "[... earlier text left out ...]\n\n"
 LATER = "\n\n[... later text left out ...]"
@@ -26,7 +26,7 @@ _MAX_CALLS = 20
 
 
 def format_moment(moment: Any) -> str:
-    """A moment as a person says it, in local time: `November 15, 2026 at 07:23 PM`."""
+    """Format a time for people, in local time: `November 15, 2026 at 07:23 PM`."""
     if moment is None:
         return "unknown"
     try:
@@ -36,20 +36,20 @@ def format_moment(moment: Any) -> str:
 
 
 def extract_terms(query: str) -> list[str]:
-    """The words and phrases that a query looks for, folded."""
+    """Return the words and phrases that a query searches for, folded."""
     tree = parse(query).tree
     return [] if tree is None else list(dict.fromkeys(leaf.text for leaf in wanted_leaves(tree)))
 
 
 def format_transcript(messages: Iterable[AnyRow], sought: Sequence[str] = ()) -> str:
-    """A conversation as paragraphs, each led by who speaks; what tools said is shortened."""
+    """Format a conversation as paragraphs, each starting with the role; tool results are shortened."""
     return "\n\n".join(paragraph for message in messages if (paragraph := _paragraph(message, sought)))
 
 
 def cut_around(text: str, sought: Sequence[str], size: int = TRANSCRIPT_CHARACTERS) -> str:
-    """About `size` characters of a text, those with the most of what was looked for.
+    """Return about `size` characters of a text, with as many of the searched terms as possible.
 
-    That is the whole of it in one place; else all of it close together; else any of it; else the text's beginning.
+    It prefers all terms side by side, then all close together, then any of them, then the start of the text.
     """
     if len(text) <= size:
         return text
@@ -60,7 +60,7 @@ def cut_around(text: str, sought: Sequence[str], size: int = TRANSCRIPT_CHARACTE
 
 
 def shorten(text: str, size: int) -> str:
-    """The beginning and the end of a text that is too long."""
+    """Return the start and the end of a text that is too long."""
     if len(text) <= size:
         return text
     half = size // 2
@@ -70,10 +70,10 @@ def shorten(text: str, size: int) -> str:
 def format_message(
     message: AnyRow, *, anchor_id: int | None = None, sought: Sequence[str] = (), size: int = MESSAGE_CHARACTERS
 ) -> Row:
-    """A message as it is given out: what says nothing is left out, what is too long is cut and marked."""
+    """Return a message for the model: without empty fields, and with long ones cut and marked."""
     is_anchor = message["id"] == anchor_id
-    content = _bounded(message["content"], sought if is_anchor else (), size)
-    calls = _bounded_calls(message["tool_calls"], size)
+    content = _limit_content(message["content"], sought if is_anchor else (), size)
+    calls = _limit_calls(message["tool_calls"], size)
     row = {"id": message["id"], "role": message["role"], "content": content, "timestamp": message["timestamp"]}
     optional = {
         "tool_name": message["tool_name"],
@@ -86,41 +86,41 @@ def format_message(
 
 
 def _paragraph(message: AnyRow, sought: Sequence[str]) -> str:
-    said = flatten_text(message["content"])
+    text = flatten_text(message["content"])
     speaker = message["role"].upper()
     if message["role"] == "tool":
         speaker = f"{speaker} {message.get('tool_name') or ''}".rstrip()
-        said = _around_or_ends(said, sought, TOOL_CHARACTERS)
+        text = _cut_text(text, sought, TOOL_CHARACTERS)
     called = tool_names(message.get("tool_calls"))
-    lines = [said, f"called: {', '.join(called)}" if called else ""]
-    text = "\n".join(line for line in lines if line)
-    return f"[{speaker}] {text}" if text else ""
+    lines = [text, f"called: {', '.join(called)}" if called else ""]
+    paragraph = "\n".join(line for line in lines if line)
+    return f"[{speaker}] {paragraph}" if paragraph else ""
 
 
-def _bounded(content: Any, sought: Sequence[str], size: int) -> Any:
+def _limit_content(content: Any, sought: Sequence[str], size: int) -> Any:
     if isinstance(content, str):
-        return _around_or_ends(content, sought, size)
+        return _cut_text(content, sought, size)
     if content is None or len(encode_json(content)) <= size:
         return content
-    return _around_or_ends(flatten_text(content), sought, size)
+    return _cut_text(flatten_text(content), sought, size)
 
 
-def _around_or_ends(text: str, sought: Sequence[str], size: int) -> str:
-    """A text around what was looked for, or its two ends when that is not in it."""
+def _cut_text(text: str, sought: Sequence[str], size: int) -> str:
+    """Return a text around the searched terms, or its two ends if it has none of them."""
     if len(text) <= size:
         return text
     return cut_around(text, sought, size) if _places(normalize("NFC", text), sought) else shorten(text, size)
 
 
-def _bounded_calls(tool_calls: Any, size: int) -> Any:
-    """Tool calls as they are, or their names and the ends of their arguments when they are too long."""
+def _limit_calls(tool_calls: Any, size: int) -> Any:
+    """Return tool calls unchanged, or with their names and the ends of their arguments if they are too long."""
     if not tool_calls or len(encode_json(tool_calls)) <= size:
         return tool_calls
     calls = tool_calls[:_MAX_CALLS] if isinstance(tool_calls, list) else [tool_calls]
-    return [_bounded_call(call, size // len(calls)) for call in calls]
+    return [_limit_call(call, size // len(calls)) for call in calls]
 
 
-def _bounded_call(call: Any, size: int) -> Row:
+def _limit_call(call: Any, size: int) -> Row:
     function = call.get("function") if isinstance(call, dict) else None
     source = function if isinstance(function, dict) else call if isinstance(call, dict) else {"arguments": call}
     arguments = source.get("arguments", "")
@@ -130,8 +130,8 @@ def _bounded_call(call: Any, size: int) -> Row:
 
 
 def _places(text: str, sought: Sequence[str]) -> list[int]:
-    """Where what was looked for stands, by the strictest way that finds anything."""
-    folded, origin = _folded(text)
+    """Return the positions of the searched terms, by the strictest rule that finds any."""
+    folded, origin = _fold_with_positions(text)
     together = _occurrences(folded, " ".join(sought))
     each = [_occurrences(folded, one) for one in sought]
     rarest = min(each, key=len, default=[])
@@ -140,8 +140,8 @@ def _places(text: str, sought: Sequence[str]) -> list[int]:
     return [origin[place] for place in together or close or anywhere]
 
 
-def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """A text folded, and for each character the position of the one that it came from."""
+def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
+    """Return the folded text, and for each of its characters the position of the original."""
     forms = {each: " " if each.isspace() else fold(each) for each in set(text)}
     folded = text.translate({ord(each): form for each, form in forms.items()})
     if all(len(form) == 1 for form in forms.values()):
@@ -163,6 +163,6 @@ def _is_near(places: Sequence[int], place: int) -> bool:
 
 
 def _best_start(places: Sequence[int], size: int, length: int) -> int:
-    """Where the stretch begins that has most of the places: a quarter of its size before one of them."""
+    """Return the start of the part with the most positions: a quarter of its size before one of them."""
     starts = [max(0, min(place - size // 4, length - size)) for place in places]
     return max(starts, key=lambda at: bisect_left(places, at + size) - bisect_left(places, at), default=0)

@@ -1,4 +1,4 @@
-"""Windows: the messages around one message."""
+"""Read the messages around one message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Windows(Operations):
-    """Operations that look at a part of a conversation."""
+    """Operations that read a part of a conversation."""
 
     def get_messages_around(
         self,
@@ -27,9 +27,9 @@ class Windows(Operations):
         owner: OwnerName = None,
         include_inactive: bool = False,
     ) -> MessagesAround:
-        """Up to `window` messages on either side of one; a count below `window` means the session ends there.
+        """Return up to `window` messages on either side of one; a count below `window` means the session ends there.
 
-        Rewound messages are left out, and there is no window around one, unless `include_inactive` is set.
+        Undone messages are left out, and an undone message has no window, unless `include_inactive` is set.
         """
         asker = self._asker_for(owner)
         size = max(0, require_integer(window, "window"))
@@ -46,9 +46,9 @@ class Windows(Operations):
         owner: OwnerName = None,
         include_inactive: bool = False,
     ) -> AnchoredView:
-        """A window of the chosen roles with how the session began and ended, for a reader who was not there.
+        """Return a window of the chosen roles, with the first and last messages of the session.
 
-        Rewound messages are left out as in `get_messages_around`.
+        Undone messages are left out as in `get_messages_around`.
         """
         asker = self._asker_for(owner)
 
@@ -57,19 +57,19 @@ class Windows(Operations):
 
         def view(tx: Reading) -> AnchoredView:
             around = _around(tx, session_id, around_message_id, size, asker, include_inactive)
-            shown = around["window"]
-            if not shown:
+            window_rows = around["window"]
+            if not window_rows:
                 return {**around, "bookend_start": [], "bookend_end": []}
             kept = [
                 message
-                for message in shown
+                for message in window_rows
                 if roles is None or message["role"] in roles or message["id"] == around_message_id
             ]
             return {
                 **around,
                 "window": kept,
-                "bookend_start": _bookend(tx, session_id, "<", shown[0]["id"], ends, roles, include_inactive),
-                "bookend_end": _bookend(tx, session_id, ">", shown[-1]["id"], ends, roles, include_inactive),
+                "bookend_start": _bookend(tx, session_id, "<", window_rows[0]["id"], ends, roles, include_inactive),
+                "bookend_end": _bookend(tx, session_id, ">", window_rows[-1]["id"], ends, roles, include_inactive),
             }
 
         return self._engine.read(view)
@@ -107,7 +107,7 @@ def _bookend(
     keep_roles: Sequence[str] | None,
     include_inactive: bool,
 ) -> list[MessageRow]:
-    """The first messages before (`<`) or the last after (`>`) an edge that say something."""
+    """Return the session's first messages before (`<`) or last messages after (`>`) an edge, without empty ones."""
     listed, roles = placeholders("role", keep_roles or ())
     found = _select(
         tx,

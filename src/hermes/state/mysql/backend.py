@@ -1,4 +1,4 @@
-"""What the engine has to know about MySQL and MariaDB: how to get at them, and what their answers mean."""
+"""The MySQL and MariaDB part of the engine: connections and errors."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ class MySQLBackend:
 
     @property
     def where(self) -> str:
-        """The database, as it may be shown."""
+        """The address of the database, without secrets."""
         return self.pool.where
 
+    @property
+    def born(self) -> str:
+        """The mark that the tables got when they were created."""
+        return self.status.ledger.born
+
     def acquire(self, deadline: float, /) -> MySQLTransaction:
-        """A connection for the calling thread."""
+        """Return a connection for the calling thread."""
         return MySQLTransaction(self.pool.acquire(deadline - time.monotonic()), self.server)
 
     def release(self, tx: MySQLTransaction, /) -> None:
@@ -43,15 +48,15 @@ class MySQLBackend:
         self.pool.release(tx.connection)
 
     def verdict(self, fault: Fault, /) -> Verdict:
-        """Whether work that failed like this may be done again."""
+        """Whether work that failed with this fault may be repeated."""
         return errors.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
-        """What a failure means for the caller."""
+        """Return the error for the caller."""
         return errors.translate(fault, self.where)
 
     def is_committed(self, token: str, /) -> bool | None:
-        """No server of this kind can tell what became of a transaction."""
+        """Return None: no server of this kind can say what became of a transaction."""
         return None
 
     def run_alone(self, command: str) -> None:
@@ -66,6 +71,6 @@ class MySQLBackend:
             raise self.translate(fault) from fault
 
     def close(self) -> None:
-        """Close every connection, unless they are another's."""
+        """Close every connection, except those of a pool that the caller passed in."""
         if self._is_own:
             self.pool.close()

@@ -21,37 +21,30 @@ class MySQLEngine(IndexedEngine[MySQLTransaction, Batch]):
     name = "mysql"
 
     def __init__(self, backend: MySQLBackend, settings: SessionDBConfig, *, read_only: bool) -> None:
-        super().__init__(
-            backend,
-            Indexer(),
-            backend.where,
-            backend.status.ledger.born,
-            read_only=read_only,
-            write_timeout_s=settings.write_timeout_s,
-        )
+        super().__init__(backend, Indexer(), read_only=read_only, write_timeout_s=settings.write_timeout_s)
         self._database = backend
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this store can do that not every one can."""
+        """The capabilities that not every store has."""
         return frozenset({Capability.SERVER})
 
     @cached_property
     def index(self) -> Index:
-        """How messages are found in it."""
+        """The search index."""
         from hermes.state.mysql.search.index import MySQLIndex
 
         return MySQLIndex()
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """Who keeps it in order."""
+        """Maintenance operations: merge the index, compact, erase."""
         from hermes.state.mysql.maintenance import MySQLMaintenance
 
         return MySQLMaintenance(self.read, self.catch_up, self._database.run_alone)
 
     def describe(self) -> dict[str, Any]:
-        """What there is to know about the server, the connections to it and the index."""
+        """The state of the server, of the connections to it and of the index."""
         return {
             "database": self._database.where,
             "server": self._database.server.name,

@@ -1,4 +1,4 @@
-"""The upkeep of a store on MySQL or MariaDB: its index, its room, and what was deleted from it."""
+"""Maintenance of a store on MySQL or MariaDB: updating its index, compacting tables, erasing deleted text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.state.engine import Reading, Report, Values
 from hermes.state.maintenance.disk_usage import DiskUsage, usage_of_tables
 
 INDEXES = 2
-"""The one of words, and the one of their order."""
+"""The index of words, and the index of their order."""
 INDEX_TABLES = ("word_places", "message_words", "known_words")
 TABLES = (
     *("sessions", "messages", "usage_events", "session_tools", "rewinds", "pending_links", "compression_locks"),
@@ -23,7 +23,7 @@ Read = Callable[[Callable[[Reading], list[Values]]], list[Values]]
 
 
 class MySQLMaintenance:
-    """Keeps one store in order."""
+    """The maintenance operations of one store."""
 
     def __init__(self, read: Read, catch_up: Callable[[], None], run_alone: Callable[[str], None]) -> None:
         self._read = read
@@ -32,25 +32,25 @@ class MySQLMaintenance:
         """Executes a command outside of any transaction."""
 
     def merge_index(self, report: Report | None = None, /) -> int:
-        """Index what waits, and write the indexes anew, while others write."""
+        """Index waiting messages and rewrite the indexes, while others write; return the number of indexes."""
         self._catch_up()
-        self._write_anew(INDEX_TABLES, report)
+        self._rewrite(INDEX_TABLES, report)
         return INDEXES
 
     def compact(self, report: Report | None = None, /) -> None:
-        """Write every table anew, so that unused room goes back to the disk."""
-        self._write_anew(TABLES, report)
+        """Rewrite every table, so that unused space goes back to the disk."""
+        self._rewrite(TABLES, report)
 
     def erase(self, report: Report | None = None, /) -> None:
-        """Forget the words of deleted messages, and write every table anew."""
+        """Forget the words of deleted messages, and rewrite every table."""
         self._catch_up()
-        self._write_anew(TABLES, report)
+        self._rewrite(TABLES, report)
 
     def disk_usage(self, _limit_s: float, /) -> DiskUsage | None:
-        """Measure how many bytes the tables take; the server knows, so there is no need to wait."""
+        """Measure how many bytes the tables take; the server knows the sizes, so this needs no time limit."""
         return usage_of_tables(self._read(lambda tx: tx.rows(SIZES_OF_TABLES)))
 
-    def _write_anew(self, tables: tuple[str, ...], report: Report | None) -> None:
+    def _rewrite(self, tables: tuple[str, ...], report: Report | None) -> None:
         for number, table in enumerate(tables, start=1):
             self._run_alone(f"OPTIMIZE TABLE {table}")
             if report is not None:

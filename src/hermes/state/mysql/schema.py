@@ -1,7 +1,7 @@
-"""The tables of a store on MySQL or MariaDB: whose they are, and how they are made and brought to the present.
+"""The tables of a store on MySQL or MariaDB: inspected, created and upgraded by migrations.
 
-These servers commit each change of a table by itself. So every statement can be repeated, and that an addition was made
-is noted last: what a crash left in the middle, the next start completes.
+These servers commit each change of a table separately. So every statement can be repeated, and the ledger records a
+migration last: after a crash in the middle, the next start completes it.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
 from hermes.errors import ConfigError, StoreBusy, StoreUnavailable
+from hermes.state.migration_files import read_migrations
 from hermes.state.mysql import errors
 from hermes.state.mysql.connection.cluster_lock import cluster_lock
 from hermes.state.mysql.connection.statements import DriverConnection, render
@@ -21,35 +21,29 @@ from hermes.state.server.ledger import FORMAT, Ledger, SchemaState, SchemaStatus
 from hermes.state.server.retries import Attempts
 
 SCHEMA_VERSION = 11
-ADDITIONS = {"0001_store": "schema.sql", "0002_owners": "0002_owners.sql"}
-"""The files that make a store, in their order. A file that was ever part of a release is never changed again."""
-LEDGER = {"0001_store": "bcb1ffb9", "0002_owners": "35a2b383"}
-"""The checksum of each addition."""
+MIGRATIONS = read_migrations(Path(__file__).with_name("migrations"))
+LEDGER = {each.name: each.checksum for each in MIGRATIONS.values()}
+"""The checksum of each migration, in the order in which they are applied."""
 LOCK_TIMEOUT_S = 120
 SYSTEM = ("mysql", "sys", "information_schema", "performance_schema")
-"""What a server keeps about itself."""
+"""The databases of the server itself."""
 COLLATION = "$collation"
-"""Stands in the files for what the server calls the order of characters."""
+"""The placeholder in the migrations for the server's name of the collation."""
 
 _LOCK = "CONCAT('hermes ', SHA2(DATABASE(), 224))"
-"""One at a time makes tables in a database; such a name may have 64 characters."""
-
-
-@cache
-def script(name: str) -> str:
-    """The statements of an addition."""
-    return Path(__file__).with_name(ADDITIONS[name]).read_text(encoding="utf-8")
+"""The lock under which one process at a time creates tables in a database; its name has at most 64 characters."""
 
 
 def statements(name: str, collation: str) -> Iterator[str]:
-    """The statements of an addition one by one; between two of them is an empty line."""
-    for each in script(name).replace(COLLATION, collation).split(";\n\n"):
-        if (said := each.strip().removesuffix(";")) and not all(line.startswith("--") for line in said.splitlines()):
-            yield said
+    """The statements of a migration one by one; in the file a semicolon and an empty line end each of them."""
+    for each in MIGRATIONS[name].script.replace(COLLATION, collation).split(";\n\n"):
+        text = each.strip().removesuffix(";")
+        if not all(line.startswith("--") for line in text.splitlines()):
+            yield text
 
 
 def inspect(connection: DriverConnection) -> SchemaStatus:
-    """Look at a store without changing anything."""
+    """Inspect a store without changing anything."""
     there = connection.run(
         """SELECT table_name FROM information_schema.tables
            WHERE table_schema = DATABASE() AND table_name IN ('hermes_ledger', 'state_meta', 'schema_version')"""
@@ -57,7 +51,7 @@ def inspect(connection: DriverConnection) -> SchemaStatus:
     if not any(row[0] == "hermes_ledger" for row in there):
         return SchemaStatus(Ledger(None), LEDGER)
     if len(there) < 3:
-        # Somebody is making it, or has died of it.
+        # Another process is creating it, or died while it did.
         return SchemaStatus(Ledger({}), LEDGER)
     marks = connection.run(
         """SELECT 'ledger', name, checksum FROM hermes_ledger
@@ -69,20 +63,22 @@ def inspect(connection: DriverConnection) -> SchemaStatus:
 
 
 def ensure(connection: DriverConnection, collation: str, where: str, *, read_only: bool) -> SchemaStatus:
-    """Make or complete the tables, unless they are as they should be or must not be touched."""
+    """Create or upgrade the tables if necessary and allowed; raise if this code cannot use the store."""
     status = inspect(connection)
     status.ledger.require_usable(LEDGER, where, read_only=read_only)
     if read_only and not status.ledger.applied:
-        raise StoreUnavailable(f"there is no session store in {where} yet", hint="make it with: hermes sessiondb init")
+        raise StoreUnavailable(
+            f"there is no session store in {where} yet", hint="create it with: hermes sessiondb init"
+        )
     if read_only or status.state not in (SchemaState.FRESH, SchemaState.BEHIND):
         return status
     if connection.run("SELECT DATABASE()").rows[0][0] in SYSTEM:
-        raise ConfigError(f"{where} is the server's own database", hint="make one for Hermes: CREATE DATABASE hermes")
+        raise ConfigError(f"{where} is the server's own database", hint="create one for Hermes: CREATE DATABASE hermes")
     return apply_pending(connection, collation, where)
 
 
 def apply_pending(connection: DriverConnection, collation: str, where: str) -> SchemaStatus:
-    """Make what is missing; where another process is in the way, try again."""
+    """Apply the pending migrations; retry if another process is in the way."""
     attempts = Attempts(time.monotonic() + LOCK_TIMEOUT_S)
     while True:
         try:
@@ -97,7 +93,7 @@ def apply_pending(connection: DriverConnection, collation: str, where: str) -> S
 
 
 def _apply_pending_once(connection: DriverConnection, collation: str, where: str) -> SchemaStatus:
-    """Make what is missing, one process at a time."""
+    """Apply the pending migrations, one process at a time."""
     with (
         _alone_in_cluster(connection, collation, where)
         if connection.is_in_cluster
@@ -115,8 +111,8 @@ def _apply_pending_once(connection: DriverConnection, collation: str, where: str
 
 @contextmanager
 def _alone_in_cluster(connection: DriverConnection, collation: str, where: str) -> Iterator[Callable[[], None]]:
-    """Keep processes on all nodes from making tables meanwhile; yields what shows them that this one still does."""
-    # The table that the lock is in; to make it twice does no harm.
+    """Lock out the processes on all nodes that create tables; yield a function that renews the lock."""
+    # The lock is a row of this table; creating it twice does no harm.
     connection.run(next(each for each in statements("0001_store", collation) if "EXISTS state_meta" in each))
     with cluster_lock(connection, where, LOCK_TIMEOUT_S) as lock:
         yield lock.renew
@@ -124,9 +120,9 @@ def _alone_in_cluster(connection: DriverConnection, collation: str, where: str) 
 
 @contextmanager
 def _alone(connection: DriverConnection, where: str) -> Iterator[Callable[[], None]]:
-    """Keep others from making tables meanwhile."""
+    """Lock out other processes that create tables."""
     if connection.run(f"SELECT GET_LOCK({_LOCK}, {LOCK_TIMEOUT_S})").rows[0][0] != 1:
-        raise StoreBusy(f"another process has been making the tables in {where} for {LOCK_TIMEOUT_S} s")
+        raise StoreBusy(f"another process has been creating the tables in {where} for {LOCK_TIMEOUT_S} s")
     try:
         yield lambda: None
     finally:
@@ -135,7 +131,7 @@ def _alone(connection: DriverConnection, where: str) -> Iterator[Callable[[], No
 
 
 def notes() -> list[str]:
-    """The statements that note in a store what it is."""
+    """The statements that store the schema version and the defaults of `state_meta`."""
     keys = {"indexed_upto": 0, "index_epoch": 0, "words_epoch": 0, "min_reader": FORMAT, "min_writer": FORMAT}
     return [
         "DELETE FROM schema_version",
@@ -145,7 +141,7 @@ def notes() -> list[str]:
 
 
 def _record(connection: DriverConnection, name: str) -> None:
-    """Note in the store what it has now."""
+    """Record a migration in the ledger."""
     added = render(
         "INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :at)",
         {"name": name, "checksum": LEDGER[name], "at": time.time()},

@@ -1,4 +1,4 @@
-"""What the engine has to know about PostgreSQL: how to get at it, and what its answers mean."""
+"""The PostgreSQL part of the engine: its connections, its errors, and what became of a transaction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
 
 SETTLE_S, SETTLE_PAUSE_S = 10.0, 0.02
-"""How long a transaction is waited for whose end is not known, and between two questions."""
+"""How long to wait for a transaction whose end is not known, and the pause between two queries about it."""
 
 _OUTCOME = f"SELECT pg_xact_status(CAST(CAST(:number AS text) AS xid8)), CAST(:started AS text) = {STARTED}"
 
@@ -46,7 +46,7 @@ class PostgresBackend:
         self.pool = PostgresPool(address, pool, settings)
         self._schema = settings.schema
         self._drivers: WeakKeyDictionary[Connection, DriverConnection] = WeakKeyDictionary()
-        # Somebody else's connections go back to their pool at once.
+        # Connections of a pool that the caller passed in go back to it at once.
         self._spare = SpareConnection() if pool is None else None
         with self._errors_translated(), self.pool.first() as connection:
             self.server = server_info.read_server_info(connection, settings, self.where)
@@ -57,11 +57,16 @@ class PostgresBackend:
 
     @property
     def where(self) -> str:
-        """The database, as it may be shown."""
+        """The address of the database, without secrets."""
         return self.pool.where
 
+    @property
+    def born(self) -> str:
+        """The mark that the tables got when they were created."""
+        return self.status.ledger.born
+
     def acquire(self, deadline: float, /) -> PostgresTransaction:
-        """A connection for the calling thread."""
+        """Return a connection for the calling thread."""
         if self._spare is None:
             return self._acquire_from_pool(deadline)
         tx = self._spare.acquire()
@@ -100,14 +105,14 @@ class PostgresBackend:
             self.pool.release(tx.driver.connection)
 
     def _discard(self, tx: PostgresTransaction) -> None:
-        """Replace a connection that broke, and the spare one, which then probably did too."""
+        """Replace a broken connection, and the spare one, which is probably broken too."""
         spare = None if self._spare is None else self._spare.pop()
         for each in (tx, spare):
             if each is not None:
                 self.pool.discard(each.driver.connection)
 
     def verdict(self, fault: Fault, /) -> Verdict:
-        """Whether work that failed like this may be done again."""
+        """Whether work that failed with this fault may be repeated."""
         if isinstance(fault, ServerError) and fault.code in errors.UNPREPARED:
             self._may_prepare = False
             for driver in list(self._drivers.values()):
@@ -115,15 +120,13 @@ class PostgresBackend:
         return errors.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
-        """What a failure means for the caller."""
+        """Return the error for the caller."""
         if isinstance(fault, PoolerBusy):
-            return StoreBusy(
-                f"no server connection was free in time behind the pooler at {self.where}", hint=login.SERVE_MORE
-            )
+            return StoreBusy(f"the pooler at {self.where} has no free server connection", hint=login.SERVE_MORE)
         return errors.translate(fault, self.where)
 
     def is_committed(self, token: str, /) -> bool | None:
-        """Whether a transaction was committed; None if the server cannot tell for sure."""
+        """Whether a transaction was committed; None if the server does not know."""
         number, started = token.split("@")
         attempts = Attempts(time.monotonic() + SETTLE_S)
         while time.monotonic() < attempts.deadline:
@@ -140,7 +143,7 @@ class PostgresBackend:
             if outcome == "aborted":
                 return False
             if outcome == "committed":
-                # A server that crashed may have given the number to somebody else since.
+                # A server that crashed may have given the number to another transaction since.
                 return True if is_same_run else None
             if outcome is None:
                 return None
@@ -149,17 +152,17 @@ class PostgresBackend:
 
     def run_alone(self, command: str, table: str) -> None:
         """Execute a command on a table outside of any transaction, for as long as it takes."""
-        named = table if self._schema is None else f"{sql.Identifier(self._schema).as_string()}.{table}"
+        name = table if self._schema is None else f"{sql.Identifier(self._schema).as_string()}.{table}"
         tx = self.acquire(time.monotonic() + SETTLE_S)
         try:
-            tx.driver.execute([BoundStatement(statement_text(f"{command} {named}"))])
+            tx.driver.execute([BoundStatement(statement_text(f"{command} {name}"))])
         except Fault as fault:
             raise self.translate(fault) from fault
         finally:
             self.release(tx)
 
     def close(self) -> None:
-        """Close every connection of our own."""
+        """Close every connection, except those of a pool that the caller passed in."""
         spare = None if self._spare is None else self._spare.pop()
         if spare is not None:
             spare.driver.leave_pipeline()
@@ -179,7 +182,7 @@ class PostgresBackend:
 
     @contextmanager
     def _errors_translated(self) -> Iterator[None]:
-        """Raise psycopg's errors as ours."""
+        """Translate psycopg's errors."""
         try:
             yield
         except psycopg.Error as exc:

@@ -1,4 +1,4 @@
-"""PostgreSQL's errors as ours: told apart by SQLSTATE, never by their English text."""
+"""Translation of PostgreSQL's errors to ours, by SQLSTATE, never by their English text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hermes.state.server.faults import Verdict
 
 QUERY_CANCELED = "57014"
 DAMAGED = ("XX001", "XX002")
-"""Data, or an index, that contradicts itself."""
+"""Damaged data, or a damaged index."""
 MISSING = ("42P01", "42703", "42883", "3F000")
-"""A table, a column, a function or a schema that is not there."""
+"""A table, a column, a function or a schema does not exist."""
 UNPREPARED = ("26000", "42P05", "08P01")
-"""A statement that the server was to keep is not there, or there already: somebody exchanges the servers behind us."""
+"""A prepared statement does not exist, or exists already: a pooler switches server connections behind us."""
 
 _RETRY_SOON = ("40001", "40P01", "55P03")
 _RETRY_NOW = ("23505", "23503")
@@ -48,14 +48,14 @@ _HINTS: dict[str, str] = {
     "3D": "create the database, or name another one in sessiondb.dsn",
     "53100": "nothing was written; free some space on the server's disk and try again",
     "53300": "lower sessiondb.pool_max_size, or raise max_connections of the server",
-    "25006": "this server is a copy that is only read; name the one that can be written in sessiondb.dsn",
-    "42P07": "there are other tables of these names; give the store a schema of its own with sessiondb.schema",
+    "25006": "this server is a read-only replica; set sessiondb.dsn to the primary",
+    "42P07": "other tables have these names; set sessiondb.schema to a schema of its own",
     "42501": "let the owner of the tables grant the rights to this user",
     "57014": "nothing was written; raise sessiondb.postgresql.statement_timeout_s, or try again",
-    **dict.fromkeys(MISSING, "the tables are not as they should be; has somebody changed them?"),
+    **dict.fromkeys(MISSING, "the tables are not as expected; check whether another program has changed them"),
     "XX001": "look into the server's log, and restore a backup",
     "XX002": "look into the server's log, and rebuild the index that it names with REINDEX",
 }
 
-_CODES = ErrorCodes("PostgreSQL", _VERDICTS, _KINDS, _HINTS, turned_away=("28", "3D", "53300"), class_length=2)
+_CODES = ErrorCodes("PostgreSQL", _VERDICTS, _KINDS, _HINTS, refused=("28", "3D", "53300"), class_length=2)
 verdict, translate = _CODES.verdict, _CODES.translate

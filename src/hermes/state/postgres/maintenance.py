@@ -1,4 +1,4 @@
-"""The upkeep of a store on PostgreSQL: its index, its room, and what was deleted from it."""
+"""Maintenance of a store on PostgreSQL: updating its index, compacting tables, erasing deleted text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.state.engine import Reading, Report, Values
 from hermes.state.maintenance.disk_usage import DiskUsage, usage_of_tables
 
 INDEXES = 2
-"""The index of words, and that of the parts of words."""
+"""The index of words, and the index of parts of words."""
 TABLES = (
     *("sessions", "messages", "usage_events", "session_tools", "rewinds", "pending_links", "compression_locks"),
     *("message_words", "known_words", "forgotten_words", "stale_index", "message_times", "state_meta"),
@@ -22,7 +22,7 @@ Read = Callable[[Callable[[Reading], list[Values]]], list[Values]]
 
 
 class PostgresMaintenance:
-    """Keeps one store in order."""
+    """The maintenance operations of one store."""
 
     def __init__(self, read: Read, catch_up: Callable[[], None], run_alone: Callable[[str, str], None]) -> None:
         self._read = read
@@ -31,22 +31,22 @@ class PostgresMaintenance:
         """Executes a command on a table, outside of any transaction."""
 
     def merge_index(self, report: Report | None = None, /) -> int:
-        """Index what waits, and bring the index into its shortest form, while others write."""
+        """Index waiting messages and merge the index, while others write; return the number of indexes."""
         self._catch_up()
         self._vacuum("", ("message_words", "known_words"), report)
         return INDEXES
 
     def compact(self, report: Report | None = None, /) -> None:
-        """Have the room of deleted rows used again; the server gives it back to the disk where it can."""
+        """Make the space of deleted rows usable again; the server gives it back to the disk where it can."""
         self._vacuum("(ANALYZE)", TABLES, report)
 
     def erase(self, report: Report | None = None, /) -> None:
-        """Write every table anew, so that nothing of what was deleted stays in them; others wait meanwhile."""
+        """Rewrite every table, so that no deleted text stays in it; other writers wait meanwhile."""
         self._catch_up()
         self._vacuum("(FULL, ANALYZE)", TABLES, report)
 
     def disk_usage(self, _limit_s: float, /) -> DiskUsage | None:
-        """Measure how many bytes the tables take; the server knows, so there is no need to wait."""
+        """Measure how many bytes the tables take; the server knows the sizes, so this needs no time limit."""
         return usage_of_tables(self._read(lambda tx: tx.rows(SIZES_OF_TABLES)))
 
     def _vacuum(self, how: str, tables: tuple[str, ...], report: Report | None) -> None:

@@ -1,4 +1,4 @@
-"""The `session_search` tool: what an agent finds in earlier sessions."""
+"""The `session_search` tool, with which an agent searches earlier sessions."""
 
 from hermes.state.recall.tool import session_search
 

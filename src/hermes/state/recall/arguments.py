@@ -1,4 +1,4 @@
-"""What an agent asks of past sessions. Models fill in arguments freely, so every value is checked here, once."""
+"""The arguments of `session_search`. Models fill in arguments freely, so every value is checked here, once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_QUERY = 2_000
 
 @dataclass(frozen=True, slots=True)
 class SearchArguments:
-    """The arguments of `session_search`, cleaned; None: not given."""
+    """The checked arguments of `session_search`; None means not given."""
 
     query: str
     roles: tuple[str, ...]
@@ -37,15 +37,15 @@ class SearchArguments:
 
     @property
     def anchor_id(self) -> int:
-        """The message to look around."""
+        """The id of the message whose surroundings are read."""
         number = _integer(self.anchor)
         if number is None or (isinstance(self.anchor, float) and number != self.anchor):
-            raise InvalidValue(f"around_message_id must be the number of a message, not {self.anchor!r}")
+            raise InvalidValue(f"around_message_id must be the id of a message, not {self.anchor!r}")
         return number
 
 
 def parse(**given: Any) -> SearchArguments:
-    """The arguments that the arguments of `session_search` make."""
+    """Check the arguments of `session_search`."""
     query, sort = given["query"], given["sort"]
     profile = _optional_name(given["profile"], "profile")
     profile = profile.lower() if profile else None
@@ -69,28 +69,28 @@ def parse(**given: Any) -> SearchArguments:
 
 
 def _optional_name(given: Any, name: str) -> str | None:
-    """A name, or None for nothing and for blanks."""
+    """Return a name, or None for nothing and for blanks."""
     text = optional_text(given, name)
     return (text or "").strip() or None
 
 
 def _roles(given: Any) -> tuple[str, ...]:
-    """The roles of a list such as `user,tool`."""
+    """Return the roles of a list such as `user,tool`."""
     listed = given.split(",") if isinstance(given, str) else given or ()
     if not isinstance(listed, list | tuple) or not all(isinstance(each, str) for each in listed):
-        raise InvalidValue(f"role_filter must be roles with commas between them, such as user,tool, not {given!r}")
+        raise InvalidValue(f"role_filter must be a comma-separated list of roles, such as user,tool, not {given!r}")
     cleaned = (each.strip().lower() for each in listed)
     return tuple(dict.fromkeys(each for each in cleaned if each)) or ROLES
 
 
 def _clamp(given: Any, otherwise: int, most: int) -> int:
-    """A number from 1 to `most`; `otherwise` for what is no number."""
+    """Return a number from 1 to `most`; `otherwise` for anything else."""
     number = _integer(given)
     return otherwise if number is None else max(1, min(number, most))
 
 
 def _integer(given: Any) -> int | None:
-    """A number without its fraction, also when it is written as text."""
+    """Return a number without its fraction, also from text."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         return None
     try:
@@ -100,13 +100,13 @@ def _integer(given: Any) -> int | None:
 
 
 def _seconds(given: Any) -> float:
-    """A number of seconds that can be waited for."""
+    """Return a valid number of seconds."""
     if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # not a number
         return TIMEOUT_S
     return float(max(0, min(given, MAX_TIMEOUT_S)))
 
 
 def _order(sort: object) -> str | None:
-    """An order that a model asks for; a model that makes one up gets the best first."""
+    """Return a known order; None (best first) for anything else."""
     cleaned = sort.strip().lower() if isinstance(sort, str) else None
     return cleaned if cleaned in ORDERS else None

@@ -1,4 +1,4 @@
-"""Discovery: the past conversations that match a query, each by its best message."""
+"""Discovery: find the past conversations that match a query, each by its best message."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from hermes.state.row_types import SearchHit
 
 HIDDEN_SOURCES = ("subagent", "tool")
-"""What agents and tools said among themselves."""
+"""The sources of sessions that agents and tools create for themselves."""
 
 PAGE = 50
 MAX_HIDDEN = 50
-"""Up to how many hidden matches are counted for each reason."""
+"""How many hidden matches are counted at most for each reason."""
 BUDGET_S = 0.25
-"""How long one search may take; there is one for each shown conversation at most, and one for each reason."""
+"""How long one search may take; there is at most one for each shown conversation and one for each reason."""
 WINDOW, BOOKEND = 5, 3
 BOOKEND_CHARACTERS = 1_000
 
@@ -36,12 +36,12 @@ class Match:
     """A conversation that matches."""
 
     hit: SearchHit
-    """Its best message, as search gives it."""
+    """Its best message, as the search returns it."""
     family: Family
 
 
 def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
-    """The conversations that match, and what is not shown of those that would."""
+    """Return the conversations that match, and how many other matches are not shown."""
     deadline = time.monotonic() + arguments.timeout_s
     current = _searchable(current_lineage(store, arguments))
     matches, search = _matches(store, arguments, current)
@@ -50,7 +50,7 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
     hidden = _hidden(store, arguments, current, search)
     if arguments.summarize is not None:
         _add_summaries(store, arguments, results, sought, deadline)
-    answer = {
+    response = {
         "success": True,
         "mode": "discover",
         "query": arguments.query,
@@ -60,11 +60,11 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
         "search": _description(arguments, search),
         "hidden": hidden,
     }
-    return answer if results else answer | {"message": _nothing_found(hidden)}
+    return response if results else response | {"message": _no_match_message(hidden)}
 
 
 def current_lineage(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> dict[str, str]:
-    """The sessions that the asker is in the middle of, whoever they belong to, and their sources."""
+    """Return the sessions of the current conversation, of any owner, with their sources."""
     if arguments.current is None:
         return {}
     family = load_families(store, [arguments.current]).get(arguments.current)
@@ -72,7 +72,7 @@ def current_lineage(store: SessionDBProvider | OwnerView, arguments: SearchArgum
 
 
 def session_meta(session: AnyRow) -> Row:
-    """What is said about a session."""
+    """Return the description of a session for the model."""
     return {
         "when": format_moment(session["started_at"]),
         "source": session["source"],
@@ -84,10 +84,9 @@ def session_meta(session: AnyRow) -> Row:
 def _matches(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str]
 ) -> tuple[list[Match], SearchResults]:
-    """The best conversations, at least as many as are asked for if there are, and how the search for them went.
+    """Return the best conversations, at least `limit` if there are so many, and the results of the first search.
 
-    What was found already is left out of the next search, so that a session that says the word a thousand times takes
-    one place.
+    Each search excludes what was already found, so that a session with a thousand matches takes only one place.
     """
     seen = set(current)
     search = hits = _page(store, arguments, seen)
@@ -112,7 +111,7 @@ def _page(store: SessionDBProvider | OwnerView, arguments: SearchArguments, seen
 def _new_matches(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, hits: SearchResults, seen: set[str]
 ) -> list[Match]:
-    """The first hit of each lineage; its sessions are then among those that were seen."""
+    """Return the first hit of each lineage, and add the sessions of the lineage to `seen`."""
     matches: list[Match] = []
     found = load_families(store, [hit["session_id"] for hit in hits], arguments.owner)
     for hit in hits:
@@ -124,7 +123,7 @@ def _new_matches(
 
 
 def _searchable(members: dict[str, str]) -> set[str]:
-    """The sessions that a search could find: agents at work leave many, and long lists make a search slow."""
+    """Return the sessions that a search could find: agents create many more, and long lists make a search slow."""
     return {member for member, source in members.items() if source not in HIDDEN_SOURCES}
 
 
@@ -142,7 +141,7 @@ def _search(
 
 
 def _is_substring_search(hits: SearchResults, than: SearchResults) -> bool:
-    """Whether a search had to look inside of words, since there were no more messages with the words themselves."""
+    """Whether a search fell back to parts of words, because no more messages have the words themselves."""
     return len(hits.repairs) > len(than.repairs)
 
 
@@ -169,7 +168,7 @@ def _result(store: SessionDBProvider | OwnerView, arguments: SearchArguments, ma
 def _hidden(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str], search: SearchResults
 ) -> dict[str, int]:
-    """How many messages match that are not shown, by reason; no count goes beyond `MAX_HIDDEN`."""
+    """Return how many matching messages are not shown, by reason; each count is at most `MAX_HIDDEN`."""
 
     def count(**where: Collection[str]) -> int:
         hits = _search(store, arguments, MAX_HIDDEN, **where)
@@ -185,15 +184,15 @@ def _hidden(
 def _description(arguments: SearchArguments, search: SearchResults) -> Row:
     repairs = list(search.repairs)
     if len(arguments.query) > MAX_QUERY:
-        repairs.append(f"only the first {MAX_QUERY} characters are looked for")
+        repairs.append(f"only the first {MAX_QUERY} characters are used")
     return {"path": search.path, "degraded": search.degraded, "complete": search.complete, "repairs": repairs}
 
 
-def _nothing_found(hidden: dict[str, int]) -> str:
+def _no_match_message(hidden: dict[str, int]) -> str:
     if not hidden:
-        return "No past session matches. Other or fewer words may find more."
+        return "No past session matches. Try other or fewer words."
     reasons = ", ".join(f"{reason} ({number})" for reason, number in hidden.items())
-    return f"No past session matches, apart from messages that are not shown: {reasons}."
+    return f"No past session matches, except messages that are not shown: {reasons}."
 
 
 def _add_summaries(
@@ -203,7 +202,7 @@ def _add_summaries(
     sought: list[str],
     deadline: float,
 ) -> None:
-    """Have each conversation summarized; one for which that fails keeps its messages and says why."""
+    """Summarize each conversation; one that fails keeps its messages and gets the error."""
     assert arguments.summarize is not None
     requests = [_request(store, arguments, result, sought) for result in results]
     for result, summary in zip(results, summarize_all(arguments.summarize, requests, deadline), strict=True):
@@ -215,7 +214,7 @@ def _add_summaries(
 def _request(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, result: Row, sought: list[str]
 ) -> SummaryRequest:
-    """The whole conversation that a session is a part of: what it continues, and what continues it."""
+    """Return a request with the whole conversation of a session: what it continues, and what continues it."""
     tip = store.get_compression_tip(result["session_id"], arguments.owner)
     conversation = store.get_messages_as_conversation(tip, include_ancestors=True, owner=arguments.owner)
     metadata = {name: result[name] for name in ("session_id", "when", "source", "model", "title")}

@@ -1,6 +1,6 @@
-"""Profiles: other Hermes homes of the same person, each with a store of its own.
+"""Profiles: other Hermes homes of the same user, each with its own store.
 
-The profile `default` is the Hermes home itself; any other lies in `profiles/<name>` below it.
+The profile `default` is the Hermes home itself; any other is in `profiles/<name>` below it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _name = re.compile("[a-z0-9_-]+")
 
 
 def profile_names() -> list[str]:
-    """The profiles there are, the default one first."""
+    """Return the names of all profiles, the default one first."""
     try:
         found = os.listdir(_root() / DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):
@@ -32,7 +32,7 @@ def profile_names() -> list[str]:
 
 
 def open_profile(name: str) -> SessionDBProvider:
-    """The store of a profile, only to be read."""
+    """Open the store of a profile read-only."""
     from hermes.config import load_config
 
     home = _home(name)
@@ -47,10 +47,10 @@ def open_profile(name: str) -> SessionDBProvider:
 def _home(name: str) -> Path:
     if not _name.fullmatch(name):
         raise InvalidValue(
-            f"{name!r} is not the name of a profile", hint="a name has small letters, digits, hyphens and underscores"
+            f"{name!r} is not the name of a profile", hint="use lower-case letters, digits, hyphens and underscores"
         )
     if name != DEFAULT and not _is_profile(name):
-        raise NotFound(f"there is no profile {name!r}", hint=f"there are: {', '.join(profile_names())}")
+        raise NotFound(f"there is no profile {name!r}", hint=f"profiles: {', '.join(profile_names())}")
     return _root() if name == DEFAULT else _root() / DIRECTORY / name
 
 
@@ -59,6 +59,6 @@ def _is_profile(name: str) -> bool:
 
 
 def _root() -> Path:
-    """The home of the default profile, also while another profile is in use."""
+    """Return the home of the default profile, also while another profile is in use."""
     home = get_hermes_home()
     return home.parent.parent if home.parent.name == DIRECTORY else home

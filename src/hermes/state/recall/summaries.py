@@ -1,4 +1,4 @@
-"""Summaries: made by somebody else, all at once, and never waited for beyond a limit."""
+"""Run a summarizer for several conversations at once, within a time limit."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import NamedTuple
 from hermes.state.rows import Row
 
 Summarizer = Callable[[str, str, Row], str]
-"""Takes a transcript, what it was found for and the session's metadata; answers a summary."""
+"""Takes a transcript, the query that found it and the session's metadata; returns a summary."""
 
 
 class Summary(NamedTuple):
-    """A summary, or why there is none."""
+    """A summary, or the reason why there is none."""
 
     text: str | None
     error: str | None = None
 
 
 class SummaryRequest(NamedTuple):
-    """What a summarizer is given."""
+    """The input of a summarizer."""
 
     transcript: str
     topic: str
@@ -33,15 +33,15 @@ SummaryQueue = SimpleQueue[tuple[int, Summary]]
 
 
 def summarize_all(summarizer: Summarizer, requests: Sequence[SummaryRequest], deadline: float) -> list[Summary]:
-    """A summary of each, in order; at the deadline, a moment of `time.monotonic`, those that are there count."""
-    answers: SummaryQueue = SimpleQueue()
+    """Return a summary of each request, in order; those that are not ready at `deadline` (`time.monotonic`) fail."""
+    summaries: SummaryQueue = SimpleQueue()
     for number, request in enumerate(requests):
-        # One that hangs must not keep the process from ending.
-        Thread(target=_summarize, args=(summarizer, number, request, answers), daemon=True).start()
+        # A summarizer that hangs must not stop the process from ending.
+        Thread(target=_summarize, args=(summarizer, number, request, summaries), daemon=True).start()
     received: dict[int, Summary] = {}
     while len(received) < len(requests):
         try:
-            number, summary = answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            number, summary = summaries.get(timeout=max(0.0, deadline - time.monotonic()))
         except Empty:
             break
         received[number] = summary
@@ -49,13 +49,13 @@ def summarize_all(summarizer: Summarizer, requests: Sequence[SummaryRequest], de
     return [received.get(number, late) for number in range(len(requests))]
 
 
-def _summarize(summarizer: Summarizer, number: int, request: SummaryRequest, answers: SummaryQueue) -> None:
+def _summarize(summarizer: Summarizer, number: int, request: SummaryRequest, summaries: SummaryQueue) -> None:
     try:
-        said: object = summarizer(*request)
-    except BaseException as error:  # noqa: BLE001 - the one who waits must hear of it, whatever it is
-        answers.put((number, Summary(None, f"{type(error).__name__}: {error}")))
+        text: object = summarizer(*request)
+    except BaseException as error:  # noqa: BLE001 - the waiting caller must get every error
+        summaries.put((number, Summary(None, f"{type(error).__name__}: {error}")))
         return
-    if isinstance(said, str) and said.strip():
-        answers.put((number, Summary(said.strip())))
+    if isinstance(text, str) and text.strip():
+        summaries.put((number, Summary(text.strip())))
     else:
-        answers.put((number, Summary(None, "the summary is empty")))
+        summaries.put((number, Summary(None, "the summary is empty")))

@@ -1,7 +1,7 @@
-"""Recall: the tool with which an agent looks into past sessions.
+"""Recall: the tool with which an agent searches past sessions.
 
-What it does follows from what it is given: a session and a message (scroll), a session (read), a query (discover), or
-nothing (browse). The answer is a JSON text; a failure is an answer too, and never the same as finding nothing.
+The arguments choose the mode: a session and a message (scroll), a session (read), a query (discover), or nothing
+(browse). The result is a JSON text. An error is a result too, and differs from finding nothing.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ READ_LIMIT, READ_HEAD, READ_TAIL = 30, 20, 10
 BROWSE_PAGE = 20
 
 RECALL_GUIDANCE = (
-    "When the user mentions something from an earlier conversation, or one may hold what you need, look it up with"
-    " session_search before you ask the user to say it again."
+    "When the user mentions something from an earlier conversation, or one may contain what you need, look it up with"
+    " session_search before you ask the user to repeat it."
 )
 
 SESSION_SEARCH_SCHEMA: dict[str, Any] = {
     "name": "session_search",
     "description": (
-        "Look into past sessions. With query: the conversations that match best, each with the messages around the"
-        " match and how it began and ended. With session_id: that session from its beginning. With session_id and"
-        " around_message_id: the messages around that one, to read on from a match. Without arguments: the most recent"
-        " sessions. The current conversation is left out; `hidden` counts what matched but is not shown."
+        "Search past sessions. With query: the conversations that match best, each with the messages around the match"
+        " and the first and last messages. With session_id: that session from the start. With session_id and"
+        " around_message_id: the messages around that one, to read more around a match. Without arguments: the most"
+        " recent sessions. The current conversation is left out; `hidden` counts matches that are not shown."
     ),
     "parameters": {
         "type": "object",
@@ -48,13 +48,13 @@ SESSION_SEARCH_SCHEMA: dict[str, Any] = {
             "query": {
                 "type": "string",
                 "description": (
-                    'Words that must all occur; "a phrase", prefix*, *part*, OR, NOT and parentheses work. Chinese,'
+                    'Words that must all match; "a phrase", prefix*, *part*, OR, NOT and parentheses work. Chinese,'
                     " Japanese and Korean need no spaces."
                 ),
             },
             "limit": {
                 "type": "integer",
-                "description": "How many conversations to answer.",
+                "description": "How many conversations to return.",
                 "default": LIMIT,
                 "minimum": 1,
                 "maximum": MAX_LIMIT,
@@ -67,7 +67,7 @@ SESSION_SEARCH_SCHEMA: dict[str, Any] = {
             "session_id": {"type": "string", "description": "A session to read, also as profile/session_id."},
             "around_message_id": {
                 "type": "integer",
-                "description": "A message of that session, such as match_message_id or the last one that was shown.",
+                "description": "A message of that session, such as match_message_id or the last message of a result.",
             },
             "window": {
                 "type": "integer",
@@ -78,9 +78,9 @@ SESSION_SEARCH_SCHEMA: dict[str, Any] = {
             },
             "role_filter": {
                 "type": "string",
-                "description": "Whose messages to search, with commas between: user,assistant (the default), tool.",
+                "description": "Roles to search, comma-separated: user,assistant (the default), tool.",
             },
-            "profile": {"type": "string", "description": "Look into another profile of this person."},
+            "profile": {"type": "string", "description": "Search another profile of this user."},
         },
         "required": [],
     },
@@ -103,11 +103,11 @@ def session_search(
     summarize: Summarizer | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> str:
-    """Look into past sessions and answer a JSON text.
+    """Search past sessions and return a JSON text.
 
-    Without `db` the configured store is opened and closed again. With an `owner`, and in a view of an owner's sessions,
-    only that owner's sessions exist.
-    `summarize` is given the transcript of each found conversation; it has `timeout_s` for all of them together.
+    Without `db`, open the configured store and close it again. With an `owner`, and in a view of an owner's sessions,
+    only that owner's sessions exist. `summarize` receives the transcript of each found conversation; all summaries
+    together may take `timeout_s`.
     """
     try:
         arguments = parse(
@@ -124,26 +124,26 @@ def session_search(
             summarize=summarize,
             timeout_s=timeout_s,
         )
-        return encode_json(_answer(db, arguments))
+        return encode_json(_run(db, arguments))
     except HermesError as error:
         return encode_json({"success": False, "error": str(error)})
 
 
-def _answer(db: SessionDBProvider | OwnerView | None, arguments: SearchArguments) -> Row:
+def _run(db: SessionDBProvider | OwnerView | None, arguments: SearchArguments) -> Row:
     if arguments.profile is None:
         with _open_store(db) as store:
             arguments = _with_profile(store, arguments)
             if arguments.profile is None:
-                return _answer_in(store, arguments)
+                return _run_mode(store, arguments)
     if arguments.owner is not EVERYBODY:
-        raise InvalidValue("other profiles cannot be looked into from here")
+        raise InvalidValue("other profiles cannot be searched from here")
     with open_profile(arguments.profile) as other:
-        return _answer_in(other, replace(arguments, current=None)) | {"profile": arguments.profile}
+        return _run_mode(other, replace(arguments, current=None)) | {"profile": arguments.profile}
 
 
 @contextmanager
 def _open_store(db: SessionDBProvider | OwnerView | None) -> Iterator[SessionDBProvider | OwnerView]:
-    """The store that was given, or the configured one for as long as it is needed."""
+    """Yield the given store, or open the configured one for the block."""
     if db is not None:
         yield db
         return
@@ -156,26 +156,26 @@ def _open_store(db: SessionDBProvider | OwnerView | None) -> Iterator[SessionDBP
 
 
 def _with_profile(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> SearchArguments:
-    """A arguments for `profile/id` as one to that profile, unless there is a session whose id has a slash."""
-    named = arguments.session_id
-    if named is None or "/" not in named or store.get_session(named, arguments.owner) is not None:
+    """Resolve `profile/id` to that profile, unless a session has this id with its slash."""
+    typed = arguments.session_id
+    if typed is None or "/" not in typed or store.get_session(typed, arguments.owner) is not None:
         return arguments
-    profile, _, session_id = named.partition("/")
+    profile, _, session_id = typed.partition("/")
     return replace(arguments, profile=profile.strip().lower(), session_id=session_id.strip())
 
 
-def _answer_in(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
+def _run_mode(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
     if arguments.session_id is not None:
         return _read_anywhere(store, arguments) if arguments.anchor is None else _scroll(store, arguments)
     if arguments.query:
         return discover(store, arguments)
     if arguments.anchor is not None:
-        raise InvalidValue("around_message_id needs the session_id of the session that the message is in")
+        raise InvalidValue("around_message_id also needs the session_id of the message")
     return _browse(store, arguments)
 
 
 def _browse(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
-    """The conversations that were active last."""
+    """Return the most recently active conversations."""
     current = current_lineage(store, arguments)
     rows: list[AnyRow] = []
     after = None
@@ -201,12 +201,14 @@ def _browse(store: SessionDBProvider | OwnerView, arguments: SearchArguments) ->
         "mode": "browse",
         "results": results,
         "count": len(results),
-        "message": "The sessions that were active last; a query searches all." if results else "No past sessions yet.",
+        "message": "The most recently active sessions; use query to search all."
+        if results
+        else "No past sessions yet.",
     }
 
 
 def _read_anywhere(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
-    """A session of this store or, for one who may see everything, of another profile."""
+    """Read a session of this store or, for an asker who may see everything, of another profile."""
     try:
         return _read(store, arguments)
     except UnknownSession as error:
@@ -225,7 +227,7 @@ def _read_anywhere(store: SessionDBProvider | OwnerView, arguments: SearchArgume
 
 
 def _read(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
-    """A session from its beginning; of a long one the beginning and the end."""
+    """Return a session from its start; of a long one the start and the end."""
     session = _session(store, arguments)
     session_id, owner = session["id"], arguments.owner
     messages = store.get_messages(session_id, owner=owner, limit=READ_LIMIT + 1)
@@ -233,7 +235,7 @@ def _read(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> R
     if is_cut:
         tail = store.get_messages(session_id, owner=owner, before_id=MAX_INTEGER, limit=READ_TAIL)
         messages = [*messages[:READ_HEAD], *tail]
-    answer = {
+    response = {
         "success": True,
         "mode": "read",
         "session_id": session_id,
@@ -243,22 +245,22 @@ def _read(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> R
         "messages": [format_message(message) for message in messages],
     }
     if not is_cut:
-        return answer
-    return answer | {
+        return response
+    return response | {
         "message": (
-            f"These are the first {READ_HEAD} and the last {READ_TAIL} of {session['message_count']} messages;"
-            " around_message_id shows those between."
+            f"The first {READ_HEAD} and the last {READ_TAIL} of {session['message_count']} messages;"
+            " use around_message_id to read the others."
         )
     }
 
 
 def _scroll(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -> Row:
-    """The messages around one, of all roles."""
+    """Return the messages around one, of all roles."""
     anchor = arguments.anchor_id
     session = _session(store, arguments)
     current = current_lineage(store, arguments)
     if session["id"] in current:
-        raise InvalidValue("this is the current session: its messages are before you already")
+        raise InvalidValue("this is the current session; you already have its messages")
     warning = {}
     at = session_of_message(store, anchor, arguments.owner)
     if at is not None and at != session["id"]:
@@ -286,7 +288,7 @@ def _session(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
     if session is None:
         raise UnknownSession(
             f"there is no session {arguments.session_id!r}",
-            hint="session_search without arguments shows the most recent ones",
+            hint="session_search without arguments lists the most recent ones",
         )
     return session
 
@@ -294,7 +296,7 @@ def _session(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
 def _relative(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, session: SessionRow, session_id: str
 ) -> SessionRow:
-    """The session of the same lineage that a message turned out to be in."""
+    """Return the session of the same lineage that has the message."""
     family = load_families(store, [session["id"]], arguments.owner).get(session["id"])
     found = store.get_session(session_id, arguments.owner) if family and session_id in family.members else None
     if found is None:
@@ -304,5 +306,5 @@ def _relative(
 
 def _not_in_session(anchor: int, arguments: SearchArguments) -> UnknownMessage:
     return UnknownMessage(
-        f"message {anchor} is not in session {arguments.session_id!r}", hint="match_message_id names one that is"
+        f"message {anchor} is not in session {arguments.session_id!r}", hint="use the match_message_id of a result"
     )

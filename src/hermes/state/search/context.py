@@ -1,4 +1,4 @@
-"""What all steps of one search share: the snapshot of the store, its index, the scope and the time."""
+"""Shared by all steps of one search: the snapshot of the store, its index, the scope and the time limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hermes.state.search.scope import Scope
 from hermes.state.waits import Waits
 
 MAX_UNINDEXED, MAX_LAG = 1_024, 8_192
-"""With more messages outside of the index a search gets extra time; with many more it is reported as degraded."""
+"""With more unindexed messages a search gets extra time; with many more its results are marked as degraded."""
 MAX_STALE = 2_000
 """How many changed messages are checked one by one."""
 SCAN_S = 1.0
@@ -23,19 +23,19 @@ SCAN_S = 1.0
 
 @dataclass(frozen=True)
 class SearchContext:
-    """One search on one snapshot of the store. What is read from the store is read once and kept."""
+    """One search on one snapshot of the store; everything is read from the store only once."""
 
     tx: Reading
     index: Index
     scope: Scope
     stop_at: float
-    """When the search must stop, as `time.monotonic` counts, unless many messages are not in the index yet."""
+    """When the search must stop, in `time.monotonic`, unless many messages are not indexed yet."""
     waits: Waits
-    """How much later it may stop because it had to wait for others."""
+    """How much later it may stop because it waited for others."""
 
     @cached_property
     def deadline(self) -> float:
-        """When the search must stop, without the time that it had to wait."""
+        """When the search must stop, without the time that it waited."""
         return self.stop_at + (SCAN_S if self.unindexed > MAX_UNINDEXED else 0.0)
 
     @cached_property
@@ -50,12 +50,12 @@ class SearchContext:
 
     @property
     def is_index_behind(self) -> bool:
-        """Whether the index lacks more messages than it ever does when all is well."""
+        """Whether the index lacks more messages than in normal operation."""
         return self.unindexed > MAX_LAG or self.has_too_many_stale
 
     @property
     def has_too_many_stale(self) -> bool:
-        """Whether there may be more changed messages than a search checks."""
+        """Whether more messages may have changed than a search checks."""
         return len(self.coverage.stale) >= MAX_STALE
 
     @cached_property
@@ -64,7 +64,7 @@ class SearchContext:
         return Copies(self.tx, self.scope)
 
     def may_include(self, message_id: int) -> bool:
-        """Whether the sessions of the scope admit a message; quicker than reading the row of each."""
+        """Whether the scope's sessions include a message; faster than reading each row."""
         if message_id in self._excluded:
             return False
         return self.scope.sessions is None or message_id in self._included
@@ -87,7 +87,7 @@ class SearchContext:
         return frozenset(found)
 
     def time_ranges(self, at_once: int, *, newest_first: bool) -> Iterator[TimeRange]:
-        """The ranges that may hold messages of the scope's time, ordered by their newest (or oldest) moment."""
+        """Yield the ranges that may hold messages of the scope's time, ordered by their newest (or oldest) time."""
         after: TimeRange | None = None
         while True:
             some = self.index.time_ranges(self.tx, self.scope, after, at_once, newest_first=newest_first)
@@ -97,7 +97,7 @@ class SearchContext:
             after = some[-1]
 
     def earlier(self, deadline: float, share: float) -> float:
-        """A deadline that leaves only a share of the time before another one."""
+        """Return a deadline that leaves only a share of the time before another one."""
         seconds_left = max(0.0, deadline + self.waits.total_s - time.monotonic())
         return deadline - seconds_left * (1 - share)
 

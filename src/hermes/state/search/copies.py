@@ -1,4 +1,4 @@
-"""Copies: messages that a compressed conversation carries over into the session in which it goes on.
+"""Copies: messages that compression carries over into the session that continues a conversation.
 
 A copy has the uid and the time of its original. Within a chain of compressions one uid is one message.
 """
@@ -13,11 +13,11 @@ from hermes.state.engine import Reading
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import uid_of
 from hermes.state.search.scope import Scope
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.kinds import ChildKind, descent, follow
 
 
 class MessagePlace(NamedTuple):
-    """Where a message was found."""
+    """A message with its session and time."""
 
     message_id: int
     session_id: str
@@ -35,23 +35,23 @@ class _Member(NamedTuple):
 
 @dataclass
 class Copies:
-    """Tells originals from copies, for one search on one snapshot of the store."""
+    """Distinguishes originals from copies, for one search on one snapshot of the store."""
 
     tx: Reading
     scope: Scope
     _chains: dict[str, str | None] = field(default_factory=dict)
-    """The first session of the chain that a session is of, by session; None for one that is of no chain."""
+    """The root of each session's chain; None for a session without a chain."""
     _members: dict[str, dict[str, _Member]] = field(default_factory=dict)
 
     def among(self, places: Sequence[MessagePlace]) -> set[int]:
-        """The ids of those messages whose original is in the scope too."""
+        """Return the ids of messages whose original is in the scope too."""
         found: set[int] = set()
         for session_id, some in self._in_chains(places).items():
             found |= self._copies_in(session_id, some)
         return found
 
     def undone(self, places: Sequence[MessagePlace]) -> set[int]:
-        """The ids of those messages whose newest copy was rewound: where it goes on, they were not said."""
+        """Return the ids of messages whose newest copy was undone, so that the conversation no longer has them."""
         found: set[int] = set()
         if self.scope.include_inactive:
             return found
@@ -65,7 +65,7 @@ class Copies:
         return found
 
     def _in_chains(self, places: Sequence[MessagePlace]) -> dict[str, list[MessagePlace]]:
-        """Those places whose session is of a chain, by session."""
+        """Return the messages of sessions that are in a chain, by session."""
         self._learn({place.session_id for place in places} - self._chains.keys())
         by_session: dict[str, list[MessagePlace]] = {}
         for place in places:
@@ -74,7 +74,7 @@ class Copies:
         return by_session
 
     def remember(self, chains: Mapping[str, str | None]) -> None:
-        """Keep of which chains sessions are, so that the store need not be asked."""
+        """Store the chains of sessions, so that the store need not be read."""
         self._chains.update(chains)
 
     def _learn(self, session_ids: Iterable[str]) -> None:
@@ -99,35 +99,29 @@ class Copies:
         return found
 
     def _continued_by(self, session_id: str) -> list[str]:
-        """The sessions that a session continues, as far as the scope admits them."""
+        """Return the sessions that a session continues and that the scope admits."""
         members = self._chain(self._chains[session_id] or session_id)
-        found: list[str] = []
-        current = members.get(session_id)
-        while current is not None and current.kind == ChildKind.COMPRESSION and current.parent_id not in found:
-            parent = members.get(current.parent_id or "")
-            if parent is None:
-                break
-            found.append(current.parent_id or "")
-            current = parent
-        return [each for each in found if self._admits(each, members[each])]
+        parents = {
+            each: member.parent_id
+            for each, member in members.items()
+            if member.kind == ChildKind.COMPRESSION and member.parent_id in members and member.parent_id
+        }
+        return [each for each in follow(parents, session_id)[1:] if self._admits(each, members[each])]
 
     def _continuing(self, session_id: str) -> list[str]:
-        """The sessions that continue a session and are its owner's, in their order."""
+        """Return the sessions that continue a session and have the same owner, in order."""
         members = self._chain(self._chains[session_id] or session_id)
-        found = [session_id]
-        for each in found:
-            found += [
-                child
-                for child, member in members.items()
-                if (member.parent_id, member.kind, member.owner) == (each, ChildKind.COMPRESSION, members[each].owner)
-                and child not in found
-            ]
-        return found[1:]
+        children: dict[str, list[str]] = {}
+        for each, member in members.items():
+            parent = members.get(member.parent_id or "")
+            if parent is not None and (member.kind, member.owner) == (ChildKind.COMPRESSION, parent.owner):
+                children.setdefault(member.parent_id or "", []).append(each)
+        return descent(session_id, children)[1:]
 
     def _newest_copies(
         self, session_ids: Sequence[str], places: Sequence[MessagePlace]
     ) -> dict[tuple[str, float], bool]:
-        """Whether the newest message of each uid and moment in those sessions, which are in their order, is active."""
+        """Return whether the newest message of each uid and time is active; `session_ids` are in order."""
         moments, at = placeholders("at", list({place.timestamp for place in places}))
         found: dict[str, list[tuple[str, float, bool]]] = {}
         for some in chunks(session_ids):
@@ -142,7 +136,7 @@ class Copies:
         return {(uid, moment): active for each in session_ids for uid, moment, active in found.get(each, ())}
 
     def _admits(self, session_id: str, member: _Member) -> bool:
-        # A copy has the role of its original, and so the scope admits both or neither for that.
+        # A copy has the role of its original, so the role filter admits both or neither.
         roles = self.scope.roles
         return self.scope.admits(roles[0] if roles else "", session_id, member.source, member.owner)
 
@@ -162,7 +156,7 @@ class Copies:
         return dict(rows)
 
     def _originals(self, session_ids: Sequence[str], places: Sequence[MessagePlace], uids: set[str]) -> set[str]:
-        """Which of the uids those sessions have, in messages of the same moments that may be shown."""
+        """Return the uids that visible messages of those sessions and times have."""
         moments, at = placeholders("at", list({place.timestamp for place in places}))
         found: set[str] = set()
         for some in chunks(session_ids):

@@ -1,4 +1,4 @@
-"""What of a scope an index is asked: of which roles, sources, owner and sessions messages are."""
+"""The part of a scope that the index checks: roles, sources, owner and sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hermes.state.owner import TERMINAL
 from hermes.state.search.scope import Scope
 
-MAX_NAMED, MAX_LACKED = 200, 32
+MAX_WANTED, MAX_EXCLUDED = 200, 32
 """How many values of a filter are looked up in the index; longer lists are checked on the rows."""
 
 
@@ -19,24 +19,24 @@ class Facet(NamedTuple):
 
 
 class Facets(NamedTuple):
-    """What messages are asked for."""
+    """The filters for the index."""
 
     wanted: list[Facet]
-    """Of each of these a message has one value."""
-    lacked: list[Facet]
-    """Of each of these it has none."""
+    """A message has one value of each of these."""
+    excluded: list[Facet]
+    """A message has no value of these."""
     is_exact: bool
-    """Whether that is everything but times and hidden messages."""
+    """Whether the filters cover the scope, except times and undone messages."""
 
 
 def facets_of(scope: Scope) -> Facets:
-    """What of a scope is looked up in the index."""
+    """Return the part of a scope that the index can check."""
     owners = None if scope.owner.stored is None else (scope.owner.stored,)
-    named = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions), ("o", owners))
-    wanted = [Facet(kind, values) for kind, values in named if values is not None]
-    lacked = [Facet(kind, values) for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)) if values]
-    short = [each for each in wanted if len(each.values) <= MAX_NAMED]
-    few = [each for each in lacked if len(each.values) <= MAX_LACKED]
-    # No index has a word for messages of the terminal, which is known by having no owner.
-    is_exact = (short, few) == (wanted, lacked) and scope.owner != TERMINAL
+    filters = (("s", scope.sources), ("r", scope.roles), ("i", scope.sessions), ("o", owners))
+    wanted = [Facet(kind, values) for kind, values in filters if values is not None]
+    excluded = [Facet(kind, values) for kind, values in (("s", scope.not_sources), ("i", scope.not_sessions)) if values]
+    short = [each for each in wanted if len(each.values) <= MAX_WANTED]
+    few = [each for each in excluded if len(each.values) <= MAX_EXCLUDED]
+    # No index has a word for messages of the terminal, because they have no owner.
+    is_exact = (short, few) == (wanted, excluded) and scope.owner != TERMINAL
     return Facets(short, few, is_exact)

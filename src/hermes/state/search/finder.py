@@ -1,4 +1,4 @@
-"""Finding messages: every one that matches, the best or the newest first."""
+"""Find all messages that match, the best or the newest first."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from hermes.state.row_types import SearchHit
 
 BUDGET_S, PART_BUDGET_S = 0.09, 0.14
-"""How long a search may take; one for parts of words reads most of what their trigrams find."""
+"""How long a search may take; a search for parts of words must check most candidates of the trigram index."""
 MOST_WAITING = 3
-"""So many times its budget a search may wait for its turn on a busy machine or server before that counts too."""
+"""A search may wait this many times its budget on a busy machine or server before waiting counts too."""
 CONTEXT_CHARACTERS = 200
 SOME_HITS = 100
-"""Of how many hits the neighbours are looked up together."""
+"""For how many hits one query reads the neighbours."""
 LONG_TEXT = 65_536
-"""Longer texts are not checked once more before they are given out; that would take longer than finding them."""
+"""Longer texts are not checked again before they are returned; that would take longer than finding them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """Which of the matches are wanted, in which order, and how long it may take."""
+    """Which matches to return, in which order, and the time limit."""
 
     limit: int
     offset: int
@@ -48,28 +48,28 @@ class SearchOptions:
     budget_s: float | None
 
 
-def find(engine: Engine, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
-    """Return the matches of a query, and have the index healed if it was found damaged or behind."""
-    if asked.tree is None or options.limit == 0 or scope.is_empty:
-        return SearchResults(repairs=asked.repairs)
-    results, healing = engine.read(lambda tx: _search(tx, engine.index, asked, scope, options))
+def find(engine: Engine, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+    """Return the matches of a query, and heal the index if it is damaged or behind."""
+    if query.tree is None or options.limit == 0 or scope.is_empty:
+        return SearchResults(repairs=query.repairs)
+    results, healing = engine.read(lambda tx: _search(tx, engine.index, query, scope, options))
     if healing is not None:
         engine.heal_index(healing)
     return results
 
 
 def _search(
-    tx: Reading, index: Index, asked: Query, scope: Scope, options: SearchOptions
+    tx: Reading, index: Index, query: Query, scope: Scope, options: SearchOptions
 ) -> tuple[SearchResults, int | None]:
-    """The results, and what `heal_index` is to be called with; None: the index is well."""
-    assert asked.tree is not None
-    tree, repairs = asked.tree, asked.repairs
+    """Return the results and the epoch for `heal_index`; None if the index is fine."""
+    assert query.tree is not None
+    tree, repairs = query.tree, query.repairs
     context = _context(tx, index, tree, scope, options.budget_s)
     ordered = OrderedMatches(context, tree, options.order)
     ids = islice(ordered.ids(), options.offset, None)
     first = next(ids, None)
-    is_nothing = ordered.progress.is_empty and ordered.progress.is_complete
-    if is_nothing and (absent := _absent_words(tree, context)):
+    found_nothing = ordered.progress.is_empty and ordered.progress.is_complete
+    if found_nothing and (absent := _absent_words(tree, context)):
         substrings = replace_leaves(tree, {leaf: Part(leaf.text) for leaf in absent})
         inside = OrderedMatches(context, substrings, options.order)
         inside_ids = islice(inside.ids(), options.offset, None)
@@ -78,7 +78,7 @@ def _search(
             tree, ordered, ids = substrings, inside, inside_ids
             repairs = (
                 *repairs,
-                f"no message here has the word {', '.join(leaf.text for leaf in absent)}: looked inside of words",
+                f"no message here has the word {', '.join(leaf.text for leaf in absent)}; searched inside words",
             )
     hits = _fetch_hits(tx, tree, scope, chain(() if first is None else (first,), ids), options.limit)
     progress = ordered.progress
@@ -108,7 +108,7 @@ def _has_part(tree: Node) -> bool:
 
 
 def _absent_words(tree: Node, context: SearchContext) -> list[Leaf]:
-    """The words that no message has and that could be found inside of longer ones."""
+    """Return the words that no message has but that may be inside longer words."""
     found: list[Leaf] = []
     for leaf in wanted_leaves(tree):
         is_word = len(leaf.text) >= 3 and " " not in leaf.text and not all(map(analyze.is_unspaced, leaf.text))
@@ -123,7 +123,7 @@ def _is_absent(leaf: Leaf, context: SearchContext) -> bool:
 
 
 def _fetch_hits(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit: int) -> list[Row]:
-    """The first `limit` messages as they are given out. What the index claims is checked on the text once more."""
+    """Return the first `limit` messages; each candidate of the index is checked again on its text."""
     hits: list[Row] = []
     sought = list(wanted_leaves(tree))
     while len(hits) < limit and (some := list(islice(ids, limit - len(hits)))):
@@ -167,7 +167,7 @@ def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:
 
 
 def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
-    """Give every hit its neighbours in the session, shortened, in one query for all."""
+    """Add to every hit its neighbours in the session, shortened, with one query for all."""
     visible = "" if scope.include_inactive else "AND {0}.active = 1"
     around: dict[int, list[int]] = {}
     for group in chunks(hits, SOME_HITS):
@@ -181,7 +181,7 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
     for some in chunks(list(dict.fromkeys(each for ids in around.values() for each in ids))):
         listed, values = placeholders("id", some)
         for message_id, role, content in tx.rows(
-            # Structured content must be whole to be read; it begins with a control character.
+            # Structured content, which starts with a control character, must be complete to be parsed.
             f"""SELECT id, role, CASE WHEN content < ' ' THEN content ELSE substr(content, 1, {CONTEXT_CHARACTERS}) END
                 FROM messages WHERE id IN ({listed})""",
             **values,
@@ -195,7 +195,7 @@ def _add_context(tx: Reading, hits: list[Row], scope: Scope) -> None:
 
 
 def _neighbours_sql(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, Any]]:
-    """A query for the neighbours of hits."""
+    """Return a query for the neighbours of hits."""
     listed, values = placeholders("id", [hit["id"] for hit in hits])
     sql = f"""SELECT m.id,
                      (SELECT MAX(b.id) FROM messages b
@@ -207,7 +207,7 @@ def _neighbours_sql(hits: Sequence[Row], visible: str) -> tuple[str, dict[str, A
 
 
 def _neighbours_union_sql(hits: Sequence[Row], visible: str, dialect: Dialect) -> tuple[str, dict[str, Any]]:
-    """The same, as a query in which every place is named."""
+    """Return the same query without correlated subqueries: every id is a parameter."""
     _, values = placeholders("id", [hit["id"] for hit in hits])
     _, sessions = placeholders("session", [hit["session_id"] for hit in hits])
     sql = " UNION ALL ".join(

@@ -1,4 +1,4 @@
-"""The search index when many messages come in at once: filled at the end, in slices between which others can write."""
+"""Index the messages of a bulk import at its end, in slices between which others can write."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from hermes.state.operations import Operations, read
 
 PAUSE_S = 0.05
 PATIENCE_S = 15.0
-"""How long nothing may happen before nobody waits any longer."""
+"""How long to wait without progress before giving up."""
 
 
 class WithoutIndexing:
-    """A transaction that tells the index of no message, so that messages are not indexed as they come."""
+    """A transaction that does not notify the indexer of added messages."""
 
     def __init__(self, tx: Transaction) -> None:
         self.dialect, self.is_repeat = tx.dialect, tx.is_repeat
@@ -22,25 +22,25 @@ class WithoutIndexing:
         self.insert_messages = tx.insert_messages
 
     def note_added_message(self, message_id: int, /) -> None:
-        """Hear of a new message and keep it to oneself."""
+        """Do nothing: messages of a bulk import are indexed at the end."""
 
 
 def index_backlog(store: Operations, report: Report | None = None) -> int:
-    """Have the messages indexed that are not, and answer how many still wait; a search finds them all the same."""
-    first = indexed = _indexed(store)
+    """Index all unindexed messages, and return how many remain; a search finds those too."""
+    first = indexed = _indexed_upto(store)
     newest = read(store, lambda tx: int(tx.value("SELECT MAX(id) FROM messages") or 0))
     deadline = time.monotonic() + PATIENCE_S
     while indexed < newest and time.monotonic() < deadline:
         store._engine.heal_index(CATCH_UP)
         time.sleep(PAUSE_S)
-        if (now_indexed := _indexed(store)) != indexed:
+        if (now_indexed := _indexed_upto(store)) != indexed:
             indexed, deadline = now_indexed, time.monotonic() + PATIENCE_S
         if report is not None:
             report("indexing", indexed - first, newest - first)
     return max(0, newest - indexed)
 
 
-def _indexed(store: Operations) -> int:
+def _indexed_upto(store: Operations) -> int:
     def coverage(tx: Reading) -> int:
         return store._engine.index.coverage(tx, 0).upto
 

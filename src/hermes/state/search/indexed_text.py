@@ -1,4 +1,4 @@
-"""The text by which a message is found."""
+"""The searchable text of a message."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ TOOL_HEAD = 32_768
 TOOL_TAIL = 8_192
 
 MAX_DEPTH = 64
-"""How deep in a JSON value texts are looked for."""
+"""The maximum depth at which a JSON value is searched for texts."""
 
 _STRUCTURE = ("type", "index")
-"""Keys of content parts and tool calls whose values say how to read the rest, not what was said."""
+"""Keys of content parts and tool calls whose values describe structure and are no text."""
 
 _data_url = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
 def search_text(role: str, content: Any, tool_name: Any, tool_calls: Any) -> str:
-    """What was said, the tool's name and the calls with their arguments, from the stored values of a message."""
-    said = _joined(decode_content(content))
-    if role == "tool" and len(said) > TOOL_HEAD + TOOL_TAIL:
-        said = f"{said[:TOOL_HEAD]}\n{said[-TOOL_TAIL:]}"
-    text = said[:MAX_TEXT]
+    """Return the content, the tool's name and the calls with their arguments, from the stored values of a message."""
+    body = _join_strings(decode_content(content))
+    if role == "tool" and len(body) > TOOL_HEAD + TOOL_TAIL:
+        body = f"{body[:TOOL_HEAD]}\n{body[-TOOL_TAIL:]}"
+    text = body[:MAX_TEXT]
     if tool_name:
         text = f"{text}\n{decode_text(tool_name)}"
     if tool_calls:
-        text = f"{text}\n{_joined(_parsed(tool_calls))[:MAX_TEXT]}"
+        text = f"{text}\n{_join_strings(_parse(tool_calls))[:MAX_TEXT]}"
     return analyze.replace_unindexable(text)
 
 
-def _joined(value: Any) -> str:
+def _join_strings(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return "\n".join(_strings(value))
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in content parts or tool calls."""
+    """Yield every text in content parts or tool calls."""
     if isinstance(value, str):
-        # A picture in a message is not something that anybody would type.
+        # Users do not search for the bytes of a picture.
         if value and not _data_url.match(value):
             yield value
     elif depth == MAX_DEPTH:
@@ -54,7 +54,7 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         for key, item in value.items():
             if key == "arguments":
                 # Models write the arguments of a call as JSON text.
-                yield from _arguments(_parsed(item), depth + 1)
+                yield from _arguments(_parse(item), depth + 1)
             elif key not in _STRUCTURE:
                 yield from _strings(item, depth + 1)
     elif isinstance(value, list | tuple):
@@ -65,7 +65,7 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _arguments(value: Any, depth: int) -> Iterator[str]:
-    """The names and values of a call's arguments."""
+    """Yield the names and values of a call's arguments."""
     if isinstance(value, dict) and depth < MAX_DEPTH:
         for name, item in value.items():
             yield " ".join([str(name), *_arguments(item, depth + 1)])
@@ -78,7 +78,7 @@ def _arguments(value: Any, depth: int) -> Iterator[str]:
         yield from _strings(value, depth)
 
 
-def _parsed(value: Any) -> Any:
+def _parse(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:

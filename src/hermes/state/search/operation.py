@@ -1,4 +1,4 @@
-"""Search: the operation, and what is still known of its predecessors."""
+"""The search operation, and two documented helpers of older versions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 ORDERS = ("relevance", "newest", "oldest")
-"""How results can be sorted; the first is how they are if nothing is said."""
+"""The orders of results; the first is the default."""
 
 MOST_BUDGET_S = 3_600.0
 
 
 class Search(Operations):
-    """Operations that look for messages."""
+    """Operations that search messages."""
 
     def search_messages(
         self,
@@ -44,11 +44,11 @@ class Search(Operations):
         until: Moment | None = None,
         budget_s: float | None = None,
     ) -> SearchResults:
-        """Messages that match a query, each with a snippet, its neighbours and its session.
+        """Return the messages that match a query, each with a snippet, its neighbours and its session.
 
-        `sort` is relevance, `newest` or `oldest`. After `budget_s` seconds the search stops and says so.
+        `sort` is relevance, `newest` or `oldest`. After `budget_s` seconds the search stops with `complete` False.
         """
-        # What a query is, only those who search need to load.
+        # Late imports: only programs that search load the query language.
         from hermes.query.parse import parse
         from hermes.state.filters import parse_moment, parse_names
         from hermes.state.search.finder import SearchOptions
@@ -73,14 +73,14 @@ class Search(Operations):
         )
         return self._find(parse(optional_text(query, "query") or ""), scope, options)
 
-    def _find(self, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+    def _find(self, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
         from hermes.state.search.finder import find
 
-        return find(self._engine, asked, scope, options)
+        return find(self._engine, query, scope, options)
 
     @staticmethod
     def _sanitize_fts5_query(query: str) -> str:
-        """A query that FTS5 takes as it is; search itself parses queries and does not use it."""
+        """Return a query that FTS5 accepts; search itself parses queries and does not use it."""
         from hermes.query.sanitize import sanitize_fts5_query
 
         return sanitize_fts5_query(query)
@@ -94,12 +94,12 @@ class Search(Operations):
 
 
 def _order(sort: str | None) -> str:
-    """Return relevance, newest or oldest; a word that is none of these is ignored, as callers of old expect."""
+    """Return relevance, newest or oldest; other words are ignored, as in older versions."""
     cleaned = (optional_text(sort, "sort") or "").strip().lower()
     return cleaned if cleaned in ORDERS else ORDERS[0]
 
 
 def _budget(budget_s: float | None) -> float | None:
-    """Return the time that a search may take; no clock of a server counts to much more than the most."""
+    """Return the time limit of a search, capped for the timers of servers."""
     number = optional_number(budget_s, "budget_s")
     return None if number is None else min(number, MOST_BUDGET_S)

@@ -1,6 +1,6 @@
 """The order of the matches: the best first, or by time.
 
-Both orders give ids one by one, and read no more matches than the ids that the caller takes require.
+Both orders yield ids one by one and read only the matches that the caller needs.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from hermes.state.search.context import SearchContext
 from hermes.state.search.walk import Hit, Progress, Walk
 
 WINDOW = 100
-"""How many matches, the newest ones, are compared with each other; older ones follow by age."""
+"""How many of the newest matches are ranked; older ones follow by age."""
 SAMPLE, SAMPLE_SPAN = 100, 5_000
-"""If the newest matches, so many, lie within a span of so many ids, there are too many to read them all."""
+"""If this many newest matches are within this range of ids, there are too many to read all."""
 SORTED_AT_ONCE = 1_000
-"""Up to so many matches are all read and sorted."""
+"""Up to this many matches are all read and sorted."""
 _QUICK_SHARE = 1 / 3
-"""Which part of the time is spent on an attempt to read all matches."""
+"""The share of the time for an attempt to read all matches."""
 _RANGES_AT_ONCE = 64
 
 Place = tuple[float, int]
-"""The moment and the id of a match, both negative if the newest come first: the smallest is always the next."""
+"""The time and the id of a match, both negative if the newest come first: the smallest is always the next."""
 
 
 class OrderedMatches:
@@ -38,11 +38,11 @@ class OrderedMatches:
 
     @property
     def progress(self) -> Progress:
-        """How the search has gone, as far as ids were taken."""
+        """The progress of the search, as far as ids were read."""
         return self._walk.progress
 
     def ids(self) -> Iterator[int]:
-        """The ids, first to last. Call this once."""
+        """Yield the ids, first to last. Call this once."""
         return self._by_relevance() if self._order == "relevance" else self._by_time()
 
     def _by_relevance(self) -> Iterator[int]:
@@ -54,17 +54,16 @@ class OrderedMatches:
                 yield hit.message_id
 
     def _by_time(self) -> Iterator[int]:
-        """By the moment of the message, then by id.
+        """Yield ids by time, then by id.
 
-        The index gives matches by id, and ids follow time except in imported history. So the first match by time may
+        The index returns matches by id, and ids follow time except in imported history. So the first match by time may
         have any id. There are two ways to find it:
 
-        1. Read all matches and sort them. This is the quickest way as long as they are few, so a third of the time is
-           spent on trying it. It is given up early if the first hundred matches lie so close together that there must
-           be many.
-        2. Go through the time ranges that the index keeps: each says between which moments the messages of a range of
-           ids lie. Ranges come in the order of their newest (or oldest) moment. A match is the next one as soon as no
-           range that is still to come can hold an earlier one.
+        1. Read all matches and sort them. This is the fastest way if there are few, so a third of the time is spent on
+           trying it. The attempt ends early if the first hundred matches are so close together that there must be many.
+        2. Go through the time ranges of the index: each has the oldest and newest time of a range of ids. Ranges come
+           in the order of their newest (or oldest) time. A match is the next one as soon as no later range can hold an
+           earlier one.
         """
         few = self._read_few()
         places = self._range_by_range() if few is None else sorted(map(self._place, few))
@@ -72,7 +71,7 @@ class OrderedMatches:
             yield self._sign * signed_id
 
     def _read_few(self) -> Sequence[Hit] | None:
-        """All matches, unless they are many or take too long to read; all that can be read if the index is damaged."""
+        """Return all matches, or None if they are many or take too long; if the index is damaged, all readable ones."""
         deadline = self._context.earlier(self._context.deadline, _QUICK_SHARE)
         walk = self._walk = Walk(self._context, self._query, deadline)
         hits = list(islice(walk.hits(SAMPLE), SAMPLE))
@@ -88,7 +87,7 @@ class OrderedMatches:
         return hits if is_all or progress.is_damaged else None
 
     def _range_by_range(self) -> Iterator[Place]:
-        """The matches of one time range after the other, each as soon as no later range can hold an earlier one."""
+        """Yield the matches of each time range, each as soon as no later range can hold an earlier one."""
         newest_first = self._order == "newest"
         walk = self._walk = Walk(self._context, self._query, self._context.deadline)
         seen = [self._place(hit) for hit in walk.unindexed_hits()]
@@ -100,7 +99,7 @@ class OrderedMatches:
             for hit in walk.indexed_hits(SORTED_AT_ONCE, time_range.low, time_range.high):
                 heapq.heappush(seen, self._place(hit))
             if not walk.progress.is_complete:
-                # Earlier matches may be missing before what lies behind this range.
+                # Earlier matches may be missing after the end of this range.
                 end = (-time_range.oldest, -time_range.low) if newest_first else (time_range.newest, time_range.high)
                 seen = [each for each in seen if each <= end]
                 break

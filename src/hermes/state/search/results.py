@@ -1,4 +1,4 @@
-"""What a search answers."""
+"""The results of a search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SearchPath = Literal["words", "substring", "scan"]
 
 
 class SearchResults(list["SearchHit"]):
-    """The found messages, and how they were found. Nothing found is an empty list; a failure is an error."""
+    """The found messages, and how they were found. An empty list means no match; a failure raises."""
 
     def __init__(
         self,
@@ -27,12 +27,12 @@ class SearchResults(list["SearchHit"]):
     ) -> None:
         super().__init__(hits)
         self.path: SearchPath = path
-        """words: through the index; substring: inside of words; scan: without an index, row by row."""
+        """words: through the index; substring: inside words; scan: row by row, without the index."""
         self.degraded = degraded
-        """The index is damaged or still being built, so messages themselves were read."""
+        """Whether the index is damaged or still being built, so that the search read messages."""
         self.complete = complete
-        """False: the time for a search was over before every message had been considered."""
+        """False if the time limit ended the search before every message was considered."""
         self.repairs = repairs
-        """What was made of parts of the query that mean nothing."""
+        """Messages for the user about parts of the query that were ignored or changed."""
         self.hidden = dict(hidden or {})
-        """How many matches are not shown, by reason, as far as they were seen."""
+        """How many matches are not shown, by reason, as far as the search got."""

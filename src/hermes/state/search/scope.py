@@ -1,4 +1,4 @@
-"""Which messages a search may show."""
+"""The filters of a search."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class Scope:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing can be in it."""
+        """Whether no message can match."""
         return () in (self.sources, self.sessions) or (
             self.since is not None and self.until is not None and self.since > self.until
         )
 
     def admits_time(self, timestamp: float) -> bool:
-        """Whether a message of this moment is in it."""
+        """Whether the scope includes a message of this time."""
         return (self.since is None or timestamp >= self.since) and (self.until is None or timestamp <= self.until)
 
     def admits(self, role: str, session_id: str, source: str | None, owner: str | None) -> bool:
-        """Whether a message of this role and session is in it."""
+        """Whether the scope includes a message of this role and session."""
         return (
             can_see_owner(self.owner, owner)
             and (self.sources is None or source in self.sources)

@@ -1,4 +1,4 @@
-"""Spans of messages by the moments at which they were said, as each indexed batch notes them."""
+"""Ranges of message ids with their oldest and newest times, which the indexer stores for each batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hermes.state.search.scope import Scope
 def next_time_ranges(
     tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
 ) -> list[TimeRange]:
-    """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+    """Return the next ranges that may hold messages of the scope's time, by their newest (or oldest) time."""
     column, order, sign = ("newest", "DESC", "<") if newest_first else ("oldest", "ASC", ">")
     conditions, values = ["1 = 1"], {"since": scope.since, "until": scope.until}
     if scope.since is not None:

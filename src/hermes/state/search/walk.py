@@ -1,7 +1,7 @@
-"""The messages that match a query, highest id first, until the time is over.
+"""Read the messages that match a query, highest id first, until the time limit.
 
-Most come from the index. Messages that the index does not have yet are read and matched here, and take their place in
-the order. If the index is damaged, all messages are read.
+Most come from the index. Unindexed messages are read and matched here, and merged in order. If the index is damaged,
+all messages are read.
 """
 
 from __future__ import annotations
@@ -41,25 +41,25 @@ class Hit(NamedTuple):
     timestamp: float
     role: str
     head: str
-    """The beginning of its text, if the caller asked for it."""
+    """The start of its text, if the caller asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How a walk has gone so far."""
+    """The progress of a walk."""
 
     is_empty: bool
-    """Whether nothing has been found."""
+    """Whether no match was found."""
     is_complete: bool
-    """Whether no message was left out for lack of time."""
+    """Whether no message was skipped because of the time limit."""
     is_damaged: bool
-    """Whether the index turned out to be damaged."""
+    """Whether the index is damaged."""
     hidden: Mapping[str, int]
     """How many matches are not shown, by reason."""
 
 
 class Walk:
-    """One pass over the matches of a query, within its own time."""
+    """One pass over the matches of a query, with its own time limit."""
 
     def __init__(self, context: SearchContext, query: Node, deadline: float) -> None:
         self._context, self._query, self._deadline = context, query, deadline
@@ -69,20 +69,20 @@ class Walk:
 
     @property
     def progress(self) -> Progress:
-        """How it has gone so far."""
+        """The progress so far."""
         hidden = {"rewound": len(self._undone)} if self._undone else {}
         return Progress(self._is_empty, self._is_complete, self._is_damaged, hidden)
 
     def hits(self, chunk: int, *, high: int = MAX_ID, with_heads: bool = False) -> Iterator[Hit]:
-        """All matches with id <= high, highest id first; the index is asked for `chunk` at a time."""
+        """Yield all matches with id <= high, highest id first; the index returns `chunk` at a time."""
         return self._within_time(self._all(chunk, high, with_heads=with_heads))
 
     def unindexed_hits(self) -> Iterator[Hit]:
-        """The matches that are not in the index, or changed since they were indexed."""
+        """Yield the matches that are not in the index, or changed since they were indexed."""
         return self._within_time(chain(self._tail(MAX_ID), self._stale(MAX_ID)))
 
     def indexed_hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
-        """The matches with low <= id <= high that are in the index, highest id first."""
+        """Yield the indexed matches with low <= id <= high, highest id first."""
         return self._within_time(self._indexed(chunk, low, high))
 
     def _within_time(self, hits: Iterator[Hit]) -> Iterator[Hit]:
@@ -108,7 +108,7 @@ class Walk:
         yield from self._read(-MAX_ID, high, self._context.deadline + SCAN_S)
 
     def _merged(self, chunk: int, high: int, *, with_heads: bool) -> Iterator[Hit]:
-        """Matches from the index and from outside of it, in one order."""
+        """Yield matches from the index and from outside it, in one order."""
         yield from self._tail(high)
         stale = self._stale(high)
         next_stale = next(stale, None)
@@ -122,7 +122,7 @@ class Walk:
             yield from stale
 
     def _tail(self, high: int) -> Iterator[Hit]:
-        """The matches among the newest messages. They get a part of the time: the rest is for the index."""
+        """Yield the matches among the newest messages. They get a part of the time; the rest is for the index."""
         deadline = self._context.earlier(self._deadline, _TAIL_SHARE)
         try:
             yield from self._read(self._context.coverage.upto + 1, high, deadline)
@@ -130,7 +130,7 @@ class Walk:
             self._is_complete = False
 
     def _stale(self, high: int) -> Iterator[Hit]:
-        """The matches among messages that changed since they were indexed."""
+        """Return the matches among messages that changed since they were indexed."""
         upto, stale, _ = self._context.coverage
         return self._check([each for each in stale if each <= min(high, upto)], _WHOLE, with_scope=True)
 
@@ -152,7 +152,7 @@ class Walk:
             )
 
     def _spans(self, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """The ids between which messages of the scope's time may lie, highest first."""
+        """Yield the ranges of ids that may hold messages of the scope's time, highest first."""
         if low > high:
             return
         if self._context.scope.since is None and self._context.scope.until is None:
@@ -169,7 +169,7 @@ class Walk:
             yield max(first, low), min(last, high)
 
     def _read(self, low: int, high: int, deadline: float) -> Iterator[Hit]:
-        """The matches among all rows with low <= id <= high, without the index."""
+        """Yield the matches among all rows with low <= id <= high, without the index."""
         tx, waits = self._context.tx, self._context.waits
         while low <= high:
             with waits.uncounted():
@@ -192,7 +192,7 @@ class Walk:
             high = rows[-1][0] - 1
 
     def _check(self, ids: Sequence[int], columns: str, *, with_scope: bool) -> Iterator[Hit]:
-        """The candidates of the index that match, in their order; their texts are matched if `columns` has them."""
+        """Yield the candidates of the index that match, in order; their texts are matched if `columns` has them."""
         tx, waits = self._context.tx, self._context.waits
         session, join = "NULL, NULL", ""
         if with_scope:
@@ -212,7 +212,7 @@ class Walk:
     def _originals(
         self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
     ) -> list[Hit]:
-        """The matches among rows, each message once, and none that was undone later in the conversation."""
+        """Return the matches among rows, each message once, without those that were undone in a later copy."""
         hits = list(self._admitted(rows, is_certain=is_certain, with_scope=with_scope))
         if not hits:
             return hits
@@ -227,7 +227,7 @@ class Walk:
         for message_id, timestamp, active, session_id, role, content, tool_name, tool_calls, source, owner in rows:
             if with_scope and not scope.admits(role, session_id, source, owner):
                 continue
-            # An old file may hold anything where a time should be.
+            # An old file may hold any value instead of a time.
             timestamp = timestamp if isinstance(timestamp, int | float) else 0.0
             if not scope.admits_time(timestamp):
                 continue
@@ -239,7 +239,7 @@ class Walk:
                     continue
                 head = text[:HEAD]
             if not active and not scope.include_inactive:
-                # Without a look at the session, the message may have got another owner since it was indexed.
+                # Without its session row, the message may have another owner since it was indexed.
                 if with_scope or scope.owner is EVERYBODY:
                     self._undone.add(message_id)
                 continue

@@ -1,4 +1,4 @@
-"""What the codes mean by which a server says why it did not do what it was asked."""
+"""The meaning of a server's error codes."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from hermes import errors
 from hermes.state.server.faults import ConnectFailed, ConnectionLost, Fault, ServerError, StatementTimeout, Verdict
 
 _SENTENCES: dict[type[errors.HermesError], str] = {
-    errors.StoreBusy: "others were in the way in {where} for too long",
-    errors.StoreFull: "there is no room left for {where}",
+    errors.StoreBusy: "other writers blocked {where} for too long",
+    errors.StoreFull: "the disk of {where} is full",
     errors.StoreReadOnly: "{where} cannot be written",
     errors.StoreCorrupt: "{where} is damaged",
     errors.StoreUnavailable: "{where} cannot be reached",
     errors.InvalidValue: "a value cannot be stored",
     errors.Conflict: "the change contradicts what is stored",
 }
-_TURNED_AWAY = "{where} refused the connection"
+_REFUSED = "{where} refused the connection"
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorCodes:
-    """The codes of one kind of server."""
+    """The error codes of one kind of server."""
 
     server: str
-    """Who failed, where its code means nothing else."""
+    """The name of the server, for errors with an unknown code."""
     verdicts: Mapping[str, Verdict]
     kinds: Mapping[str, type[errors.HermesError]]
     hints: Mapping[str, str]
-    turned_away: Container[str] = ()
-    """What the server says to those whom it does not let in."""
+    refused: Container[str] = ()
+    """The codes with which the server refuses a connection."""
     class_length: int = 0
-    """So many characters at the beginning of a code are its class, which the tables may have in place of its codes."""
+    """The length of a code's class, with which it begins; the tables may have a class instead of its codes."""
 
     def verdict(self, fault: Fault) -> Verdict:
-        """Whether work that failed like this may be done again."""
+        """Whether work that failed with this error may be repeated."""
         if isinstance(fault, ConnectionLost):
             return Verdict.RECONNECT
         if not isinstance(fault, ServerError):
@@ -43,9 +43,9 @@ class ErrorCodes:
         return self.verdicts.get(fault.code) or self.verdicts.get(self._class_of(fault)) or Verdict.NEVER
 
     def translate(self, fault: Fault, where: str) -> errors.HermesError:
-        """The error of our tree that says what a failure means for the caller."""
+        """Return the error of our tree for a fault."""
         if isinstance(fault, StatementTimeout):
-            return errors.StoreBusy(f"{where} did not answer in time: {fault}")
+            return errors.StoreBusy(f"{where} did not respond in time: {fault}")
         if isinstance(fault, ConnectFailed):
             return errors.StoreUnavailable(f"{where} cannot be reached: {fault}", hint=fault.hint)
         if not isinstance(fault, ServerError):
@@ -56,7 +56,7 @@ class ErrorCodes:
         kind = self.kinds.get(fault.code) or self.kinds.get(self._class_of(fault))
         if kind is None:
             return errors.StoreError(f"{self.server} failed in {where}: {fault} ({fault.code})", hint=hint)
-        sentence = _TURNED_AWAY if self._is_any(fault, self.turned_away) else _SENTENCES[kind]
+        sentence = _REFUSED if self._is_any(fault, self.refused) else _SENTENCES[kind]
         return kind(f"{sentence.format(where=where)}: {fault}", hint=hint)
 
     def _is_any(self, fault: ServerError, codes: Container[str]) -> bool:

@@ -1,4 +1,4 @@
-"""An engine over connections that are lent: reads and writes, tried again where that is safe."""
+"""An engine over pooled connections: reads and writes, retried where that is safe."""
 
 from __future__ import annotations
 
@@ -19,10 +19,20 @@ S = TypeVar("S", bound=ServerTransaction)
 
 
 class Backend(Protocol[S]):
-    """What is particular to one kind of server."""
+    """The operations that differ between kinds of servers."""
+
+    @property
+    def where(self) -> str:
+        """The address of the database, without its password."""
+        ...
+
+    @property
+    def born(self) -> str:
+        """The mark that the tables got when they were created."""
+        ...
 
     def acquire(self, deadline: float, /) -> S:
-        """A connection for the calling thread."""
+        """Return a connection for the calling thread."""
         ...
 
     def release(self, tx: S, /) -> None:
@@ -30,15 +40,15 @@ class Backend(Protocol[S]):
         ...
 
     def verdict(self, fault: Fault, /) -> Verdict:
-        """Whether work that failed like this may be done again."""
+        """Whether work that failed with this fault may be repeated."""
         ...
 
     def translate(self, fault: Fault, /) -> HermesError:
-        """What a failure means for the caller."""
+        """Return the error for the caller."""
         ...
 
     def is_committed(self, token: str, /) -> bool | None:
-        """Whether a transaction was committed; None: the server cannot tell for sure."""
+        """Whether a transaction was committed; None if the server does not know."""
         ...
 
     def close(self) -> None:
@@ -47,7 +57,7 @@ class Backend(Protocol[S]):
 
 
 class ServerEngine(Generic[S]):
-    """Runs work on lent connections; a read or write inside of another needs no second connection."""
+    """Runs work on pooled connections; a read or write inside another one uses the same connection."""
 
     def __init__(self, backend: Backend[S], *, read_only: bool, read_timeout_s: float, write_timeout_s: float) -> None:
         self.backend = backend
@@ -66,7 +76,7 @@ class ServerEngine(Generic[S]):
         return self._attempt(lambda attempts: self._read_once(work, attempts), self._read_timeout_s)
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
-        """Run `work` in a transaction; what it did is durable when this returns."""
+        """Run `work` in a transaction; its changes are durable when this returns."""
         self._require_open()
         if self.read_only:
             raise StoreReadOnly("this store was opened for reading only", hint="open it without read_only")
@@ -79,13 +89,13 @@ class ServerEngine(Generic[S]):
         return result
 
     def close(self) -> None:
-        """Let go of every connection; a second call does nothing."""
+        """Close every connection; a second call does nothing."""
         if not self._is_closed:
             self._is_closed = True
             self.backend.close()
 
     def _after_messages(self, newest_message: int) -> None:
-        """Hear of new messages once they are durable."""
+        """Called after new messages have been committed."""
 
     def _require_open(self) -> None:
         if self._is_closed:
@@ -132,7 +142,7 @@ class ServerEngine(Generic[S]):
         return result, tx.newest_message
 
     def _commit(self, tx: S) -> CommitUnknown | None:
-        """Commit; answers what is to be settled once the broken connection is given back."""
+        """Commit; if the connection breaks, return the fault, to be settled after the connection is released."""
         try:
             tx.commit()
         except CommitUnknown as fault:
@@ -140,7 +150,7 @@ class ServerEngine(Generic[S]):
         return None
 
     def _inside(self, tx: S, work: Callable[[S], T], *, is_writing: bool) -> T:
-        """Run `work` so that reads and writes within it find this transaction."""
+        """Run `work`; reads and writes inside it use this transaction."""
         outer = getattr(self._active, "tx", None), getattr(self._active, "is_writing", False)
         self._active.tx, self._active.is_writing, self._active.process = tx, is_writing, os.getpid()
         try:
@@ -149,14 +159,14 @@ class ServerEngine(Generic[S]):
             self._active.tx, self._active.is_writing = outer
 
     def _is_committed(self, fault: CommitUnknown, *, adds_messages: bool) -> bool:
-        """Whether a transaction was committed whose commit was not answered; if not, it may be tried again.
+        """Whether a transaction was committed although its commit got no response; if not, the caller may retry.
 
-        Where the server cannot tell, messages are looked for by their uids when they are stored again.
+        Where the server does not know, a retry looks for the messages by their uids.
         """
         is_committed = True if fault.token is None else self.backend.is_committed(fault.token)
         if is_committed is None and not adds_messages:
             raise StoreUnavailable(
-                f"the connection broke during a commit, and it cannot be told whether it was done: {fault}",
-                hint="look before you repeat the call",
+                f"the connection broke during a commit, and it is not known whether it was done: {fault}",
+                hint="check the data before you repeat the call",
             ) from fault
         return bool(is_committed)

@@ -1,4 +1,4 @@
-"""What can go wrong between an engine and its server, before anybody has decided what it means for the caller."""
+"""Faults between an engine and its server, before they are translated for the caller."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from enum import Enum, auto
 
 
 class Fault(Exception):
-    """A server, or the way to it, did not do what it was asked."""
+    """A server, or the connection to it, failed."""
 
 
 class ServerError(Fault):
-    """The server answered with an error."""
+    """The server responded with an error."""
 
     def __init__(self, code: str, message: str) -> None:
         self.code = code
-        """As the server gives it: an SQLSTATE, or a number."""
+        """The code of the server: an SQLSTATE, or a number."""
         super().__init__(message)
 
 
 class ConnectionLost(Fault):
-    """The connection broke; what was not committed is undone by the server."""
+    """The connection broke; the server rolls back what was not committed."""
 
 
 class ConnectFailed(ConnectionLost):
@@ -32,29 +32,29 @@ class ConnectFailed(ConnectionLost):
 
 
 class PoolerBusy(ConnectionLost):
-    """A pooler between us and the server had no connection to it that was free."""
+    """A pooler between us and the server had no free connection to the server."""
 
 
 class CommitUnknown(Fault):
-    """The connection broke after a commit was sent, so that it is not known whether it was done."""
+    """The connection broke after a commit was sent, so it is not known whether it was done."""
 
     def __init__(self, token: str | None, message: str) -> None:
         self.token = token
-        """By what the server knows the transaction; None: it had not changed anything."""
+        """The server's number of the transaction; None if it had not changed anything."""
         super().__init__(message)
 
 
 class StatementTimeout(Fault):
-    """A statement waited for so long that it was called off."""
+    """A statement took so long that it was cancelled."""
 
 
 class Verdict(Enum):
-    """Whether work that failed may be done again."""
+    """Whether work that failed may be repeated."""
 
     NEVER = auto()
     RETRY_SOON = auto()
-    """Somebody else was in the way, and will not be for long."""
+    """Another transaction was in the way, but not for long."""
     RETRY_NOW = auto()
-    """Somebody else changed what the work had looked at; another look tells whether it can be done at all."""
+    """Another transaction changed rows that the work had read; a new attempt shows whether the work is possible."""
     RECONNECT = auto()
-    """Over another connection."""
+    """Repeat it over another connection."""

@@ -1,8 +1,7 @@
-"""Which additions a store on a server has had, and what is to be done about those that it has not."""
+"""The ledger of a store on a server: which migrations were applied, and which are pending."""
 
 from __future__ import annotations
 
-from binascii import crc32
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,39 +9,39 @@ from enum import StrEnum
 from hermes.errors import StoreError, StoreTooNew
 
 FORMAT = 1
-"""What this code can read and write; a store's `min_reader` and `min_writer` are compared with it."""
+"""The format that this code can read and write; a store's `min_reader` and `min_writer` are compared with it."""
 
 
 class SchemaState(StrEnum):
     """How a store compares with this code."""
 
     FRESH = "fresh"
-    """There is none yet."""
+    """There is no store yet."""
     CURRENT = "current"
     BEHIND = "behind"
-    """An addition is missing."""
+    """A migration is pending."""
     NEWER = "newer"
-    """It has an addition that this code does not know."""
+    """It has a migration that this code does not know."""
     CHANGED = "changed"
-    """An addition of a name that this code knows was another one."""
+    """It has a migration of a known name, but with another checksum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """What stands in a store's ledger; None: there is no ledger."""
+    """The ledger of a store."""
 
     applied: Mapping[str, str] | None
-    """The checksum of each addition, by its name."""
+    """The checksum of each applied migration, by name; None: there is no ledger."""
     min_reader: int = 0
     min_writer: int = 0
     version: int = 0
-    """Of the tables, as `schema_version` has it."""
+    """The schema version of the tables."""
     born: str = ""
-    """When the store was made, which tells it from another one in a place of the same name."""
+    """When the store was created, which distinguishes it from a later one of the same address."""
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, str, str]]) -> Ledger:
-        """What is in rows such as `ledger, <name>, <checksum>` and `note, <what>, <number>`."""
+        """Read a ledger from rows such as `ledger, <name>, <checksum>` and `note, <what>, <number>`."""
         applied: dict[str, str] = {}
         marks: dict[str, str] = {}
         for kind, name, value in rows:
@@ -51,7 +50,7 @@ class Ledger:
         return cls(applied, reader, writer, version, marks.get("born") or "")
 
     def state(self, known: Mapping[str, str]) -> SchemaState:
-        """How the store compares with code that knows these additions."""
+        """How the store compares with code that knows these migrations."""
         if self.applied is None:
             return SchemaState.FRESH
         if not self.applied.keys() <= known.keys():
@@ -61,11 +60,11 @@ class Ledger:
         return SchemaState.CURRENT if self.applied.keys() == known.keys() else SchemaState.BEHIND
 
     def pending(self, known: Mapping[str, str]) -> list[str]:
-        """The additions that are missing, in the order in which they are made."""
+        """The migrations that are missing, in the order in which they are applied."""
         return [name for name in known if name not in (self.applied or {})]
 
     def require_usable(self, known: Mapping[str, str], where: str, *, read_only: bool) -> None:
-        """Raise if this code would do the store harm, or could not understand it."""
+        """Raise if this code could damage the store, or cannot read it."""
         if max(self.min_reader, 0 if read_only else self.min_writer) > FORMAT:
             readable = self.min_reader <= FORMAT
             raise StoreTooNew(
@@ -74,14 +73,14 @@ class Ledger:
             )
         if self.state(known) is SchemaState.CHANGED:
             raise StoreError(
-                f"the tables in {where} were made by a different edition of Hermes",
-                hint="use that one, or a schema of its own (sessiondb.schema); nothing was changed",
+                f"the tables in {where} were created by a different edition of Hermes",
+                hint="use that one, or another schema for this one (sessiondb.schema); nothing was changed",
             )
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """What there is of a store, for code that knows some additions."""
+    """The state of a store, for code that knows some migrations."""
 
     ledger: Ledger
     known: Mapping[str, str]
@@ -93,15 +92,10 @@ class SchemaStatus:
 
     @property
     def version(self) -> int:
-        """The version of its tables; 0: there are none."""
+        """The schema version of its tables; 0: there are none."""
         return self.ledger.version
 
     @property
     def pending(self) -> list[str]:
-        """The additions that are missing."""
+        """The migrations that are missing."""
         return self.ledger.pending(self.known)
-
-
-def checksum(script: str) -> str:
-    """A checksum of an addition; not to keep a secret but to notice a change."""
-    return f"{crc32(script.encode()):08x}"

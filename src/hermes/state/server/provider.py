@@ -1,4 +1,4 @@
-"""A session store on a server, whatever kind of server it is."""
+"""A session store on a server of any kind."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class ServerKind:
-    """A kind of server, as people are told about it."""
+    """A kind of server, with its names for settings and messages."""
 
     name: str
-    """What `sessiondb.provider` calls it."""
+    """Its name in `sessiondb.provider`."""
     title: str
     driver: str
-    """The package that speaks to it."""
+    """The package with its driver."""
     extra: str
-    """What of ours brings that package."""
+    """The extra of this package that installs the driver."""
     pool: str
-    """What a pool of its connections is."""
+    """The type of a pool of its connections."""
 
 
 class ServerProvider(SessionDBProvider, ABC, Generic[P]):
     """A session store on a server: for many processes, on many machines.
 
-    Without a DSN and a pool it is opened by `initialize`. A pool that is passed in stays the caller's to close.
+    Without a DSN and a pool, `initialize` opens it. The caller closes a pool that it passes in.
     """
 
     kind: ClassVar[ServerKind]
@@ -76,8 +76,8 @@ class ServerProvider(SessionDBProvider, ABC, Generic[P]):
 
     @abstractmethod
     def _pool_type(self) -> type[P]:
-        """What a pool must be; loads the driver."""
+        """The type of a pool; loads the driver."""
 
     @abstractmethod
     def _connect(self, dsn: str, pool: P | None) -> Engine:
-        """An engine over the connections of a pool, or where there is none, over its own."""
+        """Return an engine over the connections of a pool, or over its own if there is none."""

@@ -1,4 +1,4 @@
-"""How often and until when work is tried again that somebody else, or a broken connection, kept from being done."""
+"""How often and until when failed work is retried."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from random import random
 from hermes.state.server.faults import Verdict
 
 LOOKS = 8
-"""What contradicts the stored rows so many times in a row does so for good."""
+"""How many times in a row the work may conflict with stored rows before the conflict counts as real."""
 SHORT_S, LONG_S = 0.002, 0.25
 CONNECTIONS = 16
-"""So many connections may have died unnoticed, while nobody used them."""
+"""How many pooled connections may have died unnoticed, while no thread used them."""
 RECONNECT_S, LONGEST_RECONNECT_S = 0.05, 1.0
 
 
@@ -22,14 +22,14 @@ class Attempts:
 
     deadline: float
     may_repeat: bool = False
-    """Whether one of them may have done the work, unheard."""
+    """Whether an earlier attempt may have done the work without a response."""
     chance: Callable[[], float] = random
     _looks: int = 0
     _waits: int = 0
     _connections: int = 0
 
     def pause(self, verdict: Verdict, now: float) -> float | None:
-        """How many seconds to wait before the next attempt; None: there is none."""
+        """How many seconds to wait before the next attempt; None if there is no next one."""
         if now >= self.deadline:
             return None
         match verdict:
@@ -39,7 +39,7 @@ class Attempts:
                 self._looks += 1
                 return 0.0 if self._looks < LOOKS else None
             case Verdict.RETRY_SOON:
-                # Spread at random, so that those who met do not meet again.
+                # Random pauses, so that transactions that collided do not collide again.
                 longest = min(LONG_S, SHORT_S * 2.0**self._waits)
                 self._waits += 1
                 return self.chance() * longest

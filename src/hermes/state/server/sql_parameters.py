@@ -1,4 +1,4 @@
-"""SQL as operations write it, taken apart into text and the names of its parameters."""
+"""SQL of the operations, split into text and the names of its parameters."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ _token = re.compile(
     r"""'(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | :: | :([A-Za-z_]\w*)""",
     re.VERBOSE,
 )
-"""What a colon may stand in; only the last kind is a parameter."""
+"""Everything that may contain a colon; only the last alternative is a parameter."""
 
 
 class Statement(NamedTuple):
-    """A statement between whose pieces of text a driver puts its own kind of placeholder."""
+    """A statement, split where a driver inserts its own placeholders."""
 
     pieces: tuple[str, ...]
     """One more than there are names."""
     names: tuple[str, ...]
-    """The parameters in the order of their places; one that stands in several places comes several times."""
+    """The parameters in the order of their positions; one that is used several times is listed several times."""
 
 
 def parse(sql: str) -> Statement:
-    """Take a statement with parameters such as `:name` apart."""
+    """Split a statement with parameters such as `:name`."""
     pieces: list[str] = []
     names: list[str] = []
     start = 0

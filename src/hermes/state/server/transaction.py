@@ -1,4 +1,4 @@
-"""A connection while one thread has it, and the transaction on it."""
+"""A connection while one thread uses it, and the transaction on it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from hermes.state.engine import Transaction, Values
 
 
 class ServerTransaction(Transaction, Protocol):
-    """Runs the statements of one transaction after the other."""
+    """Runs the statements of one transaction at a time."""
 
     newest_message: int
-    """The highest id among the messages that this transaction added; 0: none."""
+    """The highest id among the messages that this transaction added; 0 if it added none."""
 
     def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
-        """Start a transaction whose statements wait no longer than this; one that only reads sees one moment."""
+        """Start a transaction with a time limit for its statements; a read-only one sees one moment."""
         ...
 
     def commit(self) -> None:
-        """End it and keep what it did; raises `CommitUnknown` where that is not known to have been done."""
+        """Commit the transaction; raise `CommitUnknown` if it is not known whether that was done."""
         ...
 
     def roll_back(self) -> None:
-        """End it and undo what it did; whatever state it is in, this raises nothing."""
+        """Roll back the transaction, whatever state it is in; never raises."""
         ...
 
     def row(self, sql: str, /, **values: Any) -> Values | None:
@@ -36,5 +36,5 @@ class ServerTransaction(Transaction, Protocol):
         return rows[0][0] if rows else None
 
     def note_added_message(self, message_id: int, /) -> None:
-        """Hear of a new message, so that the search index can follow."""
+        """Note that a message was added, so that the search index is updated after the commit."""
         self.newest_message = max(self.newest_message, message_id)

@@ -1,4 +1,4 @@
-"""Browsing: pages of conversations in several orders, narrowed by words of their titles and beginnings."""
+"""Browsing: pages of the list in several orders, filtered by words of titles and first messages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,33 @@ from enum import StrEnum
 from typing import Any
 
 from hermes.state.engine import Reading
-from hermes.state.operations import LIKE_ESCAPES, UNLIMITED, Operations, chunks, placeholders, read
-from hermes.state.rows import Row, session_row
+from hermes.state.operations import (
+    Operations,
+    can_see_owner,
+    chunks,
+    fetch_sessions,
+    owner_condition,
+    placeholders,
+    read,
+    read_for,
+)
+from hermes.state.owner import Asker, OwnerName
+from hermes.state.rows import Row
+from hermes.state.sessions.listing import (
+    BY_ACTIVITY,
+    BY_MESSAGES,
+    BY_START,
+    BY_TITLE,
+    add_words,
+    make_filter,
+    show_as_tips,
+    walk_list,
+)
 
-LOWER_ASCII = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_COLUMNS = (
+    *("id", "parent_session_id", "chain_root", "title", "preview", "source", "started_at", "last_active"),
+    *("message_count", "archived", "pinned"),
+)
 
 
 class Order(StrEnum):
@@ -23,12 +46,20 @@ class Order(StrEnum):
     TITLE = "title"
 
 
+_ORDERS = {
+    Order.ACTIVE: BY_ACTIVITY,
+    Order.STARTED: BY_START,
+    Order.MESSAGES: BY_MESSAGES,
+    Order.TITLE: BY_TITLE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class BrowseFilter:
     """Which conversations to show, and in which order."""
 
     words: str = ""
-    """Each of them stands in the title, the beginning, the id or the source, in capitals or not."""
+    """Each is in a title, a first message, an id or the source of the conversation; upper or lower case."""
     order: Order = Order.ACTIVE
     source: str | None = None
     hidden_sources: tuple[str, ...] = ()
@@ -37,7 +68,7 @@ class BrowseFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """A conversation as it stands in a list: one that was compressed by its newest session."""
+    """A conversation as a list shows it: a compressed one as its tip."""
 
     id: str
     root_id: str
@@ -51,29 +82,7 @@ class ListedConversation:
     is_archived: bool
     is_pinned: bool
     cursor: tuple[Any, ...] = ()
-    """Where it stands in the order in which it was asked for."""
-
-
-# The newest session of a chain is its tip; one that was never compressed has none.
-_SOURCE = """sessions r LEFT JOIN sessions t ON t.id = (
-    SELECT c.id FROM sessions c WHERE c.chain_root = r.id AND c.child_kind = 'compression'
-    ORDER BY c.started_at DESC, c.id DESC LIMIT 1)"""
-_TITLE = "CASE WHEN t.id IS NULL THEN r.title ELSE t.title END"
-_MESSAGES = "COALESCE(t.message_count, r.message_count, 0)"
-_SHOWN = f"""COALESCE(t.id, r.id) AS id, r.id AS root_id, {_TITLE} AS title,
-    CASE WHEN t.id IS NULL THEN r.preview ELSE t.preview END AS preview, r.source AS source,
-    r.started_at AS started_at, COALESCE(t.last_active, r.last_active, r.started_at) AS last_active,
-    {_MESSAGES} AS message_count, r.archived AS archived, r.pinned AS pinned"""
-_KEYS = {
-    Order.ACTIVE: ("r.active_tick", "r.chain_active", "r.started_at", "r.id"),
-    Order.STARTED: ("r.started_at", "r.id"),
-    Order.MESSAGES: (_MESSAGES, "r.started_at", "r.id"),
-    Order.TITLE: (f"CASE WHEN {_TITLE} IS NULL THEN 1 ELSE 0 END", f"LOWER(COALESCE({_TITLE}, ''))", "r.id"),
-}
-_NAMES = (
-    "LOWER(concat_ws(' ', r.title, r.preview, r.id, r.source))",
-    "LOWER(concat_ws(' ', t.title, t.preview, t.id))",
-)
+    """Its place in the order of the list that it is from."""
 
 
 def list_conversations(
@@ -82,36 +91,33 @@ def list_conversations(
     limit: int,
     after: ListedConversation | None = None,
     *,
-    owner: str | None = None,
+    owner: OwnerName = None,
 ) -> list[ListedConversation]:
-    """The next conversations behind one, or the first; by activity and by start this is a walk along an index."""
-    conditions, values = _conditions(wanted, owner)
-    keys = _KEYS[wanted.order]
-    direction = "" if wanted.order is Order.TITLE else "DESC"
-    if after is not None:
-        edge, bound = placeholders("edge", after.cursor)
-        conditions.append(f"({', '.join(keys)}) {'<' if direction else '>'} ({edge})")
-        values |= bound
-    elif wanted.order is Order.ACTIVE:
-        # Says nothing but which index to walk.
-        conditions.append("r.active_tick <= :newest_tick")
-        values["newest_tick"] = UNLIMITED
-    named = ", ".join(f"{key} AS key{number}" for number, key in enumerate(keys))
-    sql = f"""SELECT {_SHOWN}, {named} FROM {_SOURCE} WHERE {" AND ".join(conditions)}
-              ORDER BY {", ".join(f"{key} {direction}" for key in keys)} LIMIT :size"""
-    columns, rows = read(store, lambda tx: tx.table(sql, size=limit, **values))
-    return [_conversation(session_row(columns, row)) for row in rows]
+    """Return the next conversations after one, or the first; by activity and by start this is a walk along an index."""
+    order = _ORDERS[wanted.order]
+    columns = ", ".join(dict.fromkeys((*_COLUMNS, *order.columns)))
+    ranges = {f"listed = 1 AND archived = {int(wanted.archived_only)}": order}
+    edge = None if after is None else after.cursor
+
+    def page(tx: Reading, asker: Asker) -> list[ListedConversation]:
+        conditions = make_filter(wanted.source, wanted.hidden_sources, 0, asker)
+        add_words(conditions, wanted.words)
+        rows = walk_list(tx, conditions, ranges, order, limit, edge=edge, columns=columns)
+        shown = show_as_tips(tx, rows, asker, ", ".join(_COLUMNS))
+        return [_conversation(each, order.edge_of(row)) for row, each in zip(rows, shown, strict=True)]
+
+    return read_for(store, owner, page)
 
 
 def find_conversations(
-    store: Operations, session_ids: Sequence[str], *, owner: str | None = None
+    store: Operations, session_ids: Sequence[str], *, owner: OwnerName = None
 ) -> dict[str, ListedConversation]:
-    """The conversation that each session is a part of; a session that is not there has none."""
-    return read(store, lambda tx: _conversations_with(tx, session_ids, owner))
+    """Return the conversation that each session belongs to; a session that does not exist has none."""
+    return read_for(store, owner, lambda tx, asker: _conversations_with(tx, session_ids, asker))
 
 
 def conversation_session_ids(store: Operations, conversation: ListedConversation) -> list[str]:
-    """Every session of a conversation, the first before those in which it goes on."""
+    """Return every session of a conversation, the first before its continuations."""
     rows = read(
         store,
         lambda tx: tx.rows(
@@ -123,65 +129,30 @@ def conversation_session_ids(store: Operations, conversation: ListedConversation
     return [row[0] for row in rows]
 
 
-def _conversations_with(tx: Reading, session_ids: Sequence[str], owner: str | None) -> dict[str, ListedConversation]:
-    found: dict[str, ListedConversation] = {}
-    scope = "" if owner is None else "AND r.owner = :owner"
+def _conversations_with(tx: Reading, session_ids: Sequence[str], asker: Asker) -> dict[str, ListedConversation]:
+    roots: dict[str, str] = {}
     for some in chunks(session_ids):
         listed, values = placeholders("id", some)
-        roots: dict[str, str] = dict(
-            tx.rows(f"SELECT id, COALESCE(chain_root, id) FROM sessions WHERE id IN ({listed})", **values)
-        )
-        listed, values = placeholders("root", list(dict.fromkeys(roots.values())))
-        columns, rows = tx.table(
-            f"SELECT {_SHOWN} FROM {_SOURCE} WHERE r.id IN ({listed}) {scope}", owner=owner, **values
-        )
-        by_root = {each.root_id: each for each in (_conversation(session_row(columns, row)) for row in rows)}
-        found |= {each: by_root[root] for each, root in roots.items() if root in by_root}
-    return found
+        sql = f"SELECT id, COALESCE(chain_root, id) FROM sessions WHERE id IN ({listed}) {owner_condition(asker)}"
+        roots.update(tx.rows(sql, whose=asker.stored, **values))
+    columns = ", ".join((*_COLUMNS, "owner"))
+    first = fetch_sessions(tx, list(dict.fromkeys(roots.values())), columns)
+    rows = [{**row} for row in first.values() if can_see_owner(asker, row["owner"])]
+    shown = {row["id"]: each for row, each in zip(rows, show_as_tips(tx, rows, asker, columns), strict=True)}
+    return {each: _conversation(shown[root]) for each, root in roots.items() if root in shown}
 
 
-def _conditions(wanted: BrowseFilter, owner: str | None) -> tuple[list[str], Row]:
-    conditions = [f"r.listed = 1 AND r.archived = {int(wanted.archived_only)}"]
-    values: Row = {}
-    if wanted.source is not None:
-        conditions.append("r.source = :source")
-        values["source"] = wanted.source
-    if wanted.hidden_sources:
-        listed, bound = placeholders("hidden", wanted.hidden_sources)
-        conditions.append(f"r.source NOT IN ({listed})")
-        values |= bound
-    if owner is not None:
-        conditions.append("r.owner = :owner")
-        values["owner"] = owner
-    patterns = 0
-    for word in wanted.words.split():
-        alternatives = []
-        for form in _forms(word):
-            values[f"word{patterns}"] = "%" + form.translate(LIKE_ESCAPES) + "%"
-            alternatives += [f"{name} LIKE :word{patterns} ESCAPE '!'" for name in _NAMES]
-            patterns += 1
-        conditions.append(f"({' OR '.join(alternatives)})")
-    return conditions, values
-
-
-def _forms(word: str) -> list[str]:
-    """A word as it may stand in a text that LOWER was asked to put into small letters, which not every engine can."""
-    forms = (word.lower(), word, word.upper(), word.title())
-    return list(dict.fromkeys(form.translate(LOWER_ASCII) for form in forms))
-
-
-def _conversation(row: Row) -> ListedConversation:
-    keys = [name for name in row if name.startswith("key")]
+def _conversation(row: Row, cursor: tuple[Any, ...] = ()) -> ListedConversation:
     return ListedConversation(
         id=row["id"],
-        root_id=row["root_id"],
+        root_id=row["_lineage_root_id"] if "_lineage_root_id" in row else row["id"],
         title=row["title"],
         preview=row["preview"] or "",
         source=row["source"],
         started_at=row["started_at"],
-        last_active=row["last_active"],
-        message_count=row["message_count"],
+        last_active=row["last_active"] or row["started_at"],
+        message_count=row["message_count"] or 0,
         is_archived=bool(row["archived"]),
         is_pinned=bool(row["pinned"]),
-        cursor=tuple(row[name] for name in keys),
+        cursor=cursor,
     )

@@ -1,4 +1,4 @@
-"""Compression locks: one at a time may compress a session, and a dead one loses the right."""
+"""Compression locks: only one caller at a time may compress a session, and the lock of a dead one expires."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _UPDATE = """UPDATE compression_locks SET holder = :holder, acquired_at = :now, 
 
 
 class CompressionLocks(Operations):
-    """Operations on the locks that keep two compressions of one session apart."""
+    """Operations on the locks that prevent two compressions of one session at once."""
 
     def try_acquire_compression_lock(
         self, session_id: str, holder: str, ttl_seconds: float = COMPRESSION_LOCK_TTL_S
     ) -> bool:
-        """Take the lock, or take it again for longer; False while another holds it."""
+        """Acquire the lock, or extend it; return False while another caller holds it."""
         if not session_id:
             return False
         require_identifier(holder, "holder")
@@ -38,14 +38,14 @@ class CompressionLocks(Operations):
             )
             if held is not None and held[0] != holder and held[1] >= now:
                 return False
-            # There was no row to hold: of two who insert one at once, the second has to look again.
+            # Without a row nothing is locked: if two callers insert at once, the second one retries.
             tx.run(_INSERT if held is None else _UPDATE, id=session_id, holder=holder, now=now, until=until)
             return True
 
         return self._engine.write(acquire)
 
     def renew_compression_lock(self, session_id: str, holder: str, ttl_seconds: float = COMPRESSION_LOCK_TTL_S) -> bool:
-        """Keep a lock for longer; False if it is no longer held."""
+        """Extend a lock; return False if it is no longer held."""
         now = self._clock()
         until = now + _seconds(ttl_seconds)
         return self._engine.write(
@@ -64,7 +64,7 @@ class CompressionLocks(Operations):
         )
 
     def release_compression_lock(self, session_id: str, holder: str) -> None:
-        """Give the lock back; somebody else's stays."""
+        """Release the lock; another holder's lock stays."""
 
         def release(tx: Transaction) -> None:
             if may_see(tx, session_id, self._asker):
@@ -77,7 +77,7 @@ class CompressionLocks(Operations):
         self._engine.write(release)
 
     def get_compression_lock_holder(self, session_id: str, owner: OwnerName = None) -> str | None:
-        """Who is compressing a session, or None."""
+        """Return the holder of a session's compression lock, or None."""
         now, asker = self._clock(), self._asker_for(owner)
 
         def holder(tx: Reading) -> str | None:

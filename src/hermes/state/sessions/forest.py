@@ -1,15 +1,15 @@
-"""The forest: every family of more than one session, from its first session on."""
+"""The forest: every family of more than one session."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations, chunks, fetch_sessions, placeholders, read
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.kinds import ChildKind, descent
 
 if TYPE_CHECKING:
     from hermes.state.row_types import SessionRow
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FamilyTree:
-    """A family: its first session, and all that stem from it."""
+    """A family: its first session and all descendants."""
 
     root_id: str
     member_ids: tuple[str, ...]
-    """The first included, each behind the one that it stems from."""
+    """The first included, each after its parent."""
     last_active: float
 
 
@@ -38,15 +38,15 @@ class _Link(NamedTuple):
 def list_families(
     store: Operations, *, hidden_sources: Sequence[str] = (), include_all: bool = False
 ) -> list[FamilyTree]:
-    """The families, the one with the newest activity first.
+    """Return the families, the one with the newest activity first.
 
-    Sessions of hidden sources, delegates, and families whose first session is archived come only with `include_all`.
+    Sessions of hidden sources, delegates, and families whose first session is archived need `include_all`.
     """
     return read(store, lambda tx: _trees(tx, hidden_sources, include_all))
 
 
 def sessions_by_id(store: Operations, session_ids: Sequence[str]) -> dict[str, SessionRow]:
-    """Sessions by id; one that is not there is left out."""
+    """Return sessions by id; one that does not exist is left out."""
     return read(store, lambda tx: fetch_sessions(tx, session_ids))
 
 
@@ -54,18 +54,19 @@ def _trees(tx: Reading, hidden_sources: Sequence[str], include_all: bool) -> lis
     links = _links(tx, "parent_session_id IS NOT NULL")
     ids = {link.id for link in links}
     firsts = list(dict.fromkeys(link.parent_id for link in links if link.parent_id and link.parent_id not in ids))
-    children: dict[str | None, list[_Link]] = defaultdict(list)
+    children: dict[str, list[str]] = defaultdict(list)
     for link in sorted(links, key=lambda link: (link.started_at, link.id)):
         if include_all or (link.kind != ChildKind.DELEGATE and link.source not in hidden_sources):
-            children[link.parent_id].append(link)
+            children[link.parent_id or ""].append(link.id)
+    active = {link.id: link.last_active for link in links}
     found = []
     for some in chunks(firsts):
         listed, values = placeholders("id", some)
         for first in _links(tx, f"id IN ({listed})", **values):
             if first.id in children and (include_all or not (first.archived or first.source in hidden_sources)):
-                members = list(_descent(first, children))
-                newest = max(member.last_active for member in members)
-                found.append(FamilyTree(first.id, tuple(member.id for member in members), newest))
+                members = descent(first.id, children)
+                newest = max(active.get(member, first.last_active) for member in members)
+                found.append(FamilyTree(first.id, tuple(members), newest))
     return sorted(found, key=lambda tree: (tree.last_active, tree.root_id), reverse=True)
 
 
@@ -76,12 +77,3 @@ def _links(tx: Reading, condition: str, **values: object) -> list[_Link]:
         **values,
     )
     return [_Link(*row) for row in rows]
-
-
-def _descent(first: _Link, children: dict[str | None, list[_Link]]) -> Iterator[_Link]:
-    """A session and all that stem from it, generation by generation; whoever made a ring of them is not followed."""
-    generation, seen = [first], {first.id}
-    while generation:
-        yield from generation
-        generation = [link for each in generation for link in children.get(each.id, ()) if link.id not in seen]
-        seen.update(link.id for link in generation)

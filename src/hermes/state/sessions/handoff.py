@@ -1,4 +1,4 @@
-"""Handoff: a conversation passes from one surface to another."""
+"""Handoff: move a conversation from one platform to another."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MAX_ERROR_LENGTH = 500
 
 
 class Handoffs(Operations):
-    """Operations on a session's way to another platform: none, pending, running, then completed or failed."""
+    """Operations on the handoff of a session: none, pending, running, then completed or failed."""
 
     def request_handoff(self, session_id: str, platform: str) -> bool:
-        """Ask that a platform takes a session over; False if it is unknown or already on its way."""
+        """Request that a platform takes over a session; return False if it is unknown or already requested."""
         require_identifier(platform, "platform")
         return self._move(
             session_id,
@@ -30,21 +30,21 @@ class Handoffs(Operations):
         )
 
     def claim_handoff(self, session_id: str) -> bool:
-        """Take a pending handoff on; only one claimant gets True."""
+        """Claim a pending handoff; only one caller gets True."""
         return self._move(session_id, "'running'", "AND handoff_state = 'pending'")
 
     def complete_handoff(self, session_id: str) -> bool:
-        """Note that a session has arrived."""
+        """Mark a handoff as completed."""
         return self._move(session_id, "'completed', handoff_error = NULL")
 
     def fail_handoff(self, session_id: str, error: str) -> bool:
-        """Note that a session did not arrive, and why."""
+        """Mark a handoff as failed, with the reason."""
         if not isinstance(error, str):
             raise InvalidValue(f"error must be a string, not {type(error).__name__}")
         return self._move(session_id, "'failed', handoff_error = :error", error=error[:MAX_ERROR_LENGTH])
 
     def get_handoff_state(self, session_id: str, owner: OwnerName = None) -> HandoffState | None:
-        """A session's handoff as state, platform and error; None for an unknown session."""
+        """Return a session's handoff as state, platform and error; None for an unknown session."""
         asker = self._asker_for(owner)
         columns, rows = self._engine.read(
             lambda tx: tx.table(
@@ -57,7 +57,7 @@ class Handoffs(Operations):
         return cast("HandoffState", session_row(columns, rows[0])) if rows else None
 
     def list_pending_handoffs(self, owner: OwnerName = None) -> list[SessionRow]:
-        """Sessions that wait to be taken over, oldest first."""
+        """Return the sessions with a pending handoff, oldest first."""
         asker = self._asker_for(owner)
 
         def pending(tx: Reading) -> list[SessionRow]:

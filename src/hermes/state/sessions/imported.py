@@ -1,7 +1,7 @@
-"""Sessions that came from a file: how they are marked, and when they become the user's own.
+"""Imported sessions: how they are marked, and when they become the user's own.
 
-A file can say anything. Its sessions are marked with its name. Until this program has stored a message in one of them,
-its directory, its model and its system prompt are only on record and never used.
+A file cannot be trusted, so its sessions are marked with its name. Until this program has stored a message in one of
+them, its directory, its model and its system prompt are stored but never used.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from hermes.state.sessions.kinds import ChildKind
 
 RESUMED = "_resumed_here"
-"""The entry in a session's model_config that says that this program continued it; no file can bring it along."""
+"""The entry of model_config that records that this program continued the session; an import removes it."""
 
 
 def is_foreign(row: Mapping[str, Any]) -> bool:
-    """Whether a session came from a file, and nothing was said in it here."""
+    """Whether a session was imported and never continued here."""
     return row["imported_from"] is not None and RESUMED not in _entries(row["model_config"])
 
 
 def is_own(row: Mapping[str, Any]) -> bool:
-    """Whether a session was made here, or was continued here."""
+    """Whether a session was created or continued here."""
     return not is_foreign(row)
 
 
 def with_mark(model_config: str | None) -> dict[str, Any]:
-    """Return a session's model_config with the entry that says that this program continued it."""
+    """Return a session's model_config with the entry that this program continued it."""
     return {**_entries(model_config), RESUMED: True}
 
 
@@ -41,10 +41,10 @@ def without_mark(model_config: str | None) -> str | None:
 
 
 def may_link(child_file: str | None, parent: Mapping[str, Any], kind: str | None) -> bool:
-    """Whether a session of a file may become a child of another session.
+    """Whether an imported session may become a child of another session.
 
-    It never becomes the child of one that is the user's own, and continues only sessions of the same file: a
-    continuation takes the place of what it continues.
+    It never becomes the child of the user's own session, and continues only sessions of the same file, because a
+    continuation replaces what it continues.
     """
     if child_file is None:
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from hermes.errors import InvalidValue
@@ -22,11 +22,11 @@ class ChildKind(StrEnum):
 LISTED_KINDS = (ChildKind.BRANCH, ChildKind.RESET, ChildKind.IMPORT)
 
 ORPHAN_GUESS = "__orphaned__"
-"""A marker that an older program put on chats it only guessed to be delegates; it proves nothing."""
+"""A marker that an older program set on chats that it only guessed to be delegates."""
 
 
 def kind_from_markers(model_config: str | None, *, is_old: bool = False) -> ChildKind | None:
-    """The kind that a caller, or with `is_old` an older program, noted inside a session's model_config."""
+    """Return the kind that a caller, or with `is_old` an older program, stored in a session's model_config."""
     if not isinstance(model_config, str) or "_from" not in model_config:
         return None
     try:
@@ -44,7 +44,7 @@ def kind_from_markers(model_config: str | None, *, is_old: bool = False) -> Chil
 
 
 def kind_from_parent(end_reason: str | None) -> ChildKind | None:
-    """The kind that a parent's end suggests."""
+    """Return the kind that follows from the parent's end reason."""
     return {
         "compression": ChildKind.COMPRESSION,
         "branched": ChildKind.BRANCH,
@@ -53,7 +53,7 @@ def kind_from_parent(end_reason: str | None) -> ChildKind | None:
 
 
 def parse_kind(kind: str | None) -> ChildKind | None:
-    """A kind as a caller names it."""
+    """Check the kind that a caller passes."""
     try:
         return None if kind is None else ChildKind(kind)
     except ValueError:
@@ -62,23 +62,40 @@ def parse_kind(kind: str | None) -> ChildKind | None:
 
 
 def is_listed(parent_session_id: str | None, kind: str | None) -> bool:
-    """Whether a session stands in lists by itself."""
+    """Whether a session is an entry of its own in lists."""
     if kind == ChildKind.DELEGATE:
         return False
     return parent_session_id is None or kind in LISTED_KINDS
 
 
-def first_of_chain(parents: dict[str, str], session_id: str) -> str:
-    """Where a chain of sessions begins, given the parent of each that has one."""
-    first, seen = session_id, {session_id}
-    while (parent := parents.get(first)) is not None and parent not in seen:
-        first = parent
-        seen.add(first)
-    return first
+def follow(links: Mapping[str, str], session_id: str) -> list[str]:
+    """Return a session and all that the links lead to, in order; a cycle is followed once."""
+    line = {session_id: None}
+    current = session_id
+    while (following := links.get(current)) is not None and following not in line:
+        line[following] = None
+        current = following
+    return list(line)
+
+
+def descent(first: str, children: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a session and all its descendants, generation by generation; a cycle is followed once."""
+    found = {first: None}
+    generation = [first]
+    while generation:
+        below = dict.fromkeys(child for each in generation for child in children.get(each, ()) if child not in found)
+        found |= below
+        generation = list(below)
+    return list(found)
+
+
+def first_of_chain(parents: Mapping[str, str], session_id: str) -> str:
+    """Return the root of a session's chain, from the parent of each session that has one."""
+    return follow(parents, session_id)[-1]
 
 
 def roots_of_chains(parents: Mapping[str, str]) -> dict[str, str]:
-    """Where the chain of each session begins, given the parent of each that has one; each step is taken once."""
+    """Return the root of each session's chain, from the parent of each session that has one, in linear time."""
     roots: dict[str, str] = {}
     for session_id in {**parents, **dict.fromkeys(parents.values(), "")}:
         path: list[str] = []

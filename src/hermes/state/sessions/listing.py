@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
@@ -15,7 +15,6 @@ from hermes.state.operations import (
     LIKE_ESCAPES,
     UNLIMITED,
     Operations,
-    chunks,
     fetch_sessions,
     hide_foreign_links,
     owner_condition,
@@ -25,19 +24,62 @@ from hermes.state.operations import (
 )
 from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import AnyRow, Row, optional_text, parse_timestamp, require_integer, session_row
+from hermes.state.sessions.lineage import TIPS, compression_tips
 from hermes.state.sessions.records import activity_tick
 
 if TYPE_CHECKING:
     from hermes.state.row_types import FoundSession, ListedSession, Moment
 
-BY_START = ("started_at", "id")
-BY_ACTIVITY = ("active_tick", "chain_active", "started_at", "id")
-BY_OWN_ACTIVITY = ("last_active", "started_at", "id")
+
+class ListOrder(NamedTuple):
+    """The order of a list; the last column is the id, so that no two rows are equal."""
+
+    columns: tuple[str, ...]
+    is_ascending: bool = False
+    computed: tuple[str, ...] = ()
+    """Columns that a session does not have: what to compute from its row `s` and from the row `t` of its tip."""
+
+    @property
+    def table(self) -> str:
+        """What to read rows from."""
+        if not self.computed:
+            return "sessions"
+        return f"""({TIPS} SELECT s.*, {", ".join(self.computed)} FROM sessions s
+            LEFT JOIN tips ON tips.root = s.id LEFT JOIN sessions t ON t.id = tips.tip) AS with_tips"""
+
+    @property
+    def sql(self) -> str:
+        """The ORDER BY."""
+        return ", ".join(self.columns if self.is_ascending else (f"{column} DESC" for column in self.columns))
+
+    def edge_of(self, row: Row) -> tuple[Any, ...]:
+        """The values that say where a row stands, to continue a list after it."""
+        return tuple(row[column] for column in self.columns)
+
+
+BY_START = ListOrder(("started_at", "id"))
+BY_ACTIVITY = ListOrder(("active_tick", "chain_active", "started_at", "id"))
+BY_OWN_ACTIVITY = ListOrder(("last_active", "started_at", "id"))
+BY_MESSAGES = ListOrder(
+    ("shown_messages", "started_at", "id"),
+    computed=("COALESCE(t.message_count, s.message_count, 0) AS shown_messages",),
+)
+_SHOWN_TITLE = "CASE WHEN t.id IS NULL THEN s.title ELSE t.title END"
+BY_TITLE = ListOrder(
+    ("is_untitled", "shown_title", "id"),
+    is_ascending=True,
+    computed=(
+        f"CASE WHEN {_SHOWN_TITLE} IS NULL THEN 1 ELSE 0 END AS is_untitled",
+        f"LOWER(COALESCE({_SHOWN_TITLE}, '')) AS shown_title",
+    ),
+)
 
 ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS = "{}", "{}%", "%{}%"
 
 INDEX_RANGES = tuple(f"listed = {listed} AND archived = {archived}" for listed in (1, 0) for archived in (0, 1))
-"""All sessions, in stretches of the list indexes."""
+"""All sessions, as ranges of the list indexes."""
+
+ALL_COLUMNS = "*"
 
 TIP_FIELDS = (
     "id",
@@ -52,6 +94,8 @@ TIP_FIELDS = (
     "system_prompt",
     "cwd",
 )
+LOWER_ASCII = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
 _LONGER_JOB = re.compile(r".+_\d{8}_\d{6}")
 
 
@@ -64,12 +108,12 @@ class Filter:
         self.asker: Asker = EVERYBODY
 
     def add(self, condition: str, **values: Any) -> None:
-        """Require one more thing."""
+        """Add a condition."""
         self.conditions.append(condition)
         self.values.update(values)
 
     def require_owner(self, asker: Asker) -> None:
-        """Require that sessions are the asker's."""
+        """Require that sessions belong to the asker."""
         self.asker = asker
         self.values["whose"] = asker.stored
 
@@ -99,47 +143,46 @@ class Listing(Operations):
         after: str | None = None,
         active_since: Moment | None = None,
     ) -> list[ListedSession]:
-        """Conversations with preview and last activity, newest first.
+        """Return conversations with preview and last activity, newest first.
 
-        A compressed conversation is one row, shown as its newest session. `after` takes the `cursor` of a row and goes
-        on behind it. `active_since` leaves out those in which nothing was said since a moment.
+        A compressed conversation is one row, shown as its tip. `after` takes the `cursor` of a row and continues after
+        it. `active_since` leaves out conversations without a message since then.
         """
         order = BY_ACTIVITY if order_by_last_active else BY_START
-        wanted = _filter(source, exclude_sources, min_message_count, self._asker_for(owner), active_since)
+        wanted = make_filter(source, exclude_sources, min_message_count, self._asker_for(owner), active_since)
         if (optional_text(id_query, "id_query") or "").strip():
             _add_id_query(wanted, str(id_query).strip().lower(), ID_CONTAINS)
         ranges = dict.fromkeys(_index_ranges(include_children, include_archived, archived_only), order)
 
+        edge = None if after is None else _parse_cursor(after, order)
         as_tips = project_compression_tips and not include_children
         return self._engine.read(
-            lambda tx: _page(tx, wanted, ranges, order, limit, offset=offset, after=after, as_tips=as_tips)
+            lambda tx: _page(tx, wanted, ranges, order, limit, offset=offset, edge=edge, as_tips=as_tips)
         )
 
     def search_sessions(
         self, source: str | None = None, limit: int | None = 20, offset: int = 0, *, owner: OwnerName = None
     ) -> list[FoundSession]:
-        """All sessions, children and archived ones too, the most recently active first."""
-        wanted = _filter(source, None, 0, self._asker_for(owner))
+        """Return all sessions, children and archived ones too, the most recently active first."""
+        wanted = make_filter(source, None, 0, self._asker_for(owner))
         # A session's own activity is that of its chain, unless it was continued; those have an index of their own.
-        ranges: dict[str, Sequence[str]] = {
-            f"{index_range} AND chain_active = last_active": BY_ACTIVITY for index_range in INDEX_RANGES
-        }
+        ranges = {f"{index_range} AND chain_active = last_active": BY_ACTIVITY for index_range in INDEX_RANGES}
         ranges["chain_active > last_active"] = BY_OWN_ACTIVITY
         return self._engine.read(
-            lambda tx: cast("list[FoundSession]", _walk(tx, wanted, ranges, BY_OWN_ACTIVITY, limit, offset, None))
+            lambda tx: cast("list[FoundSession]", walk_list(tx, wanted, ranges, BY_OWN_ACTIVITY, limit, offset))
         )
 
     def search_sessions_by_id(
         self, query: str, limit: int | None = 20, include_archived: bool = True, *, owner: OwnerName = None
     ) -> list[ListedSession]:
-        """Conversations whose id contains a text: equal ids first, then those that begin with it, then the others."""
+        """Return conversations whose id contains a text: equal ids first, then ids that begin with it, then others."""
         needle = (optional_text(query, "query") or "").strip().lower()
         size, asker = row_limit(limit), self._asker_for(owner)
         found: dict[str, ListedSession] = {}
         for form in (ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS):
             if not needle or len(found) >= size:
                 break
-            wanted = _filter(None, None, 0, asker)
+            wanted = make_filter(None, None, 0, asker)
             _add_id_query(wanted, needle, form)
             ranges = dict.fromkeys(_index_ranges(False, include_archived, False), BY_ACTIVITY)
             rows = self._engine.read(partial(_page, wanted=wanted, ranges=ranges, order=BY_ACTIVITY, limit=limit))
@@ -150,7 +193,7 @@ class Listing(Operations):
     def list_cron_job_runs(
         self, job_id: str, limit: int | None = 20, offset: int = 0, *, owner: OwnerName = None
     ) -> list[FoundSession]:
-        """The runs of a scheduled job, newest first."""
+        """Return the runs of a scheduled job, newest first."""
         prefix = f"cron_{job_id}_"
         first, size = row_offset(offset), row_limit(limit)
         asker = self._asker_for(owner)
@@ -183,8 +226,8 @@ class Listing(Operations):
         owner: OwnerName = None,
         active_since: Moment | None = None,
     ) -> int:
-        """How many sessions there are; with `exclude_children` as many as the list has rows."""
-        wanted = _filter(source, exclude_sources, min_message_count, self._asker_for(owner), active_since)
+        """Return the number of sessions; with `exclude_children`, the number of rows of the list."""
+        wanted = make_filter(source, exclude_sources, min_message_count, self._asker_for(owner), active_since)
         ranges = _index_ranges(not exclude_children, include_archived, archived_only)
         return self._engine.read(
             lambda tx: sum(
@@ -196,20 +239,21 @@ class Listing(Operations):
         )
 
     def count_by_source(self, *, owner: OwnerName = None) -> dict[str, int]:
-        """How many sessions came from where, the largest first."""
+        """Return the number of sessions of each source, the largest first."""
         asker = self._asker_for(owner)
         counting = f"SELECT source, count(*) FROM sessions WHERE 1 = 1 {owner_condition(asker)} GROUP BY source"
         rows = self._engine.read(lambda tx: tx.rows(counting, whose=asker.stored))
         return dict(sorted(rows, key=lambda row: (-row[1], row[0])))
 
 
-def _filter(
+def make_filter(
     source: str | None,
     exclude_sources: Sequence[str] | None,
     min_message_count: int,
     asker: Asker,
     active_since: Moment | None = None,
 ) -> Filter:
+    """Return the conditions that these arguments of a list stand for."""
     wanted = Filter()
     if source is not None:
         wanted.add("source = :source", source=source)
@@ -223,7 +267,7 @@ def _filter(
     wanted.require_owner(asker)
     if active_since is not None:
         since = parse_timestamp(active_since, 0.0)
-        # The tick is what the list index begins with.
+        # The list index begins with the tick.
         wanted.add(
             "active_tick >= :since_tick AND chain_active >= :since", since=since, since_tick=activity_tick(since)
         )
@@ -240,8 +284,36 @@ def _add_id_query(wanted: Filter, needle: str, form: str) -> None:
     )
 
 
+def add_words(wanted: Filter, words: str) -> None:
+    """Require that each word is in a title, a preview, an id or the source of one of a conversation's sessions."""
+    number = 0
+    for word in words.split():
+        forms = []
+        for form in _forms(word):
+            wanted.values[f"word{number}"] = "%" + form.translate(LIKE_ESCAPES) + "%"
+            forms.append(f"{{names}} LIKE :word{number} ESCAPE '!'")
+            number += 1
+        condition = " OR ".join(forms)
+        own, continued = condition.format(names=_names("")), condition.format(names=_names("c."))
+        wanted.add(
+            f"""({own} OR id IN (SELECT c.chain_root FROM sessions c WHERE c.chain_root IS NOT NULL
+                AND ({continued}) {owner_condition(wanted.asker, "c.owner")}))"""
+        )
+
+
+def _names(alias: str) -> str:
+    columns = ", ".join(f"{alias}{column}" for column in ("title", "preview", "id", "source"))
+    return f"LOWER(concat_ws(' ', {columns}))"
+
+
+def _forms(word: str) -> list[str]:
+    """A word as it may stand in the result of LOWER, which in some engines changes ASCII letters only."""
+    forms = (word.lower(), word, word.upper(), word.title())
+    return list(dict.fromkeys(form.translate(LOWER_ASCII) for form in forms))
+
+
 def _index_ranges(include_children: bool, include_archived: bool, archived_only: bool) -> list[str]:
-    """The stretches of the list index to walk; each is in order, so that a page is a merge of their heads."""
+    """The ranges of the list index to walk; each is in order, so a page is a merge of their first rows."""
     kinds = (1, 0) if include_children else (1,)
     archived = (1,) if archived_only else (0, 1) if include_archived else (0,)
     return [f"listed = {kind} AND archived = {value}" for kind in kinds for value in archived]
@@ -250,58 +322,55 @@ def _index_ranges(include_children: bool, include_archived: bool, archived_only:
 def _page(
     tx: Reading,
     wanted: Filter,
-    ranges: Mapping[str, Sequence[str]],
-    order: Sequence[str],
+    ranges: Mapping[str, ListOrder],
+    order: ListOrder,
     limit: int | None,
     *,
     offset: int = 0,
-    after: str | None = None,
+    edge: Sequence[Any] | None = None,
     as_tips: bool = True,
 ) -> list[ListedSession]:
-    """A page of conversations, each with the cursor to go on from."""
-    rows = _walk(tx, wanted, ranges, order, limit, offset, after)
+    """Return a page of conversations, each with the cursor to continue from."""
+    rows = walk_list(tx, wanted, ranges, order, limit, offset, edge)
     for row in rows:
         row["cursor"] = _cursor(order, row)
-    shown = _as_tips(tx, rows, wanted.asker) if as_tips else rows
+    shown = show_as_tips(tx, rows, wanted.asker) if as_tips else rows
     return cast("list[ListedSession]", shown)
 
 
-def _walk(
+def walk_list(
     tx: Reading,
     wanted: Filter,
-    ranges: Mapping[str, Sequence[str]],
-    order: Sequence[str],
+    ranges: Mapping[str, ListOrder],
+    order: ListOrder,
     limit: int | None,
-    offset: int,
-    after: str | None,
+    offset: int = 0,
+    edge: Sequence[Any] | None = None,
+    columns: str = ALL_COLUMNS,
 ) -> list[Row]:
-    """The rows of a page, in descending order."""
+    """Return the rows of a page; `edge` is where the page before ended."""
     skipped = row_offset(offset)
     values = {**wanted.values, "size": min(UNLIMITED, row_limit(limit) + skipped)}
     condition = wanted.where()
-    if after is not None:
-        edge = _parse_cursor(after, order)
-        values |= {f"edge{i}": value for i, value in enumerate(edge)}
-        condition += f" AND ({', '.join(order)}) < ({', '.join(f':edge{i}' for i in range(len(order)))})"
+    if edge is not None:
+        listed, bound = placeholders("edge", edge)
+        values |= bound
+        condition += f" AND ({', '.join(order.columns)}) {'>' if order.is_ascending else '<'} ({listed})"
     elif BY_ACTIVITY in ranges.values():
-        # Says nothing but which index to walk: without it the planner may take one that begins with the same columns.
+        # This only names the index to walk: without it the planner may take one that begins with the same columns.
         condition += " AND active_tick <= :newest_tick"
         values["newest_tick"] = UNLIMITED
     walks = [
-        f"SELECT * FROM sessions WHERE {index_range} AND {condition} ORDER BY {_descending(columns)} LIMIT :size"
-        for index_range, columns in ranges.items()
+        f"SELECT {columns} FROM {each.table} WHERE {index_range} AND {condition} ORDER BY {each.sql} LIMIT :size"
+        for index_range, each in ranges.items()
     ]
     if len(walks) == 1:
         sql = walks[0]
     else:
         merged = " UNION ALL ".join(f"SELECT * FROM ({walk}) AS range{i}" for i, walk in enumerate(walks))
-        sql = f"{merged} ORDER BY {_descending(order)} LIMIT :size"
-    columns, rows = tx.table(sql, **values)
-    return hide_foreign_links(tx, [_rich(session_row(columns, row)) for row in rows[skipped:]], wanted.asker)
-
-
-def _descending(columns: Sequence[str]) -> str:
-    return ", ".join(f"{column} DESC" for column in columns)
+        sql = f"{merged} ORDER BY {order.sql} LIMIT :size"
+    names, rows = tx.table(sql, **values)
+    return hide_foreign_links(tx, [_rich(session_row(names, row)) for row in rows[skipped:]], wanted.asker)
 
 
 def _rich(row: Row) -> Row:
@@ -309,52 +378,31 @@ def _rich(row: Row) -> Row:
     return row
 
 
-def _as_tips(tx: Reading, rows: list[Row], asker: Asker) -> list[Row]:
-    """Show compressed conversations as their newest session."""
-    tips = _tips(tx, [row["id"] for row in rows], asker)
-    if not tips:
+def show_as_tips(tx: Reading, rows: list[Row], asker: Asker, columns: str = ALL_COLUMNS) -> list[Row]:
+    """Return the rows of first sessions with what is shown of them taken from their tips."""
+    tips = compression_tips(tx, {row["id"]: row["id"] for row in rows}, asker)
+    continued = [tip for root, tip in tips.items() if tip != root]
+    if not continued:
         return rows
-    sessions = fetch_sessions(tx, list(tips.values()))
-    return [_as_tip(row, sessions[tips[row["id"]]]) if row["id"] in tips else row for row in rows]
+    sessions = fetch_sessions(tx, continued, columns)
+    return [_as_tip(row, sessions[tips[row["id"]]]) if tips[row["id"]] in sessions else row for row in rows]
 
 
 def _as_tip(row: Row, tip: AnyRow) -> Row:
-    shown = {**row, **{name: tip[name] for name in TIP_FIELDS}, "_lineage_root_id": row["id"]}
+    shown = {**row, **{name: tip[name] for name in TIP_FIELDS if name in tip}, "_lineage_root_id": row["id"]}
     return _rich(shown)
 
 
-def _tips(tx: Reading, roots: list[str], asker: Asker) -> dict[str, str]:
-    """The newest session of each compression chain that begins at one of the roots."""
-    newest: dict[str, tuple[float, str]] = {}
-    for some in chunks(roots):
-        listed, values = placeholders("root", some)
-        for child, parent, started_at in tx.rows(
-            f"""SELECT id, parent_session_id, started_at FROM sessions
-                WHERE chain_root IN ({listed}) AND child_kind = 'compression' {owner_condition(asker)}""",
-            whose=asker.stored,
-            **values,
-        ):
-            newest[parent] = max(newest.get(parent, (started_at, child)), (started_at, child))
-    tips = {}
-    for root in roots:
-        tip, seen = root, {root}
-        while tip in newest and newest[tip][1] not in seen:
-            tip = newest[tip][1]
-            seen.add(tip)
-        if tip != root:
-            tips[root] = tip
-    return tips
+def _cursor(order: ListOrder, row: Row) -> str:
+    """The place of a row in a list: the name of the order, the values of its columns, the id."""
+    return "|".join([order.columns[0], *(repr(value) for value in order.edge_of(row)[:-1]), row["id"]])
 
 
-def _cursor(order: Sequence[str], row: Row) -> str:
-    """Where a row stands in a list: what orders it, the moments, then its id."""
-    return "|".join([order[0], *(repr(row[column]) for column in order[:-1]), row["id"]])
-
-
-def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
+def _parse_cursor(cursor: str, order: ListOrder) -> list[Any]:
+    count = len(order.columns)
     try:
-        first, *moments, last = cursor.split("|", len(order))
-        if first == order[0] and len(moments) == len(order) - 1 and last:
+        first, *moments, last = cursor.split("|", count)
+        if first == order.columns[0] and len(moments) == count - 1 and last:
             return [*(_number(moment) for moment in moments), last]
     except (AttributeError, TypeError, ValueError):
         pass
@@ -365,7 +413,7 @@ def _parse_cursor(cursor: str, order: Sequence[str]) -> list[Any]:
 
 
 def _number(text: str) -> int | float:
-    """A number of the kind that it was: a column of whole numbers is not compared with fractions along its index."""
+    """Parse a whole number as one: otherwise the comparison with a column of whole numbers would not use its index."""
     try:
         return int(text)
     except ValueError:

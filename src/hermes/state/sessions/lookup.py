@@ -1,7 +1,7 @@
-"""Lookup of a session by what a person typed: its id, its title, or the beginning of its id.
+"""Find a session by what the user typed: its id, its title, or the start of its id.
 
-An exact title wins in every command. Only resuming follows the numbers of a lineage (`plan` leads to `plan #3`), and
-nothing that changes a session accepts a title in other capitals.
+An exact title wins in every command. Only resuming follows the numbers of a lineage (`plan` finds `plan #3`), and
+commands that change a session accept a title only in its exact case.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from hermes.state.sessions.imported import is_foreign
 from hermes.state.sessions.titles import Titles
 
 SHORTEST_PREFIX = 4
-"""A shorter beginning of an id is more likely a slip than a name."""
+"""A shorter start of an id is more likely a typing error."""
 CANDIDATES = 5
 
 
 class Purpose(Enum):
-    """What a session is looked up for, which decides how a name is read."""
+    """Why a session is looked up, which decides how the name is read."""
 
     RESUME = auto()
-    """To go on with it: a title means the newest number of its lineage."""
+    """To continue it: a title means the newest number of its lineage."""
     READ = auto()
-    """To look at it: a title means itself, in any capitals if that is unambiguous."""
+    """To read it: a title matches exactly, or in any case if that is unambiguous."""
     CHANGE = auto()
-    """To delete, rename or mark it: a title means itself, letter by letter."""
+    """To delete, rename or mark it: a title matches only exactly."""
 
 
 class Candidate(NamedTuple):
-    """A session that may have been meant."""
+    """A session that the name may mean."""
 
     id: str
     title: str | None
@@ -52,23 +52,23 @@ class Candidate(NamedTuple):
 
 
 def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName = None) -> str:
-    """Return the id of the session that is meant, or raise an error that lists the sessions that may be meant.
+    """Return the id of the session, or raise an error that lists the candidates.
 
     The order is: the exact id, the exact title (when resuming, the newest number of its lineage), the only id that
-    begins so, and, unless the session is going to be changed, a title in other capitals. A change is refused where the
-    name is the id of one session and the title of another. The terminal's own titles come before those of others, and
-    a title of the user's own comes before the id of a session that was only imported: a file can choose its ids.
+    starts with the text, and, unless the session is going to be changed, a title in another case. A change raises if
+    the text is the id of one session and the title of another. The terminal's titles come before those of others, and
+    a title of the user's own session comes before the id of an imported one: a file can choose its ids.
     """
     text = given.strip()
     if not text:
-        raise InvalidValue("no session was named", hint="name one by its id or its title")
+        raise InvalidValue("no session given", hint="give its id or its title")
     by_id, titled = read_for(
-        store, owner, lambda tx, asker: (_sessions(tx, "id = :text", asker, text=text), _titled(tx, text, asker))
+        store, owner, lambda tx, asker: (_sessions(tx, "id = :text", asker, text=text), _with_title(tx, text, asker))
     )
     if by_id and purpose is Purpose.CHANGE and any(each.id != text for each in titled):
         raise AmbiguousSession(
             f"{text!r} is the id of one session and the title of another",
-            hint=_listed([*by_id, *titled], "name the second by its own id and give it another title first:"),
+            hint=_list_candidates([*by_id, *titled], "use the id of the second and give it another title first:"),
         )
     if by_id and (purpose is Purpose.CHANGE or not _is_title_of_own(store, text, purpose, by_id[0].id, titled, owner)):
         return by_id[0].id
@@ -76,43 +76,43 @@ def find_session(store: Titles, given: str, purpose: Purpose, owner: OwnerName =
         return newest
     if titled:
         return _only(text, [each for each in titled if each.owner is None] or titled)
-    beginning = []
+    prefixed = []
     if len(text) >= SHORTEST_PREFIX:
-        beginning = read_for(store, owner, lambda tx, asker: _ids_beginning(tx, text, asker))
-    if beginning:
-        return _only(text, beginning)
-    return _by_other_capitals(store, text, purpose, owner)
+        prefixed = read_for(store, owner, lambda tx, asker: _with_id_prefix(tx, text, asker))
+    if prefixed:
+        return _only(text, prefixed)
+    return _find_in_any_case(store, text, purpose, owner)
 
 
 def _is_title_of_own(
     store: Titles, text: str, purpose: Purpose, found_id: str, titled: Sequence[Candidate], owner: OwnerName
 ) -> bool:
-    """Whether a name, the id of an imported session, is the title of one that was made or continued here."""
-    named = {each.id for each in titled}
+    """Whether the text, which is the id of an imported session, is the title of a session of the user."""
+    titled_ids = {each.id for each in titled}
     if purpose is Purpose.RESUME and (newest := _newest_of_lineage(store, text, owner)) is not None:
-        named.add(newest)
-    if not named - {found_id}:
+        titled_ids.add(newest)
+    if not titled_ids - {found_id}:
         return False
 
     def is_own_title(tx: Reading, asker: Asker) -> bool:
-        found, *others = (fetch_session(tx, each, asker) for each in (found_id, *(named - {found_id})))
+        found, *others = (fetch_session(tx, each, asker) for each in (found_id, *(titled_ids - {found_id})))
         return found is not None and is_foreign(found) and any(each and not is_foreign(each) for each in others)
 
     return read_for(store, owner, is_own_title)
 
 
 def refuse_unquoted_title(store: Titles, texts: Sequence[str], hint: str, owner: OwnerName = None) -> None:
-    """Raise an error if one of the texts, which were typed as several words, is a title: quotes were forgotten."""
+    """Raise if one of the texts, which were typed as several words, is a title: the quotes are missing."""
 
-    def torn_title(tx: Reading, asker: Asker) -> str | None:
+    def unquoted_title(tx: Reading, asker: Asker) -> str | None:
         return next((each for each in texts if _sessions(tx, "title = :text", asker, text=each)), None)
 
-    if (torn := read_for(store, owner, torn_title)) is not None:
-        raise AmbiguousSession(f"{torn!r} is the title of one session; nothing was changed", hint=hint)
+    if (unquoted := read_for(store, owner, unquoted_title)) is not None:
+        raise AmbiguousSession(f"{unquoted!r} is the title of one session; nothing was changed", hint=hint)
 
 
 def join_adjacent_words(words: Sequence[str]) -> list[str]:
-    """Two or more words that stand in a row, as one text each, as far as a title can be so long."""
+    """Return each run of two or more adjacent words as one text, up to the length of a title."""
     found: list[str] = []
     for start, first in enumerate(words):
         text = first
@@ -125,51 +125,51 @@ def join_adjacent_words(words: Sequence[str]) -> list[str]:
 
 
 def _newest_of_lineage(store: Titles, text: str, owner: OwnerName) -> str | None:
-    for title in dict.fromkeys((text, _sanitized(text))):
+    for title in dict.fromkeys((text, _sanitize(text))):
         found = None if title is None else store.resolve_session_by_title(title, owner)
         if found is not None:
             return found
     return None
 
 
-def _by_other_capitals(store: Titles, text: str, purpose: Purpose, owner: OwnerName) -> str:
-    """The session of a title that differs only in capitals, or an error that names what is spelled like it."""
+def _find_in_any_case(store: Titles, text: str, purpose: Purpose, owner: OwnerName) -> str:
+    """Return the session whose title differs only in case, or raise an error with similar titles."""
     titles = read_for(store, owner, _titles)
     alike = _alike(text, titles, with_numbers=purpose is Purpose.RESUME)
     if purpose is not Purpose.CHANGE and len(alike) == 1:
         return find_session(store, alike[0], purpose, owner)
     if purpose is not Purpose.CHANGE and alike:
-        raise AmbiguousSession(f"several sessions can be meant by {text!r}", hint=f"name one of {_quoted(alike)}")
+        raise AmbiguousSession(f"several sessions match {text!r}", hint=f"use one of {_quote_all(alike)}")
     near = list(dict.fromkeys([*alike, *_near(text, titles)]))[:CANDIDATES]
-    raise UnknownSession(f"there is no session {text!r}", hint=f"did you mean {_quoted(near)}?" if near else None)
+    raise UnknownSession(f"there is no session {text!r}", hint=f"did you mean {_quote_all(near)}?" if near else None)
 
 
 def _only(text: str, found: Sequence[Candidate]) -> str:
     if len(found) > 1:
-        raise AmbiguousSession(f"several sessions can be meant by {text!r}", hint=_listed(found))
+        raise AmbiguousSession(f"several sessions match {text!r}", hint=_list_candidates(found))
     return found[0].id
 
 
-def _sanitized(text: str) -> str | None:
+def _sanitize(text: str) -> str | None:
     try:
         return title_rules.sanitize(text)
     except InvalidValue:
         return None
 
 
-def _titled(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
-    """The sessions of exactly this title, of which every owner can have one."""
+def _with_title(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
+    """Return the sessions with exactly this title; every owner can have one."""
     found = _sessions(tx, "title = :text", asker, text=text)
-    title = _sanitized(text)
+    title = _sanitize(text)
     return found if found or title in (None, text) else _sessions(tx, "title = :text", asker, text=title)
 
 
-def _ids_beginning(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
+def _with_id_prefix(tx: Reading, text: str, asker: Asker) -> list[Candidate]:
     return _sessions(tx, tx.dialect.starts_with("id", "text"), asker, text=text)
 
 
 def _sessions(tx: Reading, condition: str, asker: Asker, **values: str | None) -> list[Candidate]:
-    """Some of the sessions that meet a condition, one more than are shown."""
+    """Return some sessions that meet a condition, one more than an error lists."""
     rows = tx.rows(
         f"""SELECT id, title, COALESCE(last_active, started_at), owner FROM sessions
             WHERE {condition} {owner_condition(asker)} ORDER BY id DESC LIMIT :limit""",
@@ -188,7 +188,7 @@ def _titles(tx: Reading, asker: Asker) -> list[str]:
 
 
 def _alike(text: str, titles: Sequence[str], *, with_numbers: bool) -> list[str]:
-    """The titles that differ from a text only in capitals; `with_numbers`, what comes before a number counts too."""
+    """Return the titles that differ from a text only in case; `with_numbers` also compares titles without number."""
     folded = text.casefold()
     exact = sorted(title for title in titles if title.casefold() == folded)
     if exact or not with_numbers:
@@ -199,18 +199,18 @@ def _alike(text: str, titles: Sequence[str], *, with_numbers: bool) -> list[str]
 
 
 def _near(text: str, titles: Sequence[str]) -> list[str]:
-    """Titles that are spelled like a text, or that contain it."""
+    """Return titles that are spelled like a text, or that contain it."""
     folded = {title.casefold(): title for title in titles}
     spelled = get_close_matches(text.casefold(), folded, n=CANDIDATES)
     within = sorted((name for name in folded if text.casefold() in name), key=len)
     return [folded[name] for name in dict.fromkeys([*spelled, *within])][:CANDIDATES]
 
 
-def _listed(found: Sequence[Candidate], lead: str = "name one of these by its id:") -> str:
+def _list_candidates(found: Sequence[Candidate], lead: str = "use one of these ids:") -> str:
     shown = [each.line for each in found[:CANDIDATES]]
     return "\n  ".join([lead, *shown, *(["..."] if len(found) > CANDIDATES else [])])
 
 
-def _quoted(names: Sequence[str]) -> str:
+def _quote_all(names: Sequence[str]) -> str:
     shown = ", ".join(f'"{name}"' for name in names[:CANDIDATES])
     return f"{shown}, ..." if len(names) > CANDIDATES else shown

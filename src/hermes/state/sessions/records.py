@@ -1,4 +1,4 @@
-"""Session rows: created, read, changed, ended."""
+"""Create, read, change and end sessions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from hermes.state.operations import (
 from hermes.state.owner import TERMINAL, Asker, Owner, OwnerName, is_terminal_source, owner_column
 from hermes.state.rows import Row, encode_json, optional_identifier, optional_text, parse_timestamp, require_identifier
 from hermes.state.sessions.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
+from hermes.state.sessions.lineage import chain_root, refuse_second_continuation
 
 if TYPE_CHECKING:
     from hermes.state.row_types import GivenChildKind, Moment, SessionFields, SessionRow
 
 TICK_LIMIT = 4.6e18
-"""Beyond this a moment is not one, but a count of nanoseconds, say; it still has to fit into an integer."""
+"""A larger value is not a time in seconds (perhaps in nanoseconds); it still has to fit into an integer."""
 
 
 class Sessions(Operations):
@@ -44,7 +45,7 @@ class Sessions(Operations):
         child_kind: GivenChildKind | None = None,
         started_at: Moment | None = None,
     ) -> str:
-        """Create a session and answer its id. One that exists stays as it is: the first writer wins."""
+        """Create a session and return its id. An existing one stays unchanged: the first writer wins."""
         values = new_session_in(
             self,
             session_id,
@@ -70,16 +71,16 @@ class Sessions(Operations):
     def ensure_session(
         self, session_id: str, source: str = "unknown", model: str | None = None, **fields: Unpack[SessionFields]
     ) -> str:
-        """Create a session unless it exists, for a caller that only knows it should."""
+        """Create a session unless it exists."""
         return self.create_session(session_id, source, model=model, **fields)
 
     def get_session(self, session_id: str, owner: OwnerName = None) -> SessionRow | None:
-        """A session as a dict of all its columns, or None."""
+        """Return a session as a dict of all its columns, or None."""
         asker = self._asker_for(owner)
         return self._engine.read(lambda tx: fetch_session(tx, session_id, asker))
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
-        """Close a session. The first reason stays: ending twice changes nothing."""
+        """End a session. The first reason stays: ending twice changes nothing."""
         require_identifier(end_reason, "end_reason")
         now = self._clock()
         return self._engine.write(
@@ -97,20 +98,20 @@ class Sessions(Operations):
         )
 
     def reopen_session(self, session_id: str) -> bool:
-        """Take back a session's end."""
+        """Remove the end of a session."""
         return self._change(session_id, "ended_at = NULL, end_reason = NULL")
 
     def update_session_cwd(self, session_id: str, cwd: str) -> bool:
-        """Note in which directory a session works; an empty one changes nothing."""
+        """Store the working directory of a session; an empty one changes nothing."""
         optional_text(cwd, "cwd")
         return bool(cwd) and self._change(session_id, "cwd = :cwd", cwd=cwd)
 
     def update_session_meta(
         self, session_id: str, model_config_json: dict[str, Any] | str | None, model: str | None = None
     ) -> bool:
-        """Replace a session's model configuration, and its model if one is given.
+        """Replace a session's model configuration, and its model if given.
 
-        A marker `_delegate_from` in it makes a delegate of a session that has no kind yet.
+        A marker `_delegate_from` in it makes a session without a kind a delegate.
         """
         optional_text(model, "model")
         config = _encode_config(model_config_json)
@@ -131,21 +132,21 @@ class Sessions(Operations):
         return self._engine.write(update)
 
     def update_system_prompt(self, session_id: str, system_prompt: str | None) -> bool:
-        """Keep the system prompt that a session runs with."""
+        """Store the system prompt of a session."""
         optional_text(system_prompt, "system_prompt")
         return self._change(session_id, "system_prompt = :prompt", prompt=system_prompt)
 
     def update_session_model(self, session_id: str, model: str | None) -> bool:
-        """Note that a session goes on with another model."""
+        """Store that a session continues with another model."""
         optional_text(model, "model")
         return self._change(session_id, "model = :model", model=model)
 
     def set_session_archived(self, session_id: str, archived: bool = True) -> bool:
-        """Hide a conversation from lists, or show it again; its whole compression chain goes with it."""
+        """Archive a conversation with its whole compression chain, or remove it from the archive."""
         return self._change_chain(session_id, "archived", bool(archived))
 
     def set_session_pinned(self, session_id: str, pinned: bool = True) -> bool:
-        """Keep a conversation from ever being pruned, or allow it again; its whole compression chain goes with it."""
+        """Pin a conversation with its whole compression chain, so that it is never pruned, or unpin it."""
         return self._change_chain(session_id, "pinned", bool(pinned))
 
     def _change(self, session_id: str, assignments: str, **values: Any) -> bool:
@@ -171,17 +172,17 @@ class Sessions(Operations):
 def new_session_in(
     store: Operations, session_id: str, source: str, started_at: float, *, owner: OwnerName = None, **fields: Any
 ) -> Row:
-    """The values of a session to be inserted, whose owner is one that the store's asker can give it.
+    """Return the values of a new session, with an owner that the store's asker may set.
 
-    In a view of an owner's sessions that is the owner, whatever the user id says, and never with a terminal's source.
+    In a view of an owner's sessions it is that owner, for any user id, and the source is never the terminal's.
     """
-    named = store._asker_for(owner)
+    requested = store._asker_for(owner)
     if isinstance(store._asker, Owner) and store._asker != TERMINAL and is_terminal_source(source):
-        raise InvalidValue(f"{source!r} is a source of the terminal", hint="name the platform that the session is from")
+        raise InvalidValue(f"{source!r} is a source of the terminal", hint="use the name of the session's platform")
     if isinstance(owner, str):
         return new_session(session_id, source, started_at, owner=owner, **fields)
     values = new_session(session_id, source, started_at, **fields)
-    return {**values, "owner": named.stored} if isinstance(named, Owner) else values
+    return {**values, "owner": requested.stored} if isinstance(requested, Owner) else values
 
 
 def new_session(
@@ -198,7 +199,7 @@ def new_session(
     owner: str | None = None,
     child_kind: GivenChildKind | None = None,
 ) -> Row:
-    """The values of a session to be inserted, checked."""
+    """Return the checked values of a new session."""
     for name, text in (("model", model), ("system_prompt", system_prompt), ("cwd", cwd)):
         optional_text(text, name)
     for name, text in (("user_id", user_id), ("owner", owner), ("parent_session_id", parent_session_id)):
@@ -220,7 +221,7 @@ def new_session(
 
 
 def insert_session(tx: Transaction, values: Row, asker: Asker) -> None:
-    """Insert a session that is not there yet, linked to its parent, which is the asker's, and its compression chain."""
+    """Insert a new session, linked to its parent, which the asker must own, and its compression chain."""
     parent_id, kind = values["parent_session_id"], values["child_kind"]
     root, archived, pinned = None, 0, 0
     if parent_id is not None:
@@ -232,6 +233,8 @@ def insert_session(tx: Transaction, values: Row, asker: Asker) -> None:
         )
         if parent is None:
             raise unknown_session(parent_id)
+        if kind == ChildKind.COMPRESSION:
+            refuse_second_continuation(tx, parent_id, asker)
         kind = kind or kind_from_parent(parent[0])
         if kind == ChildKind.COMPRESSION:
             root, archived, pinned = parent[1] or parent_id, parent[2], parent[3]
@@ -259,12 +262,12 @@ def insert_session(tx: Transaction, values: Row, asker: Asker) -> None:
 
 
 def activity_tick(moment: float) -> int:
-    """The hundredth of a second that activity is indexed by; it is the same for a burst of messages."""
+    """Return the hundredth of a second that activity is indexed by; a burst of messages has the same one."""
     return int(max(-TICK_LIMIT, min(TICK_LIMIT, moment * 100)))
 
 
 def set_chain_activity(tx: Transaction, root: str | None, moment: float) -> None:
-    """Note when the compression chain that begins with a session was last active."""
+    """Store when the compression chain that starts with a session was last active."""
     tx.run(
         "UPDATE sessions SET chain_active = :moment, active_tick = :tick WHERE id = :root",
         root=root,
@@ -274,11 +277,11 @@ def set_chain_activity(tx: Transaction, root: str | None, moment: float) -> None
 
 
 def recompute_chain_activity(tx: Transaction, session_id: str, asker: Asker) -> None:
-    """Work out when a compression chain was last active, after something was taken out of it."""
+    """Recompute when a compression chain was last active, after a deletion in it."""
     root = chain_root(tx, session_id, asker)
     if root is not None and root != session_id and not may_see(tx, root, asker):
-        root = session_id  # the first session is not the asker's to change
-    # Whoever adds to the chain meanwhile waits here, and then sees what this comes to.
+        root = session_id  # the asker does not own the first session
+    # A writer that adds to the chain meanwhile waits here, and then sees the new value.
     tx.value(f"SELECT 1 FROM sessions WHERE id = :root {tx.dialect.for_update}", root=root)
     if root != session_id:
         own = tx.value("SELECT last_active FROM sessions WHERE id = :id", id=session_id)
@@ -294,7 +297,7 @@ def recompute_chain_activity(tx: Transaction, session_id: str, asker: Asker) -> 
 
 
 def note_chain_activity(tx: Transaction, root: str, moment: float, asker: Asker) -> None:
-    """Let the first session of a compression chain know of activity further down, if it is the asker's."""
+    """Update the activity of a chain's first session, if the asker owns it."""
     known = tx.value(
         f"SELECT chain_active FROM sessions WHERE id = :root {owner_condition(asker)} {tx.dialect.for_update}",
         root=root,
@@ -305,30 +308,20 @@ def note_chain_activity(tx: Transaction, root: str, moment: float, asker: Asker)
 
 
 def session_exists(tx: Reading, session_id: str) -> bool:
-    """Whether there is such a session."""
+    """Whether a session exists."""
     return tx.value("SELECT 1 FROM sessions WHERE id = :id", id=session_id) is not None
 
 
 def is_taken(tx: Reading, session_id: str, asker: Asker) -> bool:
-    """Whether the asker has a session of this id already; raises `Conflict` if it is another owner's."""
+    """Whether the asker already has a session with this id; raise `Conflict` if another owner has it."""
     row = tx.row("SELECT owner FROM sessions WHERE id = :id", id=session_id)
     if row is not None and not can_see_owner(asker, row[0]):
-        raise Conflict(f"the id {session_id!r} is already taken", hint="make another one with new_session_id()")
+        raise Conflict(f"the id {session_id!r} is already taken", hint="create another id with new_session_id()")
     return row is not None
 
 
-def chain_root(tx: Reading, session_id: str, asker: Asker) -> str | None:
-    """The first session of a session's compression chain, itself if it is in none, None if the asker has none such."""
-    row = tx.row(
-        f"SELECT COALESCE(chain_root, id) FROM sessions WHERE id = :id {owner_condition(asker)}",
-        id=session_id,
-        whose=asker.stored,
-    )
-    return None if row is None else row[0]
-
-
 def _update(tx: Transaction, session_id: str, asker: Asker, assignments: str, **values: Any) -> bool:
-    """Change columns of a session; whether the asker has such a session."""
+    """Change columns of a session; return whether the asker has such a session."""
     if not has_session(tx, session_id, asker):
         return False
     tx.run(f"UPDATE sessions SET {assignments} WHERE id = :id", id=session_id, **values)

@@ -1,4 +1,4 @@
-"""Names of sessions for somebody who has typed the beginning of one."""
+"""Suggest names of sessions for completion."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ MAX_SUGGESTIONS = 50
 
 
 def suggest_names(store: SessionDBProvider, beginning: str) -> list[tuple[str, str]]:
-    """Titles and ids that begin so, each with what it stands for; of nothing, the most recently active conversations.
+    """Return titles and ids that start with a text, each with a description; without text, the latest conversations.
 
-    The first letter of a title may be a capital or not. Each of these is a walk along an index.
+    The first letter of a title may be upper or lower case. Every query uses an index.
     """
     if not beginning:
         rows = store.list_sessions_rich(
             limit=MAX_SUGGESTIONS, order_by_last_active=True, exclude_sources=("tool", "subagent")
         )
-        return [_named(row["id"], row["title"], row["preview"]) for row in rows]
-    titled, beginning_so = read(store, lambda tx: (_titled(tx, beginning), _with_id(tx, beginning)))
-    return titled + beginning_so
+        return [_name_and_description(row["id"], row["title"], row["preview"]) for row in rows]
+    titled, with_id = read(store, lambda tx: (_with_title(tx, beginning), _with_id(tx, beginning)))
+    return titled + with_id
 
 
-def _titled(tx: Reading, beginning: str) -> list[tuple[str, str]]:
+def _with_title(tx: Reading, beginning: str) -> list[tuple[str, str]]:
     head, tail = beginning[:1], beginning[1:]
     found: dict[str, str] = {}
     for form in dict.fromkeys((beginning, head.lower() + tail, head.upper() + tail)):
@@ -51,5 +51,5 @@ def _with_id(tx: Reading, beginning: str) -> list[tuple[str, str]]:
     return [(session_id, meaning) for session_id, meaning in rows]
 
 
-def _named(session_id: str, title: str | None, preview: str) -> tuple[str, str]:
+def _name_and_description(session_id: str, title: str | None, preview: str) -> tuple[str, str]:
     return (title, session_id) if title else (session_id, preview)

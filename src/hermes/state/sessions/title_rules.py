@@ -1,4 +1,4 @@
-"""Pure rules about titles: how they are cleaned, and how they are numbered."""
+"""Pure rules for titles: cleaning and numbering."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ MAX_TITLE_LENGTH = 100
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _JOINING = "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff"
-"""Arabic, Persian, Indic, Burmese and Khmer letters, between which a joiner changes how a word is written."""
+"""Arabic, Persian, Indic, Burmese and Khmer letters, between which a joiner changes the spelling of a word."""
 _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 _INVISIBLE = re.compile(
     f"(?<=[{_JOINING}])[\u200c\u200d](?=[{_JOINING}])|(?<=[{_PICTURES}\ufe0f])\u200d(?=[{_PICTURES}])"
     "|([\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc\ufff9-\ufffb])"
 )
-"""What cannot be seen is in the group; a joiner at work between two letters or pictures is not."""
+"""Invisible characters are in the group; a joiner between two letters or pictures is not."""
 _NUMBERED = re.compile(r"^(.+) #([0-9]{1,9})$", re.DOTALL)
 _SUFFIXED = re.compile(r"^(.+) \(([0-9]{1,9})\)$", re.DOTALL)
 
 
 def sanitize(title: str | None) -> str | None:
-    """A title as it is stored: no control or invisible characters, single spaces, at most 100 characters.
+    """Return a title in its stored form: no control or invisible characters, single spaces, at most 100 characters.
 
-    Joiners stay where they do something: in emoji families, and in words of scripts that need them.
+    Joiners stay where they matter: in emoji families, and in words of scripts that need them.
     """
     if title is not None and not isinstance(title, str):
         raise InvalidTitle(f"a title must be a string, not {type(title).__name__}")
@@ -48,17 +48,17 @@ def split_number(title: str) -> tuple[str, int]:
 
 
 def add_number(base: str, number: int) -> str:
-    """`base #number`, the base shortened where the whole would be too long."""
+    """`base #number`, with a shortened base if it would be too long."""
     return _append_within_limit(base, f" #{number}")
 
 
 def add_suffix(title: str, number: int) -> str:
-    """`title (number)`, which tells two sessions of one title apart and, unlike ` #number`, joins no lineage."""
+    """`title (number)`, to distinguish two sessions with one title; unlike ` #number` it joins no lineage."""
     return _append_within_limit(title, f" ({number})")
 
 
 def strip_suffix(title: str) -> str:
-    """A title without the ` (2)` that tells it apart and without the number of its lineage."""
+    """Return a title without its ` (2)` and without the number of its lineage."""
     match = _SUFFIXED.match(title)
     return split_number(match[1] if match else title)[0]
 
@@ -69,7 +69,7 @@ def is_variant(base: str, title: str) -> bool:
 
 
 def next_number(base: str, titles: list[str]) -> int | None:
-    """The number that the next title of this lineage gets, or None if nobody has the base yet."""
+    """Return the number of the next title of a lineage, or None if no session has the base yet."""
     taken = [split_number(title)[1] for title in titles if is_variant(base, title)]
     return max(taken) + 1 if taken else None
 

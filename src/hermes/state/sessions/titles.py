@@ -1,4 +1,4 @@
-"""Titles: set, looked up, numbered."""
+"""Set, look up and number titles."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class Titles(Operations):
-    """Operations on the names that people give to sessions."""
+    """Operations on the titles of sessions."""
 
     sanitize_title = staticmethod(title_rules.sanitize)
     MAX_TITLE_LENGTH = title_rules.MAX_TITLE_LENGTH
 
     def set_session_title(self, session_id: str, title: str | None) -> bool:
-        """Name a session, or take its name away with an empty one; False if there is no such session."""
+        """Set a session's title, or remove it with an empty one; return False if there is no such session."""
         cleaned = title_rules.sanitize(title)
 
         def name(tx: Transaction) -> bool:
-            session = _held(tx, session_id, self._asker)
+            session = _lock_title(tx, session_id, self._asker)
             if session is None:
                 return False
             if cleaned is not None:
@@ -38,21 +38,21 @@ class Titles(Operations):
         return self._engine.write(name)
 
     def set_title_if_untitled(self, session_id: str, title: str) -> str | None:
-        """Name a session that has no name, with ` (2)` if another has the title; returns the title, or None."""
+        """Set the title of an untitled session, with ` (2)` if another has it; return the title, or None."""
         cleaned = title_rules.sanitize(title)
 
         def name(tx: Transaction) -> str | None:
-            session = _held(tx, session_id, self._asker)
+            session = _lock_title(tx, session_id, self._asker)
             if session is None or session[0] is not None or cleaned is None:
                 return None
-            given = free_title(tx, cleaned, session[1])
-            tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=given, id=session_id)
-            return given
+            chosen = free_title(tx, cleaned, session[1])
+            tx.run("UPDATE sessions SET title = :title WHERE id = :id", title=chosen, id=session_id)
+            return chosen
 
         return self._engine.write(name)
 
     def get_session_title(self, session_id: str, owner: OwnerName = None) -> str | None:
-        """A session's title, or None."""
+        """Return a session's title, or None."""
         asker = self._asker_for(owner)
         row = self._engine.read(
             lambda tx: tx.table(
@@ -62,7 +62,7 @@ class Titles(Operations):
         return session_row(row[0], row[1][0])["title"] if row[1] else None
 
     def get_session_by_title(self, title: str, owner: OwnerName = None) -> SessionRow | None:
-        """The session with exactly this title, or None; of several owners' sessions, the terminal's comes first."""
+        """Return the session with exactly this title, or None; the terminal's comes before those of other owners."""
         asker = self._asker_for(owner)
 
         def get(tx: Reading) -> SessionRow | None:
@@ -78,10 +78,10 @@ class Titles(Operations):
         return self._engine.read(get)
 
     def resolve_session_by_title(self, title: str, owner: OwnerName = None) -> str | None:
-        """The newest session of a title's lineage: the one with the highest number, else the title itself.
+        """Return the newest session of a title's lineage: the one with the highest number, else the title itself.
 
-        A lineage is one owner's. Of several owners' lineages it is the terminal's, else the one begun last. A session
-        that was only imported counts where the lineage has no other: a file can give itself any number.
+        A lineage belongs to one owner. Of several owners' lineages it is the terminal's, else the one started last. An
+        imported session counts only if the lineage has no other: a file can choose any number.
         """
         asker = self._asker_for(owner)
 
@@ -103,7 +103,7 @@ class Titles(Operations):
         return self._engine.read(resolve)
 
     def get_next_title_in_lineage(self, base_title: str, owner: OwnerName = None) -> str:
-        """The title for a session that goes on where `base_title` left off: `base #2`, `base #3`, ..."""
+        """Return the next title of a lineage: `base #2`, `base #3`, ..."""
         require_identifier(base_title, "base_title")
         asker = self._asker_for(owner)
         return self._engine.read(lambda tx: _next_title(tx, base_title, asker))
@@ -119,14 +119,14 @@ class _Variant(NamedTuple):
 
 
 def free_title(tx: Reading, title: str, owner: str | None) -> str:
-    """The title if no session of the owner (the column) has it, else the first free `title (2)`, `title (3)`.
+    """Return the title if no session of the owner (the column) has it, else the first free `title (2)`, `title (3)`.
 
     Such a title joins no lineage.
     """
     asker = owner_from_column(owner)
     if not _is_taken(tx, title, asker):
         return title
-    # Thousands of sessions may share a title, so the number is not counted up: it is doubled, then halved in.
+    # Thousands of sessions may share a title, so this searches by doubling and halving instead of counting.
     taken, free = 1, 2
     while _is_taken(tx, title_rules.add_suffix(title, free), asker):
         taken, free = free, 2 * free
@@ -138,7 +138,7 @@ def free_title(tx: Reading, title: str, owner: str | None) -> str:
 
 
 def next_title(tx: Reading, base_title: str, owner: str | None) -> str:
-    """The first free title of an owner's lineage."""
+    """Return the first free title of an owner's lineage."""
     return _next_title(tx, base_title, owner_from_column(owner))
 
 
@@ -147,7 +147,7 @@ def _next_title(tx: Reading, base_title: str, asker: Asker) -> str:
     number = title_rules.next_number(base, [each.title for each in _lineage(tx, base, asker)])
     if number is None:
         return base
-    # Where the base had to be shortened for the number, another lineage may have taken the result.
+    # If the base is shortened for the number, another lineage may have the result.
     while _is_taken(tx, title_rules.add_number(base, number), asker):
         number += 1
     return title_rules.add_number(base, number)
@@ -161,7 +161,7 @@ def _is_taken(tx: Reading, title: str, asker: Asker) -> bool:
 
 
 def _lineage(tx: Reading, base: str, asker: Asker) -> list[_Variant]:
-    """The sessions whose titles are the base or may be the base with a number."""
+    """Return the sessions whose titles are the base, or may be the base with a number."""
     rows = tx.rows(
         f"""SELECT title, id, owner, started_at FROM sessions
             WHERE (title = :base OR {tx.dialect.starts_with("title", "stem")}) {owner_condition(asker)}""",
@@ -172,8 +172,8 @@ def _lineage(tx: Reading, base: str, asker: Asker) -> list[_Variant]:
     return [_Variant(*row) for row in rows]
 
 
-def _held(tx: Transaction, session_id: str, asker: Asker) -> tuple[str | None, str | None] | None:
-    """The title and the owner of a session that is going to be named, or None if the asker has none of this id."""
+def _lock_title(tx: Transaction, session_id: str, asker: Asker) -> tuple[str | None, str | None] | None:
+    """Lock a session and return its title and owner, or None if the asker has no such session."""
     row = tx.row(
         f"SELECT title, owner FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}",
         id=session_id,
@@ -183,7 +183,7 @@ def _held(tx: Transaction, session_id: str, asker: Asker) -> tuple[str | None, s
 
 
 def _refuse_taken(tx: Reading, session_id: str, title: str, owner: str | None) -> None:
-    """Raise `TitleTaken` if another session of the same owner has a title; what others have is nobody's business."""
+    """Raise `TitleTaken` if another session of the same owner has the title; other owners' titles do not count."""
     asker = owner_from_column(owner)
     holder = tx.value(
         f"SELECT id FROM sessions WHERE title = :title AND id <> :id {owner_condition(asker)}",

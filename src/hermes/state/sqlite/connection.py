@@ -21,7 +21,7 @@ from hermes.state.sqlite.journal_mode import choose_journal
 
 BUSY_TIMEOUT_MS = 1000
 STEPS_BETWEEN_CHECKS = 1_000
-"""How many steps SQLite takes before it looks at the clock."""
+"""How many steps SQLite takes before it checks the clock."""
 
 _READING_ACTIONS = frozenset(
     (
@@ -36,7 +36,7 @@ _READ_PRAGMAS = frozenset(
 
 
 class SqliteDialect(CommonDialect):
-    """SQLite's phrases."""
+    """SQLite's SQL phrases."""
 
     for_update = ""
     given_uid_condition = "AND uid NOT GLOB '~*'"
@@ -91,26 +91,26 @@ class View:
             return self._read_broken(sql, values)
 
     def _read_broken(self, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
-        """Read what has text that cannot be decoded, which hardly any file has."""
+        """Read rows with text that cannot be decoded, which hardly any file has."""
         from hermes.state.sqlite import invalid_utf8
 
         return invalid_utf8.read(self.connection, sql, bind(values))
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute one statement and answer how many rows it changed."""
+        """Execute one statement and return how many rows it changed."""
         self._execute(sql, bind(values)).fetchall()
         return self.connection.changes()
 
     def send(self, sql: str, /, **values: Any) -> None:
-        """Execute one statement whose outcome nobody needs to know."""
+        """Execute one statement whose result the caller does not need."""
         self._execute(sql, bind(values)).fetchall()
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
-        """The first row of a query; a file has one writer, and numbers rows as they are inserted."""
+        """The first row of a query; no lock and no ids: a file has one writer, and SQLite numbers rows on insert."""
         return self.row(sql, **values), ()
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
-        """Insert messages, each with the columns that it names, and answer their numbers."""
+        """Insert messages, each with its own columns, and return their ids."""
         ids = []
         for row in rows:
             self._execute(insert_into("messages", tuple(row)), bind(row)).fetchall()
@@ -118,7 +118,7 @@ class View:
         return ids
 
     def note_added_message(self, message_id: int) -> None:
-        """Hear of a new message, so that the search index can follow."""
+        """Note that a message was added, so that the search index is updated after the commit."""
         self.newest_message = message_id
 
     def run_many(self, sql: str, many: Sequence[dict[str, Any]], /) -> None:
@@ -127,10 +127,10 @@ class View:
 
 
 def connect(path: Path | str, flags: int, *, runs_triggers: bool = False, is_defended: bool = True) -> apsw.Connection:
-    """Return a connection that runs nothing which a file brings along; every connection to a file is made here.
+    """Return a connection that runs no code from the file; every connection to a file is made here.
 
     Views are never used. Triggers run only on request, by callers who know that all of them are ours. A connection
-    that is not defended may rewrite what SQLite keeps for itself.
+    that is not defended may rewrite SQLite's internal tables.
     """
     connection = apsw.Connection(str(path), flags=flags)
     for option, is_on in (
@@ -149,13 +149,13 @@ def connect(path: Path | str, flags: int, *, runs_triggers: bool = False, is_def
 
 
 def run_triggers(connection: apsw.Connection) -> None:
-    """Let a connection run the triggers of its file, all of which have been found to be ours."""
+    """Let a connection run the triggers of its file, which the caller has checked to be ours."""
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
 
 
 @contextmanager
 def undefended(connection: apsw.Connection) -> Iterator[None]:
-    """Let a connection rewrite, for a moment, what SQLite keeps for itself."""
+    """Let a connection rewrite SQLite's internal tables inside the block."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
         yield
@@ -164,7 +164,7 @@ def undefended(connection: apsw.Connection) -> Iterator[None]:
 
 
 def open_writer(path: Path, *, runs_triggers: bool = True) -> apsw.Connection:
-    """The one writing connection of a process: every commit is on disk before it returns."""
+    """Open the one writing connection of a process: every commit is on disk before it returns."""
     connection = connect(path, apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, runs_triggers=runs_triggers)
     # Without a WAL the directory must be synced too, after the journal has been removed.
     sync = "full" if choose_journal(connection, path) == "wal" else "extra"
@@ -175,7 +175,7 @@ def open_writer(path: Path, *, runs_triggers: bool = True) -> apsw.Connection:
 
 
 def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
-    """A connection that can only read, and so never is the one that removes a WAL."""
+    """Open a connection that can only read, and so never removes a WAL."""
     uri = f"file:{quote(os.fsencode(path))}?mode=ro" + ("&immutable=1" if immutable else "")
     connection = connect(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     _set_caches(connection)
@@ -183,10 +183,10 @@ def open_reader(path: Path, *, immutable: bool = False) -> apsw.Connection:
 
 
 def open_unshared(path: Path) -> apsw.Connection:
-    """Return a reader of a file and its log, which nobody else has open, where nothing can be written beside them.
+    """Open a reader of a file and its log in a directory that cannot be written; no other process may have them open.
 
-    What others would find in shared memory is worked out from the log, in the memory of this process. No lock is taken,
-    which needs the right to write.
+    The index of the log, normally in shared memory, is built in the memory of this process. No lock is taken, because
+    that needs the right to write.
     """
     uri = f"file:{quote(os.fsencode(path))}?mode=ro&vfs=unix-none"
     connection = connect(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
@@ -202,20 +202,20 @@ def open_unshared(path: Path) -> apsw.Connection:
 
 
 def open_foreign(path: Path, *, immutable: bool = False) -> apsw.Connection:
-    """Return a connection to a file of which nothing is known: it reads tables, and can do nothing else."""
+    """Open an unknown file: the connection reads tables, and can do nothing else."""
     connection = open_reader(path, immutable=immutable)
     only_read(connection)
     return connection
 
 
 def only_read(connection: apsw.Connection) -> None:
-    """Have SQLite refuse every statement of a connection that does more than read its tables and describe them."""
+    """Let SQLite refuse every statement of a connection that does more than read its tables and describe them."""
     connection.authorizer = _authorize_reading
 
 
 def _authorize_reading(action: int, first: str | None, second: str | None, *_: str | None) -> int:
     if action == apsw.SQLITE_PRAGMA:
-        # The second name is the value that a setting would get, or the table that is asked about.
+        # The second name is the value that a setting would get, or the table to describe.
         is_harmless = first in _DESCRIBING_PRAGMAS or (first in _READ_PRAGMAS and second is None)
     else:
         is_harmless = action in _READING_ACTIONS
@@ -223,16 +223,16 @@ def _authorize_reading(action: int, first: str | None, second: str | None, *_: s
 
 
 def has_moved(connection: apsw.Connection) -> bool:
-    """Whether the file of a connection is not the one at its path any more."""
-    answer = array("i", [0])
-    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, answer.buffer_info()[0])
-    return bool(answer[0])
+    """Whether the file of a connection is no longer the one at its path."""
+    result = array("i", [0])
+    connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, result.buffer_info()[0])
+    return bool(result[0])
 
 
 def close_keeping_files(connection: apsw.Connection) -> None:
-    """Close a connection without touching the files beside its database.
+    """Close a connection without touching the files next to its database.
 
-    The last one to close a file removes its log by name, and the name may stand for the log of another file by now.
+    The last connection to close removes the log by name, and by now the name may belong to the log of another file.
     """
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.close()

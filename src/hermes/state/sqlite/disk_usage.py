@@ -19,13 +19,13 @@ def measure_parts(view: View) -> dict[str, int]:
 
 
 def add_up(parts: dict[str, int]) -> DiskUsage:
-    """Return the same by purpose."""
+    """Return the sizes grouped by purpose."""
     search = parts["words"] + parts["trigrams"]
     return DiskUsage(parts["messages"], search, parts["indexes"], parts["other"], parts["free"])
 
 
 def count_pages(view: View) -> tuple[int, int, int]:
-    """Return how large a page is, how many there are, and how many of them are free."""
+    """Return the page size, the number of pages, and the number of free pages."""
     size, count, free = (int(view.value(f"PRAGMA {name}")) for name in ("page_size", "page_count", "freelist_count"))
     return size, count, free
 

@@ -21,7 +21,7 @@ WRITE_TIMEOUT_S = 30.0
 
 
 class SqliteEngine:
-    """One opener's handle on a shared file, with its own patience."""
+    """One handle on a shared file, with its own time limit for writes."""
 
     name = "sqlite"
     capabilities = frozenset({Capability.FILE, Capability.PARTS})
@@ -30,19 +30,19 @@ class SqliteEngine:
         self.path = path
         self._write_timeout_s = write_timeout_s
         self._shared_file: shared.SharedFile | None = shared.acquire(path, read_only=read_only)
-        # A handle that is dropped without a word gives the file back too.
+        # A handle that is dropped without `close` releases the file too.
         self._release = weakref.finalize(self, shared.release, self._shared_file)
         self._release.atexit = False
         self.read_only = self._shared_file.read_only
 
     @cached_property
     def spool(self) -> Spool:
-        """Where messages wait that cannot be stored now."""
+        """The spool: messages that cannot be stored now."""
         return Spool(Path(f"{os.path.realpath(self.path)}.spool"))
 
     @cached_property
     def index(self) -> Index:
-        """How messages are found in it."""
+        """The search index."""
         # Most commands never search.
         from hermes.state.sqlite.search.index import SqliteIndex
 
@@ -50,8 +50,8 @@ class SqliteEngine:
 
     @cached_property
     def maintenance(self) -> Maintenance:
-        """Who keeps it in order."""
-        # Hardly any command does.
+        """Maintenance operations: merge the index, compact, erase."""
+        # Imported late: hardly any command needs it.
         from hermes.state.sqlite.maintenance import SqliteMaintenance
 
         return SqliteMaintenance(self.path, self.read, self.write)
@@ -61,19 +61,19 @@ class SqliteEngine:
         return self._shared().read(cast(Callable[[View], T], work))
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
-        """Run `work` in a transaction; what it did is durable when this returns."""
+        """Run `work` in a transaction; its changes are durable when this returns."""
         return self._shared().write(cast(Callable[[View], T], work), self._write_timeout_s)
 
     def heal_index(self, epoch: int, /) -> None:
-        """Have a damaged index rebuilt in the background, unless the file is only read."""
+        """Rebuild a damaged index in the background, unless the file is read-only."""
         self._shared().file().heal_index(epoch)
 
     def describe(self) -> dict[str, Any]:
-        """Which file it is."""
+        """The path of the file."""
         return {"path": str(self.path)}
 
     def close(self) -> None:
-        """Let go of the file; a second call does nothing."""
+        """Release the file; a second call does nothing."""
         self._shared_file = None
         self._release()
 

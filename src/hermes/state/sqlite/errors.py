@@ -1,4 +1,4 @@
-"""SQLite's errors as ours: told apart by result code, never by their English text."""
+"""Translation of SQLite's errors to ours, by result code, never by their English text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_CODE: dict[int, type[errors.StoreError]] = {
 _SENTENCES: dict[type[errors.StoreError], str] = {
     errors.StoreBusy: "the session database {path} is locked by another process",
     errors.StoreCorrupt: "the session database {path} is damaged",
-    errors.StoreFull: "there is no room left for the session database {path}",
+    errors.StoreFull: "the disk of the session database {path} is full",
     errors.StoreReadOnly: "the session database {path} cannot be written",
     errors.NotADatabase: "{path} is not an SQLite database",
     errors.StoreUnavailable: "the session database {path} cannot be opened or read",
@@ -37,18 +37,18 @@ _SENTENCES: dict[type[errors.StoreError], str] = {
 
 
 class FileReplaced(errors.StoreUnavailable):
-    """The file that is open is no longer the one at its path: it was moved, removed or restored."""
+    """The open file is no longer the one at its path: it was moved, removed or restored."""
 
     advice = "open the store again"
 
 
 def is_busy(exc: BaseException) -> bool:
-    """Whether trying again may help because somebody else holds a lock."""
+    """Whether a retry may help because another connection holds a lock."""
     return isinstance(exc, apsw.BusyError | apsw.LockedError)
 
 
 def translate(exc: apsw.Error, path: Path) -> errors.HermesError:
-    """The error of our tree that says what an SQLite error means for the caller."""
+    """Return the error of our tree for an SQLite error."""
     code = getattr(exc, "extendedresult", 0) & 0xFF or getattr(exc, "result", 0)
     kind = _BY_CODE.get(code)
     if code == apsw.SQLITE_IOERR and _is_full(path):
@@ -63,7 +63,7 @@ def translate(exc: apsw.Error, path: Path) -> errors.HermesError:
 
 
 def _is_full(path: Path) -> bool:
-    """Whether an I/O error is best explained by a disk without room."""
+    """Whether a full disk probably caused an I/O error."""
     try:
         disk = os.statvfs(path.parent)
     except (OSError, AttributeError):

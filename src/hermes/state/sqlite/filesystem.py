@@ -1,4 +1,4 @@
-"""Where a database file lies: what its file system can do, and how much room is left."""
+"""The file system of a database file: what it can do, and how much space is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARED = frozenset(
         *("9p", "virtiofs", "vboxsf", "vmhgfs", "prl_fs", "drvfs", "fuse"),
     )
 )
-"""File systems that other machines, or the host of this one, look at too: no memory is shared with those."""
+"""File systems that other machines, or the host of this one, use too: memory cannot be shared with those."""
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _octal = re.compile(r"\\([0-7]{3})")
@@ -25,13 +25,13 @@ class FileSystem(NamedTuple):
     """The file system that a path is on."""
 
     kind: str
-    """As the system calls it; empty if it does not say."""
+    """The system's name for it; empty if it does not say."""
     point: str
     is_shared: bool
 
 
 def file_system_of(path: Path) -> FileSystem:
-    """The place of a file, or of one that is going to be there."""
+    """The file system of a file, which need not exist yet."""
     real = os.path.realpath(path)
     try:
         if sys.platform == "darwin":
@@ -42,7 +42,7 @@ def file_system_of(path: Path) -> FileSystem:
 
 
 def free_bytes(path: Path) -> int | None:
-    """How much may still be written to the disk that a file is on; None if the system does not say."""
+    """How many bytes may still be written to the disk of a file; None if the system does not say."""
     try:
         disk = os.statvfs(path.parent)
     except (OSError, AttributeError):
@@ -87,7 +87,7 @@ def _is_shared(kind: str) -> bool:
 
 
 def _innermost(places: list[FileSystem], path: str) -> FileSystem:
-    """The last mounted of the longest mount points above a path."""
+    """The file system with the longest mount point above a path; of several, the one mounted last."""
     best = FileSystem("", "", is_shared=False)
     for place in places:
         is_above = path == place.point or path.startswith(place.point.rstrip("/") + "/")

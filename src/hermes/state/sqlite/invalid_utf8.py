@@ -1,4 +1,4 @@
-"""Text that is not UTF-8, as a flipped bit or another program may leave it: what is no character is read as U+FFFD."""
+"""Reading text that is not UTF-8, left by a flipped bit or another program: invalid bytes become U+FFFD."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hermes.state.engine import Columns, Values
 
 
 def undecoded(expression: str) -> str:
-    """Two expressions for one: the type of a value, and the value without its text being decoded on the way."""
+    """Return two SQL expressions for one: the type of a value, and the value with its text as bytes."""
     kind = f"typeof({expression})"
     return f"{kind}, CASE {kind} WHEN 'text' THEN CAST({expression} AS BLOB) ELSE {expression} END"
 
 
 def decode_value(kind: str, value: Any) -> Any:
-    """The value of such a pair."""
+    """Return the value of such a pair."""
     return value.decode("utf-8", "replace") if kind == "text" else value
 
 
 def read(connection: apsw.Connection, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
-    """The column names of a query and all its rows."""
+    """Return the column names of a query and all its rows."""
     from apsw.ext import query_info
 
     columns = [column[0] for column in query_info(connection, sql, values).description]

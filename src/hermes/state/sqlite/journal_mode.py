@@ -1,4 +1,4 @@
-"""Which journal a file gets: a WAL where its file system can share memory, a plain one elsewhere."""
+"""The journal mode of a file: a WAL where its file system can share memory, a rollback journal elsewhere."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hermes.log import warn
 from hermes.state.sqlite.filesystem import file_system_of
 
 _CANNOT_SHARE = (apsw.ProtocolError, apsw.CantOpenError, apsw.PermissionsError, apsw.AuthError)
-"""What SQLite says on file systems that lock or share memory in their own ways."""
+"""SQLite's errors on file systems that lock or share memory in their own ways."""
 
 _warned: set[Path] = set()
 
 
 def choose_journal(connection: apsw.Connection, path: Path) -> str:
-    """Set the journal mode of a file that is being opened for writing, and answer what it is."""
+    """Set the journal mode of a file that is being opened for writing, and return the mode."""
     file_system = file_system_of(path)
     present = _mode(connection)
     if file_system.is_shared:
@@ -26,16 +26,17 @@ def choose_journal(connection: apsw.Connection, path: Path) -> str:
             _warn_once(path, f"is on {file_system.kind}, which other machines may write to: it is kept without a WAL")
         else:
             _warn_once(
-                path, f"is on {file_system.kind} with a WAL that others have open; once closed, it goes on without one"
+                path,
+                f"is on {file_system.kind} with a WAL that other processes use; it is switched off once they close it",
             )
         return present
     if present == "wal":
-        return present  # setting it again could disturb those who have it open
+        return present  # setting it again could disturb processes that have it open
     try:
         return _try(connection, "wal")
     except _CANNOT_SHARE as exc:
         if _mode(connection) == "wal":
-            raise  # others use a WAL on this file; two modes at once would damage it
+            raise  # other processes use a WAL on this file; two modes at once would damage it
         _warn_once(path, f"is on a file system that cannot share memory ({exc}): it is kept without a WAL")
         return _try(connection, "delete")
 

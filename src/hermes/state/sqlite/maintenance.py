@@ -1,4 +1,4 @@
-"""The upkeep of an SQLite file: merging its indexes, giving back room, erasing what was deleted."""
+"""Maintenance of an SQLite file: merging its indexes, compacting it, erasing deleted text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermes.state.sqlite.schema import inspection
 from hermes.state.sqlite.search import index_state
 
 MERGE_PAGES = 500
-"""How much of an index one transaction merges, so that nobody else has to wait long."""
+"""How many pages of an index one transaction merges, so that other writers do not wait long."""
 LOCK_TIMEOUT_S = 60.0
 TRUNCATE_TIMEOUT_S = 10.0
 STEPS_BETWEEN_REPORTS = 200_000
@@ -34,7 +34,7 @@ Write = Callable[[Callable[[Transaction], int]], int]
 
 
 class SqliteMaintenance:
-    """Keeps one file in order."""
+    """The maintenance operations of one file."""
 
     def __init__(self, path: Path, read: Read, write: Write) -> None:
         self._path = path
@@ -42,9 +42,9 @@ class SqliteMaintenance:
         self._write = write
 
     def merge_index(self, report: Report | None = None, /) -> int:
-        """Bring each full-text index into its shortest form, while others write; answers how many there are."""
+        """Merge each full-text index while others write; return the number of indexes."""
         for table in index_state.TABLES:
-            # A negative number begins a merge of everything, whatever state the index is in; positive ones go on.
+            # A negative number begins a merge of everything, whatever state the index is in; positive ones continue it.
             pages, merged = -MERGE_PAGES, 0
             while self._write(partial(_merge, table=table, pages=pages)):
                 pages = MERGE_PAGES
@@ -54,26 +54,26 @@ class SqliteMaintenance:
         return len(index_state.TABLES)
 
     def compact(self, report: Report | None = None, /) -> None:
-        """Give unused room back to the disk: the file is written anew, and others wait meanwhile."""
+        """Give unused space back to the disk: rewrite the file while other writers wait."""
         self._vacuum_and_empty_log(report, log_timeout_s=0)
 
     def erase(self, report: Report | None = None, /) -> None:
-        """Leave nothing of what was ever deleted in the store's files.
+        """Remove every trace of deleted text from the store's files.
 
-        A deleted word stays in the pages of an index until they are merged, in the unused parts of the file until that
-        is written anew, and in the log until that is emptied.
+        A deleted word stays in the pages of an index until they are merged, in the unused parts of the file until it is
+        rewritten, and in the log until that is emptied.
         """
         self.merge_index(report)
         if not self._vacuum_and_empty_log(report, log_timeout_s=TRUNCATE_TIMEOUT_S):
             readers = ", ".join(f"pid {each.pid} ({each.command})" for each in holders_of(self._path) or ())
             raise StoreBusy(
-                f"the log of {self._path} cannot be emptied while it is read"
+                f"the log of {self._path} cannot be emptied while other processes read it"
                 + (f"; it is open in {readers}" if readers else ""),
                 hint="`hermes sessions optimize` empties it later",
             )
 
     def disk_usage(self, limit_s: float, /) -> DiskUsage | None:
-        """Measure the file; None if there was not the time to read every page."""
+        """Measure the file; None if there is not enough time to read every page."""
 
         def measure(tx: Reading) -> DiskUsage | None:
             view = cast(View, tx)
@@ -86,7 +86,7 @@ class SqliteMaintenance:
         return self._read(measure)
 
     def _vacuum_and_empty_log(self, report: Report | None, *, log_timeout_s: float) -> bool:
-        """Write the file anew and empty its log; False if a reader keeps the log."""
+        """Rewrite the file and empty its log; return False if a reader keeps the log."""
         self._require_room()
         with writer_lock_held(self._path, LOCK_TIMEOUT_S):
             connection = open_writer(self._path)
@@ -99,7 +99,7 @@ class SqliteMaintenance:
                 connection.close()
 
     def _vacuum(self, connection: apsw.Connection, report: Report | None) -> None:
-        """Write the file anew, by way of the log."""
+        """Rewrite the file through its log."""
         log, expected = beside(real_file(self._path), LOG), self._used_bytes(View(connection))
 
         def report_progress() -> bool:
@@ -121,18 +121,18 @@ class SqliteMaintenance:
         return pages * int(view.value("PRAGMA page_size"))
 
     def _require_room(self) -> None:
-        """While a file is written anew there are two of it, and a log as large."""
+        """Raise `StoreFull` unless the disk has space for a second copy of the file and a log of the same size."""
         path = real_file(self._path)
         needed, free = 2 * bytes_of(path), free_bytes(path)
         if free is not None and free < needed:
             raise StoreFull(
-                f"compacting {path} needs {needed} bytes of room on its disk, and there are {free}",
-                hint="make room, or leave the file as it is: nothing depends on this",
+                f"compacting {path} needs {needed} free bytes on its disk, which has {free}",
+                hint="free some space; compacting is optional",
             )
 
 
 def _merge(tx: Transaction, table: str, pages: int) -> int:
-    """Merge a little of an index; 0 if there was nothing to merge."""
+    """Merge a little of an index; return 0 if there was nothing to merge."""
     connection = cast(View, tx).connection
     before = connection.total_changes()
     tx.run(f"INSERT INTO {table}({table}, rank) VALUES ('merge', :pages)", pages=pages)
@@ -141,11 +141,11 @@ def _merge(tx: Transaction, table: str, pages: int) -> int:
 
 
 def _empty_log(connection: apsw.Connection, timeout_s: float) -> bool:
-    """Move the log into the database and cut it to nothing; False if a reader is in the way all the time."""
+    """Move the log into the database and empty it; return False if a reader still uses it at the end."""
     connection.set_busy_timeout(0)
     deadline = time.monotonic() + timeout_s
     while True:
-        # The first number says whether somebody was in the way.
+        # The first number is not 0 if a reader or writer was in the way.
         if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0] == 0:
             return True
         if time.monotonic() >= deadline:

@@ -54,12 +54,12 @@ class SQLiteSessionDBProvider(SessionDBProvider):
 
 
 def get_last_init_error() -> str | None:
-    """Why a store could not be opened the last time that happened in this process."""
+    """The reason why a store could not be opened, the last time that happened in this process."""
     return _last_init_error
 
 
 def format_session_db_unavailable(prefix: str = "Session database not available") -> str:
-    """A sentence for people: that there is no store, and why."""
+    """A sentence for the user: the store is not available, and why."""
     return f"{prefix}: {_last_init_error}." if _last_init_error else f"{prefix}."
 
 
@@ -76,5 +76,5 @@ def checked_path(db_path: str | os.PathLike[str]) -> Path:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise InvalidValue(f"{str(path)!a} is not UTF-8, as SQLite wants it", hint="rename it") from None
+        raise InvalidValue(f"{str(path)!a} is not UTF-8, which SQLite requires", hint="rename it") from None
     return path

@@ -1,1 +1,1 @@
-"""From one store to another: everything that belongs to conversations, whichever engines hold the two."""
+"""Copy all conversations from one store to another, with any engines."""

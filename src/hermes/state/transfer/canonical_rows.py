@@ -1,7 +1,7 @@
-"""The one form in which rows of every engine are the same: in it they are carried, and in it they are compared.
+"""The canonical form of rows, the same for every engine: rows are copied and compared in this form.
 
-A store's own rows have it already. Old and foreign files may hold anything anywhere: bytes for text, text for numbers,
-nothing where something must be.
+A store's own rows already have it. Old and foreign files may hold any value in any column: bytes instead of text, text
+instead of numbers, NULL in a required column.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ SESSION = (
     *("pricing_version", "billing_provider", "billing_base_url", "billing_mode", "title", "model", "handoff_state"),
     *("handoff_platform", "handoff_error", "cwd", "preview", "model_config", "system_prompt", "imported_from"),
 )
-"""The columns of a session, all of which are carried."""
+"""The columns of a session; all are copied."""
 
 MESSAGE = (
     *("id", "session_id", "role", "uid", "timestamp", "active", "observed", "token_count", "finish_reason"),
     *("platform_message_id", "tool_call_id", "tool_name", "tool_calls", "content", "reasoning", "reasoning_content"),
     *("reasoning_details", "codex_reasoning_items", "codex_message_items"),
 )
-"""The columns of a message, all of which are carried."""
+"""The columns of a message; all are copied."""
 
 _SESSION_DEFAULTS = {"source": "unknown", "listed": 1} | dict.fromkeys(
     ("archived", "pinned", "message_count", "tool_call_count", "rewind_count"), 0
@@ -67,24 +67,24 @@ _MESSAGE_TEXTS = [
 
 
 class Message(NamedTuple):
-    """A message in this form."""
+    """A message in canonical form."""
 
     id: int
     session_id: str
     uid: str
     active: int
     values: Values
-    """In the order of `MESSAGE`."""
+    """The values in the order of `MESSAGE`."""
 
     @property
     def without_id(self) -> Values:
-        """What of it is the same in every store that it is carried to: all but its id."""
+        """The values that are the same in every copy: all but the id."""
         return self.values[1:]
 
 
 def canonical_session(row: dict[str, Any]) -> dict[str, Any]:
-    """A session's columns in this form."""
-    canonical = {name: _canonical(name, row.get(name)) for name in SESSION}
+    """Return a session's columns in canonical form."""
+    canonical = {name: _canonical_value(name, row.get(name)) for name in SESSION}
     for name, default in _SESSION_DEFAULTS.items():
         if canonical[name] is None:
             canonical[name] = default
@@ -101,7 +101,7 @@ def canonical_session(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def canonical_message(values: Values) -> Message:
-    """A message, given in the order of `MESSAGE`, in this form."""
+    """Return a message, given in the order of `MESSAGE`, in canonical form."""
     canonical = list(values)
     if canonical[_UID] is None:
         canonical[_UID] = derived_uid(canonical[_ID], canonical[_TIMESTAMP], canonical[_ROLE], canonical[_CONTENT])
@@ -122,25 +122,25 @@ def canonical_message(values: Values) -> Message:
 
 
 def canonical_usage_event(values: Sequence[Any]) -> Values:
-    """A booking of tokens, given in the order of `EVENT_COLUMNS`, in this form."""
-    canonical = {name: _canonical(name, value) for name, value in zip(EVENT_COLUMNS, values, strict=True)}
+    """Return a usage event, given in the order of `EVENT_COLUMNS`, in canonical form."""
+    canonical = {name: _canonical_value(name, value) for name, value in zip(EVENT_COLUMNS, values, strict=True)}
     for name in COUNTERS:
         canonical[name] = canonical[name] or 0
     return tuple(canonical.values())
 
 
 def count_tools(tool_calls: Iterable[Any]) -> Counter[str]:
-    """How often each tool is called in what messages hold."""
+    """Return how often each tool is called in stored tool calls."""
     tools: Counter[str] = Counter()
     for stored in tool_calls:
         try:
             tools.update(tool_names(json.loads(stored)))
         except (TypeError, ValueError):
-            continue  # then nobody can tell which tools
+            continue  # the names of the tools are unknown
     return tools
 
 
-def _canonical(name: str, value: Any) -> Any:
+def _canonical_value(name: str, value: Any) -> Any:
     if value is None:
         return None
     if name in NUMBERS:
@@ -149,7 +149,7 @@ def _canonical(name: str, value: Any) -> Any:
 
 
 def canonical_text(value: Any) -> str:
-    """A value of a column of text in this form."""
+    """Return a value of a text column in canonical form."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     elif not isinstance(value, str):
@@ -173,7 +173,7 @@ def _moment(value: Any) -> float | None:
         moment = float(value)
     except (TypeError, ValueError):
         return None
-    # What is less than nothing by a sign alone is not told apart by every engine.
+    # Not every engine distinguishes -0.0 from 0.0.
     return moment + 0.0 if math.isfinite(moment) else None
 
 

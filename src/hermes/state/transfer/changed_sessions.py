@@ -1,4 +1,4 @@
-"""Single sessions brought to the target: those that were changed while all were copied, or that it lacks."""
+"""Update single sessions of the target: those that changed during the copy, or that it lacks."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def update_sessions(
     bundles: Sequence[SessionBundle],
     ahead: set[str],
 ) -> Progress:
-    """Bring sessions; what the target has of them is made the same, or stays if it is not this migration's.
+    """Add sessions or make them equal to the source; sessions that existed before only get what they lack.
 
-    Those in which somebody has said something here already are put into `ahead`.
+    Sessions that have new messages in the target are added to `ahead`.
     """
     here = known_sessions(tx, [each.id for each in bundles])
     for bundle in bundles:
@@ -77,12 +77,12 @@ def _synchronize(
         new = add_renumbered(tx, bundle.id, [each for each in page if _is_due(each, here, progress)])
         ids |= new
         added += len(new)
-    # What was copied and is there no more was deleted there; everything else was said here.
-    gone = [each.id for each in unknown.values() if progress.is_exclusive and each.id <= progress.after]
-    if gone:
-        remove_messages(tx, bundle.id, gone)
+    # A copied message that the source no longer has was deleted there; other messages were added here.
+    deleted = [each.id for each in unknown.values() if progress.is_exclusive and each.id <= progress.after]
+    if deleted:
+        remove_messages(tx, bundle.id, deleted)
     change_session(tx, bundle, ids)
-    if len(unknown) > len(gone):
+    if len(unknown) > len(deleted):
         recount_session(tx, bundle)
         ahead.add(bundle.id)
     is_out_of_order = added and progress.mode == "copy"
@@ -90,7 +90,7 @@ def _synchronize(
 
 
 def _is_due(message: Message, here: dict[str, _TargetMessage], progress: Progress) -> bool:
-    """Whether a message is to be added now; as long as messages are copied in order, new ones come in their turn."""
+    """Whether to add a message now; while messages are copied in order, newer ones come later."""
     return message.uid not in here and not (progress.mode == "copy" and message.id > progress.after)
 
 
@@ -105,7 +105,7 @@ def _set_active(tx: Transaction, here: dict[str, _TargetMessage], page: Sequence
 
 
 def _merge(tx: Transaction, progress: Progress, store: Operations, session_id: str) -> Progress:
-    """Add to a session that somebody uses what it lacks."""
+    """Add missing messages to a session that is in use."""
     for session in _incoming(store, session_id):
         arrival = write_session(WithoutIndexing(tx), session, "merge", time.time())
         progress = replace(
@@ -120,7 +120,7 @@ def _incoming(store: Operations, session_id: str) -> list[CheckedSession]:
     heads = read_sessions(store, [session_id], lambda found: [each.head for each in found])
     return [
         check_session(
-            # What is a title there need not be one here.
+            # An old file may have a title that is not valid here.
             {**head, "title": shorten_title(head["title"]) if isinstance(head["title"], str) else None},
             time.time(),
             StoredMessages(store, session_id),

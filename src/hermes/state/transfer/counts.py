@@ -1,4 +1,4 @@
-"""How much there is in a store, and how much of it the search index does not know yet."""
+"""Count the sessions and messages of a store, and the messages that are not indexed yet."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from hermes.state.operations import Operations, read
 
 
 class StoreCounts(NamedTuple):
-    """What was counted."""
+    """The counts of a store."""
 
     sessions: int
     messages: int
-    """Hidden ones too."""
+    """Including undone ones."""
     waiting: int
-    """How many messages wait for the index; they are found all the same, though not as fast."""
+    """How many messages are not indexed yet; a search finds them, but more slowly."""
 
 
 def count(store: Operations) -> StoreCounts:
-    """Count what is in a store."""
+    """Return the counts of a store."""
 
-    def look(tx: Reading) -> StoreCounts:
+    def read_counts(tx: Reading) -> StoreCounts:
         upto = store._engine.index.coverage(tx, 0).upto
         waiting = tx.value("SELECT count(*) FROM messages WHERE id > :upto", upto=upto)
         sessions, messages = (int(tx.value(f"SELECT count(*) FROM {table}")) for table in ("sessions", "messages"))
         return StoreCounts(sessions, messages, int(waiting))
 
-    return read(store, look)
+    return read(store, read_counts)

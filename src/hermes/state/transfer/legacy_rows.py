@@ -1,4 +1,4 @@
-"""What only old and foreign files have, or lack: shared titles, messages of no session, no counts of tools."""
+"""Peculiarities of old and foreign files: shared titles, messages without a session, no tool counts."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from hermes.state.usage.events import EVENT_COLUMNS, reconcile_counters
 
 @dataclass(frozen=True, slots=True)
 class LegacyFacts:
-    """What is to be known about a store before its rows are read."""
+    """Facts about a store that are needed before its rows are read."""
 
     titles: dict[str, str]
-    """Other titles for sessions that share theirs."""
+    """New titles for sessions that share theirs."""
     orphans: frozenset[str]
-    """Sessions that are not there, though there are messages of them."""
+    """Ids of missing sessions that messages refer to."""
     uncounted: frozenset[str]
-    """Sessions to which another program has added messages that nobody has counted yet."""
+    """Sessions with messages that another program added and that the counters lack."""
     counts_no_tools: bool
-    """Whether nobody has counted how often tools are called."""
+    """Whether the store has no counts of tool calls."""
 
 
 def find_legacy_rows(tx: Reading) -> LegacyFacts:
-    """Look for them."""
+    """Read the facts about a store."""
     orphans = tx.rows(
         """SELECT DISTINCT m.session_id FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
            WHERE s.id IS NULL"""
     )
-    # A store of ours has a ledger; everything else is shown with its messages counted.
+    # A Hermes store has a ledger; the view of any other file counts its messages itself.
     is_ours = tx.value("SELECT 1 FROM hermes_ledger LIMIT 1") is not None
     uncounted = tx.rows("SELECT DISTINCT session_id FROM messages WHERE uid IS NULL") if is_ours else []
     return LegacyFacts(
@@ -47,7 +47,7 @@ def find_legacy_rows(tx: Reading) -> LegacyFacts:
 
 
 def session_of_orphans(tx: Reading, session_id: str) -> Row | None:
-    """A session for messages that have none, as far as it can be told from them."""
+    """Return a session for messages that have none, made from those messages."""
     first = tx.value("SELECT MIN(timestamp) FROM messages WHERE session_id = :id", id=session_id)
     if first is None:
         return None
@@ -55,7 +55,7 @@ def session_of_orphans(tx: Reading, session_id: str) -> Row | None:
 
 
 def with_recount(tx: Reading, row: Row) -> Row:
-    """A session with what its messages tell of it."""
+    """Return a session with counters computed from its messages."""
     last, count = tx.rows("SELECT MAX(timestamp), SUM(active) FROM messages WHERE session_id = :id", id=row["id"])[0]
     first_message = tx.value(
         """SELECT content FROM messages WHERE session_id = :id AND role = 'user' AND content IS NOT NULL AND active = 1
@@ -73,7 +73,7 @@ def with_recount(tx: Reading, row: Row) -> Row:
 
 
 def usage_or_opening(row: Row, usage: list[Values]) -> list[Values]:
-    """The bookings of a session; one whose tokens were counted and never booked gets one of all that was counted."""
+    """Return the usage events of a session, or one opening event if tokens were counted without events."""
     if usage or not any(row[name] for name in (*COUNTERS, *COSTS)):
         return usage
     start = {"at": row["started_at"], "model": row["model"], "billing_provider": row["billing_provider"]}
@@ -82,7 +82,7 @@ def usage_or_opening(row: Row, usage: list[Values]) -> list[Values]:
 
 
 def _free_titles(tx: Reading) -> dict[str, str]:
-    """Titles with ` (2)`, ` (3)` for all but the first of those that share one among the sessions of an owner."""
+    """Return titles with ` (2)`, ` (3)` for all but the first session of an owner that share one."""
     shared = tx.rows(
         "SELECT title, owner FROM sessions WHERE title IS NOT NULL GROUP BY title, owner HAVING count(*) > 1"
     )

@@ -1,8 +1,8 @@
-"""A migration: everything of one store carried to another, in steps of which each is done whole or not at all.
+"""A migration: copy one store to another, in steps that each succeed completely or not at all.
 
-Into an empty store all is copied, messages in the order of their ids, which they keep. Then both are compared, session
-by session, and what was changed in the origin meanwhile is carried too. A store that was not empty is only given what
-it lacks.
+An empty store gets a copy of everything, messages in the order of their ids, which they keep. Then both stores are
+compared, session by session, and sessions that changed in the source meanwhile are copied again. A store that was not
+empty only gets what it lacks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hermes.state.transfer.target import add_messages, add_sessions, known_sessi
 _NOTES = 'SELECT "key", value FROM state_meta'
 
 ROUNDS = 3
-"""So often what has changed meanwhile is carried; what changes all the time is named."""
+"""How often changed sessions are copied again; sessions that still change are reported."""
 
 
 class Migration:
@@ -40,22 +40,22 @@ class Migration:
         self.origin = StoreReader(store)
         self.destination = StoreReader(target)
         self.sessions, self.messages = self.origin.totals()
-        """How many there are to carry."""
+        """How many there are to copy."""
         self._store, self._target = store, target
         identity = identity_of(store)
         self._name, self._key = identity[0], key_of(repr(identity))
         self._run = os.urandom(8).hex()
         self._report = report
         self._ahead: set[str] = set()
-        """Sessions in which somebody has said something in the target, so that they will not be the same."""
+        """Sessions with new messages in the target, so that they will not become equal."""
 
     def begin(self, *, resume: bool) -> Progress:
-        """Note in the target that a migration has begun, or go on with one that was not finished."""
+        """Record in the target that a migration has started, or continue an unfinished one."""
         self.progress = self._target._engine.write(lambda tx: self._begin(tx, resume=resume))
         return self.progress
 
     def copy_all(self) -> list[str]:
-        """Carry everything; answers the sessions that are being changed all the time, and so could not be settled."""
+        """Copy everything; return the sessions that keep changing and could not be made equal."""
         for _ in range(ROUNDS):
             if self.progress.is_exclusive:
                 self._add_sessions()
@@ -71,7 +71,7 @@ class Migration:
         return [each for each in changed if each not in self._ahead]
 
     def finish(self) -> None:
-        """Note that all is carried: whoever begins again only adds what the target lacks."""
+        """Record that everything is copied: a later migration only adds what the target lacks."""
         self.progress = self._step(lambda tx, progress: replace(progress, finished_at=time.time()))
 
     def _begin(self, tx: Transaction, *, resume: bool) -> Progress:
@@ -79,24 +79,24 @@ class Migration:
         if found is not None and found.finished_at is None:
             if not resume:
                 raise Conflict(
-                    f"a migration from {self._name} was begun and is not finished: {found.sessions:,} sessions and"
-                    f" {found.messages:,} messages are carried",
-                    hint="`--resume` goes on with it",
+                    f"a migration from {self._name} is not finished: {found.sessions:,} sessions and"
+                    f" {found.messages:,} messages are copied",
+                    hint="continue it with `--resume`",
                 )
-            begun = replace(found, run=self._run)
+            started = replace(found, run=self._run)
         else:
             is_empty = tx.value("SELECT 1 FROM sessions LIMIT 1") is None and newest_message(tx) == 0
-            begun = Progress(self._name, "copy" if is_empty else "merge", self._run, time.time())
-        save_progress(tx, self._key, begun)
-        return begun
+            started = Progress(self._name, "copy" if is_empty else "merge", self._run, time.time())
+        save_progress(tx, self._key, started)
+        return started
 
     def _step(self, work: Callable[[Transaction, Progress], Progress]) -> Progress:
-        """Carry something and note it, together."""
+        """Run one step and save the progress in the same transaction."""
 
         def step(tx: Transaction) -> Progress:
-            noted = work(tx, lock_progress(tx, self._key, self._run))
-            save_progress(tx, self._key, noted)
-            return noted
+            progress = work(tx, lock_progress(tx, self._key, self._run))
+            save_progress(tx, self._key, progress)
+            return progress
 
         self.progress = self._target._engine.write(step)
         if self._report is not None:
@@ -104,7 +104,7 @@ class Migration:
         return self.progress
 
     def _add_sessions(self) -> None:
-        """Give the target the sessions that it lacks, without their messages."""
+        """Add the sessions that the target lacks, without their messages."""
         for page in pages_of(parents_first(self.origin.families())):
             here = self._known(page)
             bundles = self.origin.bundles([each for each in page if each not in here])
@@ -112,18 +112,18 @@ class Migration:
                 self._step(partial(_step_sessions, bundles=bundles))
 
     def _copy_messages(self) -> None:
-        """Copy messages in the order of their ids, as long as nobody else adds some to the target."""
+        """Copy messages in the order of their ids, until another program adds messages to the target."""
         with ThreadPoolExecutor(1, "hermes-transfer") as ahead:
             page = self.origin.messages_after(self.progress.after)
             while page and self.progress.mode == "copy":
-                # The next ones are read while these are written.
+                # Read the next page while this one is written.
                 following = ahead.submit(self.origin.messages_after, page[-1].id)
                 self._copy_page(page)
                 page = following.result()
 
     def _copy_page(self, page: Sequence[Message]) -> None:
         here = self._known([each.session_id for each in page])
-        # Sessions that were begun since the others were carried.
+        # Sessions that were created after the others were copied.
         new = dict.fromkeys(each.session_id for each in page if each.session_id not in here)
         bundles = self.origin.bundles(list(new)) if new else []
         self._step(partial(_step_page, page=page, bundles=bundles))
@@ -132,9 +132,9 @@ class Migration:
         return read(self._target, lambda tx: known_sessions(tx, session_ids))
 
     def _differences(self) -> Iterator[str]:
-        """The sessions that are not in the target as they are in the origin, or that it does not have whole."""
+        """Yield the sessions that are missing, incomplete or different in the target."""
         for page in pages_of(parents_first(self.origin.families())):
-            yield from self._changed(page) if self.progress.is_exclusive else self._lacking(page)
+            yield from self._changed(page) if self.progress.is_exclusive else self._missing(page)
 
     def _changed(self, page: Sequence[str]) -> Iterator[str]:
         here = {each.id: each for each in self.destination.bundles(page)}
@@ -142,7 +142,7 @@ class Migration:
             if each.id not in here or here[each.id].with_title_of(each).comparable != each.comparable:
                 yield each.id
 
-    def _lacking(self, page: Sequence[str]) -> Iterator[str]:
+    def _missing(self, page: Sequence[str]) -> Iterator[str]:
         here = self._known(page)
         wanted, found = self.origin.uids(page), self.destination.uids(page)
         return (each for each in page if each not in here or not wanted.get(each, set()) <= found.get(each, set()))
@@ -155,7 +155,7 @@ class Migration:
                 )
 
     def _copy_notes(self) -> None:
-        """Give the target the notes that it lacks, but for those that a store keeps about itself."""
+        """Add the keys of `state_meta` that the target lacks, except those that a store keeps about itself."""
         rows = read(self._store, lambda tx: tx.rows(_NOTES))
         notes = {
             key: None if value is None else canonical_text(value)
@@ -177,11 +177,11 @@ def _step_page(
     tx: Transaction, progress: Progress, page: Sequence[Message], bundles: Sequence[SessionBundle]
 ) -> Progress:
     if newest_message(tx) > progress.after:
-        # Somebody uses the target already, and has been given the ids that would come next.
+        # Another program already uses the target and has taken the next ids.
         return replace(progress, mode="fill")
     progress = _step_sessions(tx, progress, bundles)
     here = known_sessions(tx, (each.session_id for each in page))
-    # A message of no session is nobody's.
+    # Messages without a session are not copied.
     messages = [each for each in page if each.session_id in here]
     add_messages(tx, messages)
     return replace(progress, after=page[-1].id, messages=progress.messages + len(messages))
@@ -189,6 +189,6 @@ def _step_page(
 
 def _step_notes(tx: Transaction, progress: Progress, notes: dict[str, str | None]) -> Progress:
     here = {key for key, _ in tx.rows(_NOTES)}
-    lacking = [{"key": key, "value": value} for key, value in notes.items() if key not in here]
-    tx.run_many(tx.dialect.upsert("state_meta", ["key"], ["value"]), lacking)
+    missing = [{"key": key, "value": value} for key, value in notes.items() if key not in here]
+    tx.run_many(tx.dialect.upsert("state_meta", ["key"], ["value"]), missing)
     return progress

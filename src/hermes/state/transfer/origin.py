@@ -1,4 +1,4 @@
-"""A store while it is read for being carried: sessions at one moment, and messages in the order of their ids."""
+"""The store that a migration copies from: sessions at one moment, and messages in the order of their ids."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Any
 
-from hermes.state.engine import Reading, Values
+from hermes.state.engine import Columns, Reading, Values
+from hermes.state.import_export.message_pages import BEFORE_FIRST, read_page, read_together, rows_by_session
 from hermes.state.operations import Operations, chunks, placeholders, read
 from hermes.state.rows import Row, derived_uid
 from hermes.state.transfer import legacy_rows
@@ -24,52 +24,48 @@ from hermes.state.transfer.canonical_rows import (
 from hermes.state.transfer.session_bundle import Rewind, SessionBundle, grouped
 from hermes.state.usage.events import EVENT_COLUMNS
 
-PAGE_MESSAGES, PAGE_BYTES = 2_000, 8 << 20
-"""How much is in memory at a time, but for a message that is longer than that alone."""
 PAGE_SESSIONS = 200
 
-_SIZE = " + ".join(
-    f"COALESCE(octet_length({name}), 0)" for name in ("content", "tool_calls", "reasoning", "reasoning_details")
-)
-# All columns that there are: a store that is only read may lack a later one.
+_MESSAGE = ", ".join(MESSAGE)
+# With `*`, since a store that is only read may lack later columns.
 _SESSION = "s.*, (SELECT p.id FROM sessions p WHERE p.id = s.parent_session_id) AS known_parent"
 
 
 class StoreReader:
-    """A store as it is read for being carried, or for being compared with what was."""
+    """A store that is read to copy it, or to compare it with its copy."""
 
     def __init__(self, store: Operations) -> None:
         self._store = store
         self._legacy = read(store, legacy_rows.find_legacy_rows)
 
     def totals(self) -> tuple[int, int]:
-        """How many sessions and messages there are."""
+        """Return the number of sessions and of messages."""
         return read(self._store, lambda tx: (_count(tx, "sessions"), _count(tx, "messages")))
 
     def families(self) -> dict[str, str | None]:
-        """Every session with its parent."""
+        """Return every session with its parent."""
         rows = read(self._store, lambda tx: tx.rows("SELECT id, parent_session_id FROM sessions"))
         return {**dict.fromkeys(sorted(self._legacy.orphans)), **dict(rows)}
 
     def bundles(self, session_ids: Sequence[str]) -> list[SessionBundle]:
-        """Sessions as they are at one moment; one that is not there is passed over."""
+        """Return sessions as they are at one moment; a session that does not exist is left out."""
         return read(self._store, lambda tx: self._bundles(tx, session_ids)) if session_ids else []
 
     def messages_after(self, message_id: int) -> list[Message]:
-        """The next messages of all sessions, as many as fit into memory."""
-        return read(self._store, partial(_page, condition="1 = 1", after=message_id))
+        """Return the next messages of all sessions, as many as fit into memory."""
+        return read(self._store, partial(_page, after=message_id))
 
     def messages_of(self, session_id: str) -> Iterator[list[Message]]:
-        """The messages of a session, page by page."""
-        after = -(2**63)
-        while page := read(self._store, partial(_page, condition="session_id = :id", after=after, id=session_id)):
+        """Yield the messages of a session, page by page."""
+        after = BEFORE_FIRST
+        while page := read(self._store, partial(_page, after=after, session_id=session_id)):
             yield page
             after = page[-1].id
 
     def uids(self, session_ids: Sequence[str]) -> dict[str, set[str]]:
-        """The uids of the messages of sessions."""
+        """Return the uids of the messages of sessions."""
         listed, values = placeholders("id", session_ids)
-        # Only those without a uid are known by what they say.
+        # Only a message without a uid needs its content: its uid is derived from it.
         sql = f"""SELECT session_id, uid, id, timestamp, role, CASE WHEN uid IS NULL THEN content END FROM messages
                   WHERE session_id IN ({listed})"""
         found: dict[str, set[str]] = {}
@@ -78,7 +74,7 @@ class StoreReader:
         return found
 
     def digests(self, bundles: Sequence[SessionBundle]) -> dict[str, str]:
-        """A hash of each session: of all that is carried of it, and of its messages."""
+        """Return a hash of each session: of everything that is copied of it, and of its messages."""
         found: dict[str, str] = {}
         for some in grouped(bundles):
             hashes = {each.id: sha256(repr(each.comparable).encode(errors="surrogatepass")) for each in some}
@@ -90,7 +86,7 @@ class StoreReader:
         return found
 
     def _messages_of_all(self, session_ids: Sequence[str]) -> Iterator[list[Message]]:
-        """The messages of sessions, one session after the other, together where they are short."""
+        """Yield the messages of sessions, one session after the other; short ones come together."""
         if len(session_ids) > 1:
             short = read(self._store, lambda tx: _short_messages(tx, session_ids))
             if short is not None:
@@ -102,18 +98,19 @@ class StoreReader:
     def _bundles(self, tx: Reading, session_ids: Sequence[str]) -> list[SessionBundle]:
         listed, values = placeholders("id", session_ids)
         rows = self._rows(tx, session_ids)
-        usage = _by_session(tx, f"SELECT session_id, {', '.join(EVENT_COLUMNS)} FROM usage_events", listed, values)
-        rewinds = _by_session(
+        events = f"SELECT session_id, {', '.join(EVENT_COLUMNS)} FROM usage_events"
+        usage = rows_by_session(tx, events, session_ids, _without_session)
+        rewinds = rows_by_session(
             tx,
             """SELECT r.session_id, r.action, r.target_message_id, m.uid, r.message_count, r.at FROM rewinds r
                LEFT JOIN messages m ON m.id = r.target_message_id AND m.session_id = r.session_id""",
-            listed,
-            values,
-            "r.session_id",
-            "r.id",
+            session_ids,
+            _without_session,
+            key="r.session_id",
+            order="r.id",
         )
         links = "SELECT session_id, parent_session_id, child_kind FROM pending_links"
-        pending_parent = _by_session(tx, links, listed, values, order="session_id")
+        pending_parent = rows_by_session(tx, links, session_ids, _without_session, order="session_id")
         tools = self._tools(tx, listed, values)
         counts: dict[str, int] = dict(
             tx.rows(
@@ -142,7 +139,7 @@ class StoreReader:
         columns, rows = tx.table(f"SELECT {_SESSION} FROM sessions s WHERE s.id IN ({listed})", **values)
         for row in rows:
             stored = dict(zip(columns, row, strict=True))
-            # A parent that is not there is none.
+            # A parent that does not exist counts as none.
             canonical = canonical_session({**stored, "parent_session_id": stored["known_parent"]})
             canonical["title"] = self._legacy.titles.get(canonical["id"], canonical["title"])
             is_counted = canonical["id"] not in self._legacy.uncounted
@@ -170,56 +167,23 @@ class StoreReader:
 
 
 def pages_of(session_ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Sessions, as many at a time as are looked at together."""
+    """Yield sessions in slices that are read together."""
     return chunks(session_ids, PAGE_SESSIONS)
 
 
+def _page(tx: Reading, after: int, session_id: str | None = None) -> list[Message]:
+    page = read_page(tx, after, session_id=session_id, columns=_MESSAGE)
+    return [canonical_message(row) for row in page.rows]
+
+
 def _short_messages(tx: Reading, session_ids: Sequence[str]) -> list[Message] | None:
-    """The messages of sessions, or None if together they are long."""
-    listed, values = placeholders("id", session_ids)
-    size = tx.value(f"SELECT SUM({_SIZE}) FROM messages WHERE session_id IN ({listed})", **values)
-    if (size or 0) > PAGE_BYTES:
-        return None
-    rows = tx.rows(
-        f"SELECT {', '.join(MESSAGE)} FROM messages WHERE session_id IN ({listed}) ORDER BY session_id, id", **values
-    )
-    return [canonical_message(row) for row in rows]
+    """Return the messages of sessions, None if they do not fit into memory together."""
+    page = read_together(tx, session_ids, _MESSAGE)
+    return None if page is None else [canonical_message(row) for row in page.rows]
 
 
-def _page(tx: Reading, condition: str, after: int, **values: Any) -> list[Message]:
-    sizes = tx.rows(
-        f"SELECT id, {_SIZE} FROM messages WHERE {condition} AND id > :after ORDER BY id LIMIT :limit",
-        after=after,
-        limit=PAGE_MESSAGES,
-        **values,
-    )
-    if not sizes:
-        return []
-    rows = tx.rows(
-        f"SELECT {', '.join(MESSAGE)} FROM messages WHERE {condition} AND id > :after AND id <= :last ORDER BY id",
-        after=after,
-        last=_last_that_fits(sizes),
-        **values,
-    )
-    return [canonical_message(row) for row in rows]
-
-
-def _last_that_fits(sizes: Sequence[Values]) -> int:
-    """The last message up to which all are short enough together; the first one always is."""
-    last, room = sizes[0][0], PAGE_BYTES - sizes[0][1]
-    for message_id, size in sizes[1:]:
-        room -= size
-        if room < 0:
-            break
-        last = message_id
-    return int(last)
-
-
-def _by_session(
-    tx: Reading, query: str, listed: str, values: dict[str, str], key: str = "session_id", order: str = "id"
-) -> dict[str, list[Values]]:
-    rows = tx.rows(f"{query} WHERE {key} IN ({listed}) ORDER BY {key}, {order}", **values)
-    return {session_id: [row[1:] for row in some] for session_id, some in groupby(rows, key=itemgetter(0))}
+def _without_session(_: Columns, row: Values) -> Values:
+    return row[1:]
 
 
 def _sorted_groups(rows: list[Values]) -> Iterator[tuple[str, Iterator[Values]]]:

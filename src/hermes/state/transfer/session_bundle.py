@@ -1,4 +1,4 @@
-"""What is carried: a session with all that hangs on it."""
+"""A session with its usage, undo history, tools and links, as it is copied."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hermes.state.engine import Values
+from hermes.state.import_export.message_pages import group_by_messages
 from hermes.state.sessions import title_rules
 
 TOGETHER = 500
-"""So many messages of several sessions are looked at together."""
+"""How many messages of several sessions are processed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """A rewind, or what took it back."""
+    """An undo, or the restore of undone messages."""
 
     action: str
     target_id: int
@@ -24,23 +25,23 @@ class Rewind:
     at: float
 
     def target_in(self, ids: Mapping[str, int] | None) -> int:
-        """The id of the message that it names, where messages have these ids by uid, or those that they had."""
+        """Return the id of its target message, from `ids` by uid, or the original id."""
         return self.target_id if ids is None else ids.get(self.target_uid or "", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SessionBundle:
-    """A session with all that hangs on it but its messages."""
+    """A session with all its rows except its messages."""
 
     row: Mapping[str, Any]
     usage: Sequence[Values]
-    """Bookings, in the order of `EVENT_COLUMNS`."""
+    """Usage events, in the order of `EVENT_COLUMNS`."""
     rewinds: Sequence[Rewind]
     tools: Sequence[tuple[str, int]]
     pending_parent: tuple[str, str | None] | None
-    """The parent that has not come here yet, and what kind of a child this is."""
+    """The parent that is not imported yet, and the kind of this child."""
     messages: int
-    """How many messages it has, hidden ones too."""
+    """How many messages it has, including undone ones."""
 
     @property
     def id(self) -> str:
@@ -50,27 +51,27 @@ class SessionBundle:
 
     @property
     def rewinds_by_uid(self) -> Sequence[Values]:
-        """Its rewinds, as they are the same in every store."""
+        """Its undo history with uids, which are the same in every store."""
         return [(each.action, each.target_uid, each.message_count, each.at) for each in self.rewinds]
 
     @property
     def comparable(self) -> Values:
-        """What of it is the same in every store that it is carried to."""
+        """The values that are the same in every copy."""
         return (*self.row.values(), *self.usage, *self.rewinds_by_uid, *self.tools, self.pending_parent, self.messages)
 
     def with_title_of(self, other: SessionBundle) -> SessionBundle:
-        """The same under the title of another, if the two differ only in their numbers: here that title was taken."""
+        """Return it with the title of another, if the two differ only in their numbers because the title was taken."""
         title = other.row["title"]
         return replace(self, row={**self.row, "title": title}) if are_variants(self.row["title"], title) else self
 
 
 def are_variants(one: str | None, other: str | None) -> bool:
-    """Whether two titles differ only in their numbers, as they do when a title was taken."""
+    """Whether two titles differ only in their numbers, because one was taken."""
     return bool(one and other) and title_rules.strip_suffix(one or "") == title_rules.strip_suffix(other or "")
 
 
 def parents_first(parents: Mapping[str, str | None]) -> list[str]:
-    """The sessions in an order in which none comes before the one that it stems from."""
+    """Return the sessions in an order in which parents come before their children."""
     ordered: dict[str, None] = {}
     for session_id in parents:
         line: dict[str, None] = {}
@@ -83,14 +84,5 @@ def parents_first(parents: Mapping[str, str | None]) -> list[str]:
 
 
 def grouped(bundles: Sequence[SessionBundle]) -> Iterator[list[SessionBundle]]:
-    """Sessions that are short enough to be looked at together, one by one where they are long."""
-    group: list[SessionBundle] = []
-    count = 0
-    for each in bundles:
-        if group and count + each.messages > TOGETHER:
-            yield group
-            group, count = [], 0
-        group.append(each)
-        count += each.messages
-    if group:
-        yield group
+    """Yield groups of short sessions; a long session is a group of its own."""
+    return group_by_messages(bundles, lambda each: each.messages, TOGETHER)

@@ -1,4 +1,4 @@
-"""Putting what was read into the target: each in the transaction that the caller is in."""
+"""Write the copied rows into the target, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPENDENT_TABLES = ("usage_events", "rewinds", "session_tools", "pending_links"
 
 
 def known_sessions(tx: Reading, session_ids: Iterable[str]) -> set[str]:
-    """Those of the sessions that are here."""
+    """Return those of the sessions that the target has."""
     found: set[str] = set()
     for some in chunks(list(dict.fromkeys(session_ids))):
         listed, values = placeholders("id", some)
@@ -28,12 +28,12 @@ def known_sessions(tx: Reading, session_ids: Iterable[str]) -> set[str]:
 
 
 def newest_message(tx: Reading) -> int:
-    """The highest id of a message here."""
+    """Return the highest message id of the target."""
     return int(tx.value("SELECT MAX(id) FROM messages") or 0)
 
 
 def add_sessions(tx: Transaction, bundles: Sequence[SessionBundle]) -> None:
-    """Insert sessions that are not here, with all but their messages; parents come before their children."""
+    """Insert missing sessions without their messages; parents come before their children."""
     if not bundles:
         return
     here = known_sessions(tx, [each.row["parent_session_id"] for each in bundles if each.row["parent_session_id"]])
@@ -56,7 +56,7 @@ def add_sessions(tx: Transaction, bundles: Sequence[SessionBundle]) -> None:
 
 
 def change_session(tx: Transaction, bundle: SessionBundle, ids: Mapping[str, int]) -> None:
-    """Make a session that is here what it is in the origin, all but its messages; `ids` are theirs here, by uid."""
+    """Make a session equal to the source, except its messages; `ids` are its message ids in the target, by uid."""
     row = dict(bundle.row)
     if row["parent_session_id"] and not known_sessions(tx, [row["parent_session_id"]]):
         row["parent_session_id"] = None
@@ -69,7 +69,7 @@ def change_session(tx: Transaction, bundle: SessionBundle, ids: Mapping[str, int
 
 
 def add_messages(tx: Transaction, messages: Sequence[Message]) -> None:
-    """Insert messages under the ids that they have; those that come later are numbered beyond them."""
+    """Insert messages with their ids; later messages get higher ones."""
     if not messages:
         return
     _insert_messages(tx, [each.values for each in messages])
@@ -78,7 +78,7 @@ def add_messages(tx: Transaction, messages: Sequence[Message]) -> None:
 
 
 def add_renumbered(tx: Transaction, session_id: str, messages: Sequence[Message]) -> dict[str, int]:
-    """Insert messages of a session under new ids, in their order, and answer those by uid."""
+    """Insert messages of a session with new ids, in order, and return the ids by uid."""
     if not messages:
         return {}
     lock = f"SELECT id FROM sessions WHERE id = :id {tx.dialect.for_update}"
@@ -91,8 +91,8 @@ def add_renumbered(tx: Transaction, session_id: str, messages: Sequence[Message]
 
 
 def remove_messages(tx: Transaction, session_id: str, message_ids: Sequence[int]) -> None:
-    """Delete messages of a session that are in the origin no more; its counters are left to the caller."""
-    # The counter first: rows that vanish from a session that still counts them are taken for another program's work.
+    """Delete messages that no longer exist in the source. The caller updates the counters."""
+    # The counter first: if rows vanish while it still counts them, that looks like another program's change.
     tx.run("UPDATE sessions SET message_count = 0 WHERE id = :id", id=session_id)
     for some in chunks(message_ids):
         listed, values = placeholders("id", some)
@@ -101,7 +101,7 @@ def remove_messages(tx: Transaction, session_id: str, message_ids: Sequence[int]
 
 
 def recount_session(tx: Transaction, bundle: SessionBundle) -> None:
-    """Count a session in which more was said here than in the origin."""
+    """Recompute the counters of a session that has more messages than in the source."""
     count, newest = tx.rows("SELECT SUM(active), MAX(timestamp) FROM messages WHERE session_id = :id", id=bundle.id)[0]
     active = max(newest, bundle.row["chain_active"])
     tx.run(
@@ -116,7 +116,7 @@ def recount_session(tx: Transaction, bundle: SessionBundle) -> None:
 
 
 def _insert_messages(tx: Transaction, rows: Sequence[Values]) -> None:
-    """Insert rows in the order of `MESSAGE`; half of the columns are empty in nearly all, and need not be sent."""
+    """Insert rows in the order of `MESSAGE`, without the columns that are empty in all of them."""
     columns, sent = [], []
     for name, values in zip(MESSAGE, zip(*rows, strict=True), strict=True):
         if name not in _EMPTY_BY_DEFAULT or any(value is not None for value in values):
@@ -129,7 +129,7 @@ def _insert_messages(tx: Transaction, rows: Sequence[Values]) -> None:
 
 
 def _add_dependent_rows(tx: Transaction, bundles: Sequence[SessionBundle], ids: Mapping[str, int] | None) -> None:
-    """Insert what hangs on sessions; rewinds name their messages by the ids in `ids`, or by those in the origin."""
+    """Insert the dependent rows of sessions; undo records use the message ids in `ids`, or the original ones."""
     _add_many(
         tx,
         "usage_events",
@@ -166,7 +166,7 @@ def _add_many(tx: Transaction, table: str, columns: tuple[str, ...], rows: Seque
 
 
 def _title_for(tx: Reading, bundle: SessionBundle) -> str | None:
-    """The title of a session that is here, or one with a number if somebody else has that."""
+    """Return the title of a session, with a number if another session has it."""
     title: str | None = bundle.row["title"]
     if title is None:
         return None
@@ -179,7 +179,7 @@ def _title_for(tx: Reading, bundle: SessionBundle) -> str | None:
 
 
 def _taken_titles(tx: Reading, bundles: Sequence[SessionBundle]) -> set[tuple[str, str | None]]:
-    """The titles of sessions to be added that sessions here have, with the owners who have them."""
+    """Return those titles of new sessions that the target already has, with their owners."""
     titles = [each.row["title"] for each in bundles if each.row["title"] is not None]
     found: set[tuple[str, str | None]] = set()
     for some in chunks(titles):

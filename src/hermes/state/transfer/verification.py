@@ -1,4 +1,4 @@
-"""Whether two stores hold the same: counts and a hash for each session, and for those that differ what it is."""
+"""Compare two stores: a hash for each session, and details for those that differ."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hermes.state.transfer.session_bundle import SessionBundle, parents_first
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A session that is not the same in both stores."""
+    """A session that differs between two stores."""
 
     session_id: str
     what: str
-    """For a person."""
+    """A description for people."""
     is_ahead: bool
-    """Whether the target has all of it and more, as it does when it has been used since."""
+    """Whether the target has everything and more, because it is already in use."""
 
 
 def verify(origin: StoreReader, target: StoreReader, report: Report | None = None) -> Iterator[Difference]:
-    """The sessions of the origin that are not the same in the target."""
+    """Yield the sessions of the source that differ in the target."""
     ids = parents_first(origin.families())
     done = 0
     for page in pages_of(ids):
@@ -43,12 +43,12 @@ def _difference(
     origin: StoreReader, target: StoreReader, wanted: SessionBundle, here: SessionBundle | None
 ) -> Difference:
     if here is None:
-        return Difference(wanted.id, "is not there", is_ahead=False)
+        return Difference(wanted.id, "is missing", is_ahead=False)
     theirs, ours = _message_hashes(origin, wanted.id), _message_hashes(target, wanted.id)
     more = len(ours.keys() - theirs.keys())
     parts = [
         ("lacks {}", len(theirs.keys() - ours.keys())),
-        ("says otherwise in {}", sum(ours[uid] != digest for uid, digest in theirs.items() if uid in ours)),
+        ("differs in {}", sum(ours[uid] != digest for uid, digest in theirs.items() if uid in ours)),
         ("has {} more", more),
     ]
     found = [text.format(f"{count:,} message{'s' * (count > 1)}") for text, count in parts if count]
@@ -71,7 +71,7 @@ def _columns(wanted: SessionBundle, here: SessionBundle) -> str:
 
 
 def _message_hashes(store: StoreReader, session_id: str) -> dict[str, bytes]:
-    """A hash of each message of a session."""
+    """Return a hash of each message of a session."""
     return {
         each.uid: sha256(repr(each.without_id).encode(errors="surrogatepass")).digest()
         for page in store.messages_of(session_id)

@@ -1,4 +1,4 @@
-"""When things happened: by local day, day of the week and hour of the day."""
+"""Activity by local day, day of the week and hour of the day."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 
 class Day(NamedTuple):
-    """What happened on one day."""
+    """The activity of one day."""
 
     date: date
     messages: int
@@ -25,23 +25,23 @@ class Day(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Messages by when they were said, and what was used meanwhile."""
+    """Messages by time, and the usage of each day."""
 
     days: list[Day]
-    """Those on which something happened, the oldest first."""
+    """The days with activity, oldest first."""
     weekdays: list[int]
-    """Messages, from Monday on."""
+    """Messages per weekday, starting with Monday."""
     hours: list[int]
-    """Messages, from midnight on."""
+    """Messages per hour, starting at midnight."""
 
     @property
     def active_days(self) -> int:
-        """On how many days something was said."""
+        """The number of days with messages."""
         return sum(day.messages > 0 for day in self.days)
 
     @property
     def longest_streak(self) -> int:
-        """On how many days in a row something was said."""
+        """The longest run of consecutive days with messages."""
         longest, streak, before = 0, 0, None
         for day in self.days:
             if day.messages > 0:
@@ -61,26 +61,26 @@ class Activity(NamedTuple):
 
 
 def build_activity(messages: Iterable[MessageCell], usage: Iterable[UsageCell]) -> Activity:
-    """Activity by the local calendar."""
-    said: Counter[int] = Counter()
+    """Return the activity by the local calendar."""
+    messages_by_day: Counter[int] = Counter()
     weekdays, hours = [0] * len(WEEKDAYS), [0] * HOURS
     for message in messages:
         day, hour = divmod(message.hour, HOURS)
-        said[day] += message.messages
+        messages_by_day[day] += message.messages
         hours[hour] += message.messages
-    for day, count in said.items():
+    for day, count in messages_by_day.items():
         weekdays[date_of(day).weekday()] += count
     used: dict[int, list[UsageTotals]] = defaultdict(list)
     for cell in usage:
         used[cell.day].append(cell.totals)
     days = []
-    for day in sorted(said.keys() | used.keys()):
+    for day in sorted(messages_by_day.keys() | used.keys()):
         spent = add_totals(used[day])
-        days.append(Day(date_of(day), said[day], spent.total_tokens, spent.cost_usd))
+        days.append(Day(date_of(day), messages_by_day[day], spent.total_tokens, spent.cost_usd))
     return Activity(days, weekdays, hours)
 
 
 def _busiest(counts: Sequence[int]) -> int | None:
-    """Where the most are, the first of several."""
+    """Return the index of the largest count, the first of several."""
     most = max(counts)
     return counts.index(most) if most else None

@@ -1,4 +1,4 @@
-"""What happened in a period, added up by the database: sums by day, source, model and tool, never single messages."""
+"""Sums of a period, computed by the database: by day, source, model and tool, never single messages."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from hermes.state.usage.totals import UsageTotals
 
 _FROM = """CASE WHEN COALESCE(s.child_kind, '') IN ('compression', 'branch') AND s.started_at > :since
                 THEN s.started_at ELSE :since END"""
-"""From when on the messages of a session count: compressions and branches begin with copies of older ones."""
+"""When the messages of a session start to count: compressions and branches start with copies of older ones."""
 
 _IS_PART = "(s.started_at < :since OR COALESCE(s.child_kind, '') IN ('compression', 'branch'))"
-"""Whether only some of a session's messages count, so that its own counters do not tell how many."""
+"""Whether only some of a session's messages count, so that its own counters are too high."""
 
-_SAID = f"m.timestamp >= {_FROM} AND m.timestamp < :until AND m.active = 1"
+_IN_PERIOD = f"m.timestamp >= {_FROM} AND m.timestamp < :until AND m.active = 1"
 
 _BEGAN = "CASE WHEN s.started_at < :since THEN :since ELSE s.started_at END"
 _ENDED = "CASE WHEN s.last_active > :until THEN :until ELSE s.last_active END"
 _DURATION = f"""CASE WHEN COALESCE(s.child_kind, '') = 'delegate' OR {_ENDED} <= {_BEGAN} THEN 0
                      ELSE {_ENDED} - ({_BEGAN}) END"""
-"""From start to last message; a delegate works while its parent waits, so its time is not counted again."""
+"""The time from start to last message; 0 for a delegate, because its parent waits meanwhile."""
 
 _COST = """CASE WHEN u.kind = 'opening'
                 THEN COALESCE(NULLIF(u.actual_cost_usd, 0), NULLIF(u.estimated_cost_usd, 0),
                               CASE WHEN s.cost_status = 'included' THEN 0 END)
                 ELSE COALESCE(u.actual_cost_usd, u.estimated_cost_usd) END"""
-"""A booking's cost, NULL if unknown; an opening one has zeros where nobody knows."""
+"""The cost of an event, NULL if unknown; an opening event has zeros for unknown costs."""
 
 _TOKENS = "(1.0 * u.input_tokens + u.output_tokens + u.cache_read_tokens + u.cache_write_tokens)"
-"""Not as a whole number, like every sum of tokens: the whole numbers of a database have an end."""
+"""A float, like every sum of tokens, because a database's integers can overflow."""
 
 _OWN_TOKENS = """(1.0 * COALESCE(s.input_tokens, 0) + COALESCE(s.output_tokens, 0)
                   + COALESCE(s.cache_read_tokens, 0) + COALESCE(s.cache_write_tokens, 0))"""
 
 MEASURES = ("cost_usd", "tokens", "messages", "tool_calls", "duration_s")
-"""By what a conversation can stand out."""
+"""The measures by which a conversation can stand out."""
 
 
 class InsightsFilter(NamedTuple):
-    """Which sessions to look at, and when."""
+    """The sessions and the period to read."""
 
     period: Period
     source: str | None = None
@@ -53,23 +53,23 @@ class InsightsFilter(NamedTuple):
 
     @property
     def filter(self) -> str:
-        """Conditions on a session `s`, whenever it was active."""
+        """SQL conditions on a session `s`, without the period."""
         wanted = [f"AND s.{name} = :{name}" for name in ("source", "owner") if getattr(self, name) is not None]
         return " ".join(wanted)
 
     @property
     def active(self) -> str:
-        """Conditions on a session `s` that it, or what continues it, was active in the period; walks the list index."""
+        """SQL conditions that a session `s` or a continuation was active in the period; they use the list index."""
         return f"""s.listed IN (0, 1) AND s.archived IN (0, 1) AND s.active_tick >= :tick AND s.chain_active >= :since
                    {self.filter}"""
 
     @property
     def itself_active(self) -> str:
-        """Conditions on a session `s` that it was active itself."""
+        """SQL conditions that a session `s` itself was active."""
         return f"{self.active} AND s.last_active >= :since"
 
     def values(self) -> dict[str, Any]:
-        """What is bound in these conditions."""
+        """Return the values of these conditions."""
         return {
             **self.period.values(),
             "tick": activity_tick(self.period.since),
@@ -79,7 +79,7 @@ class InsightsFilter(NamedTuple):
 
 
 class SessionCounts(NamedTuple):
-    """How many sessions there were, of what kind, and how long they took."""
+    """The number of sessions by kind, and their duration."""
 
     conversations: int = 0
     sessions: int = 0
@@ -97,7 +97,7 @@ class SessionCell(NamedTuple):
 
 
 class MessageCell(NamedTuple):
-    """The messages of one source in one local hour, which is numbered from 1970 on."""
+    """The messages of one source in one local hour, numbered from 1970."""
 
     hour: int
     source: str
@@ -108,7 +108,7 @@ class MessageCell(NamedTuple):
 
 
 class UsageCell(NamedTuple):
-    """What was spent for one source and model on one local day, which is numbered from 1970 on."""
+    """The usage of one source and model on one local day, numbered from 1970."""
 
     day: int
     source: str
@@ -117,7 +117,7 @@ class UsageCell(NamedTuple):
 
 
 class ToolCell(NamedTuple):
-    """How often sessions of one source called a tool."""
+    """The calls of one tool in the sessions of one source."""
 
     source: str
     tool: str
@@ -125,7 +125,7 @@ class ToolCell(NamedTuple):
 
 
 class NotableConversation(NamedTuple):
-    """The conversation that has the most of something."""
+    """The conversation with the highest value of one measure."""
 
     measure: str
     value: float
@@ -137,7 +137,7 @@ class NotableConversation(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """All of a period; nothing unless it is given."""
+    """All sums of a period; missing ones are empty."""
 
     sessions: Sequence[SessionCell] = ()
     messages: Sequence[MessageCell] = ()
@@ -148,7 +148,7 @@ class Sums(NamedTuple):
 
 
 def read_sums(tx: Reading, where: InsightsFilter) -> Sums:
-    """Add everything up that insights tell of."""
+    """Read all sums that insights need."""
     return Sums(
         sessions=_sessions(tx, where),
         messages=_messages(tx, where),
@@ -183,7 +183,7 @@ def _messages(tx: Reading, where: InsightsFilter) -> list[MessageCell]:
                    SUM(CASE WHEN m.role = 'assistant' THEN 1 ELSE 0 END),
                    SUM(CASE WHEN m.role = 'tool' THEN 1 ELSE 0 END)
             FROM sessions s JOIN messages m ON m.session_id = s.id
-            WHERE {where.itself_active} AND {_SAID} GROUP BY 1, 2""",
+            WHERE {where.itself_active} AND {_IN_PERIOD} GROUP BY 1, 2""",
         **where.values(),
     )
     return [MessageCell(int(hour), source, *map(int, counts)) for hour, source, *counts in rows]
@@ -215,7 +215,7 @@ def _totals(sums: list[Any]) -> UsageTotals:
 
 
 def _tools(tx: Reading, where: InsightsFilter) -> list[ToolCell]:
-    """Calls as they are counted per session; where only a part of a session counts, the results in that part."""
+    """Return tool calls from the sessions' counters, or from the tool results if only a part of a session counts."""
     rows = tx.rows(
         f"""SELECT s.source, t.tool_name, SUM(t.calls)
             FROM sessions s JOIN session_tools t ON t.session_id = s.id
@@ -225,7 +225,7 @@ def _tools(tx: Reading, where: InsightsFilter) -> list[ToolCell]:
     rows += tx.rows(
         f"""SELECT s.source, m.tool_name, COUNT(*)
             FROM sessions s JOIN messages m ON m.session_id = s.id
-            WHERE {where.itself_active} AND {_IS_PART} AND {_SAID} AND m.role = 'tool' AND m.tool_name <> ''
+            WHERE {where.itself_active} AND {_IS_PART} AND {_IN_PERIOD} AND m.role = 'tool' AND m.tool_name <> ''
             GROUP BY s.source, m.tool_name""",
         **where.values(),
     )
@@ -233,7 +233,7 @@ def _tools(tx: Reading, where: InsightsFilter) -> list[ToolCell]:
 
 
 def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
-    """The calls of skills; which one was called stands in the arguments only, so these calls alone are read."""
+    """Return the calls of skills; their names are only in the arguments, so only these messages are read."""
     values = where.values()
     users = tx.rows(
         f"""SELECT s.id FROM sessions s WHERE {where.itself_active} AND EXISTS (
@@ -245,7 +245,7 @@ def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
         listed, ids = placeholders("id", some)
         rows += tx.rows(
             f"""SELECT m.timestamp, m.tool_calls FROM sessions s JOIN messages m ON m.session_id = s.id
-                WHERE s.id IN ({listed}) AND {_SAID} AND m.tool_calls LIKE '%skill%'""",
+                WHERE s.id IN ({listed}) AND {_IN_PERIOD} AND m.tool_calls LIKE '%skill%'""",
             **values,
             **ids,
         )
@@ -253,8 +253,8 @@ def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
 
 
 def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
-    """The conversations that stand out, each with all that continues it and with the delegates that it had."""
-    said = f"FROM messages m WHERE m.session_id = s.id AND {_SAID}"
+    """Return the conversations that stand out, each with its continuations and delegates."""
+    counted = f"FROM messages m WHERE m.session_id = s.id AND {_IN_PERIOD}"
     spent = "FROM usage_events u WHERE u.session_id = s.id AND u.at >= :since AND u.at < :until"
     best = " UNION ALL ".join(
         f"""SELECT * FROM (SELECT '{measure}' AS measure, {measure} AS amount, conversation FROM wholes
@@ -267,8 +267,8 @@ def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
                             THEN (SELECT COALESCE(p.chain_root, p.id) FROM sessions p WHERE p.id = s.parent_session_id)
                             ELSE COALESCE(s.chain_root, s.id) END AS conversation,
                        {_DURATION} AS duration_s,
-                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {said}) ELSE s.message_count END AS messages,
-                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {said} AND m.role = 'tool')
+                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {counted}) ELSE s.message_count END AS messages,
+                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {counted} AND m.role = 'tool')
                             ELSE s.tool_call_count END AS tool_calls,
                        CASE WHEN s.started_at < :since THEN (SELECT SUM({_TOKENS}) {spent})
                             ELSE {_OWN_TOKENS} END AS tokens,

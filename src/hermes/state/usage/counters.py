@@ -1,4 +1,4 @@
-"""Tokens and money: counted per session, booked as events."""
+"""Token counts and costs: counters per session, and events."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Usage(Operations):
         api_call_count: int | None = None,
         absolute: bool = False,
     ) -> None:
-        """Add to a session's counters, or with `absolute` set those that are given; an unknown session is created."""
+        """Add to a session's counters, or with `absolute` set the given ones; create an unknown session."""
         given: Row = {
             "input_tokens": optional_amount(input_tokens, "input_tokens"),
             "output_tokens": optional_amount(output_tokens, "output_tokens"),
@@ -93,7 +93,7 @@ class Usage(Operations):
         self._engine.write(update)
 
     def usage_by_model(self, *, owner: OwnerName = None) -> list[ModelUsage]:
-        """Sessions, tokens and cost per model, the dearest first."""
+        """Return sessions, tokens and cost per model, the most expensive first."""
         asker = self._asker_for(owner)
         return self._report(
             f"""SELECT model, COUNT(*) AS session_count, SUM(input_tokens) AS total_input,
@@ -104,7 +104,7 @@ class Usage(Operations):
         )
 
     def top_sessions(self, limit: int | None = 10, *, owner: OwnerName = None) -> list[TopSession]:
-        """The sessions that used the most tokens."""
+        """Return the sessions that used the most tokens."""
         asker = self._asker_for(owner)
         return self._report(
             f"""SELECT id, title, model, input_tokens + output_tokens AS total_tokens, estimated_cost_usd
@@ -115,7 +115,7 @@ class Usage(Operations):
         )
 
     def get_session_tools(self, session_id: str, owner: OwnerName = None) -> dict[str, int]:
-        """How often a session called each tool, the most used first."""
+        """Return how often a session called each tool, the most used first."""
         asker = self._asker_for(owner)
 
         def tools(tx: Reading) -> list[Values]:
@@ -129,7 +129,7 @@ class Usage(Operations):
         return {decode_text(name): calls for name, calls in self._engine.read(tools)}
 
     def list_usage_events(self, session_id: str, owner: OwnerName = None) -> list[UsageEvent]:
-        """Every booking of a session's tokens and costs, oldest first."""
+        """Return all usage events of a session, oldest first."""
         asker = self._asker_for(owner)
         return self._report(
             f"SELECT * FROM usage_events WHERE session_id = :id {session_owner_condition(asker)} ORDER BY id",
@@ -150,14 +150,14 @@ def _counters(tx: Transaction, session_id: str) -> Row:
 
 
 def _totals(session: Row, given: Row, *, absolute: bool) -> Row:
-    """What each counter will be; only those that were given are in it."""
+    """Return the new values of the counters that were given."""
     return {
         name: value if absolute else (session[name] or 0) + value for name, value in given.items() if value is not None
     }
 
 
 def _insert_event(tx: Transaction, session: Row, totals: Row, notes: Row, *, absolute: bool, now: float) -> None:
-    """Write the change down as an event; what changes nothing leaves no trace."""
+    """Store the change as an event, unless nothing changes."""
     changes = {name: total - (session[name] or 0) for name, total in totals.items()}
     if not any(changes.values()):
         return

@@ -1,8 +1,8 @@
-"""Insights: what was said, used and spent in a period, and when.
+"""Insights: messages, usage and costs of a period.
 
-A conversation is what stands in lists by itself: what continues it after a compression, and the delegates that it had,
-are counted with it and not as conversations of their own. Messages and events count when they happened, a session
-counts if it was last active in the period or after it began.
+A conversation is one entry of a list: its continuations after a compression and its delegates count with it, not as
+conversations of their own. Messages and events count when they happened; a session counts if its last activity is in
+the period or later.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Overview(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """One model, whoever offers it."""
+    """One model, from any provider."""
 
     model: str
     conversations: int
@@ -69,7 +69,7 @@ class ToolUse(NamedTuple):
     tool: str
     calls: int
     share: float
-    """Of all calls."""
+    """The share of all calls."""
 
 
 class SkillUse(NamedTuple):
@@ -82,12 +82,12 @@ class SkillUse(NamedTuple):
 
     @property
     def uses(self) -> int:
-        """Both together."""
+        """Loads and edits together."""
         return self.loads + self.edits
 
 
 class Insights(NamedTuple):
-    """Everything about a period."""
+    """All insights of a period."""
 
     period: Period
     source: str | None
@@ -108,12 +108,12 @@ class Insights(NamedTuple):
 def read_insights(
     store: Operations, period: Period, *, source: str | None = None, owner: str | None = None
 ) -> Insights:
-    """What happened in a period, in all sessions or in those of a source or an owner."""
+    """Return the insights of a period, for all sessions or for one source or owner."""
     return build_insights(period, source, read(store, lambda tx: read_sums(tx, InsightsFilter(period, source, owner))))
 
 
 def build_insights(period: Period, source: str | None, sums: Sums) -> Insights:
-    """What the sums of a period tell."""
+    """Return the insights from the sums of a period."""
     return Insights(
         period=period,
         source=source,
@@ -128,9 +128,9 @@ def build_insights(period: Period, source: str | None, sums: Sums) -> Insights:
 
 
 def _overview(sums: Sums) -> Overview:
-    counted = _add_counts(sums.sessions)
+    counts = _add_counts(sums.sessions)
     return Overview(
-        **counted._asdict(),
+        **counts._asdict(),
         messages=sum(cell.messages for cell in sums.messages),
         user_messages=sum(cell.user for cell in sums.messages),
         assistant_messages=sum(cell.assistant for cell in sums.messages),
@@ -141,7 +141,7 @@ def _overview(sums: Sums) -> Overview:
 
 
 def _models(sums: Sums) -> list[ModelUse]:
-    """Models by their bare names, those with the most tokens first."""
+    """Return models by their bare names, those with the most tokens first."""
     conversations: Counter[str] = Counter()
     for session in sums.sessions:
         conversations[_bare_name(session.model)] += session.counts.conversations
@@ -152,7 +152,7 @@ def _models(sums: Sums) -> list[ModelUse]:
 
 
 def _platforms(sums: Sums) -> list[PlatformUse]:
-    """Sources, those with the most conversations first."""
+    """Return sources, those with the most conversations first."""
     messages: Counter[str] = Counter()
     for message in sums.messages:
         messages[message.source] += message.messages
@@ -165,12 +165,12 @@ def _platforms(sums: Sums) -> list[PlatformUse]:
         sessions[session.source].append(session)
     found = []
     for source in sessions.keys() | usage.keys():
-        counted = _add_counts(sessions[source])
+        counts = _add_counts(sessions[source])
         found.append(
             PlatformUse(
                 source=source,
-                conversations=counted.conversations,
-                sessions=counted.sessions,
+                conversations=counts.conversations,
+                sessions=counts.sessions,
                 messages=messages[source],
                 tool_calls=calls[source],
                 usage=usage.get(source, UsageTotals()),
@@ -180,7 +180,7 @@ def _platforms(sums: Sums) -> list[PlatformUse]:
 
 
 def _tools(sums: Sums) -> list[ToolUse]:
-    """Tools, the most used first."""
+    """Return tools, the most used first."""
     calls: Counter[str] = Counter()
     for cell in sums.tools:
         calls[cell.tool] += cell.calls
@@ -190,7 +190,7 @@ def _tools(sums: Sums) -> list[ToolUse]:
 
 
 def _skills(calls: Iterable[SkillCall]) -> list[SkillUse]:
-    """Skills, the most used first."""
+    """Return skills, the most used first."""
     by_skill: dict[str, list[SkillCall]] = defaultdict(list)
     for call in calls:
         by_skill[call.skill].append(call)
@@ -213,5 +213,5 @@ def _add_by_name(named: Iterator[tuple[str, UsageTotals]]) -> dict[str, UsageTot
 
 
 def _bare_name(model: str | None) -> str:
-    """A model's name without who offers it."""
+    """Return a model's name without its provider."""
     return (model or "").rpartition("/")[2].strip() or UNKNOWN_MODEL

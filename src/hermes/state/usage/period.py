@@ -1,4 +1,4 @@
-"""Days as a person counts them: from one local midnight to the next, be that 23, 24 or 25 hours."""
+"""Local days: from one local midnight to the next, which may be 23, 24 or 25 hours."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ _EPOCH = date(1970, 1, 1)
 
 
 class Period(NamedTuple):
-    """Some whole local days, and how local time runs in them."""
+    """A number of whole local days, and their UTC offsets."""
 
     first: date
     last: date
     since: float
-    """The first moment."""
+    """The start."""
     until: float
-    """The first moment after."""
+    """The end; not part of the period."""
     shifts: tuple[tuple[float, int], ...]
-    """From which moment on local time was so many seconds ahead of UTC, the newest first."""
+    """Each start time of a UTC offset, with the offset in seconds, newest first."""
 
     @property
     def days(self) -> int:
-        """How many days they are."""
+        """The number of days."""
         return (self.last - self.first).days + 1
 
     def local_sql(self, column: str) -> str:
-        """SQL for the moment in a column as local clocks show it, in seconds since their own 1970."""
+        """Return SQL that converts a column to local clock time, in seconds since the local 1970."""
         *changed, _ = self.shifts
         branches = [f"WHEN {column} >= :shift{n} THEN {column} + :offset{n}" for n in range(len(changed))]
         otherwise = f"{column} + :offset{len(changed)}"
         return f"(CASE {' '.join(branches)} ELSE {otherwise} END)" if branches else f"({otherwise})"
 
     def values(self) -> dict[str, Any]:
-        """What is to be bound in SQL about this period."""
+        """Return the values for SQL about this period."""
         bound: dict[str, Any] = {"since": self.since, "until": self.until}
         for number, (moment, offset) in enumerate(self.shifts):
             bound |= {f"shift{number}": moment, f"offset{number}": float(offset)}
@@ -50,22 +50,22 @@ class Period(NamedTuple):
 
 
 def last_days(days: int, now: float) -> Period:
-    """Today and the days before it, so many together."""
+    """Return the period of today and the days before it, `days` in total."""
     if not 1 <= days <= MOST_DAYS:
         raise InvalidValue(f"days must be a number from 1 to {MOST_DAYS}, not {days}")
     today = datetime.fromtimestamp(now, UTC).astimezone().date()
     first = today - timedelta(days=days - 1)
-    since, until = _beginning(first), _beginning(today + timedelta(days=1))
+    since, until = _day_start(first), _day_start(today + timedelta(days=1))
     return Period(first, today, since, until, _shifts(since, until))
 
 
 def date_of(day: int) -> date:
-    """The date of a day that is numbered from 1970 on."""
+    """Return the date of a day that is numbered from 1970."""
     return _EPOCH + timedelta(days=day)
 
 
-def _beginning(day: date) -> float:
-    """The first moment of a day; where clocks are set forward at midnight, that is not midnight."""
+def _day_start(day: date) -> float:
+    """Return the start of a day; if clocks change at midnight, it is not midnight."""
     moment = int(time.mktime((day.year, day.month, day.day, 12, 0, 0, 0, 0, -1)))
     moment -= moment % _QUARTER_S
     while time.localtime(moment - _QUARTER_S).tm_mday == day.day:
@@ -83,7 +83,7 @@ def _shifts(since: float, until: float) -> tuple[tuple[float, int], ...]:
 
 
 def _change(before: int, after: int) -> int:
-    """The first second with another offset than `before` has."""
+    """Return the first second whose offset differs from that of `before`."""
     old = _offset(before)
     while after - before > 1:
         middle = (before + after) // 2

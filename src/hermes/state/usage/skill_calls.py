@@ -1,4 +1,4 @@
-"""Calls of skills, as they stand among the tool calls of a message."""
+"""Read the calls of skills from the tool calls of a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SKILL_TOOLS = (LOAD, EDIT)
 
 
 class SkillCall(NamedTuple):
-    """That a skill was loaded or edited, and when."""
+    """One load or edit of a skill."""
 
     skill: str
     is_edit: bool
@@ -20,12 +20,12 @@ class SkillCall(NamedTuple):
 
 
 def skill_calls(moment: float, stored: Any) -> Iterator[SkillCall]:
-    """The calls of skills in a stored list of tool calls; what cannot be understood is none."""
-    for call in _items(_parsed(stored)):
+    """Yield the calls of skills in a stored list of tool calls; skip what cannot be read."""
+    for call in _items(_parse(stored)):
         function = call.get("function")
         called = function if isinstance(function, Mapping) else call
         name = called.get("name")
-        arguments = _parsed(called.get("arguments"))
+        arguments = _parse(called.get("arguments"))
         skill = arguments.get("name") if isinstance(arguments, Mapping) else None
         if name in SKILL_TOOLS and isinstance(skill, str) and skill.strip():
             yield SkillCall(skill.strip(), name == EDIT, moment)
@@ -35,7 +35,7 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
 
 
-def _parsed(value: Any) -> Any:
+def _parse(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:

@@ -1,4 +1,4 @@
-"""Tokens and money, added up from events."""
+"""Token counts and costs, summed up from events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class UsageTotals(NamedTuple):
-    """What some events amount to."""
+    """The sums of some events."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -19,11 +19,11 @@ class UsageTotals(NamedTuple):
     estimated_cost_usd: float = 0.0
     actual_cost_usd: float = 0.0
     cost_usd: float = 0.0
-    """What is known of the cost: of each booking what it really was, or else the estimate."""
+    """The known cost: of each event the actual cost, or else the estimate."""
     unpriced_tokens: int = 0
-    """Tokens of events whose cost nobody knows."""
+    """Tokens of events without a known cost."""
     included_tokens: int = 0
-    """Tokens of events that cost nothing of their own."""
+    """Tokens of events that are included in a plan and cost nothing extra."""
 
     @property
     def total_tokens(self) -> int:
@@ -41,5 +41,5 @@ class UsageTotals(NamedTuple):
 
 
 def add_totals(totals: Iterable[UsageTotals]) -> UsageTotals:
-    """All of them together."""
+    """Return the sum of all totals."""
     return UsageTotals(*map(sum, zip(UsageTotals(), *totals, strict=True)))

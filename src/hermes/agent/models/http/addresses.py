@@ -1,4 +1,4 @@
-"""Addresses to which a key may go without encryption: this machine and the network around it."""
+"""Addresses to which a key may be sent without encryption: this machine and private networks."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SECRET_PARAMETER = re.compile(r"key|token|secret|sig|pass|auth|code", re.IGNORE
 
 
 def is_near(host: str) -> bool:
-    """Return whether a host is this machine or in a private network, by its address or its name alone.
+    """Whether a host is this machine or in a private network, by its address or its name alone.
 
-    Names are never looked up: a public name may lead anywhere, and elsewhere tomorrow.
+    Names are never looked up: a public name may resolve to any address, and to another one tomorrow.
     """
     try:
         address = ip_address(host)
@@ -34,12 +34,12 @@ def is_near(host: str) -> bool:
 
 
 def carries_secret(url: str) -> bool:
-    """Return whether an address itself has a password or a key in it."""
+    """Whether an address itself contains a password or a key."""
     parts = urlsplit(url)
     return parts.username is not None or any(_SECRET_PARAMETER.search(name) for name, _ in parse_qsl(parts.query))
 
 
 def is_in_clear(url: str) -> bool:
-    """Return whether what is sent to an address can be read by strangers on its way."""
+    """Whether others can read requests to an address on the network."""
     parts = urlsplit(url)
     return parts.scheme == "http" and not is_near(parts.hostname or "")

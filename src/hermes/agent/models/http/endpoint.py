@@ -1,4 +1,4 @@
-"""A model behind an OpenAI-compatible `/chat/completions`, whoever runs it."""
+"""A model behind any OpenAI-compatible `/chat/completions` endpoint."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from hermes.clock import Clock, system_clock
 from hermes.config import TimeoutsConfig
 from hermes.errors import ModelError, UnknownModel
 
-OFFERS_S = 3.0
-"""How long it may take to find out which models there are instead of one that there is not."""
+MODEL_LIST_S = 3.0
+"""How long to wait for the list of models, to suggest one instead of an unknown model."""
 
 _UNWANTED = {
     "stream_options": re.compile(r"stream_options|include_usage", re.IGNORECASE),
@@ -38,12 +38,12 @@ _UNWANTED = {
         re.IGNORECASE,
     ),
 }
-"""How an endpoint says that it does not want a part of the request that can be left out."""
+"""Error texts with which endpoints refuse optional parts of a request."""
 _MAY_BE_UNWANTED = frozenset((400, 404, 422, 500, 501))
 
 
 class Endpoint:
-    """A model somewhere else."""
+    """A remote model."""
 
     def __init__(
         self,
@@ -63,28 +63,28 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the model."""
         return self.choice.name
 
     @property
     def provider(self) -> str:
-        """Who runs it."""
+        """The provider of the model."""
         return self.choice.provider
 
     @property
     def base_url(self) -> str | None:
-        """Where it is reached, without credentials."""
+        """The address of the endpoint, without credentials."""
         return self.choice.shown_url
 
     @property
     def context_tokens(self) -> int | None:
-        """How much it can read at once: as configured, or as known of this model."""
+        """The size of the context window: as configured, or as known for this model."""
         return self.choice.context_tokens or known_context_tokens(self.name)
 
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], cancellation: Cancellation
     ) -> Iterator[Event]:
-        """Answer, and try again as long as nothing was said and it may help."""
+        """Yield the answer; retry a failed call if that may help and no text has arrived yet."""
         began = time.monotonic()
         attempt = 1
         while not cancellation.is_cancelled:
@@ -93,7 +93,7 @@ class Endpoint:
                 return
             except RequestRefused as refused:
                 if unwanted := self._leave_out(refused.refusal):
-                    yield Notice(f"{self.choice.host} does not take {unwanted} with {self.name} and is asked without")
+                    yield Notice(f"{self.choice.host} does not support {unwanted} with {self.name}; trying without")
                     continue
                 failure = to_model_error(refused.refusal, self.choice)
             except ModelError as error:
@@ -110,11 +110,11 @@ class Endpoint:
     def _attempt(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], cancellation: Cancellation, last: float
     ) -> Iterator[Event]:
-        exchange = HttpCall(self._request(messages, tools), cancellation)
+        call = HttpCall(self._request(messages, tools), cancellation)
         try:
-            yield from AnswerStream(exchange, self.choice, self._timeouts, last, self._clock).events()
+            yield from AnswerStream(call, self.choice, self._timeouts, last, self._clock).events()
         finally:
-            exchange.leave()
+            call.leave()
 
     def _request(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> HttpRequest:
         body: dict[str, Any] = {"model": self.name, "messages": list(messages)}
@@ -122,14 +122,14 @@ class Endpoint:
         if tools:
             options["tools"] = list(tools)
         if self.provider == "openrouter":
-            options["usage"] = {"include": True}  # what the call cost
+            options["usage"] = {"include": True}  # ask for the cost of the call
         body |= {name: value for name, value in options.items() if name not in self._left_out}
         return HttpRequest(
             "POST",
             self.choice.url("/chat/completions"),
             {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
             | self.choice.headers(),
-            # What is no Unicode cannot be sent; a question mark in its place can.
+            # Lone surrogates cannot be sent; they become question marks.
             json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"),
             connect_s=self._timeouts.connect_s,
             silence_s=max(self._timeouts.first_token_s, self._timeouts.between_tokens_s),
@@ -137,7 +137,7 @@ class Endpoint:
         )
 
     def _leave_out(self, refusal: EndpointError) -> str | None:
-        """The part of a request that is refused and can be left out from now on; None if it is something else."""
+        """Return the optional part that the endpoint refuses, and omit it from now on; None for any other refusal."""
         if refusal.status not in _MAY_BE_UNWANTED:
             return None
         for name, pattern in _UNWANTED.items():
@@ -147,11 +147,13 @@ class Endpoint:
         return None
 
     def _with_near_names(self, failure: ModelError, cancellation: Cancellation) -> ModelError:
-        """The same error; that of a model that does not exist tells of those that do."""
+        """Return the error; for an unknown model, with a hint that lists similar models."""
         if not isinstance(failure, UnknownModel):
             return failure
-        names = list_models(self.choice, OFFERS_S, cancellation)
+        names = list_models(self.choice, MODEL_LIST_S, cancellation)
         near = near_names(self.name, names) if names else []
         if not near:
             return failure
-        return UnknownModel(failure.message, hint=f"it has {', '.join(near)}; set {self.choice.section}.default to one")
+        return UnknownModel(
+            failure.message, hint=f"similar models: {', '.join(near)}; set {self.choice.section}.default to one"
+        )

@@ -1,4 +1,4 @@
-"""What an endpoint means when it does not answer: its status, its words and its headers as one of our errors."""
+"""Errors of endpoints: status, text and headers of a response as one of our errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hermes.errors import (
 
 MAX_QUOTED = 300
 MAX_READ = 20 * MAX_QUOTED
-"""What stands behind this in an error is not looked at."""
+"""The characters of an error text that are read; the rest is ignored."""
 
 _TOO_LONG = re.compile(
     r"context_length_exceeded|exceed_context_size|string_above_max_length|maximum context length"
@@ -39,7 +39,6 @@ _NO_MODEL = re.compile(
     r"|\bmodel\b.{0,120}\b(not found|(does )?not exist|is not loaded)",
     re.IGNORECASE,
 )
-_KEY_IN_TEXT = re.compile(r"\b(sk|rk|pk|gsk|xai)[-_][^\s\"',;)]{4,}|\bAIza\S{8,}|(?<=Bearer )\S+", re.IGNORECASE)
 _STATUS = re.compile("[45][0-9][0-9]")
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,1000})</title>", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
@@ -50,29 +49,29 @@ _PASSING = frozenset((408, 409, 425, 500, 502, 503, 504))
 
 @dataclass(frozen=True, slots=True)
 class EndpointError:
-    """What an endpoint said instead of an answer."""
+    """The error that an endpoint sent instead of an answer."""
 
     status: int
     text: str
-    """What a person can read of it, short and without secrets."""
+    """Its text, short and without secrets."""
     kinds: tuple[str, ...] = ()
-    """Its own words for what is wrong."""
+    """Its own codes for what is wrong."""
     retry_after_s: float | None = None
     location: str | None = None
 
     def mentions(self, pattern: re.Pattern[str]) -> bool:
-        """Whether it speaks of something."""
+        """Whether its text or one of its codes matches a pattern."""
         return any(pattern.search(each) for each in (*self.kinds, self.text))
 
     def is_any(self, *kinds: str) -> bool:
-        """Whether it is one of these in its own words."""
+        """Whether it has one of these codes."""
         return not set(kinds).isdisjoint(self.kinds)
 
 
 def read_error_response(
     status: int, headers: Mapping[str, str], body: bytes, choice: ModelChoice, now: float
 ) -> EndpointError:
-    """An answer with an error status; the names of headers are in lower case."""
+    """Parse a response with an error status; the names of headers are in lower case."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -82,12 +81,12 @@ def read_error_response(
 
 
 def read_error_event(said: Any, choice: ModelChoice) -> EndpointError:
-    """An error in the place of an answer, which has only its own words for what would be the status."""
+    """Parse an error that came instead of an answer; it has codes, but no status."""
     return _parse_error(said, 0, choice)
 
 
 def to_model_error(refusal: EndpointError, choice: ModelChoice) -> ModelError:
-    """The error that a refusal is."""
+    """Return the error for what an endpoint sent."""
     host, status, quoted = choice.host, refusal.status, f": {refusal.text}" if refusal.text else ""
     if 300 <= status < 400:
         return _redirect_error(refusal, choice)
@@ -95,17 +94,17 @@ def to_model_error(refusal: EndpointError, choice: ModelChoice) -> ModelError:
         return ContextTooLong(f"the conversation is longer than {choice.name} can read{quoted}")
     if status == 402 or refusal.mentions(_NO_CREDIT):
         return CreditSpent(f"the account at {host} has no credit left{quoted}")
-    if refusal.is_any("model_not_found"):  # also said, with another status, of those that one has no right to
+    if refusal.is_any("model_not_found"):  # also, with another status, for a model that the user may not use
         return UnknownModel(f"{host} has no model {choice.name} for you{quoted}", hint=_other_model_hint(choice))
     if status in (401, 403) or refusal.is_any("invalid_api_key", "authentication_error"):
         return _key_error(refusal, choice)
     if status in _BUSY or refusal.is_any("rate_limit_exceeded", "rate_limit_error", "overloaded_error"):
         asked = refusal.retry_after_s
-        hint = None if asked is None else f"it asks to be left alone for {asked:.0f} s"
-        return ModelBusy(f"{host} has too much to do{quoted}", hint=hint, retry_after_s=asked)
+        hint = None if asked is None else f"try again in {asked:.0f} s"
+        return ModelBusy(f"{host} is busy (rate limit){quoted}", hint=hint, retry_after_s=asked)
     if status in _PASSING or status >= 500:
         return ModelUnavailable(
-            f"{host} is out of order (status {status}){quoted}",
+            f"{host} failed (status {status}){quoted}",
             hint="try again later",
             retry_after_s=refusal.retry_after_s,
         )
@@ -117,12 +116,12 @@ def to_model_error(refusal: EndpointError, choice: ModelChoice) -> ModelError:
             hint=f"correct {choice.section}.base_url in config.yaml; it usually ends with /v1",
         )
     if status == 0 and not refusal.is_any("invalid_request_error"):
-        return ModelUnavailable(f"{host} could not go on with its answer{quoted}", hint="try again later")
+        return ModelUnavailable(f"{host} failed during its answer{quoted}", hint="try again later")
     return ModelRefused(f"{host} does not accept the request{quoted}")
 
 
 def to_connection_error(broken: ConnectionFailure, choice: ModelChoice) -> ModelError:
-    """The error that a connection's end is."""
+    """Return the error for a connection that failed."""
     host, reason = choice.host, quote_safely(broken.reason, choice)
     match broken.how:
         case "unconnected":
@@ -136,9 +135,9 @@ def to_connection_error(broken: ConnectionFailure, choice: ModelChoice) -> Model
                 hint=f"check {choice.section}.base_url, or name the certificates to trust in SSL_CERT_FILE",
             )
         case "silent":
-            return ModelTimeout(f"{host} says nothing any more")
+            return ModelTimeout(f"{host} does not respond any more")
         case "impossible":
-            return ModelRefused(f"the request to {host} cannot be made: {reason}")
+            return ModelRefused(f"the request to {host} cannot be sent: {reason}")
         case "cut":
             return ModelUnavailable(f"the connection to {host} broke: {reason}")
         case _:
@@ -146,11 +145,13 @@ def to_connection_error(broken: ConnectionFailure, choice: ModelChoice) -> Model
 
 
 def quote_safely(text: str, choice: ModelChoice) -> str:
-    """A text without keys in it, on one line, and not long."""
+    """Return a text without secrets, on one line, and not long."""
+    from hermes.secrets import MASK, hide_keys  # late: only errors need it
+
     for secret in choice.secrets:
-        text = text.replace(secret, "***")
-    text = text[:MAX_READ]  # far more than is shown, so that no key is cut in two where somebody sees its half
-    text = " ".join(_CONTROL.sub(" ", _KEY_IN_TEXT.sub("***", text)).split())
+        text = text.replace(secret, MASK)
+    text = text[:MAX_READ]  # far more than is shown, so that no key is cut in two where a part is shown
+    text = " ".join(_CONTROL.sub(" ", hide_keys(text)).split())
     return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."
 
 
@@ -167,7 +168,7 @@ def _parse_error(
         text = error.get("message") or error.get("detail") or error.get("error") or ""
     code = str(kinds[0]) if kinds else ""
     return EndpointError(
-        # Some say only in their own words what the status should have said.
+        # Some endpoints send the status only as a code in the text.
         status=int(code) if status < 300 and _STATUS.fullmatch(code) else status,
         text=quote_safely(text if isinstance(text, str) else json.dumps(text), choice),
         kinds=tuple(each for each in kinds if isinstance(each, str)),
@@ -177,7 +178,7 @@ def _parse_error(
 
 
 def _readable_text(text: str, content_type: str) -> str:
-    """What can be read of an answer that is no JSON: of a page its title, if it has one."""
+    """Return the text of a response that is not JSON: the title of an HTML page, if it has one."""
     if "html" not in content_type and not text.lstrip().startswith("<"):
         return text
     title = _TITLE.search(text)
@@ -187,17 +188,17 @@ def _readable_text(text: str, content_type: str) -> str:
 def _redirect_error(refusal: EndpointError, choice: ModelChoice) -> ModelRefused:
     to = quote_safely(refusal.location or "", choice).split("?")[0].removesuffix("/chat/completions")
     return ModelRefused(
-        f"{choice.shown_url} sends us to another address, where the key must not go unasked",
-        hint=f"if it is right, set {choice.section}.base_url in config.yaml to {to or 'that address'}",
+        f"{choice.shown_url} redirects to another address; the key is not sent there",
+        hint=f"if that address is right, set {choice.section}.base_url in config.yaml to {to or 'that address'}",
     )
 
 
 def _key_error(refusal: EndpointError, choice: ModelChoice) -> ModelKeyRefused:
     if choice.key_source is None:
         return ModelKeyRefused(
-            f"{choice.host} wants a key, and none is set", hint=f"set {choice.section}.api_key in config.yaml"
+            f"{choice.host} requires a key, and none is set", hint=f"set {choice.section}.api_key in config.yaml"
         )
-    # A 401 is about the key and may quote it; a 403 may have other reasons, such as a country or a right.
+    # A 401 is about the key and may quote it; a 403 may have other reasons, such as the country or missing permission.
     quoted = f": {refusal.text}" if refusal.status == 403 and refusal.text else ""
     return ModelKeyRefused(
         f"{choice.host} does not accept the key from {choice.key_source}{quoted}",
@@ -207,5 +208,5 @@ def _key_error(refusal: EndpointError, choice: ModelChoice) -> ModelKeyRefused:
 
 def _other_model_hint(choice: ModelChoice) -> str:
     return (
-        f"set {choice.section}.default in config.yaml to a model that it has, or {choice.section}.provider to another"
+        f"set {choice.section}.default in config.yaml to a model that the provider has, or {choice.section}.provider to another"
     )

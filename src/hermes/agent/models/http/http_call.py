@@ -1,7 +1,7 @@
-"""One request to an endpoint and what comes back, carried by a thread of its own.
+"""One HTTP request and its response, on its own thread.
 
-Looking up a name, connecting and reading can each block for as long as they like. On a thread of their own they hold up
-nobody: the caller waits for news, with its own limits, and leaves when it likes.
+Looking up a name, connecting and reading can each block for any time. On their own thread they do not block the caller,
+who waits for events with its own time limits and can leave at any time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from httpx2 import Client
 
 _GRACE_S = 5.0
-"""The caller's limits come first; the thread's own end one that nobody waits for any more."""
+"""The caller's limits expire first; the thread's own, longer ones end a thread after its caller has left."""
 MAX_PIECES_AHEAD = 32
-"""So many pieces, of 64 KB at most, are read before the caller takes them; then the sender has to wait."""
+"""How many pieces, of 64 KB at most, are read ahead of the caller; then the sender has to wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is sent."""
+    """An HTTP request."""
 
     method: str
     url: str
@@ -42,14 +42,14 @@ class HttpRequest:
     body: bytes = b""
     connect_s: float = 10.0
     silence_s: float = 60.0
-    """How long nothing may come."""
+    """The longest time without any data."""
     allow_http: bool = False
-    """Whether a proxy of the environment may see it all: what goes over http is in clear there."""
+    """Whether a proxy from the environment may read an unencrypted request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """The beginning of an answer; the names of headers are in lower case."""
+    """The status and headers of a response; the names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,7 +57,7 @@ class ResponseHead:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFailure:
-    """The connection could not be made, or did not last."""
+    """The connection failed or was lost."""
 
     how: Literal["unconnected", "untrusted", "silent", "cut", "impossible"]
     reason: str
@@ -65,49 +65,49 @@ class ConnectionFailure:
 
 @dataclass(frozen=True, slots=True)
 class ResponseEnd:
-    """The answer came to its end."""
+    """The end of a complete response."""
 
 
 CallEvent = ResponseHead | bytes | ConnectionFailure | ResponseEnd
 
 
 class HttpCall:
-    """A request on its way; what comes back arrives as news."""
+    """A running request; its response arrives as events."""
 
     def __init__(self, request: HttpRequest, cancellation: Cancellation) -> None:
         self._request = request
         self._cancellation = cancellation
         self._client = _client(*_origin(request.url), os.getpid(), request.allow_http)
-        self._news: SimpleQueue[CallEvent | None] = SimpleQueue()
-        self._room = Semaphore(MAX_PIECES_AHEAD)
+        self._events: SimpleQueue[CallEvent | None] = SimpleQueue()
+        self._slots = Semaphore(MAX_PIECES_AHEAD)
         self._lock = Lock()
         self._socket: socket.socket | None = None
         self._is_left = False
-        self._forget = cancellation.on_cancel(lambda: self._news.put(None))
-        # It must not keep the process from ending.
+        self._unregister = cancellation.on_cancel(lambda: self._events.put(None))
+        # A daemon thread: it must not keep the process from ending.
         Thread(target=self._run, name="hermes-model", daemon=True).start()
 
     def next(self, deadline: float) -> CallEvent | None:
-        """The next news; None when the stop was wished, TimeoutError at the deadline, a moment of `time.monotonic`."""
+        """Return the next event, or None if cancelled; raise TimeoutError at the deadline (in `time.monotonic`)."""
         if self._cancellation.is_cancelled:
             return None
         left = deadline - time.monotonic()
         if left <= 0:
-            raise TimeoutError  # also while more comes than can be read
+            raise TimeoutError  # even if more data is waiting
         try:
-            news = self._news.get(timeout=left)
+            news = self._events.get(timeout=left)
         except Empty:
             raise TimeoutError from None
         if isinstance(news, bytes):
-            self._room.release()
+            self._slots.release()
         return None if self._cancellation.is_cancelled else news
 
     def leave(self) -> None:
-        """Hang up, whatever has come: the endpoint need not go on, and the thread ends."""
-        self._forget()
+        """Close the connection unless the response is complete: the endpoint stops sending, and the thread ends."""
+        self._unregister()
         with self._lock:
             self._is_left = True
-            self._room.release()
+            self._slots.release()
             if self._socket is not None:
                 _shut_down(self._socket)
 
@@ -125,42 +125,42 @@ class HttpCall:
                 timeout=timeout,
                 extensions={"trace": self._trace},
             ) as response:
-                self._hold(response.extensions["network_stream"])
+                self._keep_socket(response.extensions["network_stream"])
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                self._news.put(ResponseHead(response.status_code, headers))
-                # As it was sent: what is compressed could become any length.
+                self._events.put(ResponseHead(response.status_code, headers))
+                # Raw bytes: compressed data could expand to any length.
                 for piece in response.iter_raw():
-                    self._room.acquire()
+                    self._slots.acquire()
                     if self._is_left:
                         return
-                    self._news.put(piece)
+                    self._events.put(piece)
                 self._release()
-            self._news.put(ResponseEnd())
-        except Exception as error:  # noqa: BLE001 - the one who waits must hear of it, whatever it is
-            self._news.put(_connection_failure(error))
+            self._events.put(ResponseEnd())
+        except Exception as error:  # noqa: BLE001 - the waiting caller must get every error
+            self._events.put(_connection_failure(error))
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
-        """Learn of a new connection as soon as there is one, because an answer may be long in coming.
+        """Keep the socket of a new connection at once, so that `leave` can close it before the response begins.
 
-        Which of those that are kept is used again is learned when the answer begins; then it is left at the latest.
+        The socket of a reused connection is known only when the response begins.
         """
         if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._hold(info["return_value"])
+            self._keep_socket(info["return_value"])
 
-    def _hold(self, stream: Any) -> None:
+    def _keep_socket(self, stream: Any) -> None:
         with self._lock:
             self._socket = stream.get_extra_info("socket")
             if self._is_left and self._socket is not None:
                 _shut_down(self._socket)
 
     def _release(self) -> None:
-        """The answer is complete: from here on the connection serves others."""
+        """Forget the socket: the response is complete, and other calls may reuse the connection."""
         with self._lock:
             self._socket = None
 
 
 def _connection_failure(error: Exception) -> ConnectionFailure:
-    """What happened, in our words, and the reason in those of the system."""
+    """Classify an error, with the reason in the words of the system."""
     import ssl
 
     import httpx2
@@ -181,11 +181,11 @@ def _connection_failure(error: Exception) -> ConnectionFailure:
 
 
 def _shut_down(connection: socket.socket) -> None:
-    """End what another thread does with a connection; closing it would leave that thread waiting.
+    """Shut down a connection that another thread is reading; closing it would leave that thread waiting.
 
-    By the plain socket's own method: that of a TLS socket would take the encryption away from under the reader.
+    Uses the plain socket's method: that of a TLS socket would remove the encryption while the thread is reading.
     """
-    with contextlib.suppress(OSError):  # it has ended by itself
+    with contextlib.suppress(OSError):  # it is closed already
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
@@ -194,19 +194,19 @@ _HEADERS = {"User-Agent": "hermes", "Accept-Encoding": "identity"}
 
 @cache
 def _client(scheme: str, host: str, _port: int | None, _pid: int, allow_http: bool) -> Client:
-    """The one client of this process for an endpoint; connections are kept and used again."""
+    """Return the client of this process for an endpoint; it keeps and reuses connections."""
     import logging
     import ssl
 
     import httpx2
 
-    # It would write addresses into the log, with whatever secrets are in them.
+    # It would log addresses, which may contain secrets.
     logging.getLogger("httpx2").setLevel(logging.WARNING)
-    # Reading the trusted certificates takes longer than all the rest. One that trusts nobody will do for http.
+    # Reading the trusted certificates takes longer than everything else; http needs none.
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if scheme == "http" else True
     limits = httpx2.Limits(keepalive_expiry=60.0)
     try:
-        # A proxy would read what goes over http, and none is meant for this machine; a transport of its own asks none.
+        # A proxy could read http requests, and this machine needs no proxy; our own transport uses none.
         is_direct = _is_this_machine(host) or (scheme == "http" and not allow_http)
         transport = httpx2.HTTPTransport(verify=verify, limits=limits) if is_direct else None
         client = httpx2.Client(
@@ -214,9 +214,9 @@ def _client(scheme: str, host: str, _port: int | None, _pid: int, allow_http: bo
         )
     except (ImportError, ValueError, OSError):
         raise NoModel(
-            "the proxy or the certificates that the environment names cannot be used",
+            "the proxy or the certificates in the environment cannot be used",
             hint="check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
-        ) from None  # whose text may have a password in it
+        ) from None  # its text may contain a password
     atexit.register(client.close)
     return client
 

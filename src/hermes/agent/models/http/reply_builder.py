@@ -1,4 +1,4 @@
-"""An answer put together from the pieces in which an endpoint sends it, in all the shapes that endpoints have."""
+"""Builds a reply from the pieces that an endpoint sends, in the formats of all known endpoints."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Json = dict[str, Any]
 AnswerDelta = TextDelta | ReasoningDelta | TextWasReasoning
 
 MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
-"""How long an answer may be; its thoughts may be as long."""
+"""The most characters of an answer; its reasoning may have as many."""
 MAX_CALLS = 128
 MAX_ARGUMENT_CHARACTERS = 2 * 1024 * 1024
-"""How long the arguments of all tool calls of an answer may be together."""
+"""The most characters of the arguments of all tool calls together."""
 _MAX_NAME_CHARACTERS = 1_000
 _MAX_TOKENS, _MAX_COST_USD = 10**12, 1e6
-"""What a call can have taken; an endpoint that says more has not counted."""
+"""The most that a call can use; larger numbers are ignored."""
 
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call as far as it has come."""
+    """A tool call, possibly incomplete."""
 
     id: str = ""
     name: str = ""
@@ -36,7 +36,7 @@ class _Call:
 
 @dataclass(slots=True)
 class ReplyBuilder:
-    """What has been said so far."""
+    """The answer so far."""
 
     _text: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
@@ -54,28 +54,28 @@ class ReplyBuilder:
 
     @property
     def is_visible(self) -> bool:
-        """Whether somebody may have seen a piece of it."""
+        """Whether the user may have seen a piece of the answer."""
         return bool(self._text or self._reasoning)
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything was said, tool calls too."""
+        """Whether anything has arrived, including tool calls."""
         return self.is_visible or bool(self._calls)
 
     @property
     def size(self) -> int:
-        """How much was said, thought and called."""
+        """The size of text, reasoning and tool calls so far."""
         return self._text_size + self._reasoning_size + self._argument_size + len(self._calls)
 
     @property
     def is_finished(self) -> bool:
-        """Whether the model has said that this is all."""
+        """Whether the model has finished."""
         return self._finish_reason is not None
 
     def take(self, chunk: Json) -> Iterator[AnswerDelta]:
-        """Add a chunk of a stream, or a whole answer; what a person can see of it comes out.
+        """Add a chunk of a stream, or a whole answer; yield its visible pieces.
 
-        Raises `ModelGarbled` where it is more than an answer can be; what came before that stays.
+        Raises `ModelGarbled` if the answer gets too large; the pieces before that stay.
         """
         self._model = _text(chunk.get("model"))[:_MAX_NAME_CHARACTERS] or self._model
         self._usage = read_usage(chunk.get("usage")) or self._usage
@@ -84,16 +84,16 @@ class ReplyBuilder:
             self._finish_reason = _text(choice.get("finish_reason"))[:_MAX_NAME_CHARACTERS] or self._finish_reason
 
     def finish(self) -> Iterator[AnswerDelta]:
-        """Add what was held back because it could have become a tag or a character."""
+        """Yield the text that was held back because it could have become a tag or a character."""
         if self._half:
             half, self._half = self._half, ""
-            yield from self._told(self._filter.take(half))
+            yield from self._deltas(self._filter.take(half))
         for kind, text in self._filter.finish():
             (self._reasoning if kind == "thought" else self._text).append(text)
             yield ReasoningDelta(text) if kind == "thought" else TextDelta(text)
 
     def reply(self) -> Reply:
-        """All that was said."""
+        """Return the complete reply."""
         return Reply(
             text="".join(self._text),
             tool_calls=tuple(
@@ -108,10 +108,10 @@ class ReplyBuilder:
     def _take_delta(self, delta: Json) -> Iterator[AnswerDelta]:
         reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
         if reasoning:
-            yield from self._told([Piece("thought", reasoning)])
+            yield from self._deltas([Piece("thought", reasoning)])
         text = self._whole_characters(_content_text(delta.get("content")) or _text(delta.get("refusal")))
         if text:
-            yield from self._told(self._filter.take(text))
+            yield from self._deltas(self._filter.take(text))
         for fragment in _objects(delta.get("tool_calls")):
             self._take_fragment(fragment)
 
@@ -124,7 +124,7 @@ class ReplyBuilder:
         self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
         return text[: len(text) - len(self._half)]
 
-    def _told(self, pieces: list[Piece]) -> Iterator[AnswerDelta]:
+    def _deltas(self, pieces: list[Piece]) -> Iterator[AnswerDelta]:
         for kind, text in pieces:
             match kind:
                 case "text":
@@ -133,13 +133,13 @@ class ReplyBuilder:
                     yield TextDelta(text)
                 case "thought":
                     self._reasoning_size = _check_limit(
-                        self._reasoning_size + len(text), MAX_TEXT_CHARACTERS, "characters of thoughts"
+                        self._reasoning_size + len(text), MAX_TEXT_CHARACTERS, "characters of reasoning"
                     )
                     self._reasoning.append(text)
                     yield ReasoningDelta(text)
                 case "reconsidered":
                     self._reasoning_size = _check_limit(
-                        self._reasoning_size + self._text_size, MAX_TEXT_CHARACTERS, "characters of thoughts"
+                        self._reasoning_size + self._text_size, MAX_TEXT_CHARACTERS, "characters of reasoning"
                     )
                     self._reasoning += self._text
                     self._text, self._text_size = [], 0
@@ -154,17 +154,17 @@ class ReplyBuilder:
         call.id = call.id or call_id[:_MAX_NAME_CHARACTERS]
         call.name = call.name or name[:_MAX_NAME_CHARACTERS]
         arguments = function.get("arguments")
-        written = _text(arguments) if not isinstance(arguments, dict) else json.dumps(arguments)
+        text = _text(arguments) if not isinstance(arguments, dict) else json.dumps(arguments)
         self._argument_size = _check_limit(
-            self._argument_size + len(written), MAX_ARGUMENT_CHARACTERS, "characters of arguments"
+            self._argument_size + len(text), MAX_ARGUMENT_CHARACTERS, "characters of arguments"
         )
-        if written:
-            call.arguments.append(written)
+        if text:
+            call.arguments.append(text)
 
     def _call_of(self, index: object, call_id: str, *, is_named: bool) -> _Call:
-        """The call that a fragment belongs to: by its number, else by its id, else the last one.
+        """Return the call that a fragment belongs to: by its index, else by its id, else the last one.
 
-        Some endpoints number every call of an answer alike: a name with another id begins a new one.
+        Some endpoints give every call the same index: a name with another id begins a new call.
         """
         if isinstance(index, int):
             call = self._by_index.get(index)
@@ -181,34 +181,34 @@ class ReplyBuilder:
         return call
 
 
-def read_usage(given: object) -> Usage | None:
-    """The tokens of a call in any of the forms in which endpoints count them; None where nothing was counted."""
-    if not isinstance(given, dict) or not given:
+def read_usage(usage: object) -> Usage | None:
+    """Read the token counts of a call, in the format of any endpoint; return None if there are none."""
+    if not isinstance(usage, dict) or not usage:
         return None
-    details = _object(given.get("prompt_tokens_details")) or _object(given.get("input_tokens_details"))
-    written = _object(given.get("completion_tokens_details")) or _object(given.get("output_tokens_details"))
+    details = _object(usage.get("prompt_tokens_details")) or _object(usage.get("input_tokens_details"))
+    output = _object(usage.get("completion_tokens_details")) or _object(usage.get("output_tokens_details"))
     cache_read = (
         _count(details.get("cached_tokens"))
-        or _count(given.get("cache_read_input_tokens"))
-        or _count(given.get("prompt_cache_hit_tokens"))
+        or _count(usage.get("cache_read_input_tokens"))
+        or _count(usage.get("prompt_cache_hit_tokens"))
     )
-    cache_write = _count(details.get("cache_write_tokens")) or _count(given.get("cache_creation_input_tokens"))
-    if "prompt_tokens" in given:  # which counts what the cache had too; `input_tokens` beside cache fields does not
-        fresh = max(0, _count(given["prompt_tokens"]) - cache_read - cache_write)
+    cache_write = _count(details.get("cache_write_tokens")) or _count(usage.get("cache_creation_input_tokens"))
+    if "prompt_tokens" in usage:  # includes cached tokens; `input_tokens` next to cache fields does not
+        fresh = max(0, _count(usage["prompt_tokens"]) - cache_read - cache_write)
     else:
-        fresh = max(0, _count(given.get("input_tokens")) - _count(details.get("cached_tokens")))
+        fresh = max(0, _count(usage.get("input_tokens")) - _count(details.get("cached_tokens")))
     return Usage(
         input_tokens=fresh,
-        output_tokens=_count(given.get("completion_tokens")) or _count(given.get("output_tokens")),
+        output_tokens=_count(usage.get("completion_tokens")) or _count(usage.get("output_tokens")),
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
-        reasoning_tokens=_count(written.get("reasoning_tokens")),
-        cost_usd=_cost(given.get("cost")),
+        reasoning_tokens=_count(output.get("reasoning_tokens")),
+        cost_usd=_cost(usage.get("cost")),
     )
 
 
 def _check_limit(size: int, limit: int, what: str) -> int:
-    """Return the size of something that may have this limit."""
+    """Return the size, or raise `ModelGarbled` if it exceeds the limit."""
     if size > limit:
         raise ModelGarbled(f"the answer has more than {limit} {what}", hint="ask for less at once")
     return size
@@ -230,7 +230,7 @@ def _text(value: object) -> str:
 
 
 def _count(value: object) -> int:
-    """A number of tokens; 0 for what is none, be it infinite."""
+    """A number of tokens; 0 for any other value, also for infinity."""
     return int(value) if _is_number(value) and 0 <= value <= _MAX_TOKENS else 0
 
 

@@ -1,4 +1,4 @@
-"""Server-sent events: bytes in, in any pieces, events out."""
+"""Server-sent events: turns a stream of bytes, split anywhere, into events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hermes.errors import ModelGarbled
 
 MAX_EVENT_BYTES = 2 * 1024 * 1024
-"""What is longer than this is no event, and must not fill the memory."""
+"""Longer events are refused, so that they do not fill the memory."""
 
 MAX_NAME_CHARACTERS = 100
 
@@ -21,20 +21,20 @@ class ServerEvent(NamedTuple):
 
 
 class EventDecoder:
-    """Cuts a stream of bytes into events, wherever the bytes were split; each byte is looked at once."""
+    """Splits a stream of bytes into events; each byte is read once."""
 
     def __init__(self) -> None:
         self._line = bytearray()
-        """What has come of a line that has not ended."""
+        """The beginning of a line that is not complete yet."""
         self._is_first = True
         self._was_return = False
-        """Whether the last byte was a carriage return, which a line feed may follow as a part of the same line end."""
+        """Whether the last byte was a carriage return; a line feed after it belongs to the same line end."""
         self._data: list[str] = []
         self._size = 0
         self._name = ""
 
     def feed(self, data: bytes) -> list[ServerEvent]:
-        """The events that are complete now."""
+        """Return the events that these bytes complete."""
         if self._was_return and data:
             data = data.removeprefix(b"\n")
             self._was_return = False
@@ -49,7 +49,7 @@ class EventDecoder:
         return events
 
     def finish(self) -> list[ServerEvent]:
-        """What is left at the end: an event that lacks its blank line is one all the same."""
+        """Return the last event, even if the blank line after it is missing."""
         self._was_return = False
         return self.feed(b"\n\n")
 

@@ -1,7 +1,7 @@
-"""Thoughts that a model writes into its answer between `<think>` and `</think>`, told apart from the answer.
+"""Separates reasoning that a model writes between `<think>` and `</think>` from the answer.
 
-The text comes in pieces, and a tag may be split over several of them: what could become a tag is held back, never more
-than a tag has characters.
+The text arrives in pieces, and a tag may be split over several of them: text that could become a tag is held back, at
+most as many characters as a tag has.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LONGEST_TAG = max(map(len, _TAGS))
 
 
 class Piece(NamedTuple):
-    """A piece of an answer; `reconsidered` is empty and says that all text before it was thought."""
+    """A piece of an answer; `reconsidered` is empty and means that all text before it was reasoning."""
 
     kind: PieceKind
     text: str
@@ -27,22 +27,22 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class ThoughtFilter:
-    """Takes the pieces of an answer and returns them as text and as thoughts, without the tags."""
+    """Splits the pieces of an answer into text and reasoning, without the tags."""
 
     _held: str = ""
     _before: str = ""
-    """The last character that was let through, since a tag behind a quote is one that is only spoken of."""
+    """The last character that was passed on; a tag after a quotation mark is quoted text, not a tag."""
     _is_thinking: bool = False
     _has_thought: bool = False
     _has_text: bool = False
     _seen: list[Piece] = field(default_factory=list)
 
     def take(self, text: str) -> list[Piece]:
-        """Return what is certain after this piece."""
+        """Return the pieces that are certain after this text."""
         return self._take(text, is_last=False)
 
     def finish(self) -> list[Piece]:
-        """Return what was held back."""
+        """Return the text that was held back."""
         return self._take("", is_last=True)
 
     def _take(self, text: str, *, is_last: bool) -> list[Piece]:
@@ -52,11 +52,11 @@ class ThoughtFilter:
         for tag in _TAG.finditer(text):
             if tag.start() < at:
                 continue
-            self._let_through(text[at : tag.start()])
+            self._emit(text[at : tag.start()])
             self._switch(is_closing=bool(tag[1]))
             at = tag.end()
         end = len(text) if is_last else _certain_end(text, at)
-        self._let_through(text[at:end])
+        self._emit(text[at:end])
         self._before, self._held = text[max(0, end - 1) : end], text[end:]
         return self._seen
 
@@ -66,16 +66,16 @@ class ThoughtFilter:
             self._has_text = False
         self._is_thinking, self._has_thought = not is_closing, True
 
-    def _let_through(self, text: str) -> None:
+    def _emit(self, text: str) -> None:
         if not self._is_thinking and self._has_thought and not self._has_text:
-            text = text.lstrip()  # the blank lines between the thoughts and the answer
+            text = text.lstrip()  # the blank lines between the reasoning and the answer
         if text:
             self._seen.append(Piece("thought" if self._is_thinking else "text", text))
             self._has_text = self._has_text or not self._is_thinking
 
 
 def _certain_end(text: str, at: int) -> int:
-    """Return where the end of a text begins that could become a tag, or the length of the text."""
+    """Return the start of a possible tag at the end of a text, or the length of the text."""
     start = text.rfind("<", max(at, len(text) - LONGEST_TAG))
     is_open = start >= 0 and any(tag.startswith(text[start:].lower()) for tag in _TAGS)
     return start if is_open else len(text)

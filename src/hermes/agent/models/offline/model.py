@@ -1,4 +1,4 @@
-"""The model that is always there: it needs no network and no key, cannot reason, and finds what was said before."""
+"""The offline model: always available, needs no network and no key, cannot reason, but searches past sessions."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ from hermes.state.rows import flatten_text, one_line
 SEARCH = "session_search"
 
 INTRODUCTION = (
-    "I am the offline model of Hermes: no language model is in use, so I cannot reason, but I can find what was said in"
-    " past sessions. To talk to a real model, set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or name a"
-    " server under `model` in config.yaml."
+    "I am the offline model of Hermes: no language model is in use, so I cannot reason, but I can search past sessions."
+    " To use a real model, set OPENAI_API_KEY, OPENROUTER_API_KEY or ANTHROPIC_API_KEY, or configure a server under"
+    " `model` in config.yaml."
 )
 ABILITIES = (
-    "Ask me about something from an earlier session, and I look for its words; ask for recent sessions, and I list"
-    " them. Everything you say is kept, and a real model can go on from here."
+    "Ask about a topic of an earlier session, and I search for it; ask for recent sessions, and I list them. All your"
+    " messages are stored, and a real model can continue from here."
 )
-NO_SEARCH = "I cannot look into past sessions here, and that is all I could do."
+NO_SEARCH = "I cannot search past sessions here, and that is all I can do."
 
 _MAX_WORDS = 12
 _WIDTH = 160
-_MAX_RETOLD = 2_000
+_MAX_RESULT_CHARACTERS = 2_000
 _MAX_QUOTED = 3
 
 _PIECE = re.compile(r"\s*\S+\s*|\s+")
 
 
-class ToolAnswer(NamedTuple):
-    """What a tool answered."""
+class ToolOutput(NamedTuple):
+    """The result of a tool call."""
 
     name: str
-    answer: str
+    output: str
 
 
 class OfflineModel:
-    """Answers from past sessions, or as it is told; the same every time."""
+    """Answers from past sessions, or as a script says; the same input always gives the same answer."""
 
     name = OFFLINE
     provider = OFFLINE
@@ -66,7 +66,7 @@ class OfflineModel:
     def stream(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], cancellation: Cancellation
     ) -> Iterator[Event]:
-        """Answer in small pieces, as a model far away would."""
+        """Yield the answer in small pieces, like a remote model."""
         script = write_script(messages, tools)
         if script.reasoning and not cancellation.is_cancelled:
             yield ReasoningDelta(script.reasoning)
@@ -84,17 +84,17 @@ class OfflineModel:
 
 
 def write_script(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Script:
-    """What to answer to a conversation."""
+    """Return the answer to a conversation, as a script."""
     turn = _last_turn(messages)
-    asked = flatten_text(turn[0].get("content")) if turn else ""
+    question = flatten_text(turn[0].get("content")) if turn else ""
     results = _results(turn)
-    told = read_script(asked)
-    if told is not None:
-        return Script(text=_report_results(results)) if results else told
+    scripted = read_script(question)
+    if scripted is not None:
+        return Script(text=_report_results(results)) if results else scripted
     script = (
-        _answer_after_search(asked, results, _earlier_user_texts(messages, turn))
+        _answer_after_search(question, results, _earlier_user_texts(messages, turn))
         if results
-        else _answer_first(asked, tools)
+        else _answer_first(question, tools)
     )
     is_new = not any(each.get("role") == "assistant" and flatten_text(each.get("content")) for each in messages)
     if script.text and is_new:
@@ -102,28 +102,28 @@ def write_script(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Sc
     return script
 
 
-def _answer_first(asked: str, tools: Sequence[ToolSchema]) -> Script:
-    """Look for what was named, or show what there is."""
+def _answer_first(question: str, tools: Sequence[ToolSchema]) -> Script:
+    """Search for the topic of the question; without one, list recent sessions or explain what this model can do."""
     if not any(tool.get("function", tool).get("name") == SEARCH for tool in tools):
         return Script(text=NO_SEARCH)
-    topic = topic_of(asked)[:_MAX_WORDS]
+    topic = topic_of(question)[:_MAX_WORDS]
     if topic:
         return _search({"query": " ".join(topic)})
-    return _search({}) if is_about_the_past(asked) else Script(text=ABILITIES)
+    return _search({}) if is_about_the_past(question) else Script(text=ABILITIES)
 
 
-def _answer_after_search(asked: str, results: Sequence[ToolAnswer], said: Sequence[str]) -> Script:
-    """Tell what was found; a search that found nothing is repeated once, more loosely."""
-    found = _parse_json(results[-1].answer)
+def _answer_after_search(question: str, results: Sequence[ToolOutput], earlier: Sequence[str]) -> Script:
+    """Report the search results; an empty search is repeated once, more loosely."""
+    found = _parse_json(results[-1].output)
     if found is None or not found.get("success"):
         reason = found.get("error") if found else None
-        return Script(text=f"I could not look into past sessions: {reason or shorten(results[-1].answer, _WIDTH)}")
-    topic = " ".join(topic_of(asked)[:_MAX_WORDS])
+        return Script(text=f"I could not search past sessions: {reason or shorten(results[-1].output, _WIDTH)}")
+    topic = " ".join(topic_of(question)[:_MAX_WORDS])
     sessions = [each for each in found.get("results") or () if isinstance(each, dict)]
     if not sessions and topic and len(results) == 1:
         return _search({"query": _loosen(topic)})
     if not sessions:
-        return Script(text=_nothing_about(topic, said))
+        return Script(text=_nothing_about(topic, earlier))
     if not topic:
         head = "These sessions were active last:"
     elif len(results) == 1:
@@ -133,25 +133,25 @@ def _answer_after_search(asked: str, results: Sequence[ToolAnswer], said: Sequen
     return Script(text="\n\n".join([head, *map(_format_session, sessions)]))
 
 
-def _nothing_about(topic: str, said: Sequence[str]) -> str:
-    """No past session has it: then what was said in this one, or that it is kept from now on."""
+def _nothing_about(topic: str, earlier: Sequence[str]) -> str:
+    """Quote matching messages of this session, or say that nothing was found."""
     if not topic:
         return "There are no past sessions."
     wanted = set(words(topic))
-    here = sorted(said, key=lambda text: len(wanted & set(words(text))), reverse=True)[:_MAX_QUOTED]
+    here = sorted(earlier, key=lambda text: len(wanted & set(words(text))), reverse=True)[:_MAX_QUOTED]
     quoted = [f"- {one_line(text, _WIDTH)}" for text in here if wanted & set(words(text))]
     if quoted:
-        return "\n".join([f"No past session says anything about {topic}, but here you said:", "", *quoted])
-    return f"I found nothing about {topic} in past sessions. What you say here is kept, and can be found from now on."
+        return "\n".join([f"No past session says anything about {topic}, but here you wrote:", "", *quoted])
+    return f"I found nothing about {topic} in past sessions. Your messages here are stored and can be found later."
 
 
-def _report_results(results: Sequence[ToolAnswer]) -> str:
-    """What tools answered that were called because somebody said so."""
-    return "\n".join(f"{each.name} answered: {shorten(each.answer, _MAX_RETOLD)}" for each in results)
+def _report_results(results: Sequence[ToolOutput]) -> str:
+    """Return the results of the tools that a script called."""
+    return "\n".join(f"{each.name} returned: {shorten(each.output, _MAX_RESULT_CHARACTERS)}" for each in results)
 
 
 def _loosen(topic: str) -> str:
-    """Any of the words, and any word that begins like one of them."""
+    """Return a query for any of the words, and for any word that begins like one of them."""
     stems = dict.fromkeys(
         f"{each.removesuffix('s')}*" if each.isascii() and len(each) > 3 else each for each in words(topic)
     )
@@ -174,38 +174,38 @@ def _format_session(session: Mapping[str, Any]) -> str:
 
 
 def _earlier_user_texts(messages: Sequence[Message], turn: Sequence[Message]) -> list[str]:
-    """What the person said before this turn, the latest first."""
+    """The messages of the user before this turn, the latest first."""
     earlier = messages[: len(messages) - len(turn)]
     return [flatten_text(each.get("content")) for each in reversed(earlier) if each.get("role") == "user"]
 
 
 def _last_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """What was said since a person last spoke, their message first."""
+    """The last message of the user and all messages after it."""
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].get("role") == "user":
             return messages[place:]
     return ()
 
 
-def _results(turn: Sequence[Message]) -> list[ToolAnswer]:
-    """What the tools answered that were called in this turn."""
+def _results(turn: Sequence[Message]) -> list[ToolOutput]:
+    """The results of the tools that were called in this turn."""
     names: dict[str, str] = {}
-    results: list[ToolAnswer] = []
+    results: list[ToolOutput] = []
     for message in turn:
         for call in message.get("tool_calls") or ():
             names[call["id"]] = call["function"]["name"]
         if message.get("role") == "tool":
             name = names.get(message.get("tool_call_id", ""), "a tool")
-            results.append(ToolAnswer(name, flatten_text(message.get("content"))))
+            results.append(ToolOutput(name, flatten_text(message.get("content"))))
     return results
 
 
 def _parse_json(text: str) -> dict[str, Any] | None:
     try:
-        said = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _reply(script: Script, messages: Sequence[Message]) -> Reply:

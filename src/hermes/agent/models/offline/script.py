@@ -1,10 +1,10 @@
-"""Directives: lines with which the offline model is told word for word what to answer, for tests and for trying out.
+"""Scripts: lines in a message that tell the offline model exactly what to answer, for tests and experiments.
 
-!say TEXT              say this; lines that follow belong to it
-!think TEXT            think this before
-!tool NAME {...}       call a tool; what follows the name is handed to it as it is
-!long COUNT [SECONDS]  say so many words, with a pause after each
-!fail [CODE]           fail with an error of a model, after what was said
+!say TEXT              answer with this text; the lines that follow belong to it
+!think TEXT            reason with this text first
+!tool NAME {...}       call a tool; the text after the name becomes its arguments, unchanged
+!long COUNT [SECONDS]  answer with so many words, with a pause after each
+!fail [CODE]           fail with this model error, after the text
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hermes.errors import ModelError, ModelUnavailable
 
 FAILURES = {each.code: each for each in ModelError.__subclasses__()}
-"""The errors that can be asked for."""
+"""The model errors that `!fail` can raise, by code."""
 
 MAX_WORDS = 100_000
 MAX_PAUSE_S = 60.0
@@ -26,18 +26,18 @@ _LONG = re.compile(r"(\d{1,6})(?:\s+(\d+(?:\.\d+)?))?")
 
 @dataclass(slots=True)
 class Script:
-    """What is to be answered."""
+    """An answer of the offline model."""
 
     text: str = ""
     reasoning: str = ""
     calls: list[tuple[str, str]] = field(default_factory=list)
-    """Names of tools, with their arguments as they were written."""
+    """Names of tools with their arguments, unchanged."""
     pause_s: float = 0.0
     failure: ModelError | None = None
 
 
 def read_script(message: str) -> Script | None:
-    """The script that a message is, or None for a message that is for reading."""
+    """Parse a message as a script; return None if it is an ordinary message."""
     steps: list[str] = []
     for line in message.strip().splitlines():
         if _DIRECTIVE.fullmatch(line):
@@ -69,4 +69,4 @@ def _add_step(script: Script, directive: str, rest: str) -> None:
             script.text += " ".join(f"word{number}" for number in range(1, min(count, MAX_WORDS) + 1))
             script.pause_s = min(pause, MAX_PAUSE_S)
         case "fail":
-            script.failure = FAILURES.get(rest, ModelUnavailable)("this is the failure that was asked for")
+            script.failure = FAILURES.get(rest, ModelUnavailable)("this failure was requested with !fail")

@@ -1,4 +1,4 @@
-"""What a question is about: its words without those that any question has."""
+"""The topic of a question: its words without common ones."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _POLITE = frozenset(_WORD.findall("bye day evening good goodbye hello help hey h
 
 
 def topic_of(question: str) -> list[str]:
-    """The words of a question that say what it is about, as they were written."""
+    """The meaningful words of a question, spelled as in the question."""
     return [word for word in _words(question) if word.casefold() not in _SMALL | _PAST | _POLITE]
 
 
 def is_about_the_past(question: str) -> bool:
-    """Whether a question asks for earlier sessions, whatever they are about."""
+    """Whether a question asks for earlier sessions in general."""
     return any(word.casefold() in _PAST for word in _words(question))
 
 

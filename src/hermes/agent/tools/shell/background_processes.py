@@ -1,6 +1,6 @@
-"""Background processes: commands that go on while the conversation does, by session.
+"""Background processes of sessions: commands that run while the conversation continues.
 
-The record of them is in memory only: a new start of the program knows nothing of the processes of the last one.
+They are recorded in memory only: after a restart the program does not know the processes of the last run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hermes.errors import InvalidValue, NotFound
 
 MAX_RUNNING = 16
 MAX_ENDED = 16
-"""How many of a session's processes may run, and of how many that have ended the output is kept."""
+"""How many processes of a session may run, and for how many ended ones the output is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class BackgroundProcesses:
             own = self._of_sessions.setdefault(session_id, {})
             if sum(each.process.is_running for each in own.values()) >= MAX_RUNNING:
                 raise InvalidValue(
-                    f"{MAX_RUNNING} processes of this session are running already", hint="kill one that is not needed"
+                    f"{MAX_RUNNING} processes of this session are running already", hint="kill one first"
                 )
             process = Process(command, cwd=cwd, environ=environ)
             try:
@@ -61,36 +61,36 @@ class BackgroundProcesses:
             return started
 
     def of(self, session_id: str) -> list[BackgroundProcess]:
-        """The processes of a session, the oldest first, with the last of those that have ended."""
+        """Return the processes of a session, the oldest first, including the last ended ones."""
         with self._lock:
             return list(self._of_sessions.get(session_id, {}).values())
 
     def get(self, session_id: str, process_id: str) -> BackgroundProcess:
-        """A process of a session."""
+        """Return a process of a session; raise `NotFound` if it does not exist."""
         with self._lock:
             own = self._of_sessions.get(session_id, {})
             if process_id not in own:
-                known = f"there are: {', '.join(own)}" if own else "this session has started none"
+                known = f"there are: {', '.join(own)}" if own else "this session has no processes"
                 raise NotFound(f"there is no process {process_id!r}", hint=known)
             return own[process_id]
 
     def has_active(self, session_id: str) -> bool:
-        """Whether something of a session is running."""
+        """Whether a process of a session is running."""
         return any(each.process.is_running for each in self.of(session_id))
 
     def move(self, session_id: str, successor_id: str) -> None:
-        """Hand the processes of a session to the session that continues it."""
+        """Move the processes of a session to the session that continues it."""
         with self._lock:
             self._of_sessions.setdefault(successor_id, {}).update(self._of_sessions.pop(session_id, {}))
 
     def end(self, session_id: str) -> int:
-        """End all processes of a session, drop their records, and tell how many were running."""
+        """End all processes of a session, drop their records, and return how many were running."""
         with self._lock:
             own = self._of_sessions.pop(session_id, {})
         return _end_all(own.values())
 
     def close(self, *, kill: bool) -> list[BackgroundProcess]:
-        """At the end of the program: the processes that go on without it, of which the person should be told."""
+        """Return the processes that keep running when the program ends; `kill` ends them first."""
         with self._lock:
             running = [each for own in self._of_sessions.values() for each in own.values() if each.process.is_running]
         if not kill:
@@ -100,7 +100,7 @@ class BackgroundProcesses:
 
 
 def _end_all(processes: Iterable[BackgroundProcess]) -> int:
-    """End processes at the same time, so that their times of grace do not add up, and tell how many were running."""
+    """End processes in parallel, so that their grace periods do not add up, and return how many were running."""
     enders = [Thread(target=each.process.end) for each in processes if each.process.is_running]
     for each in enders:
         each.start()

@@ -1,4 +1,4 @@
-"""A command that runs in a shell, in a process group of its own that ends as a whole."""
+"""A command in a shell, in its own process group, which ends as a whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("/bin/bash", "/bin/sh")
 GRACE_S = 2.0
-"""How long a process may take to end by itself after it was asked to."""
+"""How long a process may take to end after SIGTERM."""
 
 _POLL_S = 0.05
 _DRAIN_S = 0.2
@@ -28,12 +28,12 @@ _READ_BYTES = 65_536
 
 
 class Process:
-    """A command and everything it has started; when its shell ends, so does what it has left running."""
+    """A command and all its child processes; when its shell ends, the remaining ones are ended too."""
 
     def __init__(self, command: str, *, cwd: Path, environ: Mapping[str, str]) -> None:
         self.output = Output()
         self.has_left_some = False
-        """Whether the shell had ended by itself when something it started was still running."""
+        """Whether child processes were still running when the shell ended."""
         self._command, self._cwd, self._environ = command, cwd, environ
         self._popen: Popen[bytes] | None = None
         self._failure: OSError | None = None
@@ -43,9 +43,9 @@ class Process:
         self._has_ended = Event()
 
     def start(self) -> None:
-        """Start it; whoever is interrupted in here has to `end` it, for it may be running."""
+        """Start the command; a caller that is interrupted here must call `end`, because the command may be running."""
         self._is_begun = True
-        # In a thread of its own: an interrupt, which only the main thread hears, would lose track of what just started.
+        # On its own thread: an interrupt, which only the main thread gets, would lose track of the new process.
         Thread(target=self._live, name="process", daemon=True).start()
         self._has_started.wait()
         if self._failure is not None:
@@ -53,22 +53,22 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The number of the shell's process, and of the group."""
+        """The process id of the shell, and the id of the group."""
         assert self._popen is not None
         return self._popen.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether the command goes on."""
+        """Whether the command is running."""
         return not self._has_ended.is_set()
 
     @property
     def exit_code(self) -> int | None:
-        """What the shell ended with, the number of a signal below zero; None while it runs."""
+        """The exit code of the shell, or the negative number of a signal; None while it runs."""
         return None if self.is_running or self._popen is None else self._popen.returncode
 
     def wait(self, timeout_s: float, cancellation: Cancellation) -> bool:
-        """Wait for the end, and tell whether it came; a wish to stop and the time limit end the waiting only."""
+        """Wait for the end and return whether it came; a cancellation or the time limit ends only the waiting."""
         deadline = time.monotonic() + timeout_s
         while not self._has_ended.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
             if cancellation.is_cancelled or time.monotonic() >= deadline:
@@ -76,14 +76,14 @@ class Process:
         return True
 
     def end(self, grace_s: float = GRACE_S) -> None:
-        """End the whole group: it is asked to, and forced when the time of grace is over."""
+        """End the whole group: send SIGTERM, and SIGKILL after the grace period."""
         self._is_ending = True
         if not self._is_begun or not self._has_started.wait(GRACE_S) or not self.is_running:
-            return  # there is none, or by now the number may be somebody else's
+            return  # it does not run, and the id may belong to another process by now
         process_group.send(self.pid, signal.SIGTERM)
         if not self._has_ended.wait(grace_s):
             process_group.send(self.pid, signal.SIGKILL)
-            # What the kernel cannot end now, such as one that waits for a dead disk, is not waited for.
+            # Do not wait longer for a process that the kernel cannot end, such as one that waits for a dead disk.
             self._has_ended.wait(GRACE_S)
 
     def _live(self) -> None:
@@ -110,7 +110,7 @@ class Process:
             self._has_ended.set()
 
     def _end_rest(self) -> None:
-        """End what the shell has left running; for as long as there is something, its number is nobody else's."""
+        """End the remaining child processes; while one is running, no other process can get the group's id."""
         if not process_group.is_running(self.pid):
             return
         self.has_left_some = not self._is_ending
@@ -121,7 +121,7 @@ class Process:
         process_group.send(self.pid, signal.SIGKILL)
 
     def _read(self, popen: Popen[bytes]) -> None:
-        """Read until the end of the output, or of the shell: what it left running may hold the output open for ever."""
+        """Read until the end of the output or of the shell: a child process may keep the output open forever."""
         from selectors import EVENT_READ, DefaultSelector
 
         assert popen.stdout is not None
@@ -130,7 +130,7 @@ class Process:
         with DefaultSelector() as selector:
             selector.register(fd, EVENT_READ)
             while time.monotonic() < deadline:
-                # Asked before reading, so that the last that the shell has written is read for certain.
+                # Checked before reading, so that the last output of the shell is read for certain.
                 has_exited = popen.poll() is not None
                 if selector.select(0 if has_exited else _POLL_S):
                     data = os.read(fd, _READ_BYTES)

@@ -1,4 +1,4 @@
-"""Commands in a shell: `terminal` runs them, `process` looks after those in the background."""
+"""Shell commands: `terminal` runs them, `process` manages those in the background."""
 
 from __future__ import annotations
 
@@ -29,16 +29,18 @@ _MAX_SUMMARY = 100
 @tool(toolset="terminal", more="narrow the command, or let it write to a file and read that in parts")
 def terminal(
     context: ToolContext,
-    command: Annotated[str, "What to run, in bash where there is one. It cannot read input."],
-    background: Annotated[bool, "Start it and answer its id at once, for servers and long work; see process."] = False,
-    timeout_s: Annotated[float, "Seconds after which it is ended, at most 3600; not in the background."] = TIMEOUT_S,
+    command: Annotated[str, "The command, run in bash if available. It cannot read input."],
+    background: Annotated[bool, "Start it and return its id at once, for servers and long work; see process."] = False,
+    timeout_s: Annotated[
+        float, "Seconds after which it is ended, at most 3600; ignored in the background."
+    ] = TIMEOUT_S,
     cwd: Annotated[str | None, "Directory for this and all later commands; a cd lasts for one command only."] = None,
 ) -> str | ToolResult:
-    """Run a shell command on this computer; answers what it writes and its exit code. The person may be asked first."""
+    """Run a shell command on this computer; returns its output and exit code. The user may be asked first."""
     from hermes.agent.tools.shell.process import Process
 
     if not command.strip() or "\0" in command:
-        raise InvalidValue("there is no command to run, or it has NUL in it")
+        raise InvalidValue("there is no command to run, or it contains NUL")
     directory = _directory(context, cwd)
     environ = _unasked_environment(context, command, directory)
     if environ is None:
@@ -51,7 +53,7 @@ def terminal(
     context.working_directory.cwd = directory
     if background:
         started = context.processes.start(context.session_id, command, cwd=directory, environ=environ)
-        return f"[started as {started.id}, pid {started.process.pid}; the process tool tells how it goes]"
+        return f"[started as {started.id}, pid {started.process.pid}; use the process tool to follow it]"
     return _run(
         Process(command, cwd=directory, environ=environ), context, max(_MIN_TIMEOUT_S, _limit_timeout(timeout_s))
     )
@@ -62,12 +64,12 @@ def process(
     context: ToolContext,
     action: Annotated[
         Literal["list", "poll", "wait", "kill"],
-        "list all; poll what one has written since you looked last; wait for its end; kill it with all it has started.",
+        "list all; poll the new output of one; wait for its end; kill it with all its child processes.",
     ],
-    process_id: Annotated[str | None, "Which one, such as p1; not for list."] = None,
-    timeout_s: Annotated[float, "Seconds to wait at most, for wait."] = WAIT_S,
+    process_id: Annotated[str | None, "The process, such as p1; not for list."] = None,
+    timeout_s: Annotated[float, "The longest wait in seconds, for wait."] = WAIT_S,
 ) -> str:
-    """Look after the background processes that terminal has started in this session."""
+    """Manage the background processes that terminal started in this session."""
     if action == "list":
         own = context.processes.of(context.session_id)
         return (
@@ -75,7 +77,7 @@ def process(
             or "No background processes in this session."
         )
     if process_id is None:
-        raise InvalidValue(f"{action} needs a process_id", hint="list shows them")
+        raise InvalidValue(f"{action} needs a process_id", hint="use the action list to see them")
     found = context.processes.get(context.session_id, process_id).process
     match action:
         case "poll":
@@ -90,7 +92,7 @@ def process(
 
 
 def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult:
-    """Start a command in the foreground and see it to its end: it never outlives the call."""
+    """Run a command in the foreground until its end; it never outlives the call."""
     from hermes.agent.tools.shell.process import GRACE_S
 
     try:
@@ -104,13 +106,13 @@ def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult
     is_stopped = context.cancellation.is_cancelled
     running.end(grace_s=0 if is_stopped else GRACE_S)
     if is_stopped:
-        return ToolResult(_format_output(running, "ended, because the person has stopped this turn"), is_error=True)
-    why = f"ended with all that it had started, because it took more than {timeout_s:g} s"
-    return ToolResult(_format_output(running, f"{why}; try background, or a higher timeout_s"), is_error=True)
+        return ToolResult(_format_output(running, "ended, because the user stopped this turn"), is_error=True)
+    why = f"ended with all its child processes, because it took more than {timeout_s:g} s"
+    return ToolResult(_format_output(running, f"{why}; use background, or a higher timeout_s"), is_error=True)
 
 
 def _unasked_environment(context: ToolContext, command: str, directory: Path) -> dict[str, str] | None:
-    """The variables for a command that only reads in the session's own place, or None if it needs permission."""
+    """Return the variables for a command that only reads in the session's directory, or None if it needs approval."""
     from hermes.agent.safety.commands import is_read_only
     from hermes.agent.safety.environment import read_only_environment
 
@@ -119,7 +121,7 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
             place = context.resolve_path(path or ".", directory)
         except InvalidValue:
             return False
-        # A pipe would be waited for, and what a device does when it is read is not known.
+        # Reading a pipe would block, and reading a device may have any effect.
         return context.is_free(place) and not is_special(place.real)
 
     if not may_read(".") or not is_read_only(command, may_read):
@@ -128,7 +130,7 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
 
 
 def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
-    """Why a command may not run, or None when the person allows it."""
+    """Return why a command may not run, or None if the user allows it."""
     from hermes.agent.safety.commands import bare_command, risk_of
 
     def is_protected(path: str) -> bool:
@@ -137,7 +139,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
         except InvalidValue:  # too long for a path
             return False
 
-    is_at_home = directory.is_relative_to(context.working_directory.root) and not is_protected(".")
+    is_inside_root = directory.is_relative_to(context.working_directory.root) and not is_protected(".")
     where = f"in {make_path_visible(directory)}"
     first_line = fold_blanks(make_visible(command.strip().partition("\n")[0]))
     return context.refusal(
@@ -145,7 +147,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
             tool="terminal",
             summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
             detail=f"{make_visible(command)}\n\n{where}{' in the background' if in_background else ''}",
-            risk=risk_of(command, is_protected) if is_at_home else "high",
+            risk=risk_of(command, is_protected) if is_inside_root else "high",
             subject=command,
             directory=str(directory),
             bare=bare_command(command),
@@ -156,7 +158,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
 def _directory(context: ToolContext, cwd: str | None) -> Path:
     directory = context.working_directory.cwd if cwd is None else context.resolve_path(cwd).real
     if not directory.is_dir():
-        raise NotFound(f"there is no directory {directory}", hint="give another as cwd")
+        raise NotFound(f"there is no directory {directory}", hint="pass another directory as cwd")
     return directory
 
 
@@ -165,7 +167,7 @@ def _limit_timeout(timeout_s: float) -> float:
 
 
 def _format_output(process: Process, state: str) -> str:
-    """What a process has written since it was asked last, and then how it is."""
+    """Return the new output of a process, followed by its state."""
     text = process.output.take(is_last=not process.is_running)
     return f"{text}{'' if text.endswith(chr(10)) or not text else chr(10)}[{state}]"
 
@@ -176,7 +178,7 @@ def _format_state(process: Process) -> str:
         return f"running, pid {process.pid}"
     ending = f"exit code {code}" if code >= 0 else f"ended by {_signal_name(-code)}"
     return (
-        f"{ending}; what it had left running was ended too: use background for that"
+        f"{ending}; its remaining child processes were ended: use background to keep them running"
         if process.has_left_some
         else ending
     )

@@ -1,1 +1,1 @@
-"""The commands that can be given within a chat."""
+"""The slash commands of the chat."""

@@ -1,4 +1,4 @@
-"""Slash commands about the session as it is: what it is, what it costs, who answers; and the last one."""
+"""Slash commands about the current session: /model, /status, /usage and /quit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LABEL_WIDTH = 16
 
 
 def model(chat: Chat, name: str) -> None:
-    """Show who answers, or have somebody else answer from now on."""
+    """Show the model, or switch to another one."""
     conversation = chat.conversation
     if not name:
         chat.screen.print_text(f"Model: {conversation.model.name} ({conversation.model.provider})")
@@ -26,14 +26,14 @@ def model(chat: Chat, name: str) -> None:
 
 
 def status(chat: Chat, _: str) -> None:
-    """Show what the session is."""
+    """Show the facts about the session."""
     conversation, now = chat.conversation, time.time()
     row: AnyRow = chat.store.get_session(conversation.session_id) or {}
     facts = {
         "Session": conversation.session_id if row else f"{conversation.session_id} (not stored yet)",
         "Title": conversation.title or "none",
         "Model": f"{conversation.model.name} ({conversation.model.provider})",
-        "Directory": conversation.cwd or "none",
+        "Directory": conversation.session.cwd or "none",
         "Home": str(chat.agent.home),
     }
     if row:
@@ -48,10 +48,10 @@ def status(chat: Chat, _: str) -> None:
 
 
 def usage(chat: Chat, _: str) -> None:
-    """Show what the session has taken of tokens and money."""
+    """Show the tokens and costs of the session."""
     counted = chat.conversation.usage()
     if not counted:
-        chat.screen.print_text("Nothing was said yet, so nothing was used.")
+        chat.screen.print_text("No messages yet, so no usage.")
         return
     names = {
         "Model calls": "api_call_count",
@@ -72,7 +72,7 @@ def usage(chat: Chat, _: str) -> None:
 def leave(chat: Chat, argument: str) -> None:
     """End the chat."""
     if argument:
-        raise InvalidValue(f"/quit does not understand {argument!r}", hint="say /quit alone")
+        raise InvalidValue(f"/quit takes no argument, but got {argument!r}", hint="type /quit alone")
     chat.is_over = True
 
 

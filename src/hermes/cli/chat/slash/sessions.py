@@ -1,4 +1,4 @@
-"""Slash commands about sessions: this one, another one, a new one, and what was said in all of them."""
+"""Slash commands that switch, name, branch, search and save sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hermes.cli.display.times import ago
 from hermes.cli.sessions.list_ import HIDDEN_SOURCES, UNTITLED
 from hermes.errors import HermesError, InvalidTitle, InvalidValue, TitleTaken
 from hermes.home import ensure_private_dir, write_private_atomic
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.rows import AnyRow
 from hermes.state.sessions.lookup import Purpose, find_session
 
@@ -36,7 +36,7 @@ _PAIRS = {"<": ">", "[": "]", '"': '"', "'": "'"}
 
 
 def title(chat: Chat, text: str) -> None:
-    """Show the title, or set it."""
+    """Show or set the title."""
     conversation, screen = chat.conversation, chat.screen
     if not text:
         screen.print_text(f"Session: {conversation.session_id}")
@@ -47,15 +47,15 @@ def title(chat: Chat, text: str) -> None:
 
 
 def _title_line(conversation: Conversation) -> str:
-    """The title; until the first message is sent, only this process knows it."""
+    """Describe the title, which is stored only with the first message."""
     line = f"Title: {conversation.title}"
     return line if conversation.is_stored else f"{line} (stored with the first message)"
 
 
 def set_title(chat: Chat, text: str) -> str:
-    """Name the session; an error tells which other session has the name."""
+    """Set the title and return it; raise `TitleTaken`, naming the other session, if it is taken."""
     if chat.store.sanitize_title(text) is None:
-        raise InvalidTitle("nothing of this title can be seen", hint="use letters, digits or signs")
+        raise InvalidTitle("the title has no visible characters", hint="use letters, digits or punctuation")
     try:
         return chat.conversation.set_title(text) or ""
     except TitleTaken as error:
@@ -66,11 +66,11 @@ def set_title(chat: Chat, text: str) -> str:
 
 
 def new(chat: Chat, text: str) -> None:
-    """Begin anew; a title that cannot be had is told, and the session begins without."""
+    """Start a new session. If the title is refused, show the error and start without one."""
     left = chat.conversation
     chat.start_new()
     if left.is_stored:
-        chat.screen.print_dim(f"Left session {left.session_id}; /resume {left.session_id} comes back to it.")
+        chat.screen.print_dim(f"Left session {left.session_id}. Type /resume {left.session_id} to come back.")
     name = None
     if text:
         try:
@@ -81,7 +81,7 @@ def new(chat: Chat, text: str) -> None:
 
 
 def resume(chat: Chat, name: str) -> None:
-    """Go on with another session, by its number in the list, its id or its title."""
+    """Resume another session by its number in the list, its id or its title."""
     name = strip_brackets(name)
     if not name:
         _show_recent(chat)
@@ -92,12 +92,12 @@ def resume(chat: Chat, name: str) -> None:
 
 
 def list_(chat: Chat, name: str) -> None:
-    """List recent sessions, or go on with one of them."""
+    """List recent sessions, or resume one of them."""
     resume(chat, "" if name in ("list", "ls", "browse") else name)
 
 
 def strip_brackets(name: str) -> str:
-    """A name without one pair of brackets or quotes around it."""
+    """Remove one pair of brackets or quotes around a name."""
     name = name.strip()
     if len(name) > 1 and _PAIRS.get(name[0]) == name[-1]:
         return name[1:-1].strip()
@@ -105,37 +105,39 @@ def strip_brackets(name: str) -> str:
 
 
 def branch(chat: Chat, name: str) -> None:
-    """Go on in a copy of the session."""
+    """Continue in a copy of the session."""
     left = chat.conversation
     child = left.branch(name or None)
     chat.conversation = child
-    said = sum(each["role"] == "user" for each in child.history)
+    user_messages = sum(each["role"] == "user" for each in child.history)
     chat.screen.print_text(
-        f"Branch {quote_title(child.title or '')} with {counted(said, 'user message')}.\n"
+        f"Branch {quote_title(child.title or '')} with {plural(user_messages, 'user message')}.\n"
         f"Original:       {left.session_id}\nBranch:         {child.session_id}"
     )
 
 
 def search(chat: Chat, words: str) -> None:
-    """Find messages in all sessions."""
+    """Search the messages of all sessions."""
     if not words:
-        raise InvalidValue("/search needs words to look for", hint="as in /search docker deploy")
+        raise InvalidValue("/search needs words to search for", hint="for example /search docker deploy")
     found = chat.store.search_messages(words, exclude_sources=HIDDEN_SOURCES, limit=FOUND, budget_s=BUDGET_S)
     if not found:
-        chat.screen.print_text(f"Nothing was found for {words!r}.")
+        chat.screen.print_text(f"No messages match {words!r}.")
         return
     chat.screen.print_lines(format_hits(found, now=time.time(), width=terminal_width()))
-    chat.screen.print_dim("/resume ID goes on with a session.")
+    chat.screen.print_dim("Type /resume ID to resume a session.")
 
 
 def save(chat: Chat, argument: str) -> None:
-    """Write the conversation to a file of JSON in the Hermes home."""
+    """Write the conversation to a JSON file in the Hermes home."""
     if argument:
-        raise InvalidValue("/save takes no name", hint="`hermes sessions show ID --json` writes it wherever you like")
+        raise InvalidValue(
+            "/save takes no argument", hint="use `hermes sessions show ID --json > FILE` for your own file"
+        )
     conversation = chat.conversation
     row = chat.store.get_session(conversation.session_id)
     if row is None:
-        chat.screen.print_text("Nothing was said yet, so there is nothing to save.")
+        chat.screen.print_text("No messages yet, so nothing to save.")
         return
     folder = chat.agent.home.joinpath(*SAVED)
     ensure_private_dir(folder)
@@ -153,11 +155,11 @@ def save(chat: Chat, argument: str) -> None:
     except OSError as error:
         raise HermesError(f"{path} cannot be written: {error.strerror}") from error
     chat.screen.print_text(f"Saved to {path}")
-    chat.screen.print_dim(f"{resume_commands(conversation.session_id, None)[0]} resumes it.")
+    chat.screen.print_dim(f"Resume it with: {resume_commands(conversation.session_id, None)[0]}")
 
 
 def _free_path(folder: Path) -> Path:
-    """A name with the time in it that no file has."""
+    """Return an unused file name with the current time in it."""
     stamp = time.strftime("%Y%m%d_%H%M%S")
     path, number = folder / f"hermes_conversation_{stamp}.json", 1
     while path.exists():
@@ -167,7 +169,7 @@ def _free_path(folder: Path) -> Path:
 
 
 def _is_name(chat: Chat, name: str) -> bool:
-    """Whether a number is the id or the title of a session, which comes first."""
+    """Whether a number is the id or the title of a session, which takes precedence over the list."""
     store = chat.store
     return store.get_session(name) is not None or store.resolve_session_by_title(name) is not None
 
@@ -175,22 +177,22 @@ def _is_name(chat: Chat, name: str) -> bool:
 def _show_recent(chat: Chat) -> None:
     rows = recent_sessions(chat, RECENT)
     if not rows:
-        chat.screen.print_text("There are no other sessions.")
+        chat.screen.print_text("No other sessions.")
         return
     chat.listed = [str(row["id"]) for row in rows]
     chat.is_choosing = True
     chat.screen.print_lines(["", *format_choices(rows, now=time.time(), width=terminal_width()), ""])
-    chat.screen.print_dim("Type a number to go on with that session, or /resume ID or TITLE.")
+    chat.screen.print_dim("Type a number to resume that session, or /resume ID or TITLE.")
 
 
 def recent_sessions(chat: Chat, limit: int) -> list[ListedSession]:
-    """The sessions in which something was said last, but for this one and for those of agents."""
+    """Return the most recently active sessions, without the current one and those of agents."""
     rows = chat.store.list_sessions_rich(exclude_sources=HIDDEN_SOURCES, limit=limit + 1, order_by_last_active=True)
     return [row for row in rows if row["id"] != chat.conversation.session_id][:limit]
 
 
 def format_choices(rows: Sequence[AnyRow], *, now: float, width: int) -> list[str]:
-    """Sessions with numbers to choose them by."""
+    """Format sessions as a numbered table."""
     return format_table(
         [
             Column("#", [str(number) for number in range(1, len(rows) + 1)]),

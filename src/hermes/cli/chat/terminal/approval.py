@@ -1,4 +1,4 @@
-"""Asking a person, in the middle of a turn, whether a tool may do what it wants."""
+"""Asking the user during a turn whether a tool may act."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.cli.chat.terminal.style import bold
 from hermes.cli.display.terminal import clip, display_width, graphemes, printable, printable_lines
 
 QUESTION = "Allow it? [y]es, for this [s]ession, [a]lways, [N]o: "
-MORE = "-- {shown} of {count} rows; Enter shows more, [n]o denies it: "
+MORE = "-- {shown} of {count} rows; Enter for more, [n]o to deny: "
 ANSWERS = {
     "y": Decision.ONCE,
     "yes": Decision.ONCE,
@@ -34,22 +34,22 @@ ANSWERS = {
 
 _INDENT = "  "
 _COLUMNS, _LINES = 80, 24
-"""Of a terminal that does not tell."""
+"""The size of a terminal that does not report it."""
 _MIN_COLUMNS, _MIN_ROWS = 8, 4
 _NOTE_ROWS = 3
 _QUESTION_ROWS = 2 * _NOTE_ROWS + 4
-"""Rows that are left for what stands beside the question, and for the question."""
+"""Rows reserved for the notes and the question."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPrompt:
-    """Asks on the terminal; what is not a clear yes is a no."""
+    """Asks on the terminal. Anything but a clear yes is a no."""
 
     screen: Screen
     signals: Signals
 
     def __call__(self, request: ApprovalRequest) -> Decision:
-        """Show what is wanted, and read what the person decides; Ctrl-C ends the turn as well."""
+        """Show the request and return the user's decision. Ctrl-C denies it and ends the turn."""
         width, height = _terminal_size()
         rows = _split_rows(fold_blanks(request.detail), max(_MIN_COLUMNS, width - len(_INDENT) - 1))
         self.screen.print_lines([bold(clip(printable(request.summary), width - 1))])
@@ -59,7 +59,7 @@ class ApprovalPrompt:
                     if not self._show_pages(rows, max(_MIN_ROWS, height - _QUESTION_ROWS)):
                         return Decision.DENY
                 self.screen.print_lines(_question_notes(request, width))
-                with fresh_input():  # what was typed at a page is no answer to the question
+                with fresh_input():  # input typed while paging does not answer the question
                     return _read_decision()
         except KeyboardInterrupt:
             self.signals.stop_turn()
@@ -67,20 +67,20 @@ class ApprovalPrompt:
             return Decision.DENY
 
     def _show_pages(self, rows: list[str], page: int) -> bool:
-        """Show rows, of many a page at a time; False if the person denies it before the end."""
+        """Show the rows page by page; return False if the user denies the request before the end."""
         for start in range(0, len(rows), page):
             self.screen.print_lines([f"{_INDENT}{row}" for row in rows[start : start + page]])
             if start + page < len(rows):
                 write_notice(MORE.format(shown=start + page, count=len(rows)))
                 line = read_chunk()
-                # A yes does not count before all of it was shown.
+                # A yes does not count before the user has seen all rows.
                 if not line or _decode_answer(line) in ("n", "no"):
                     return False
         return True
 
     def ask_operator(self, request: ApprovalRequest, origin: ConversationOrigin) -> Decision:
-        """Ask about a conversation of a chat platform that was resumed here: the person at the terminal runs it."""
-        whose = f"This conversation is one of {origin.source}: [a] holds for its people there, without asking you."
+        """Ask the user at the terminal, who resumed a conversation of a chat platform here."""
+        whose = f"This conversation belongs to {origin.source}: [a] also allows it for its users, without asking you."
         return self(replace(request, note=" ".join(filter(None, [request.note, whose]))))
 
 
@@ -97,7 +97,7 @@ def _decode_answer(line: bytes) -> str:
 
 
 def _terminal_size() -> tuple[int, int]:
-    """The columns and lines of the terminal on which the question is shown."""
+    """Return the columns and lines of the terminal on stderr."""
     try:
         size = os.get_terminal_size(sys.stderr.fileno())
     except (OSError, ValueError):
@@ -106,7 +106,7 @@ def _terminal_size() -> tuple[int, int]:
 
 
 def _split_rows(text: str, width: int) -> list[str]:
-    """The rows that a text takes on the screen."""
+    """Split a text into the rows that it takes on the screen."""
     rows: list[str] = []
     for line in printable_lines(text).split("\n"):
         row, columns = "", 0
@@ -121,12 +121,13 @@ def _split_rows(text: str, width: int) -> list[str]:
 
 
 def _question_notes(request: ApprovalRequest, width: int) -> list[str]:
-    """What stands right above the question, however long the rest is: the last line of it says what matters most."""
+    """Return the notes directly above the question, which stay visible; the last one repeats the request."""
     count = request.subject.count("\n") + 1
     size = "1 line" if count == 1 else f"{count} lines"
     size = f" ({size}, {request.risk} risk)"
-    room = width - 1
-    notes = _split_rows(f"Note: {request.note}", room)[:_NOTE_ROWS] if request.note else []
-    permit = _split_rows(printable(f"[s] and [a] would allow {request.permit}."), room)
-    permit = permit if len(permit) <= _NOTE_ROWS else [*permit[: _NOTE_ROWS - 1], clip("...", room)]
-    return [*notes, *permit, bold(f"{clip(printable(request.summary), max(_MIN_COLUMNS, room - len(size)))}{size}")]
+    columns = width - 1
+    notes = _split_rows(f"Note: {request.note}", columns)[:_NOTE_ROWS] if request.note else []
+    permit = _split_rows(printable(f"[s] and [a] would allow {request.permit}."), columns)
+    permit = permit if len(permit) <= _NOTE_ROWS else [*permit[: _NOTE_ROWS - 1], clip("...", columns)]
+    summary = clip(printable(request.summary), max(_MIN_COLUMNS, columns - len(size)))
+    return [*notes, *permit, bold(f"{summary}{size}")]

@@ -1,4 +1,4 @@
-"""The keyboard while nobody is asked: what is typed is kept for the next prompt and does not mix with the answer."""
+"""Keyboard echo: input typed during an answer stays invisible and goes to the next prompt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 try:
     import termios
-except ImportError:  # Windows has another kind of terminal, which echoes by line anyway
+except ImportError:  # Windows terminals echo line by line anyway
     termios = None  # type: ignore[assignment]
 
 _LOCAL_FLAGS = 3
@@ -17,14 +17,14 @@ _LOCAL_FLAGS = 3
 
 @contextmanager
 def echo_off() -> Iterator[None]:
-    """Do not show what is typed meanwhile, and keep it also when Ctrl-C is pressed."""
+    """Hide input typed during the block, and keep it even if Ctrl-C is pressed."""
     with _echo(is_on=False):
         yield
 
 
 @contextmanager
 def fresh_input() -> Iterator[None]:
-    """Show what is typed from now on, and forget what was typed before: it was no answer to this question."""
+    """Show input typed during the block, and discard earlier input, which does not answer this question."""
     with _echo(is_on=True):
         if termios is not None and sys.stdin.isatty():
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
@@ -49,6 +49,6 @@ def _set_echo(*, is_on: bool) -> None:
     attributes = termios.tcgetattr(sys.stdin.fileno())
     if is_on:
         attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] | termios.ECHO) & ~termios.NOFLSH
-    else:  # without NOFLSH, a terminal forgets at Ctrl-C what was typed and not yet read
+    else:  # without NOFLSH, the terminal discards unread input on Ctrl-C
         attributes[_LOCAL_FLAGS] = (attributes[_LOCAL_FLAGS] & ~termios.ECHO) | termios.NOFLSH
     termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, attributes)

@@ -1,4 +1,4 @@
-"""Pieces of text on their way to stdout and stderr, at once."""
+"""Writing pieces of text to stdout and stderr immediately."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_answer(piece: str) -> None:
 
 
 def write_notice(text: str) -> None:
-    """Write something to stderr, for the person; nobody may listen any more, and nothing depends on it."""
+    """Write text for the user to stderr. Errors are ignored: no work depends on it."""
     try:
         sys.stderr.write(_encodable(text, sys.stderr.encoding))
         sys.stderr.flush()
@@ -32,7 +32,7 @@ def write_notice(text: str) -> None:
 
 
 def _encodable(text: str, encoding: str | None) -> str:
-    """`text` as a stream can take it: in a locale without Unicode with plain glyphs and numbers for the rest."""
+    """Return `text` as a stream can encode it: a locale without Unicode gets plain glyphs and escapes."""
     encoding = encoding or "utf-8"
     try:
         text.encode(encoding)

@@ -1,4 +1,4 @@
-"""The prompt: a line, or several, with history and completion."""
+"""The input prompt, with several lines, history and completion."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ MARK, FURTHER = "> ", ". "
 
 
 class Prompt:
-    """Reads what a person types in the terminal."""
+    """Reads lines that the user types in the terminal."""
 
     def __init__(self, home: Path, completer: Completer, signals: Signals) -> None:
         self._signals = signals
         self._presses = CtrlCPresses()
         self._keys = 0
-        """How many keys were pressed, but for Ctrl-C."""
+        """The number of keys pressed, without Ctrl-C."""
         self._session: PromptSession[str] = PromptSession(
             history=_history(home),
             completer=completer,
@@ -48,10 +48,10 @@ class Prompt:
         self._session.app.key_processor.before_key_press += self._count_key
 
     def read(self, draft: str = "") -> str:
-        """What is typed; raises EOFError after Ctrl-D or two Ctrl-C in a row, KeyboardInterrupt after the first.
+        """Return the typed text; raise EOFError after Ctrl-D or a second Ctrl-C, KeyboardInterrupt after the first.
 
-        Raises `Dropped` after Ctrl-C on a line that was not empty, and `Left` after a signal. What was typed until then
-        is in the history.
+        Raise `LineDropped` after Ctrl-C on a line with text, and `ChatEnded` after a signal. In both cases the text
+        typed so far is in the history.
         """
         app = self._session.app
 
@@ -82,7 +82,7 @@ class Prompt:
         @keys.add("c-c")
         @keys.add("<sigint>")
         def _(event: KeyPressEvent) -> None:
-            self._keys -= 1  # which `_count_key` has counted
+            self._keys -= 1  # `_count_key` has counted this key
             buffer = event.current_buffer
             if buffer.text:
                 buffer.append_to_history()
@@ -94,29 +94,31 @@ class Prompt:
 
 
 class Suggestions(Completer):
-    """Completes the names of commands, and behind those that take one, of sessions."""
+    """Completes the names of commands, and the session names that some commands take."""
 
-    def __init__(self, commands: Sequence[str], naming: Sequence[str], sessions: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self, commands: Sequence[str], session_commands: Sequence[str], sessions: Callable[[], Iterable[str]]
+    ) -> None:
         self._commands = commands
-        self._naming = naming
+        self._session_commands = session_commands
         self._sessions = sessions
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """What the text before the cursor may become."""
+        """Yield completions for the text before the cursor."""
         text = document.text_before_cursor
         command, blank, name = text.partition(" ")
         if not text.startswith("/") or "\n" in text:
             return
         if not blank:
             yield from (_completion(each, text) for each in self._commands if each.startswith(text))
-        elif command in self._naming:
+        elif command in self._session_commands:
             name = name.lstrip()
             folded = name.casefold()
             yield from (_completion(each, name) for each in self._sessions() if each.casefold().startswith(folded))
 
 
 def _output() -> Output:
-    """The terminal, which is not asked where its cursor is: its answer could come too late and end up in the shell."""
+    """Return the terminal output without cursor requests, whose replies could arrive late and end up in the shell."""
     output = create_output()
     if isinstance(output, Vt100_Output):
         output.enable_cpr = False
@@ -147,9 +149,9 @@ def _keys() -> KeyBindings:
 
 
 class PrivateHistory(FileHistory):
-    """What was typed before, in a file that only its owner can read.
+    """The history of earlier input, in a file that only its owner can read.
 
-    A file that cannot be read or written costs the history of other chats, and never what is being typed.
+    If the file cannot be read or written, earlier history is missing, but current input is never lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -157,7 +159,7 @@ class PrivateHistory(FileHistory):
         super().__init__(str(path))
 
     def load_history_strings(self) -> Iterable[str]:
-        """Return what the file has, the newest first; nothing if it cannot be read."""
+        """Return the entries of the file, newest first; none if it cannot be read."""
         try:
             return list(super().load_history_strings()) if self._is_plain() else []
         except OSError as error:
@@ -165,7 +167,7 @@ class PrivateHistory(FileHistory):
             return []
 
     def store_string(self, string: str) -> None:
-        """Add something to the file, if that can be written."""
+        """Append an entry to the file, if it is writable."""
         try:
             create_private_file(self._path)
             if self._is_plain():
@@ -174,7 +176,7 @@ class PrivateHistory(FileHistory):
             warn(__name__, "%s cannot be written: %s", self._path, error.strerror)
 
     def shorten(self) -> None:
-        """Drop the older half of a file that has grown long."""
+        """Delete older entries of a file larger than `MAX_HISTORY_BYTES`."""
         try:
             if not self._is_plain() or self._path.stat().st_size <= MAX_HISTORY_BYTES:
                 return
@@ -185,7 +187,7 @@ class PrivateHistory(FileHistory):
             warn(__name__, "%s cannot be shortened: %s", self._path, error.strerror)
 
     def _is_plain(self) -> bool:
-        """Whether the file is one that has an end; a pipe or a device would be read for ever."""
+        """Whether the path is a regular file; reading a pipe or a device might never end."""
         return self._path.is_file()
 
 

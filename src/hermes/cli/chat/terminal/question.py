@@ -1,4 +1,4 @@
-"""A question to the person that is answered by yes or no."""
+"""Yes-or-no questions to the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ YES = ("y", "yes")
 
 
 def ask_yes_no(question: str, signals: Signals) -> bool:
-    """Ask on the terminal; everything but a clear yes is a no, Ctrl-C and the end of the input too."""
+    """Ask on the terminal. Anything but a clear yes is a no, including Ctrl-C and the end of input."""
     try:
         with signals.interruptible(), fresh_input():
             write_notice(f"{question} [y/N]: ")

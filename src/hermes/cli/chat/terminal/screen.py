@@ -1,4 +1,4 @@
-"""What the chat writes: answers to stdout, all the rest to stderr; and nothing that was written is ever cleared."""
+"""The output of the chat: answers go to stdout, everything else to stderr, and no written text is ever cleared."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Screen(Listener):
 
     def __init__(self, *, is_quiet: bool = False, is_conversation: bool = False) -> None:
         self._is_quiet = is_quiet
-        """Whether nothing but the answer is wanted, and that in one piece."""
+        """Whether to print only the answer, in one piece."""
         self._is_conversation = is_conversation
-        """Whether what a person types stands between the answers."""
+        """Whether the user types between the answers."""
         self._is_plain = not is_terminal(sys.stdout)
         self._spinner = Spinner()
         self._is_in_answer = False
@@ -34,11 +34,11 @@ class Screen(Listener):
         self._flow = StreamedText(terminal_width())
 
     def begin(self) -> None:
-        """A turn begins, and nothing is heard yet."""
+        """Show that a turn has started."""
         self._wait("thinking")
 
     def end(self) -> None:
-        """The turn is over."""
+        """Finish the output of a turn."""
         self._spinner.hide()
         self._close_line()
         if self._is_in_answer and self._is_conversation:
@@ -46,12 +46,12 @@ class Screen(Listener):
         self._is_in_answer = False
 
     def print_answer(self, answer: str) -> None:
-        """Write the answer, if it was not written piece by piece."""
+        """Write the whole answer, if its pieces were not written."""
         if self._is_quiet and answer:
             write_answer(f"{self._safe(answer)}\n")
 
     def text(self, piece: str) -> None:
-        """Write the next piece of the answer; on a terminal nothing in it acts, and lines are broken between words."""
+        """Write the next piece of the answer. On a terminal, control characters are escaped and lines wrapped."""
         piece = self._safe(piece)
         if not self._is_in_answer:
             piece = piece.lstrip("\n")
@@ -67,56 +67,56 @@ class Screen(Listener):
         write_answer(piece if self._is_plain else self._flow.add(piece))
 
     def tool_started(self, call: ToolCall) -> None:
-        """Name the tool and what it is given, on one line."""
+        """Show the tool and its arguments on one line."""
         if self._is_quiet:
             return
         self.print_dim(clip(printable(f"→ {call.name} {call.arguments}".rstrip()), max(8, terminal_width() - 1)))
         self._wait(call.name)
 
     def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
-        """Say so when it did not work."""
+        """Show the error of a failed tool."""
         if result.is_error and not self._is_quiet:
             self.print_dim(clip(f"  {printable(_reason(result.text)[:MAX_ERROR])}", max(8, terminal_width() - 1)))
         self._wait("thinking")
 
     def retrying(self, seconds: float, why: str) -> None:
-        """Say why nothing is heard."""
-        self.print_dim(f"{why}; asked again in {seconds:.0f} s")
+        """Show why the model does not respond and when the next attempt starts."""
+        self.print_dim(f"{why}; retrying in {seconds:.0f} s")
         self._wait("waiting")
 
     def notice(self, text: str) -> None:
-        """Say what the person should know."""
+        """Show a notice to the user."""
         self.print_text(f"Note: {text}")
         self._wait("thinking")
 
     def print_text(self, text: str = "") -> None:
-        """Write lines for the person, each of them printable."""
+        """Write text to stderr, with control characters escaped."""
         self.print_lines([printable(line) for line in text.split("\n")])
 
     def print_dim(self, text: str) -> None:
-        """Write a line in the background, if there is one."""
+        """Write a dim line to stderr; nothing if it is empty."""
         if text:
             self.print_lines([dim(printable(text))])
 
     def print_lines(self, lines: list[str]) -> None:
-        """Write lines that are printable already and may be coloured."""
+        """Write lines that are already printable and may contain colours."""
         self.pause()
         for line in lines:
             write_notice(f"{line}\n")
 
     def print_error(self, error: HermesError, hint: str | None = None) -> None:
-        """Tell of an error, and what to do."""
+        """Write an error and its hint."""
         self.print_text(f"Error: {error.message}")
         if hint or error.hint:
             self.print_text(f"Hint: {hint or error.hint}")
 
     def pause(self) -> None:
-        """Make room for something else."""
+        """Hide the spinner and close the open line, so that other text can follow."""
         self._spinner.hide()
         self._close_line()
 
     def _safe(self, piece: str) -> str:
-        """A piece of text as it is, but what could act on a terminal is shown there by its number."""
+        """Escape control characters, except newlines and tabs, if stdout is a terminal."""
         if self._is_plain or piece.isprintable():
             return piece
         lines = piece.replace("\r\n", "\n").split("\n")
@@ -133,9 +133,9 @@ class Screen(Listener):
 
 
 def _reason(result: str) -> str:
-    """Why a tool did not work, out of what it tells the model."""
+    """Return the error of a failed tool from the result that the model gets."""
     try:
-        told = json.loads(result)
+        value = json.loads(result)
     except ValueError:
         return result
-    return str(told["error"]) if isinstance(told, dict) and "error" in told else result
+    return str(value["error"]) if isinstance(value, dict) and "error" in value else result

@@ -1,4 +1,4 @@
-"""What reaches a chat from outside: Ctrl-C ends a turn, SIGTERM and SIGHUP end the chat."""
+"""Signal handling of the chat: Ctrl-C ends a turn, SIGTERM and SIGHUP end the chat."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ IN_A_ROW_S = 2.0
 
 
 class ChatEnded(BaseException):
-    """The chat is to end, while it waits for somebody to say something."""
+    """A signal ended the chat while it was waiting for input."""
 
 
 class LineDropped(Exception):
-    """The person has dropped what they were typing with Ctrl-C; the history of the prompt has it."""
+    """The user dropped the current line with Ctrl-C; the prompt history has it."""
 
 
 class CtrlCPresses:
-    """Tells whether Ctrl-C was pressed twice in a row: shortly after each other, with no other key between."""
+    """Detects two presses of Ctrl-C in a row: within `IN_A_ROW_S`, with no other key between them."""
 
     def __init__(self) -> None:
         self._at = -math.inf
         self._keys = 0
 
     def is_second(self, now: float, keys: int) -> bool:
-        """Note a press at a time and after so many other keys; whether it is the second of two in a row."""
+        """Record a press and return whether it is the second in a row; `keys` counts all other keys so far."""
         is_second = now - self._at <= IN_A_ROW_S and keys == self._keys
         self._at, self._keys = (-math.inf if is_second else now), keys
         return is_second
 
 
 class Signals:
-    """Hears signals for as long as a chat lasts."""
+    """Handles signals while a chat runs."""
 
     def __init__(self) -> None:
         self.leaving: signal.Signals | None = None
-        """The signal that has asked the chat to end."""
+        """The signal that asked the chat to end, if any."""
         self._leave: Callable[[], None] | None = None
-        """What makes the chat notice, where it would not by itself."""
+        """Interrupts the current wait when such a signal arrives."""
         self._cancellation = Cancellation()
 
     @contextmanager
     def handle(self) -> Iterator[None]:
-        """Let SIGTERM and SIGHUP end the chat in order; one that comes a second time ends the process."""
+        """Let SIGTERM and SIGHUP end the chat cleanly; the same signal again ends the process."""
         before = {number: signal.signal(number, self._note) for number in _LEAVING}
         try:
             yield
@@ -60,7 +60,7 @@ class Signals:
 
     @contextmanager
     def cancellable(self) -> Iterator[Cancellation]:
-        """A stop that Ctrl-C wishes; pressed again, it interrupts whatever does not heed that."""
+        """Yield a cancellation that Ctrl-C triggers; a second Ctrl-C raises KeyboardInterrupt."""
         self._cancellation = cancellation = Cancellation()
 
         def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -77,7 +77,7 @@ class Signals:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C interrupt the reading of an answer, also within a turn."""
+        """Let Ctrl-C raise KeyboardInterrupt in the block, also during a turn."""
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             with self.on_leave(_interrupt):
@@ -86,12 +86,12 @@ class Signals:
             signal.signal(signal.SIGINT, before)
 
     def stop_turn(self) -> None:
-        """End the turn that runs."""
+        """Cancel the running turn."""
         self._cancellation.cancel()
 
     @contextmanager
     def on_leave(self, leave: Callable[[], None]) -> Iterator[None]:
-        """Have something done for as long as the block lasts when the chat is to end."""
+        """Call `leave` if a signal asks the chat to end during the block."""
         before, self._leave = self._leave, leave
         try:
             if self.leaving is not None:
@@ -108,7 +108,7 @@ class Signals:
 
 
 def raise_chat_ended() -> None:
-    """Break off a read that nothing else ends."""
+    """Raise `ChatEnded`, to interrupt a blocking read."""
     raise ChatEnded
 
 

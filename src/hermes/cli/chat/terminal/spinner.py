@@ -1,4 +1,4 @@
-"""A sign of life while a person waits, on a line that is gone when there is something to read."""
+"""A spinner that is shown while the user waits, and cleared before other output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CLEAR_LINE = "\r\x1b[2K"
 
 
 class Spinner:
-    """Counts the seconds on stderr, where somebody looks at both streams; elsewhere it does nothing."""
+    """Counts the seconds on stderr if both streams are terminals; otherwise does nothing."""
 
     def __init__(self) -> None:
         self._is_wanted = can_move(sys.stderr) and can_move(sys.stdout)
@@ -27,7 +27,7 @@ class Spinner:
         self._thread: Thread | None = None
 
     def show(self, label: str) -> None:
-        """Be there from now on, with the time since then."""
+        """Show the spinner with a label and the elapsed time."""
         if not self._is_wanted:
             return
         with self._changed:
@@ -40,7 +40,7 @@ class Spinner:
             self._changed.notify_all()
 
     def hide(self) -> None:
-        """Be gone before anything else is written."""
+        """Clear the spinner before other output."""
         with self._changed:
             self._is_on = False
             if self._is_drawn:
@@ -53,7 +53,7 @@ class Spinner:
             while True:
                 self._changed.wait(EVERY_S if self._is_on else None)
                 if not self._is_on or time.monotonic() - self._began < EVERY_S:
-                    continue  # what comes at once needs no sign
+                    continue  # a fast reply needs no spinner
                 elapsed = time.monotonic() - self._began
                 frame = FRAMES[turn % len(FRAMES)]
                 write_notice(f"{_CLEAR_LINE}{dim(f'{frame} {self._label} {elapsed:.0f} s')}")

@@ -1,4 +1,4 @@
-"""Lines from stdin, read so that a signal is heard at once."""
+"""Reading lines from stdin so that signals are handled immediately."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import time
 
 from hermes.cli.chat.terminal.signals import Signals, raise_chat_ended
 from hermes.errors import HermesError, InvalidValue
-from hermes.phrases import sized
+from hermes.phrases import format_size
 
 CHUNK = 65_536
 MAX_LINE_BYTES = 1024 * 1024
 
 
 class StdinLines:
-    """Reads what a program or a file has to say, one line at a time."""
+    """Reads stdin line by line."""
 
     def __init__(self, signals: Signals) -> None:
         self._signals = signals
@@ -25,7 +25,7 @@ class StdinLines:
         self._is_at_end = False
 
     def read(self, draft: str = "") -> str:
-        """The next line, whatever it holds; a draft is for people only. Raises EOFError at the end."""
+        """Return the next line; raise EOFError at the end. The draft is ignored."""
         with self._signals.on_leave(raise_chat_ended):
             while b"\n" not in self._rest and not self._is_at_end:
                 chunk = read_chunk()
@@ -33,7 +33,7 @@ class StdinLines:
                 self._rest += chunk
                 if len(self._rest) > MAX_LINE_BYTES and b"\n" not in self._rest:
                     self._rest, self._is_at_end = b"", True
-                    raise InvalidValue(f"a line on stdin is longer than {sized(MAX_LINE_BYTES)}; it was not sent")
+                    raise InvalidValue(f"a line on stdin is longer than {format_size(MAX_LINE_BYTES)}; it was not sent")
         if not self._rest:
             raise EOFError
         line, _, self._rest = self._rest.partition(b"\n")
@@ -41,17 +41,17 @@ class StdinLines:
 
 
 def read_chunk() -> bytes:
-    """What comes next on stdin, however long that takes; nothing at its end."""
+    """Wait for the next bytes on stdin and return them; empty at its end."""
     return read_chunk_before(None) or b""
 
 
 def read_chunk_before(deadline: float | None) -> bytes | None:
-    """What comes next on stdin, which of a terminal is a line; nothing at its end, None if it is not there in time.
+    """Return the next bytes on stdin (a line of a terminal), empty at its end, None after the deadline.
 
     The deadline is a time of `time.monotonic`.
 
-    A signal that arrives just before a read begins, or on another thread, does not end that read; so the read begins
-    when there is something to be read, and a signal wakes up whoever waits for that.
+    A signal that arrives just before a read, or on another thread, does not interrupt that read. So this waits until
+    stdin is readable, and a signal wakes up that wait.
     """
     descriptor = sys.stdin.fileno()
     if os.name != "posix":
@@ -66,7 +66,7 @@ def read_chunk_before(deadline: float | None) -> bytes | None:
             if not ready:
                 return None
             if ours in ready:
-                os.read(ours, CHUNK)  # by now the signal has been handled, or it is when this returns
+                os.read(ours, CHUNK)  # the signal handler has run, or runs when this returns
             if descriptor in ready:
                 return _read(descriptor)
     finally:

@@ -1,4 +1,4 @@
-"""Colours of the chat, where they can be shown."""
+"""Colours of the chat, if the terminal supports them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import IO
 import click
 
 GOLD, GREEN = 178, 71
-"""Of 256 colours; a terminal that has fewer gets its own yellow and green."""
+"""Numbers among 256 colours; a terminal with fewer gets its own yellow and green."""
 
 _BASIC = {GOLD: "yellow", GREEN: "green"}
 
 
 def is_terminal(stream: IO[str]) -> bool:
-    """Whether a person looks at a stream."""
+    """Whether a stream is a terminal."""
     try:
         return stream.isatty()
     except ValueError:  # it is closed
@@ -23,27 +23,27 @@ def is_terminal(stream: IO[str]) -> bool:
 
 
 def has_style(stream: IO[str]) -> bool:
-    """Whether a stream is a terminal whose owner has not asked for plain text."""
+    """Whether a stream is a terminal and the user has not asked for plain text."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def can_move(stream: IO[str]) -> bool:
-    """Whether a line can be written over again there."""
+    """Whether a stream is a terminal on which a line can be overwritten."""
     return is_terminal(stream) and os.environ.get("TERM") != "dumb"
 
 
 def dim(text: str) -> str:
-    """Text on stderr, in the background."""
+    """Make text for stderr dim, if supported."""
     return click.style(text, dim=True) if has_style(sys.stderr) else text
 
 
 def bold(text: str) -> str:
-    """Text on stderr, in the foreground."""
+    """Make text for stderr bold, if supported."""
     return click.style(text, bold=True) if has_style(sys.stderr) else text
 
 
 def coloured(text: str, colour: int, stream: IO[str] | None = None, *, is_dim: bool = False) -> str:
-    """Text in a colour, on stderr unless another stream is named."""
+    """Colour text for stderr or another stream, if supported."""
     if not has_style(stream or sys.stderr):
         return text
     return click.style(text, fg=colour if _has_256_colours() else _BASIC[colour], dim=is_dim or None)

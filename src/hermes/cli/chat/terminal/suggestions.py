@@ -1,4 +1,4 @@
-"""What can be completed in the chat: commands, and the names of sessions."""
+"""Completions in the chat: commands and session names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_NAMES = 500
 
 
 def make_suggestions(chat: Chat) -> Suggestions:
-    """What is completed for somebody who sits here."""
+    """Return the completions for a chat."""
 
     def names() -> Iterable[str]:
         rows = recent_sessions(chat, MAX_NAMES)
@@ -23,5 +23,5 @@ def make_suggestions(chat: Chat) -> Suggestions:
                 yield name
 
     commands = [f"/{name}" for command in COMMANDS for name in command.names]
-    naming = [f"/{name}" for command in COMMANDS if command.takes_session for name in command.names]
-    return Suggestions(commands, naming, names)
+    session_commands = [f"/{name}" for command in COMMANDS if command.takes_session for name in command.names]
+    return Suggestions(commands, session_commands, names)

@@ -1,4 +1,4 @@
-"""`hermes sessions backup`: a copy of the database, made while others use it."""
+"""`hermes sessions backup`: backs up the database while other programs use it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.cli.progress import progress
 from hermes.cli.sessions.file.verify import sqlite_file, verdict_json
 from hermes.cli.store import read_config
 from hermes.home import get_hermes_home
-from hermes.phrases import counted, megabytes
+from hermes.phrases import format_megabytes, plural
 from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.backup.backup import BackupResult, back_up, back_up_into
 from hermes.state.sqlite.files.names import beside, real_file
@@ -32,20 +32,20 @@ Examples:
     "--keep",
     metavar="N",
     type=click.IntRange(min=1),
-    help="Keep the N newest backups and remove the older ones; default: backup.keep.",
+    help="Keep the N newest backups and delete the older ones. Default: backup.keep.",
 )
-@click.option("--force", is_flag=True, help="Replace FILE if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @AS_JSON
 def backup(file: Path | None, keep: int | None, force: bool, as_json: bool) -> None:
-    """Copy the database to a file of its own, while others use it.
+    """Back up the database while other programs use it.
 
-    The copy counts only once it has been read and found to be whole. Without FILE it gets a name with the time in it,
-    among the others in the directory of backups, and the oldest of them go.
+    The backup is verified before it gets its name. Without FILE, it goes to the backup directory under a name with the
+    current time, and the oldest backups there are deleted.
     """
     if file is not None and keep is not None:
-        raise click.UsageError("--keep is for the directory of backups, not for a FILE")
+        raise click.UsageError("--keep works only without FILE")
     if file is None and force:
-        raise click.UsageError("--force is for a FILE; in the directory of backups each has its own name")
+        raise click.UsageError("--force works only with FILE")
     config = read_config(as_json=as_json)
     database = sqlite_file(config, must_be_there=True)
     with progress() as report:
@@ -63,8 +63,8 @@ def backup(file: Path | None, keep: int | None, force: bool, as_json: bool) -> N
         return
     write_stdout(
         printable(
-            f"{item['path']}: {counted(item['sessions'], 'session')}, {counted(item['messages'], 'message')}, "
-            f"{megabytes(item['size_bytes'])}"
+            f"{item['path']}: {plural(item['sessions'], 'session')}, {plural(item['messages'], 'message')}, "
+            f"{format_megabytes(item['size_bytes'])}"
         )
     )
     for line in backup_notes(item, made):
@@ -72,10 +72,10 @@ def backup(file: Path | None, keep: int | None, force: bool, as_json: bool) -> N
 
 
 def backup_notes(item: dict[str, Any], made: BackupResult) -> list[str]:
-    """What the person should know beyond where the backup is."""
-    lines = [f"Removed the older {path}" for path in made.removed]
+    """Return the lines about the backup for stderr."""
+    lines = [f"Deleted old backup {path}" for path in made.removed]
     if item["spooled"]:
-        lines.append(f"{counted(item['spooled'], 'message')} could not be stored yet and so cannot be in it")
+        lines.append(f"Not included: {plural(item['spooled'], 'spooled message')} not stored yet")
     for defect in made.verdict.defects:
         lines += [f"Warning: {defect.message}", f"Hint: {defect.hint}"]
     return lines

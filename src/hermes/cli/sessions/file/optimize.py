@@ -1,4 +1,4 @@
-"""`hermes sessions optimize`: a shorter index, an empty log, a smaller file."""
+"""`hermes sessions optimize`: merges the search index and shrinks the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.cli.display.terminal import write_json, write_stderr, write_stdout
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.store import database_file, no_sessions_message, open_for_change, read_config
-from hermes.phrases import megabytes
+from hermes.phrases import format_megabytes
 from hermes.state.engine import Capability
 from hermes.state.maintenance.disk_usage import measure_disk_usage
 from hermes.state.provider import SessionDBProvider
@@ -24,14 +24,13 @@ SCHEMA = "hermes.optimized/1"
     "--vacuum/--no-vacuum",
     default=True,
     show_default=True,
-    help="Also write the file anew, without the room that deletions left; other programs cannot write meanwhile.",
+    help="Also rewrite the file without unused space. Other programs cannot write meanwhile.",
 )
 @AS_JSON
 def optimize(vacuum: bool, as_json: bool) -> None:
-    """Merge the search index, empty the log and give unused room back to the disk.
+    """Merge the search index and shrink the database.
 
-    Nothing depends on it: search finds the same before and after, perhaps a little faster. It needs room for a second
-    copy of the file.
+    This is optional: search finds the same before and after. It needs disk space for a second copy of the file.
     """
     config = read_config(as_json=as_json)
     path = database_file(config)
@@ -47,12 +46,12 @@ def optimize(vacuum: bool, as_json: bool) -> None:
         item = {"bytes_before": before, "bytes_after": after, "vacuumed": vacuum}
         write_json({"schema": SCHEMA, "item": item})
         return
-    write_stdout(f"{megabytes(before)} before, {megabytes(after)} now.")
+    write_stdout(f"Size: {format_megabytes(before)} before, {format_megabytes(after)} now.")
 
 
 def _bytes_of(store: SessionDBProvider, path: Path) -> int:
-    """How much room a store takes; 0 where its provider does not tell."""
+    """Return the size of a store; 0 if its provider does not report it."""
     if Capability.FILE in store.capabilities:
         return bytes_of(path) + bytes_of(beside(path, LOG))
-    room = measure_disk_usage(store, 0)
-    return 0 if room is None else room.total
+    usage = measure_disk_usage(store, 0)
+    return 0 if usage is None else usage.total

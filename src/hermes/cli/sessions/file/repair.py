@@ -1,4 +1,4 @@
-"""`hermes sessions repair`: what of a damaged database can be saved, and saving it."""
+"""`hermes sessions repair`: rebuilds a damaged database from what can still be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
 from hermes.cli.sessions.file.verify import sqlite_file
 from hermes.cli.store import read_config
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.sqlite.repair.repair import FileCondition, RepairResult
 from hermes.state.sqlite.repair.repair import check as check_file
 from hermes.state.sqlite.repair.repair import repair as repair_file
@@ -23,7 +23,7 @@ from hermes.state.sqlite.repair.salvage import Salvaged
 
 SCHEMA = "hermes.repair/1"
 MOST_LINES = 5
-"""Of what there may be much of, a person is shown so many."""
+"""The number of lines shown of a long list."""
 
 
 @click.command(
@@ -33,16 +33,16 @@ Examples:
   hermes sessions repair
   hermes sessions repair --yes --json | jq .item.salvaged.messages""",
 )
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; end with 1 if something is damaged.")
+@click.option("--check", "only_check", is_flag=True, help="Only check: change nothing, and exit with 1 if damaged.")
 @YES
 @AS_JSON
 @click.pass_context
 def repair(context: click.Context, only_check: bool, is_sure: bool, as_json: bool) -> None:
-    """Save what can be read of a damaged database.
+    """Repair a damaged database.
 
-    Every row that can be read goes into a new file with new indexes. That is checked, and then takes the place of the
-    damaged one, which is kept. Programs of Hermes that are running go on with the new file. A database that is healthy
-    is left as it is.
+    Every readable row is copied to a new file with new indexes. The new file is verified and then replaces the damaged
+    one, which is kept under another name. Running Hermes programs switch to the new file. A healthy database is not
+    changed.
     """
     config = read_config(as_json=as_json)
     database, patience_s = sqlite_file(config, must_be_there=True), config.sessiondb.write_timeout_s
@@ -56,7 +56,7 @@ def repair(context: click.Context, only_check: bool, is_sure: bool, as_json: boo
             if not as_json:
                 write_stdout("\n".join(format_repair(outcome)))
                 was_shown = True
-            return confirm("Put what can be saved in its place? The damaged file is kept.", is_sure=False)
+            return confirm("Replace the database by the repaired copy? The damaged file is kept.", is_sure=False)
 
         if only_check:
             outcome = check_file(database, timeout_s=patience_s, report=report)
@@ -73,7 +73,7 @@ def repair(context: click.Context, only_check: bool, is_sure: bool, as_json: boo
 
 
 def repair_json(outcome: RepairResult) -> dict[str, Any]:
-    """What was found and done, as JSON tells of it."""
+    """Return the result of a repair for JSON output."""
     return {
         "path": str(outcome.path),
         "condition": str(outcome.condition),
@@ -86,7 +86,7 @@ def repair_json(outcome: RepairResult) -> dict[str, Any]:
 
 
 def salvaged_json(salvaged: Salvaged) -> dict[str, Any]:
-    """What was salvaged, as JSON tells of it."""
+    """Return the salvaged rows for JSON output."""
     sessions, messages = salvaged.rows["sessions"], salvaged.rows["messages"]
     return {
         "sessions": salvaged.sessions,
@@ -111,11 +111,11 @@ def salvaged_json(salvaged: Salvaged) -> dict[str, Any]:
 
 
 def format_repair(outcome: RepairResult) -> list[str]:
-    """What was found, for a person."""
+    """Format the result of a repair."""
     if outcome.condition is FileCondition.HEALTHY:
         lines = [f"{outcome.path} is healthy."]
     elif outcome.condition is FileCondition.EMPTY:
-        lines = [f"{outcome.path} is empty: nothing is stored in it."]
+        lines = [f"{outcome.path} is empty: it has no sessions."]
     else:
         assert outcome.salvaged is not None
         lines = [f"{outcome.path} {_verb(outcome)} damaged: {', '.join(outcome.damage)}"]
@@ -128,15 +128,15 @@ def format_repair(outcome: RepairResult) -> list[str]:
 
 
 def repair_notes(outcome: RepairResult, *, was_offered: bool) -> list[str]:
-    """What the person should know beyond what was found."""
+    """Return the lines about a repair for stderr."""
     lines = []
     if outcome.kept_as is not None:
-        lines.append(f"Repaired. The damaged file is kept as {outcome.kept_as}; remove it when nothing is missing.")
+        lines.append(f"Repaired. The damaged file is kept as {outcome.kept_as}; delete it if nothing is missing.")
     elif outcome.condition is FileCondition.DAMAGED:
-        lines.append("Nothing was changed." if was_offered else "`hermes sessions repair` saves it.")
+        lines.append("Nothing was changed." if was_offered else "Run `hermes sessions repair` to repair it.")
     if outcome.spooled:
         lines.append(
-            f"{counted(outcome.spooled, 'message')} could not be stored before; the next program to open it does that."
+            f"{plural(outcome.spooled, 'spooled message')} will be stored when a program next opens the database."
         )
     return lines
 
@@ -147,34 +147,34 @@ def _verb(outcome: RepairResult) -> str:
 
 def _saved_lines(salvaged: Salvaged, how: str) -> Iterator[str]:
     sessions, messages = salvaged.rows["sessions"], salvaged.rows["messages"]
-    yield f"{how}: {counted(salvaged.sessions, 'session')}, {counted(salvaged.messages, 'message')}"
+    yield f"{how}: {plural(salvaged.sessions, 'session')}, {plural(salvaged.messages, 'message')}"
     unreachable = [
-        counted(tally.unreachable, noun)
+        plural(tally.unreachable, noun)
         for tally, noun in ((sessions, "session"), (messages, "message"))
         if tally.unreachable
     ]
     if unreachable:
-        yield f"  {' and '.join(unreachable)} found on pages that nothing leads to any more"
+        yield f"  {' and '.join(unreachable)} recovered from detached pages"
     if salvaged.sessions_rebuilt:
-        yield f"  {counted(salvaged.sessions_rebuilt, 'session')} put together from indexes, without what those lack"
+        yield f"  {plural(salvaged.sessions_rebuilt, 'session')} rebuilt from indexes, with some fields missing"
     if salvaged.sessions_made:
-        yield f"  {counted(salvaged.sessions_made, 'session')} known by their messages only, with the source unknown"
+        yield f"  {plural(salvaged.sessions_made, 'session')} rebuilt from messages only, with an unknown source"
     if messages.truncated:
-        yield f"  {counted(messages.truncated, 'message')} not to be read to the end"
+        yield f"  {plural(messages.truncated, 'message')} cut off: the end is unreadable"
     if salvaged.titles_changed:
-        yield f"  {counted(salvaged.titles_changed, 'title')} taken twice, and numbered"
+        yield f"  {plural(salvaged.titles_changed, 'duplicate title')} numbered"
     if salvaged.left_out:
         yield f"  without the tables {', '.join(salvaged.left_out)}"
 
 
 def _lost_lines(salvaged: Salvaged) -> Iterator[str]:
     if salvaged.pages_damaged:
-        yield f"Unreadable: {salvaged.pages_damaged} of {counted(salvaged.pages, 'page')}"
+        yield f"Unreadable: {salvaged.pages_damaged} of {plural(salvaged.pages, 'page')}"
     if salvaged.lost_messages:
-        yield f"Lost: {counted(salvaged.lost_messages, 'message')}, as far as is known"
+        yield f"Lost: at least {plural(salvaged.lost_messages, 'message')}"
         yield from _first_lines([f"  {count} of session {each}" for each, count in salvaged.incomplete.items()])
     else:
-        yield "Lost: no message, as far as is known"
+        yield "Lost: no messages, as far as can be checked"
 
 
 def _first_lines(lines: list[str] | tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`hermes sessions restore`: which backups there are, and going back to one of them."""
+"""`hermes sessions restore`: lists backups and restores one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hermes.cli.progress import progress
 from hermes.cli.sessions.file.verify import sqlite_file, verdict_json
 from hermes.cli.store import read_config
 from hermes.home import get_hermes_home
-from hermes.phrases import counted, megabytes
+from hermes.phrases import format_megabytes, plural
 from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.backup.copies import Copy, copies_of
 from hermes.state.sqlite.backup.restore import Loss, compare, require_restorable
@@ -43,10 +43,10 @@ Examples:
 @YES
 @AS_JSON
 def restore(file: Path | None, is_sure: bool, as_json: bool) -> None:
-    """Go back to a backup, or list the backups there are.
+    """Restore a backup, or list the backups.
 
-    A backup that is not whole is refused. Before anything is changed, what would be lost is shown; the database of
-    today is kept beside the restored one. Programs of Hermes that are running go on with what was restored.
+    A damaged backup is refused. Before any change, this shows what would be lost. The current database is kept under
+    another name. Running Hermes programs switch to the restored database.
     """
     config = read_config(as_json=as_json)
     database = sqlite_file(config, must_be_there=False)
@@ -60,7 +60,7 @@ def restore(file: Path | None, is_sure: bool, as_json: bool) -> None:
     loss = compare(database, verdict.path)
     for line in () if as_json else preview_lines(database, verdict, loss, now=time.time(), width=terminal_width()):
         write_stderr(line)
-    if not confirm("Restore it?", is_sure=is_sure):
+    if not confirm("Restore this backup?", is_sure=is_sure):
         write_stderr("Nothing was changed.")
         return
     with progress() as report:
@@ -70,40 +70,38 @@ def restore(file: Path | None, is_sure: bool, as_json: bool) -> None:
         write_json({"schema": SCHEMA, "item": item})
         return
     write_stdout(
-        printable(
-            f"{database}: {counted(item['sessions'], 'session')}, {counted(item['messages'], 'message')} restored"
-        )
+        printable(f"{database}: {plural(item['sessions'], 'session')}, {plural(item['messages'], 'message')} restored")
     )
     if kept is not None:
-        write_stderr(f"What was there is kept as {kept}; remove it when nothing is missing.")
+        write_stderr(f"The previous database is kept as {kept}; delete it if nothing is missing.")
     if item["spooled"]:
         write_stderr(
-            f"{counted(item['spooled'], 'message')} could not be stored before; the next program to open it does that."
+            f"{plural(item['spooled'], 'spooled message')} will be stored when a program next opens the database."
         )
 
 
 def find_backup(file: Path, directory: Path) -> Path:
-    """The backup that is meant: a path, or the name of one in the directory of backups."""
+    """Return the path of a backup, given as a path or as a name in the backup directory."""
     named = directory / file
     return named if len(file.parts) == 1 and not file.exists() and named.exists() else file.absolute()
 
 
 def show_backups(copies: Sequence[Copy], directory: Path, *, as_json: bool) -> None:
-    """List what can be gone back to."""
+    """Print the list of backups."""
     if as_json:
         items = [backup_json(each) for each in copies]
         write_json({"schema": LIST_SCHEMA, "items": items, "total": len(items), "next": None})
         return
     if not copies:
-        write_stderr(f"No backups in {directory}; `hermes sessions backup` makes one.")
+        write_stderr(f"No backups in {directory}. Create one with `hermes sessions backup`.")
         return
     header, *lines = format_backups(copies, now=time.time(), width=terminal_width())
     write_stdout("\n".join([heading(header), *lines]))
-    write_stderr(f"{counted(len(copies), 'file')}; `hermes sessions restore FILE` goes back to one of them")
+    write_stderr(f"{plural(len(copies), 'file')}. Restore one with `hermes sessions restore FILE`.")
 
 
 def backup_json(copy: Copy) -> dict[str, Any]:
-    """A file that can be gone back to, as JSON tells of it."""
+    """Return a backup for JSON output."""
     contents = copy.contents
     return {
         "path": str(copy.path),
@@ -118,14 +116,14 @@ def backup_json(copy: Copy) -> dict[str, Any]:
 
 
 def format_backups(copies: Sequence[Copy], *, now: float, width: int) -> list[str]:
-    """What can be gone back to, as a table."""
+    """Format the backups as a table."""
     found = [each.contents for each in copies]
     columns = [
         Column("Made", [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.made_at)) for each in copies]),
         Column("Sessions", [str(each.sessions) if each else UNKNOWN for each in found]),
         Column("Messages", [str(each.messages) if each else UNKNOWN for each in found]),
         Column("Newest", [ago(each.newest, now) if each else UNKNOWN for each in found]),
-        Column("Size", [megabytes(each.size_bytes) for each in copies]),
+        Column("Size", [format_megabytes(each.size_bytes) for each in copies]),
         Column("Kind", [each.trouble or KINDS[each.kind] for each in copies], is_elastic=True),
         Column("File", [str(each.path) for each in copies]),
     ]
@@ -133,9 +131,9 @@ def format_backups(copies: Sequence[Copy], *, now: float, width: int) -> list[st
 
 
 def preview_lines(database: Path, verdict: Verdict, loss: Loss, *, now: float, width: int) -> list[str]:
-    """What restoring a backup would change, for the person who is to decide."""
+    """Describe what restoring a backup would change, so that the user can decide."""
     assert verdict.contents is not None
-    lines = [f"{verdict.path} is whole."]
+    lines = [f"{verdict.path} is intact."]
     rows = {"in the backup": verdict.contents}
     if loss.contents is not None:
         rows = {"now": loss.contents, **rows}
@@ -149,17 +147,17 @@ def preview_lines(database: Path, verdict: Verdict, loss: Loss, *, now: float, w
         width,
     )
     if loss.trouble:
-        lines.append(f"What is there now cannot be read: {loss.trouble}")
+        lines.append(f"The current database cannot be read: {loss.trouble}")
     elif loss.contents is None:
-        lines.append(f"There is nothing in {database} now.")
+        lines.append(f"{database} has no sessions now.")
     else:
-        lost = f"{counted(loss.sessions, 'session')} and {counted(loss.messages, 'message')}"
-        lines.append(f"There now, but not in the backup: {lost}.")
+        lost = f"{plural(loss.sessions, 'session')} and {plural(loss.messages, 'message')}"
+        lines.append(f"Not in the backup, so lost: {lost}.")
     return lines
 
 
 def restore_json(database: Path, verdict: Verdict, loss: Loss, kept: Path | None) -> dict[str, Any]:
-    """What was restored, as JSON tells of it."""
+    """Return the result of a restore for JSON output."""
     return verdict_json(verdict) | {
         "database": str(database),
         "lost_sessions": None if loss.trouble else loss.sessions,

@@ -1,4 +1,4 @@
-"""`hermes sessions stats`: how much is stored, and how large it is."""
+"""`hermes sessions stats`: counts sessions and messages and measures the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from hermes.cli.display.terminal import printable, write_json, write_stderr, write_stdout
 from hermes.cli.options import AS_JSON
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
-from hermes.phrases import counted, megabytes
+from hermes.phrases import format_megabytes, plural
 from hermes.state.engine import Capability
 from hermes.state.sqlite.files.names import LOG, beside, bytes_of
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 STATS_SCHEMA = "hermes.stats/1"
 MEASURING_S = 5.0
-"""How long a person waits for a division of the size."""
+"""How long measuring the parts of the database may take."""
 
 PARTS = {
     "text_bytes": "messages",
     "search_bytes": "search index",
     "indexes_bytes": "other indexes",
-    "other_bytes": "sessions and the rest",
+    "other_bytes": "sessions and other data",
     "free_bytes": "unused",
     "wal_bytes": "write-ahead log",
 }
-"""What a store consists of, as `--verbose` names it."""
+"""The parts of a store, with their labels in `--verbose`."""
 
 
 @click.command()
-@click.option("--verbose", "-v", is_flag=True, help="Also what takes how much room.")
+@click.option("--verbose", "-v", is_flag=True, help="Also show the size of each part.")
 @AS_JSON
 def stats(verbose: bool, as_json: bool) -> None:
-    """Count sessions and messages, and measure the database.
+    """Show counts of sessions and messages, and the size.
 
-    Every session counts, archived and hidden ones too; messages that were rewound do not. The size is that of the
-    database and of its write-ahead log; of a server, what it tells of itself.
+    All sessions count, including archived and hidden ones; undone messages do not. The size includes the write-ahead
+    log. For a server, it is the size that the server reports.
     """
     config = read_config(as_json=as_json)
     path = database_file(config)
@@ -56,7 +56,7 @@ def stats(verbose: bool, as_json: bool) -> None:
 
 
 def measure_store(store: SessionDBProvider | None, path: Path, *, is_verbose: bool = False) -> dict[str, Any]:
-    """The numbers of `stats`; all are 0 while there is no store."""
+    """Measure a store; without one, all numbers are 0."""
     sources = store.count_by_source() if store else {}
     counts = {
         "sessions": sum(sources.values()),
@@ -72,19 +72,19 @@ def measure_store(store: SessionDBProvider | None, path: Path, *, is_verbose: bo
     if store is None:
         return counts | place | ({"parts": None} if is_verbose else {})
     is_file = Capability.FILE in store.capabilities
-    room = _measure_room(store) if is_verbose or not is_file else None
+    usage = _measure_usage(store) if is_verbose or not is_file else None
     if not is_file:
         health = store.health()
-        place |= {"path": None, "size_bytes": None if room is None else room.total, "wal_bytes": 0}
+        place |= {"path": None, "size_bytes": None if usage is None else usage.total, "wal_bytes": 0}
         place |= {"database": health.get("database"), "server": health.get("server")}
-    parts = None if room is None else {f"{name}_bytes": size for name, size in asdict(room).items()}
+    parts = None if usage is None else {f"{name}_bytes": size for name, size in asdict(usage).items()}
     return counts | place | ({"parts": parts} if is_verbose else {})
 
 
 def format_stats(item: dict[str, Any]) -> list[str]:
-    """The numbers of `stats` for a person."""
+    """Format the numbers as lines of text."""
     lines = [f"Total sessions: {item['sessions']}", f"Total messages: {item['messages']}"]
-    lines += [f"  {source}: {counted(count, 'session')}" for source, count in item["sources"].items()]
+    lines += [f"  {source}: {plural(count, 'session')}" for source, count in item["sources"].items()]
     lines += [_size_line(item), *_part_lines(item)]
     lines.append(
         f"Database path: {item['path']}" if item["path"] else f"Database: {item['database']} ({item['server']})"
@@ -96,10 +96,10 @@ def format_stats(item: dict[str, Any]) -> list[str]:
 
 def _size_line(item: dict[str, Any]) -> str:
     if item["size_bytes"] is None:
-        return "Database size: not known"
-    size = f"Database size: {megabytes(item['size_bytes'] + item['wal_bytes'])}"
+        return "Database size: unknown"
+    size = f"Database size: {format_megabytes(item['size_bytes'] + item['wal_bytes'])}"
     if item["wal_bytes"]:
-        size += f" ({megabytes(item['wal_bytes'])} of it in the write-ahead log)"
+        size += f" ({format_megabytes(item['wal_bytes'])} of it in the write-ahead log)"
     return size
 
 
@@ -107,12 +107,14 @@ def _part_lines(item: dict[str, Any]) -> list[str]:
     if "parts" not in item or not item["size_bytes"]:
         return []
     if item["parts"] is None:
-        return ["  what takes how much of it was not measured; `hermes doctor --deep` looks at all of it"]
+        return ["  parts not measured in time; run `hermes doctor --deep`"]
     known = item["parts"] | ({"wal_bytes": item["wal_bytes"]} if item["path"] else {})
-    return [f"  {words}: {megabytes(known[name])}" for name, words in PARTS.items() if known.get(name) is not None]
+    return [
+        f"  {words}: {format_megabytes(known[name])}" for name, words in PARTS.items() if known.get(name) is not None
+    ]
 
 
-def _measure_room(store: SessionDBProvider) -> DiskUsage | None:
+def _measure_usage(store: SessionDBProvider) -> DiskUsage | None:
     from hermes.state.maintenance.disk_usage import measure_disk_usage
 
     return measure_disk_usage(store, MEASURING_S)

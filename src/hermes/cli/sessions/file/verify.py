@@ -1,4 +1,4 @@
-"""`hermes sessions verify`: whether the database, or a backup of it, is whole."""
+"""`hermes sessions verify`: checks the database or a backup for damage."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from hermes.cli.progress import progress
 from hermes.cli.store import database_file, read_config
 from hermes.config import Config
 from hermes.errors import ConfigError, NotFound, StoreUnavailable
-from hermes.phrases import counted, megabytes
+from hermes.phrases import format_megabytes, plural
 from hermes.state.sqlite.checks.verify import Defect, Depth, Verdict
 from hermes.state.sqlite.checks.verify import verify as verify_file
 from hermes.state.sqlite.files.names import bytes_of, real_file
 
 OWN_TOOLS = {
-    "postgresql": "`pg_dump` backs it up, `pg_restore` restores it, `pg_amcheck` checks it; docs/guide/providers.md",
-    "mysql": "`mariadb-dump` or `mysqldump` backs it up, `mariadb-check` checks it; docs/guide/providers.md",
+    "postgresql": "use `pg_dump`, `pg_restore` and `pg_amcheck`; see docs/guide/providers.md",
+    "mysql": "use `mariadb-dump` or `mysqldump`, and `mariadb-check`; see docs/guide/providers.md",
 }
-"""What does for a server what these commands do for a file."""
+"""The tools of each server that do what these commands do for a file."""
 
 SCHEMA = "hermes.verified/1"
 
@@ -37,13 +37,13 @@ Examples:
   hermes sessions verify ~/.hermes/backups/state-20261116_021530.db --quick""",
 )
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--quick", is_flag=True, help="Look at every page, but do not compare what is in them.")
+@click.option("--quick", is_flag=True, help="Check the pages only, not whether their contents agree.")
 @AS_JSON
 def verify(file: Path | None, quick: bool, as_json: bool) -> None:
-    """Check that the database, or a backup of it, is whole.
+    """Check the database or a backup for damage.
 
-    Everything is read and nothing is changed; others can read and write meanwhile. Ends with 1 if something is wrong,
-    and says what to do.
+    The command only reads; other programs can read and write meanwhile. If it finds a problem, it says what to do and
+    exits with 1.
     """
     config = read_config(as_json=as_json)
     database = sqlite_file(config, must_be_there=file is None)
@@ -60,11 +60,11 @@ def verify(file: Path | None, quick: bool, as_json: bool) -> None:
 
 
 def sqlite_file(config: Config, *, must_be_there: bool) -> Path:
-    """The database file of the configured store."""
+    """Return the database file of the configured store; raise `ConfigError` if the store is on a server."""
     provider = config.sessiondb.provider
     if provider != "sqlite":
-        hint = OWN_TOOLS.get(provider, "use the tools that come with that database")
-        raise ConfigError(f"this is for a database file, and sessions are kept on a server ({provider})", hint=hint)
+        hint = OWN_TOOLS.get(provider, "use the tools of that database")
+        raise ConfigError(f"this command needs a SQLite database, but the provider is {provider}", hint=hint)
     path = database_file(config)
     if must_be_there:
         try:
@@ -77,7 +77,7 @@ def sqlite_file(config: Config, *, must_be_there: bool) -> Path:
 
 
 def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """What was found in a file, as JSON tells of it."""
+    """Return the verdict on a file for JSON output."""
     inspection, contents = verdict.inspection, verdict.contents
     return {
         "path": str(verdict.path),
@@ -92,19 +92,19 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
 
 
 def finding_json(defect: Defect) -> dict[str, str]:
-    """Something that is wrong, as JSON tells of it."""
+    """Return a defect for JSON output."""
     return {"code": defect.code, "kind": str(defect.kind), "message": defect.message, "hint": defect.hint}
 
 
 def format_verdict(verdict: Verdict, *, now: float) -> list[str]:
-    """What was found in a file, for a person."""
-    lines = [f"{verdict.path}: {'not good' if verdict.defects else 'good'}"]
-    facts = [megabytes(bytes_of(verdict.path))]
+    """Format the verdict on a file."""
+    lines = [f"{verdict.path}: {'problems found' if verdict.defects else 'ok'}"]
+    facts = [format_megabytes(bytes_of(verdict.path))]
     if verdict.contents is not None:
         facts = [
-            counted(verdict.contents.sessions, "session"),
-            counted(verdict.contents.messages, "message"),
-            f"the newest {ago(verdict.contents.newest, now)}",
+            plural(verdict.contents.sessions, "session"),
+            plural(verdict.contents.messages, "message"),
+            f"newest message {ago(verdict.contents.newest, now)}",
             *facts,
         ]
     if verdict.inspection is not None and verdict.inspection.version:

@@ -1,4 +1,4 @@
-"""Where a database is: the DSN that somebody gave, and what of it may be shown."""
+"""The address of a database: the DSN from the settings, and a form of it without secrets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hermes.state.server.dsn import ESCAPES, is_misread
 MASK = "***"
 SCHEMES = ("mysql", "mariadb")
 SSL = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password")
-"""Files and words that a connection is kept secret with."""
+"""Files and passwords of the TLS settings."""
 FLAGS = ("ssl_verify_cert", "ssl_verify_identity", "ssl_disabled")
 DEFAULT_PORT = 3306
 
@@ -29,12 +29,12 @@ class Address:
     unix_socket: str | None
     password: str = field(repr=False)
     options: dict[str, str | bool] = field(repr=False)
-    """How the connection is kept secret, as the driver names it."""
+    """The TLS settings, with the driver's names."""
 
     @classmethod
     def of(cls, dsn: str, database: str | None = None) -> Address:
-        """The address in a DSN such as `mysql://user:password@host:3306/database?ssl_ca=ca.pem`."""
-        # The parser would leave out characters that it does not expect.
+        """Return the address in a DSN such as `mysql://user:password@host:3306/database?ssl_ca=ca.pem`."""
+        # The parser would drop characters that it does not expect.
         if is_misread(dsn) or not dsn.isprintable():
             raise _unusable()
         try:
@@ -45,13 +45,13 @@ class Address:
             options = {name: _truth[value.lower()] if name in FLAGS else value for name, value in given.items()}
         except (ValueError, KeyError):
             raise _unusable() from None
-        named = database or unquote(parts.path.removeprefix("/"))
-        if parts.scheme not in SCHEMES or not named or "/" in parts.path[1:] or parts.fragment:
+        name = database or unquote(parts.path.removeprefix("/"))
+        if parts.scheme not in SCHEMES or not name or "/" in parts.path[1:] or parts.fragment:
             raise _unusable()
         if not options.keys() <= {*SSL, *FLAGS}:
             raise _unusable()
         return cls(
-            database=named,
+            database=name,
             user=unquote(parts.username or ""),
             host=unquote(parts.hostname or "localhost"),
             port=port,
@@ -62,13 +62,13 @@ class Address:
 
     @property
     def display(self) -> str:
-        """Without secrets."""
+        """The address without secrets."""
         user = f"{self.user}@" if self.user else ""
         place = self.host if self.unix_socket else f"{self.host}:{self.port}"
         return f"mysql://{user}{place}/{self.database}"
 
     def mask(self, text: str) -> str:
-        """A text without the secrets of this address."""
+        """Return a text without the secrets of this address."""
         for secret in (self.password, self.options.get("ssl_key_password")):
             if isinstance(secret, str) and secret:
                 text = text.replace(secret, MASK)
@@ -76,7 +76,7 @@ class Address:
 
 
 def _unusable() -> ConfigError:
-    # What was given is not quoted: there may be a password in it.
+    # The DSN is not quoted: it may contain a password.
     return ConfigError(
         "sessiondb.dsn is not an address of a MySQL or MariaDB database",
         hint="it looks like mysql://user:password@host:3306/database, perhaps with ?unix_socket= or ?ssl_ca=;"

@@ -1,4 +1,4 @@
-"""INSERTs of many rows: few statements, and none of them long."""
+"""INSERTs of many rows: few statements, none of them long."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _VALUES = "VALUES ("
 
 
 class InsertTemplate(NamedTuple):
-    """An INSERT of one row that could as well be one of many."""
+    """An INSERT of one row that can be extended to many rows."""
 
     start: str
-    """What comes before VALUES."""
+    """The text before VALUES."""
     names: tuple[str, ...]
-    """The parameters that make up the row."""
+    """The parameters of the row."""
     end: str
-    """What follows the row."""
+    """The text after the row."""
 
 
 @lru_cache(maxsize=256)
 def parse_insert(sql: str) -> InsertTemplate | None:
-    """A statement taken apart, if it inserts one row of nothing but parameters."""
+    """Split a statement if it inserts one row of nothing but parameters; otherwise return None."""
     pieces, names = parse(sql)
     first, last = pieces[0], pieces[-1]
     if not first.endswith(_VALUES) or not last.startswith(")") or any(each != ", " for each in pieces[1:-1]):
@@ -37,7 +37,7 @@ def parse_insert(sql: str) -> InsertTemplate | None:
 
 
 def statements(start: str, rows: Iterable[Sequence[str]], end: str = "") -> Iterator[tuple[str, int]]:
-    """Statements that insert rows of literals, in their order, each with how many it inserts."""
+    """Yield statements that insert rows of literals, in their order, each with the number of its rows."""
     some: list[str] = []
     size = 0
     for row in rows:

@@ -1,7 +1,7 @@
-"""A lock that all nodes of a Galera cluster see: a row that only one process has put there.
+"""A lock that all nodes of a Galera cluster see: a row that only one process has inserted.
 
-`GET_LOCK` and the locks of rows hold on one node only. What every node agrees on is which of two changes of one row
-comes first, so the lock is such a row. Its owner keeps changing it; a row that nobody changes any more was left behind.
+`GET_LOCK` and row locks hold on one node only. All nodes agree on which of two changes of one row comes first, so the
+lock is such a row. Its owner keeps changing it; a row that does not change any more belongs to a dead owner.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from hermes.state.mysql.connection.statements import DriverConnection, render
 from hermes.state.server.faults import ServerError, Verdict
 
 KEY = "making_tables"
-"""The note in `state_meta` that is the lock."""
+"""The key in `state_meta` that is the lock."""
 STALE_S = 30.0
-"""An owner that has changed nothing for so long is dead."""
+"""An owner that has changed nothing for this long counts as dead."""
 PAUSE_S = 0.05
 
 _TAKE = 'INSERT INTO state_meta ("key", value) VALUES (:key, :mine)'
@@ -38,20 +38,20 @@ class ClusterLock:
         self._turn = 0
 
     def renew(self) -> None:
-        """Show the others that the owner lives; raises if one of them took it for dead."""
+        """Show other processes that the owner is alive; raise if one of them has taken the lock."""
         before = self._value
         self._turn += 1
         if not self._connection.run(render(_REPLACE, {"key": KEY, "mine": self._value, "seen": before})).changed:
-            raise StoreBusy(f"another process is making the tables in {self._where} now", hint="try again")
+            raise StoreBusy(f"another process is creating the tables in {self._where} now", hint="try again")
 
     def acquire(self, timeout_s: float) -> None:
-        """Wait until nobody owns the lock, and own it."""
+        """Wait until no process owns the lock, and take it."""
         deadline = time.monotonic() + timeout_s
         seen, since = "", time.monotonic()
         while not self._is_taken(seen if time.monotonic() - since > STALE_S else None):
             now = time.monotonic()
             if now > deadline:
-                raise StoreBusy(f"another process has been making the tables in {self._where} for {timeout_s:g} s")
+                raise StoreBusy(f"another process has been creating the tables in {self._where} for {timeout_s:g} s")
             rows = self._connection.run(render(_LOOK, {"key": KEY})).rows
             value = str(rows[0][0]) if rows else ""
             if value != seen:
@@ -59,7 +59,7 @@ class ClusterLock:
             time.sleep(PAUSE_S)
 
     def release(self) -> None:
-        """Let others own it."""
+        """Release the lock."""
         self._connection.run(render(_DROP, {"key": KEY, "mine": self._value}))
 
     @property
@@ -67,7 +67,7 @@ class ClusterLock:
         return f"{self._token} {self._turn}"
 
     def _is_taken(self, left_behind: str | None) -> bool:
-        """Try to own the lock, also that of a dead owner; another node may have been first."""
+        """Try to take the lock, also that of a dead owner; another node may have been first."""
         statement, values = (_TAKE, {}) if left_behind is None else (_REPLACE, {"seen": left_behind})
         try:
             return self._connection.run(render(statement, {"key": KEY, "mine": self._value, **values})).changed == 1
@@ -79,7 +79,7 @@ class ClusterLock:
 
 @contextmanager
 def cluster_lock(connection: DriverConnection, where: str, timeout_s: float) -> Iterator[ClusterLock]:
-    """Own the lock of a database, whose `state_meta` must be there."""
+    """Own the lock of a database, whose `state_meta` must exist."""
     lock = ClusterLock(connection, where)
     lock.acquire(timeout_s)
     try:

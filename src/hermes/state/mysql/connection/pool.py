@@ -20,10 +20,10 @@ from hermes.state.mysql.connection.tls import is_checked_by_default, tls_options
 from hermes.state.server.faults import ConnectFailed, Fault, ServerError, Verdict
 
 IDLE_S = 1.0
-"""A connection that nobody used for so long is looked at before it is lent again."""
+"""A connection that was not used for this long is checked before it is lent again."""
 SHORTEST_WAIT_S = 0.05
 SILENCE_S = 60.0
-"""How long the server may say nothing, at least, before it is given up."""
+"""The least time that the server may send nothing before the connection is given up."""
 SETTINGS = SessionDBConfig(provider="mysql")
 NO_TRUST = (
     "a server on another machine must show a certificate that names its host; name the authority that signed it with"
@@ -33,11 +33,11 @@ NO_TLS = 2_026
 """The number of the driver's error for a server that cannot encrypt."""
 
 _inherited: list[DriverConnection] = []
-"""Connections of the process that this one was forked from: not even letting go of them is safe here."""
+"""Connections of the parent process: after a fork, not even closing them is safe."""
 
 
 class Pool:
-    """Lends connections, each to one borrower at a time; several stores may share one."""
+    """Lends connections, each to one thread at a time; several stores may share one pool."""
 
     def __init__(self, dsn: str, settings: SessionDBConfig = SETTINGS) -> None:
         self._address = Address.of(dsn, settings.schema)
@@ -49,24 +49,24 @@ class Pool:
 
     @property
     def where(self) -> str:
-        """The database, as it may be shown."""
+        """The address of the database, without secrets."""
         return self._address.display
 
     @property
     def max_size(self) -> int:
-        """How many connections there may be at once."""
+        """The most connections at once."""
         return self._settings.pool_max_size
 
     @property
     def server(self) -> Server:
-        """The server, as it introduced itself when a connection was last opened."""
+        """The server, according to its greeting on the newest connection."""
         if self._server is None:
             self.release(self.acquire(self._settings.pool_timeout_s))
         assert self._server is not None
         return self._server
 
     def acquire(self, timeout_s: float) -> DriverConnection:
-        """A connection that nobody else uses."""
+        """Return a connection that no other thread uses."""
         if self._process != os.getpid():
             _inherited.extend(self._idle)
             self._start_over()
@@ -97,16 +97,16 @@ class Pool:
         self._free_slot(connection if is_kept else None)
 
     def connect(self) -> DriverConnection:
-        """A connection beside the pool, for work of which nobody knows how long it takes; the caller closes it."""
+        """Open a connection outside of the pool, for work of unknown length; the caller closes it."""
         return self._connect(None)
 
     def stats(self) -> dict[str, int]:
-        """How many connections there are, and how many are free or waited for."""
+        """How many connections exist, are free, and are waited for."""
         with self._changed:
             return {"connections": self._lent + len(self._idle), "free": len(self._idle), "waiting": self._waiting}
 
     def close(self) -> None:
-        """Close every connection; those that are lent when they come back."""
+        """Close every connection; those in use are closed when they are released."""
         self._is_closed = True
         if self._process != os.getpid():
             return
@@ -127,7 +127,7 @@ class Pool:
         return max(SILENCE_S, 2 * self._settings.write_timeout_s)
 
     def _reserve(self, deadline: float) -> DriverConnection | None:
-        """Wait for a turn; answers a connection that is free, or None where one is to be opened."""
+        """Wait for a free slot; return an idle connection, or None if one must be opened."""
         with self._changed:
             self._waiting += 1
             try:
@@ -137,7 +137,7 @@ class Pool:
                 if self._is_closed:
                     raise StoreClosed
                 self._lent += 1
-                # The one that was used last: it is the least likely to have died.
+                # The one that was used last, because it is the most likely to be alive.
                 return self._idle.pop() if self._idle else None
             finally:
                 self._waiting -= 1
@@ -155,7 +155,7 @@ class Pool:
 
     def _all_in_use(self) -> HermesError:
         return StoreBusy(
-            f"none of up to {self.max_size} connections to {self.where} was to be had in time",
+            f"all {self.max_size} connections to {self.where} are in use",
             hint="try again, or raise sessiondb.pool_max_size",
         )
 
@@ -180,15 +180,15 @@ class Pool:
                 **self._tls_options(),
             )
             self._dial(driver)
-            # A server that listens and says nothing is given up sooner than one that has work to do.
+            # A server that accepts connections but never responds is given up sooner than one that is working.
             driver._read_timeout = silence_s
         except pymysql.Error as exc:
             raise self._connect_error(exc) from None
         except RuntimeError:
-            # What the driver needs for that is a package that it does not bring by itself.
+            # The driver does not install the package that it needs for this.
             raise ConfigError(
-                f"{self.where} wants a password that no TLS hides to be encrypted, and the package for that is not"
-                " installed: pip install 'hermes-sessions[mysql]'",
+                f"{self.where} requires an encrypted password without TLS, and the package for that is not installed:"
+                " pip install 'hermes-sessions[mysql]'",
                 hint="or use TLS or a unix_socket in sessiondb.dsn",
             ) from None
         except (OSError, ValueError) as exc:
@@ -206,7 +206,7 @@ class Pool:
         connection = DriverConnection(driver, server.setup_statements(self._settings.write_timeout_s))
         if connection.most_bytes < SMALLEST_PACKET - SMALLEST_PACKET // 16:
             raise StoreUnavailable(
-                f"{self.where} takes packets of only {connection.most_bytes} bytes",
+                f"{self.where} accepts packets of only {connection.most_bytes} bytes",
                 hint="raise max_allowed_packet of the server to 4 MB or more",
             )
         return connection
@@ -215,7 +215,7 @@ class Pool:
         if not self._address.unix_socket:
             driver.connect()
             return
-        # The driver forgets to close a socket that leads nowhere.
+        # The driver does not close a socket that cannot be connected.
         line = socket.socket(socket.AF_UNIX)
         try:
             line.settimeout(self._settings.connect_timeout_s)
@@ -227,14 +227,14 @@ class Pool:
         driver.connect(line)
 
     def _tls_options(self) -> dict[str, ssl.SSLContext | bool]:
-        """How the connection is kept secret; on a socket of this machine nobody listens."""
+        """The TLS arguments; a socket of this machine needs no encryption."""
         options = self._address.options
         if self._address.unix_socket:
             return tls_options(options, "") if options else {"ssl_disabled": True}
         return tls_options(options, self._address.host)
 
     def _connect_error(self, exc: pymysql.Error) -> Exception:
-        """Why no connection could be opened."""
+        """Return the error for a connection that could not be opened."""
         number = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
         reason = self._address.mask(str(exc.args[1] if len(exc.args) > 1 else exc))
         if (hint := _tls_hint(exc, number)) is not None:
@@ -248,7 +248,7 @@ class Pool:
 
 
 def _connect_hint(cause: object) -> str:
-    """What to do about a server that cannot be connected to."""
+    """The hint for a server that cannot be connected to."""
     if isinstance(cause, socket.gaierror):
         return "check the host in sessiondb.dsn"
     if isinstance(cause, ConnectionRefusedError | FileNotFoundError):
@@ -257,9 +257,9 @@ def _connect_hint(cause: object) -> str:
 
 
 def _tls_hint(exc: pymysql.Error, number: int) -> str | None:
-    """What to do about a server that is there and cannot be spoken to in secret; another attempt ends the same."""
+    """The hint for a server that is reachable, but not with TLS; a retry would fail too."""
     if number == NO_TLS:
-        return "turn TLS on at the server, or take the ssl_ options out of sessiondb.dsn"
+        return "turn TLS on at the server, or remove the ssl_ options from sessiondb.dsn"
     cause = getattr(exc, "original_exception", None)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return "check ssl_ca in sessiondb.dsn, and that the server's certificate names the host"

@@ -1,4 +1,4 @@
-"""What there is to know about a server before its tables are used."""
+"""The properties of a server, read before its tables are used."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hermes.errors import StoreUnavailable
 
 OLDEST_MARIADB, OLDEST_MYSQL = (10, 6), (8, 0, 23)
 SMALLEST_PACKET = 4 * 1024 * 1024
-"""What the index entry of the longest message needs."""
+"""The size that the index entry of the longest message needs."""
 DEEPEST = 1_000_000
-"""How long a line of ancestors may be."""
+"""The longest chain of ancestors."""
 
-# What a value is cut or changed for elsewhere is an error; double quotes mean names, backslashes nothing.
+# A value that would be cut or changed is an error; double quotes mark names, backslashes have no meaning.
 MODE = ",".join(
     (
         *("STRICT_ALL_TABLES", "NO_ENGINE_SUBSTITUTION", "NO_AUTO_VALUE_ON_ZERO", "ERROR_FOR_DIVISION_BY_ZERO"),
@@ -27,22 +27,22 @@ _version = re.compile(r"(\d{1,5})\.(\d{1,5})\.(\d{1,5})")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as it introduces itself."""
+    """A server, according to its greeting."""
 
     is_mariadb: bool
     version: tuple[int, int, int]
 
     @classmethod
     def of(cls, greeting: str, where: str) -> Server:
-        """The server behind a version such as `8.0.36` or `5.5.5-10.11.6-MariaDB`; raises if it is too old."""
+        """Parse a version such as `8.0.36` or `5.5.5-10.11.6-MariaDB`; raise if the server is too old."""
         is_mariadb = "mariadb" in greeting.lower()
-        # For the sake of old clients MariaDB may say something else first.
+        # For old clients, MariaDB may put another version first.
         found = _version.search(greeting.removeprefix("5.5.5-"))
         version = (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
         server = cls(is_mariadb, version)
         if version < (OLDEST_MARIADB if is_mariadb else OLDEST_MYSQL):
             raise StoreUnavailable(
-                f"{where} is on {server.name}", hint="MariaDB 10.6 or MySQL 8.0.23, or a newer one, is needed"
+                f"{where} is on {server.name}", hint="MariaDB 10.6 or MySQL 8.0.23, or newer, is required"
             )
         return server
 
@@ -53,12 +53,12 @@ class Server:
 
     @property
     def collation(self) -> str:
-        """The order of characters by their numbers, in which blanks at the end count; each server has its own name."""
+        """The collation by code points in which trailing spaces count; each server has its own name for it."""
         return "utf8mb4_nopad_bin" if self.is_mariadb else "utf8mb4_0900_bin"
 
     def setup_statements(self, lock_timeout_s: float) -> tuple[str, ...]:
-        """What a connection is prepared with."""
-        # MySQL would tell the sizes of tables as they were up to a day ago.
+        """The statements that prepare a connection."""
+        # MySQL would return the sizes of tables as they were up to a day ago.
         own = (
             f"max_recursive_iterations = {DEEPEST}"
             if self.is_mariadb
@@ -73,7 +73,7 @@ class Server:
         )
 
     def with_time_limit(self, query: str, seconds: float) -> str:
-        """A SELECT that the server calls off after so long."""
+        """Return a SELECT that the server cancels after this time."""
         if self.is_mariadb:
             return f"SET STATEMENT max_statement_time = {max(0.001, seconds):.3f} FOR {query}"
         milliseconds = max(1, round(seconds * 1000))

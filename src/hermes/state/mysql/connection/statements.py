@@ -1,4 +1,4 @@
-"""Statements on their way to the server and back, several in one round trip where that is possible."""
+"""Sending statements to the server and reading the results, several in one round trip where possible."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from hermes.state.server.faults import ConnectionLost, Fault, ServerError
 from hermes.state.server.sql_parameters import Statement, parse
 
 FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
-"""An UPDATE answers how many rows it met, also where they were so already; several statements may go out together."""
+"""An UPDATE reports how many rows it matched, also unchanged ones; several statements may be sent together."""
 MOST_TOGETHER = 262_144
-"""Longer statements go out one by one."""
+"""Longer statements are sent one by one."""
 PACKET_HEADER = 1_024
-"""What a statement needs in a packet beside its text."""
+"""The bytes that a statement needs in a packet besides its text."""
 CLIENT_ERRORS = range(2_000, 3_000)
-"""Numbers of errors that the driver found, not the server."""
+"""Numbers of the driver's own errors, not the server's."""
 BEGINNINGS = ("START TRANSACTION", "SET TRANSACTION")
-"""How statements begin that come before the work of a transaction."""
+"""The statements that come before the work of a transaction."""
 
 LONG_BYTES = 65_536
-"""A text of so many bytes is written in the form that takes less room."""
+"""A text of this many bytes is written in the shorter encoding."""
 
 COLLATION = "/*!80000 utf8mb4_0900_bin */ /*M! utf8mb4_nopad_bin */"
-"""The order of characters of all tables; each of the two servers reads the comment that is meant for it."""
+"""The collation of all tables; each of the two servers reads the comment that is for it."""
 
 _plain = re.compile(r"[ !-&(-\[\]-~]*")
-"""ASCII that means the same between quotes under every sql_mode and every character set: no quote, no backslash."""
+"""ASCII without quotes and backslashes: it means the same in quotes in every sql_mode and character set."""
 _parsed = lru_cache(maxsize=1_024)(parse)
 
 
 class StatementResult(NamedTuple):
-    """What the server said to a statement."""
+    """The result of a statement."""
 
     rows: list[Values]
     columns: Columns
     changed: int
-    """How many rows were changed, or met by what would have changed them."""
+    """How many rows were changed, or matched by an UPDATE."""
     key: int
-    """The integer key that was given to a new row."""
+    """The integer key of a new row."""
 
 
 def _number(text: str) -> int | float:
-    """Sums of whole numbers are whole numbers."""
+    """Convert a sum: sums of whole numbers are whole numbers."""
     return float(text) if "." in text else int(text)
 
 
@@ -65,7 +65,7 @@ DECODERS = {**conversions, FIELD_TYPE.DECIMAL: _number, FIELD_TYPE.NEWDECIMAL: _
 
 
 def render(sql: str, values: Mapping[str, Any]) -> str:
-    """A statement with its values in their places, which the driver cannot bind."""
+    """Return a statement with its values as literals, because the driver cannot bind them."""
     statement: Statement = _parsed(sql)
     if not statement.names:
         return statement.pieces[0]
@@ -73,20 +73,20 @@ def render(sql: str, values: Mapping[str, Any]) -> str:
     parts = [statement.pieces[0]]
     for name, before, after in zip(statement.names, statement.pieces[:-1], statement.pieces[1:], strict=True):
         value = bound[name]
-        # The server takes text for 0 where it is compared with a number; a number in quotes is what its column is.
+        # The server converts a text to 0 when it is compared with a number; a quoted number has the type of its column.
         is_quoted = type(value) is int and before.rstrip().endswith(("=", "<", ">"))
         parts += (f"'{value}'" if is_quoted else literal(value), after)
     return "".join(parts)
 
 
 def literals(names: Sequence[str], values: Mapping[str, Any]) -> list[str]:
-    """The values of a row to be inserted, as they stand in a statement; a column that it lacks has its default."""
+    """The values of a row as literals for an INSERT; a missing column has its default."""
     bound = _bound([name for name in names if name in values], values)
     return [literal(bound[name]) if name in bound else "DEFAULT" for name in names]
 
 
 def literal(value: Any) -> str:
-    """A bound value as it stands in a statement."""
+    """A bound value as a literal."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
@@ -95,16 +95,16 @@ def literal(value: Any) -> str:
         return f"x'{value.hex()}'"
     if isinstance(value, float):
         if not math.isfinite(value):
-            # It would stand in the statement as a name.
-            raise InvalidValue(f"{value} is no number that can be stored or compared")
-        # Without an exponent the server would take it for a decimal number.
-        said = repr(value)
-        return said if "e" in said else f"{said}e0"
+            # In a statement it would be parsed as a name.
+            raise InvalidValue(f"{value} cannot be stored or compared")
+        # Without an exponent the server would parse it as a decimal number.
+        text = repr(value)
+        return text if "e" in text else f"{text}e0"
     return str(int(value))
 
 
 def _encoded(text: bytes) -> str:
-    """Text in characters that cannot end a literal, whatever a server, or one behind a pooler, takes a quote for.
+    """Encode text in characters that cannot end a literal, whatever a server or a pooler takes for a quote.
 
     Hexadecimal digits are quick to read but double a text, which must fit into one packet; base64 adds a third.
     """
@@ -118,24 +118,24 @@ def _bound(names: Sequence[str], values: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 class DriverConnection:
-    """One connection to the server, prepared for statements of ours."""
+    """One connection to the server, prepared for our statements."""
 
     def __init__(self, driver: pymysql.Connection, setup_statements: Sequence[str]) -> None:
         self._driver = driver
         self.is_sound = True
-        """Whether every statement that was sent has been answered."""
+        """Whether every statement that was sent has its result."""
         self.used_at = 0.0
-        """When it was last given back."""
+        """When it was last released."""
         self.most_bytes = 0
-        """How long a statement may be."""
+        """The most bytes of a statement."""
         self.is_in_cluster = False
-        """Whether the server is a node of a Galera cluster, where another node can undo an open transaction."""
+        """Whether the server is a node of a Galera cluster, where another node can roll back an open transaction."""
         self._may_join = bool(driver.client_flag & CLIENT.MULTI_STATEMENTS)
         driver.decoders = {kind: each for kind, each in DECODERS.items() if isinstance(kind, int)}
         for statement in setup_statements:
             self.run(statement)
         if not driver.server_status & SERVER_STATUS.SERVER_STATUS_NO_BACKSLASH_ESCAPES:
-            raise ServerError("1231", "the server does not take sql_mode as it is set")
+            raise ServerError("1231", "the server does not accept the required sql_mode")
         self._read_variables()
 
     @property
@@ -148,7 +148,7 @@ class DriverConnection:
         return self.execute_all([statement])[0]
 
     def execute_all(self, statements: Sequence[str]) -> list[StatementResult]:
-        """Execute statements one after the other and answer each; if one fails, those after it are not executed."""
+        """Execute statements one after the other and return the results; if one fails, the rest is not executed."""
         results: list[StatementResult] = []
         for some in self._round_trips(statements):
             results += self._round_trip(some)
@@ -163,23 +163,23 @@ class DriverConnection:
         return True
 
     def close(self) -> None:
-        """Let go of the connection without a word: it may be in any state."""
+        """Close the connection without a message to the server: it may be in any state."""
         self.is_sound = False
         self._driver._force_close()
 
     def _read_variables(self) -> None:
-        """Ask the server what is to be known before statements are sent to it."""
+        """Read the server variables that limit statements."""
         variables: dict[str, str] = dict(
             self.run("SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on')").rows
         )
         self.most_bytes = int(variables["max_allowed_packet"]) - PACKET_HEADER
         self.is_in_cluster = variables.get("wsrep_on") == "ON"
         if self.is_in_cluster:
-            # What was stored through another node is there when it is read through this one.
+            # A read through this node sees everything that was stored through another node.
             self.run("SET SESSION wsrep_sync_wait = 1")
 
     def _round_trips(self, statements: Sequence[str]) -> list[list[str]]:
-        """The statements as they go out together."""
+        """Group the statements that are sent together."""
         if not self._may_join or len(statements) == 1:
             return [[each] for each in statements]
         if self.is_in_cluster:
@@ -195,15 +195,15 @@ class DriverConnection:
         return trips
 
     def _round_trip(self, statements: Sequence[str]) -> list[StatementResult]:
-        said = "; ".join(statements).encode()
-        if 0 < self.most_bytes < len(said):
+        text = "; ".join(statements).encode()
+        if 0 < self.most_bytes < len(text):
             raise ServerError(
                 errors.PACKET, f"it is longer than max_allowed_packet of the server ({self.most_bytes} bytes)"
             )
         self.is_sound = False
         try:
             cursor = self._driver.cursor(Cursor)
-            cursor.execute(said)
+            cursor.execute(text)
             results = [_result(cursor)]
             while cursor.nextset():
                 results.append(_result(cursor))
@@ -212,17 +212,17 @@ class DriverConnection:
             self.is_sound = isinstance(fault, ServerError)
             raise fault from None
         except (OSError, struct.error, IndexError) as exc:
-            # The driver does not translate everything that a line can do that breaks in the middle of an answer.
+            # The driver does not translate every error of a connection that breaks in the middle of a result.
             raise ConnectionLost(str(exc)) from None
         self.is_sound = True
         return results
 
 
 def _separately(statements: Sequence[str]) -> list[list[str]]:
-    """Each statement alone, but for the beginning of a transaction, which goes with the first of its statements.
+    """Send each statement alone, except the beginning of a transaction, which goes with its first statement.
 
-    If another node undoes a transaction between two statements that were sent together, the second is executed all the
-    same, outside of any transaction; sent alone, it is refused.
+    If another node rolls back a transaction between two statements that were sent together, the second is still
+    executed, outside of any transaction; sent alone, it is refused.
     """
     trips: list[list[str]] = [[]]
     for each in statements:

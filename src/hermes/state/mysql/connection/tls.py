@@ -1,4 +1,4 @@
-"""How a connection is kept secret: what the options of a DSN mean."""
+"""The TLS settings of a connection: what the options of a DSN mean."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _DECISIONS = ("ssl_ca", "ssl_verify_cert", "ssl_verify_identity", "ssl_disabled"
 
 
 def tls_options(options: Options, host: str) -> dict[str, ssl.SSLContext | bool]:
-    """What the driver is to be told.
+    """Return the driver's TLS arguments.
 
-    Where no option says whether the server is checked, one on another machine is; one on this machine encrypts if it
-    can, and is trusted.
+    If no option decides whether the server is checked, a server on another machine is checked; one on this machine is
+    trusted, and encrypts if it can.
     """
     if options.get("ssl_disabled"):
         return {"ssl_disabled": True}
     if is_checked_by_default(options, host):
         options = {**options, "ssl_verify_identity": True}
-    # As the driver reads them, an authority alone has nothing checked, and without one no name ever is.
+    # The driver alone would check nothing if only an authority is given, and no host name without one.
     return {"ssl": _context(options)} if options.keys() - {"ssl_disabled"} else {}
 
 
 def is_checked_by_default(options: Options, host: str) -> bool:
-    """Whether a server must show a certificate though nobody has said so."""
+    """Whether the certificate of a server is checked although no option says so."""
     return not is_on_this_machine(host) and not any(name in options for name in _DECISIONS)
 
 
 def _context(options: Options) -> ssl.SSLContext:
-    """TLS and nothing else; who names an authority wants certificates to be checked."""
+    """Return a context for TLS only; an authority in the options turns the check of certificates on."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(options.get("ssl_verify_identity"))
     is_checked = context.check_hostname or options.get("ssl_verify_cert", "ssl_ca" in options)
@@ -49,7 +49,7 @@ def _context(options: Options) -> ssl.SSLContext:
         raise _unusable("ssl_ca", exc) from None
     try:
         if certificate is not None or key is not None:
-            # Without a word for it, somebody at a terminal would be asked.
+            # Without a password argument, OpenSSL would ask for one on the terminal.
             context.load_cert_chain(certificate or "", key, _text(options, "ssl_key_password") or "")
     except OSError as exc:
         raise _unusable("ssl_cert with ssl_key", exc) from None
@@ -63,5 +63,5 @@ def _text(options: Options, name: str) -> str | None:
 
 def _unusable(name: str, exc: OSError) -> ConfigError:
     return ConfigError(
-        f"{name} in sessiondb.dsn cannot be used: {exc.strerror or exc}", hint="name files in PEM form that can be read"
+        f"{name} in sessiondb.dsn cannot be used: {exc.strerror or exc}", hint="use readable files in PEM format"
     )

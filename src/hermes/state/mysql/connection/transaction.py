@@ -1,4 +1,4 @@
-"""A connection while one thread has it: the statements of one transaction, and the phrases of MySQL and MariaDB."""
+"""A connection while one thread uses it: the statements of one transaction, and MySQL's and MariaDB's SQL phrases."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, Ser
 from hermes.state.server.transaction import ServerTransaction
 
 MANY = 100
-"""How many statements go out together where there are many."""
+"""How many statements are sent together."""
 
 _BEGIN = ("START TRANSACTION",)
 _BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
-# One statement's rows have numbers between which nobody else's are, but not always consecutive ones.
+# The rows of one statement have ids without foreign ids between them, but not always consecutive ones.
 _ADDED = """SELECT id FROM messages FORCE INDEX (idx_messages_order)
             WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"""
 _LAST = "CHAR(0xF48FBFBF USING utf8mb4)"
-"""The character behind which none comes."""
+"""The last character: no other sorts after it."""
 _KEYS = {
     "sessions": "PRIMARY",
     "compression_locks": "PRIMARY",
@@ -38,21 +38,21 @@ _KEYS = {
     "stale_index": "PRIMARY",
     "deleted_messages": "PRIMARY",
 }
-"""The index by which a table's rows are found when their sessions, or those messages, are named."""
+"""The index that finds a table's rows by their sessions, or by their messages."""
 
 
 class MySQLDialect:
-    """The phrases of MySQL and MariaDB."""
+    """The SQL phrases of MySQL and MariaDB."""
 
     for_update = "FOR UPDATE"
     has_indexed_correlation = False
     raise_next_id = ""
-    # Uids that callers gave have an index by their hash: together with the session's id they may be too long for one.
+    # Uids that callers gave have an index by their hash: with the session's id they may be too long for an index.
     given_uid_condition = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"
 
     def insert_or_ignore(self, table: str, columns: Columns) -> str:
         """An INSERT of one row that does nothing when a unique key is taken."""
-        # IGNORE would also let values be cut.
+        # IGNORE would also cut values.
         return f"{_insert(table, columns)} ON DUPLICATE KEY UPDATE {columns[0]} = {table}.{columns[0]}"
 
     def upsert(self, table: str, key: Columns, columns: Columns, add: Columns = ()) -> str:
@@ -62,12 +62,12 @@ class MySQLDialect:
         return f"{_insert(table, [*key, *columns, *add])} ON DUPLICATE KEY UPDATE {', '.join(changes)}"
 
     def by_key(self, table: str, alias: str = "") -> str:
-        """A table in a query that names a session: left to itself, a server may begin at the first of its rows."""
+        """A table in a query for a session: without the hint, a server may read it from the first row."""
         return f"{table} {alias} FORCE INDEX ({_KEYS[table]})"
 
     def from_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
-        """The end of a query for the rows of which a column is one of some parameters."""
-        # With a list of them a short table is read from end to end, and others' rows are waited for that are in it.
+        """The end of a query for the rows in which a column has one of some parameters."""
+        # With a list, the server reads a short table completely, and waits for rows that others have locked.
         named = " UNION ALL ".join(f"SELECT :{parameter} AS named" for parameter in parameters)
         return f"FROM ({named}) taken STRAIGHT_JOIN {self.by_key(table)} ON {table}.{column} = taken.named"
 
@@ -89,7 +89,7 @@ DIALECT: Dialect = MySQLDialect()
 
 
 class MySQLTransaction(ServerTransaction):
-    """Runs the statements of one transaction after the other on a connection."""
+    """Runs the statements of one transaction at a time on a connection."""
 
     dialect = DIALECT
 
@@ -99,18 +99,18 @@ class MySQLTransaction(ServerTransaction):
         self.is_repeat = False
         self._server = server
         self._waiting: list[str] = []
-        """What goes out together with the next statement."""
+        """Statements that are sent together with the next one."""
         self._is_begun = False
         self._has_changed = False
 
     def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
-        """Start a transaction, together with its first statement; how long it waits is set for the connection."""
+        """Start a transaction, together with its first statement; the connection has the time limit."""
         self._waiting = [*(_BEGIN_READING if read_only else _BEGIN)]
         self._is_begun = self._has_changed = False
         self.newest_message, self.is_repeat = 0, is_repeat
 
     def commit(self) -> None:
-        """Keep what was done; if the connection breaks meanwhile, nobody can be asked whether it was."""
+        """Commit; if the connection breaks meanwhile, the server cannot be asked whether it was done."""
         if not self._is_begun and not self._has_changed:
             return
         try:
@@ -118,12 +118,12 @@ class MySQLTransaction(ServerTransaction):
         except (ConnectionLost, ServerError) as exc:
             if isinstance(exc, ServerError) and exc.code != errors.COMMIT_FAILED:
                 raise
-            # The rest of the transaction is for the server to undo, if there is any.
+            # The server rolls back the rest of the transaction, if there is any.
             self.connection.is_sound = False
             raise CommitUnknown("" if self._has_changed else None, str(exc)) from None
 
     def roll_back(self) -> None:
-        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        """Roll back; if the connection is broken, the server does that on its own."""
         self._waiting = []
         if self.connection.is_sound and self.connection.is_in_transaction:
             with contextlib.suppress(Fault):
@@ -135,15 +135,15 @@ class MySQLTransaction(ServerTransaction):
 
     def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
         """The column names of a query and all its rows."""
-        answer = self._query(sql, values)
-        return answer.columns, answer.rows
+        result = self._query(sql, values)
+        return result.columns, result.rows
 
     def probe(self, timeout_s: float, sql: str, /, **values: Any) -> list[Values]:
-        """All rows of a query that may fail, or be called off by the server, without harm to the transaction."""
+        """All rows of a query that may fail, or be cancelled by the server, without harm to the transaction."""
         return self._send([self._server.with_time_limit(render(sql, values).strip(), timeout_s)])[-1].rows
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute one statement and answer how many rows it changed."""
+        """Execute one statement and return how many rows it changed."""
         self._has_changed = True
         return self._query(sql, values).changed
 
@@ -155,11 +155,11 @@ class MySQLTransaction(ServerTransaction):
             self._send([])
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
-        """The first row of a query that locks it; messages are numbered as they are inserted."""
+        """The first row of a query that locks it; the server numbers messages on insert."""
         return self.row(sql, **values), ()
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
-        """Insert messages, those that lack a column with its default, and answer their numbers."""
+        """Insert messages, with the default for a missing column, and return their ids."""
         self._has_changed = True
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
         ids: list[int] = []
@@ -183,7 +183,7 @@ class MySQLTransaction(ServerTransaction):
             self._send([render(sql, values) for values in some])
 
     def insert_many(self, start: str, rows: Sequence[tuple[int | str | Blob, ...]], end: str = "") -> None:
-        """Insert many rows with few statements: what comes before VALUES and after, and the values."""
+        """Insert many rows with few statements: the text before VALUES, the values, and the text after."""
         self._has_changed = True
         self._insert(start, ([*map(_stored, row)] for row in rows), end)
 

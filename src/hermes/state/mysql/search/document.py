@@ -1,7 +1,7 @@
-"""A message as the full-text index holds it: its words in their order, and marks that say where and whose it is.
+"""A message in the full-text index: its words in their order, and marks for its role, session, source and owner.
 
-The words come from our analyzer, so that the server has nothing to decide about them. A mark begins with `GAP`, and no
-word of a query is one.
+The words come from our analyzer, so that the server does not split the text. A mark begins with `GAP`, and no word of a
+query is one.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ from hermes.query.analyze import GAP
 EVERYTHING = GAP * 2
 """The mark that every message has."""
 DISORDERED = GAP * 3
-"""The mark of a message of which not every place of a word is noted."""
+"""The mark of a message for which not every position of a word is stored."""
 CUT = GAP * 4
-"""The mark of a message of which not every character of a word is noted."""
+"""The mark of a message with a word that was cut."""
 
 MAX_WORD = 500
 """Longer words are cut."""
 MAX_PLACES = 100_000
-"""Of a longer text only the beginning is kept in its order."""
+"""Only this many words of a text are stored in their order."""
 WORD_BYTES = 4
 SPAN_BITS = 10
 SPAN = 1 << SPAN_BITS
-"""Ids are grouped into spans of so many."""
+"""Ids are grouped into spans of this size."""
 
 
 class Blob(bytes):
-    """Bytes as a row of the index holds them."""
+    """Bytes for a row of the index."""
 
     __slots__ = ()
 
 
 class Entry(NamedTuple):
-    """What the index gets for a message."""
+    """The index entry of a message."""
 
     words: list[str]
-    """In their order."""
+    """The words in their order."""
     rest: list[str]
-    """Words whose place is not noted, and marks."""
+    """Words without a position, and marks."""
 
 
 def entry(role: str, session_id: str, source: str | None, owner: str | None, text: str) -> Entry:
-    """The index entry of a message."""
+    """Return the index entry of a message."""
     stream = analyze.stream(text).split()
     is_cut = len(max(stream, key=len, default="")) > MAX_WORD
     if is_cut:
@@ -67,27 +67,27 @@ def entry(role: str, session_id: str, source: str | None, owner: str | None, tex
 
 
 def facet(kind: str, value: str) -> str:
-    """The mark by which messages of a role (r), source (s), owner (o) or session (i) are found."""
+    """The mark for messages of a role (r), source (s), owner (o) or session (i)."""
     return f"{GAP}{kind}{value if len(value) < MAX_WORD - 2 else blake2b(value.encode()).hexdigest()}"
 
 
 def packed_words(ids: Iterable[int]) -> Blob:
-    """Ids of words as a row holds them."""
+    """Pack ids of words for a row."""
     return Blob(array("I", ids).tobytes())
 
 
 def packed_places(ids: Iterable[int]) -> Blob:
-    """The places of messages in their span, as a row holds them."""
+    """Pack the positions of messages in their span for a row."""
     return Blob(array("H", [each % SPAN for each in ids]).tobytes())
 
 
 def unpacked_places(packed: bytes) -> set[int]:
-    """The places in a row."""
+    """Unpack the positions in a row."""
     return set(array("H", packed))
 
 
 class Text:
-    """The words of a message as a row holds them, taken apart when that is needed."""
+    """The packed words of a message, unpacked when needed."""
 
     def __init__(self, packed: bytes) -> None:
         self._packed = packed
@@ -99,11 +99,11 @@ class Text:
 
     @cached_property
     def present(self) -> frozenset[int]:
-        """The same in no order."""
+        """The same ids without an order."""
         return frozenset(self.words)
 
     def has_in_a_row(self, steps: Sequence[Sequence[int]]) -> bool:
-        """Whether somewhere in it one word of each step follows one of the step before."""
+        """Whether it has one word of each step directly after one of the step before."""
         if all(len(step) == 1 for step in steps):
             return self._has(packed_words(step[0] for step in steps))
         first, *others = map(frozenset, steps)
@@ -115,7 +115,7 @@ class Text:
         )
 
     def _has(self, row: bytes) -> bool:
-        """Whether words that are packed too stand in it, and not only bytes that look so."""
+        """Whether it contains packed words, at a word boundary and not only as equal bytes."""
         at = self._packed.find(row)
         while at % WORD_BYTES and at >= 0:
             at = self._packed.find(row, at + 1)

@@ -1,4 +1,4 @@
-"""What a condition says about messages of which it is known which words they have."""
+"""Evaluating conditions on messages whose words are known."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from hermes.state.mysql.search.document import EVERYTHING, Text
 from hermes.state.mysql.search.expression import Condition, Every, InARow, Lacks, OneOf, Some
 
 Places = Mapping[str, set[int]]
-"""The messages of a span that have each word, as places in it."""
+"""For each word, the messages of a span that have it, as positions in the span."""
 
 
 def matching(condition: Condition, places: Places) -> set[int]:
-    """The messages that a condition lets through which does not ask for any order of words."""
+    """The messages that match a condition without an order of words."""
     match condition:
         case OneOf(words):
             return set().union(*(places.get(word, ()) for word in words))
         case InARow():
-            raise AssertionError("places do not tell which word follows which")
+            raise AssertionError("places do not say which word follows which")
         case Lacks(inner):
             return set(places.get(EVERYTHING, ())) - matching(inner, places)
         case Every(conditions):
-            # What is lacked is looked at last: then there is less to take it from.
+            # Excluded words come last, when fewer messages are left.
             first, *others = sorted(conditions, key=lambda each: isinstance(each, Lacks))
             found = matching(first, places)
             for each in others:
@@ -38,7 +38,7 @@ def matching(condition: Condition, places: Places) -> set[int]:
 
 
 def holds(condition: Condition, text: Text, ids: Mapping[str, int]) -> bool:
-    """Whether a condition lets a message through whose words stand in this order."""
+    """Whether a message with these words in this order matches a condition."""
     match condition:
         case OneOf(named):
             return any(ids.get(word) in text.present for word in named)
@@ -53,7 +53,7 @@ def holds(condition: Condition, text: Text, ids: Mapping[str, int]) -> bool:
 
 
 def cover(condition: Condition, weights: Mapping[str, int]) -> tuple[frozenset[str], int]:
-    """Words of which every message that is let through has one, the rarest such, and how many messages have them."""
+    """The rarest words of which every match has at least one, and how many messages have them."""
     match condition:
         case OneOf(words):
             return frozenset(words), sum(weights.get(word, 0) for word in words)

@@ -1,7 +1,7 @@
-"""A query tree and a scope as conditions on the words that a message has.
+"""A query tree and a scope as conditions on the words of a message.
 
-A condition may let through more than the tree does, never less: what it cannot say counts as true, and the messages are
-then checked on their text.
+A condition may match more than the tree does, never less: what it cannot express counts as true, and the text of each
+message is checked afterwards.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from hermes.state.server.search.word_patterns import Expand, Pattern, pattern_of
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of these words; none: nothing."""
+    """Has one of these words; an empty tuple matches nothing."""
 
     words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class InARow:
-    """A word of each step, next to each other in this order."""
+    """Has a word of each step, next to each other in this order."""
 
     steps: tuple[OneOf, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """Not this."""
+    """Does not match this condition."""
 
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All of these."""
+    """Matches all of these."""
 
     conditions: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """One of these."""
+    """Matches at least one of these."""
 
     conditions: tuple[Condition, ...]
 
@@ -59,7 +59,7 @@ ANYTHING = OneOf((EVERYTHING,))
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What the index is asked, and whether that is all that was asked for."""
+    """A condition, and whether it is equivalent to the query or the scope."""
 
     condition: Condition
     is_exact: bool
@@ -69,7 +69,7 @@ UNKNOWN = Expression(ANYTHING, is_exact=False)
 
 
 def of_query(node: Node, expand: Expand) -> Expression:
-    """A tree as an expression."""
+    """Return a tree as an expression."""
     match node:
         case Words():
             return _of_words(node, expand)
@@ -89,19 +89,19 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 
 def of_scope(scope: Scope) -> Expression:
-    """A scope as an expression; times and hidden messages are not in it."""
+    """Return a scope as an expression; times and hidden messages are not in it."""
     asked = facets_of(scope)
-    lacked = [Lacks(_any(each)) for each in asked.lacked]
+    lacked = [Lacks(_any(each)) for each in asked.excluded]
     return Expression(_every([*map(_any, asked.wanted), *lacked]), asked.is_exact)
 
 
 def both(one: Condition, other: Condition) -> Condition:
-    """Two conditions at once."""
+    """Join two conditions: both must match."""
     return _every([one, other])
 
 
 def without_order(condition: Condition) -> Condition:
-    """A condition that lets through at least as much, and does not ask which word follows which."""
+    """Return a condition that matches at least as much, and does not depend on the order of words."""
     match condition:
         case OneOf():
             return condition
@@ -116,7 +116,7 @@ def without_order(condition: Condition) -> Condition:
 
 
 def asks_for_order(condition: Condition) -> bool:
-    """Whether it matters for a condition which word follows which."""
+    """Whether a condition depends on the order of words."""
     match condition:
         case OneOf():
             return False
@@ -129,7 +129,7 @@ def asks_for_order(condition: Condition) -> bool:
 
 
 def lacks_something(condition: Condition) -> bool:
-    """Whether a condition says what a message must not have."""
+    """Whether a condition excludes something."""
     match condition:
         case OneOf() | InARow():
             return False
@@ -140,7 +140,7 @@ def lacks_something(condition: Condition) -> bool:
 
 
 def words_of(condition: Condition) -> Iterator[str]:
-    """Every word that a condition names."""
+    """Every word in a condition."""
     match condition:
         case OneOf(words):
             yield from words
@@ -160,7 +160,7 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
     if not leaf.prefix:
         return Expression(_row(steps), is_exact)
     if is_unspaced(leaf.words[-1][0]):
-        # As a beginning, one common character would mean naming every pair that begins with it.
+        # As a prefix, one common character would mean listing every pair that begins with it.
         return Expression(_every([_row(steps[:-1]), OneOf((character_word(leaf.words[-1]),))]), is_exact=False)
     pattern = pattern_of(leaf, MAX_WORD)
     assert pattern is not None
@@ -173,7 +173,7 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
 def _of_part(leaf: Part, expand: Expand) -> Expression:
     if (pattern := pattern_of(leaf, MAX_WORD)) is not None:
         found = expand(pattern)
-        # With `CUT` among the words it may also stand in what was cut off.
+        # With `CUT` among the words, the part may also be in the text that was cut off.
         return UNKNOWN if found is None else Expression(OneOf(tuple(found)), is_exact=CUT not in found)
     return Expression(_every([_of_piece(each, expand) for each in pieces_of(leaf.text, MAX_WORD)]), is_exact=False)
 

@@ -1,7 +1,7 @@
 """Finding messages through the full-text index.
 
-For each word it holds, span by span, which messages have it. So the newest matches are found by walking down the spans
-of the rarest word that a match must have; what the other words have to say is read for those spans alone.
+The index has, for each word and span, the messages with that word. The newest matches are found by walking down the
+spans of the rarest word that a match must have; the other words are read for those spans only.
 """
 
 from __future__ import annotations
@@ -36,48 +36,48 @@ from hermes.state.server.search.asking import SAMPLE, is_frequent, read_coverage
 from hermes.state.server.search.word_patterns import Pattern, pattern_of
 
 FIRST_SPANS, MOST_SPANS = 2, 512
-"""How many spans are looked at first, and together at most."""
+"""How many spans are read first, and together at most."""
 FEW_SPANS = 32
-"""So many spans are named one by one."""
+"""Up to this many spans are listed one by one."""
 
 _STALE = "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit"
 _DAMAGED = (*errors.DAMAGED, *errors.MISSING)
 
 
 class MySQLIndex:
-    """The index of one store."""
+    """The search index of one store."""
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
-        """Which messages it knows; what it does not is in no batch yet, or was changed since."""
+        """Messages up to `indexed_upto` are indexed, except those in `stale_index`."""
         return read_coverage(tx, max_stale, _STALE)
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
     ) -> Iterator[Found]:
-        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        """Yield the messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         reader = _IndexReader(cast(MySQLTransaction, tx), deadline)
         vocabulary = Vocabulary(reader)
         where = of_scope(scope)
-        said = of_query(query, vocabulary)
-        if not said.is_exact and (patterns := _patterns_of_many_words(query, vocabulary)):
-            loose = _Walk(reader, vocabulary, both(said.condition, where.condition))
+        terms = of_query(query, vocabulary)
+        if not terms.is_exact and (patterns := _patterns_of_many_words(query, vocabulary)):
+            loose = _Walk(reader, vocabulary, both(terms.condition, where.condition))
             if not is_frequent(query, loose.newest(low, high, SAMPLE), reader):
-                said = of_query(
+                terms = of_query(
                     query, lambda pattern: vocabulary.all_of(pattern) if pattern in patterns else vocabulary(pattern)
                 )
-        walk = _Walk(reader, vocabulary, both(said.condition, where.condition))
-        yield from walk.found(low, high, limit, is_certain=said.is_exact, is_scoped=where.is_exact)
+        walk = _Walk(reader, vocabulary, both(terms.condition, where.condition))
+        yield from walk.found(low, high, limit, is_certain=terms.is_exact, is_scoped=where.is_exact)
 
     def time_ranges(
         self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
     ) -> list[TimeRange]:
-        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        """The next ranges in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         return next_time_ranges(tx, scope, after, limit, newest_first=newest_first)
 
 
 @dataclass(frozen=True, slots=True)
 class _IndexReader:
-    """Asks the index for as long as there is time."""
+    """Queries the index within the time limit."""
 
     tx: MySQLTransaction
     deadline: float
@@ -90,13 +90,13 @@ class _IndexReader:
 
 @dataclass
 class _Walk:
-    """Goes through the messages that a condition lets through."""
+    """Walks through the messages that match a condition."""
 
     query: _IndexReader
     vocabulary: Vocabulary
     condition: Condition
     _weights: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    """How many messages were seen that have a word."""
+    """How many messages with each word were read."""
 
     @cached_property
     def _loose(self) -> Condition:
@@ -104,19 +104,19 @@ class _Walk:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        """The words that are named, as far as any message has them."""
-        named = list(dict.fromkeys((*words_of(self.condition), EVERYTHING, DISORDERED)))
-        known = self.vocabulary.ids(named)
-        return {word: known[word] for word in named if word in known}
+        """The ids of the words in the condition, except those that no message has."""
+        words = list(dict.fromkeys((*words_of(self.condition), EVERYTHING, DISORDERED)))
+        known = self.vocabulary.ids(words)
+        return {word: known[word] for word in words if word in known}
 
     @cached_property
     def _asked(self) -> list[str]:
-        """The words whose places tell what is let through."""
+        """The words whose positions decide which messages match."""
         lacked = (EVERYTHING,) if lacks_something(self._loose) else ()
         return [word for word in dict.fromkeys((*words_of(self._loose), *lacked)) if word in self._ids]
 
     def found(self, low: int, high: int, limit: int, *, is_certain: bool, is_scoped: bool) -> Iterator[Found]:
-        """The messages with low <= id <= high, as the index gives them."""
+        """Yield the messages with low <= id <= high, as the index has them."""
         waiting: list[int] = []
         for span, places in self._spans(low >> SPAN_BITS, high >> SPAN_BITS):
             first = span << SPAN_BITS
@@ -130,12 +130,12 @@ class _Walk:
         yield Found(ids, low, is_certain and is_sure, is_scoped)
 
     def newest(self, low: int, high: int, count: int) -> list[int]:
-        """The newest of these messages, at most so many."""
+        """The newest of these messages, at most `count`."""
         found = next(self.found(low, high, count, is_certain=False, is_scoped=False), None)
         return [] if found is None else found.ids[:count]
 
     def _spans(self, low: int, high: int) -> Iterator[tuple[int, Places]]:
-        """The spans that may hold a match, and the places of each word in them, from the newest down."""
+        """Yield the spans that may contain a match, with the positions of each word, from the newest down."""
         count = FIRST_SPANS
         while low <= high:
             words, _ = cover(self._loose, self._weights)
@@ -152,7 +152,7 @@ class _Walk:
             count = min(MOST_SPANS, 4 * count)
 
     def _next_span(self, words: Sequence[str], low: int, above: int) -> int:
-        """The next span in which one of some words stands; one before all others if there is none."""
+        """The next lower span with one of some words; `low - 1` if there is none."""
         listed, values = placeholders("word", [self._ids[word] for word in words])
         found = self.query(
             f"SELECT MAX(span) FROM word_places WHERE word_id IN ({listed}) AND span >= :low AND span < :above",
@@ -173,10 +173,10 @@ class _Walk:
                 by_span[span].update(places)
 
     def _read(self, words: Sequence[str], first: int, last: int, among: str = "") -> dict[int, dict[str, set[int]]]:
-        """The places of words in some spans."""
-        named = {self._ids[word]: word for word in words}
+        """The positions of words in some spans."""
+        by_id = {self._ids[word]: word for word in words}
         found: dict[int, dict[str, set[int]]] = defaultdict(dict)
-        for some in chunks(list(named)):
+        for some in chunks(list(by_id)):
             listed, values = placeholders("word", some)
             for word_id, span, packed in self.query(
                 f"""SELECT word_id, span, places FROM word_places
@@ -185,12 +185,12 @@ class _Walk:
                 last=last,
                 **values,
             ):
-                found[span][named[word_id]] = unpacked_places(packed)
-                self._weights[named[word_id]] += len(packed)
+                found[span][by_id[word_id]] = unpacked_places(packed)
+                self._weights[by_id[word_id]] += len(packed)
         return found
 
     def _in_order(self, ids: Sequence[int]) -> tuple[list[int], bool]:
-        """Those of some messages in which the words stand in their order, and whether that is known of each."""
+        """The messages in which the words are in the right order, and whether that is certain for each."""
         if not asks_for_order(self.condition):
             return [*ids], True
         disordered = self._ids.get(DISORDERED)
@@ -211,7 +211,7 @@ class _Walk:
 
 
 def _patterns_of_many_words(query: Node, vocabulary: Vocabulary) -> frozenset[Pattern]:
-    """What every match must have, and what stands for more words than are named at first."""
+    """The patterns that every match must have, and that stand for more words than are listed at first."""
     factors: Sequence[Node] = query.children if isinstance(query, And) else (query,)
     wanted: list[Leaf] = [each for each in factors if isinstance(each, Words | Part)]
     patterns = [pattern for leaf in wanted if (pattern := pattern_of(leaf, MAX_WORD)) is not None]

@@ -1,8 +1,8 @@
-"""MessageIndexer the full-text index, a batch at a time, behind the messages.
+"""Updates the full-text index, a batch at a time, after the messages are stored.
 
-A message is in the index when its id is at or below `indexed_upto` and not in `stale_index`. A trigger puts every
-message there that is added or changed, in the transaction that does so; whoever indexes a message takes it out. So it
-does not matter in which order ids are given out and messages are committed.
+A message is in the index when its id is at or below `indexed_upto` and not in `stale_index`. A trigger adds every
+message there that is added or changed, in the same transaction; indexing a message removes it. So the order in which
+ids are assigned and messages are committed does not matter.
 """
 
 from __future__ import annotations
@@ -22,43 +22,46 @@ from hermes.state.mysql.search.document import (
     unpacked_places,
 )
 from hermes.state.operations import chunks, placeholders
-from hermes.state.rows import derived_uid
 from hermes.state.search.indexed_text import search_text
 from hermes.state.server.search.asking import EPOCH, INDEXED_UPTO
+from hermes.state.server.search.index_rows import (
+    MESSAGES,
+    WORDS_EPOCH,
+    add_time_range,
+    assign_uids,
+    read_marks,
+    write_mark,
+)
 
 DUE = 256
-"""So many waiting messages are indexed; fewer are looked at by each search."""
+"""This many waiting messages start a batch; each search reads fewer of them directly."""
 BATCH = 512
-"""No more than this are indexed in one transaction."""
-WORDS_EPOCH = "words_epoch"
+"""The most messages that one transaction indexes."""
 MOST_KNOWN = 400_000
-"""How many words are remembered with their ids, so that they need not be looked up."""
+"""How many words are remembered with their ids, so that they are not looked up again."""
 WASTE = 256
-"""Of how many deleted messages the words are forgotten in a batch."""
+"""How many deleted messages' words a batch forgets."""
 SOME_WORDS = 200
 """How many words one statement looks up."""
 
-_MESSAGE = """SELECT m.id, m.timestamp, m.uid, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name,
-                     m.tool_calls
-              FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
 
 Row = tuple[Any, ...]
 
 
 class Batch(NamedTuple):
-    """What a batch did."""
+    """The result of a batch."""
 
     messages: int = 0
     upto: int | None = None
-    """The id up to which messages are in the index now; None: somebody else is at it."""
-    words: dict[str, int] = {}  # noqa: RUF012 - nobody changes it
+    """The id up to which messages are indexed now; None if another process is indexing."""
+    words: dict[str, int] = {}  # noqa: RUF012 - it is never changed
     """Words that are known now, with their ids."""
     words_epoch: int = 0
     has_more: bool = False
 
 
 class Indexer:
-    """Fills the index of one store; what it remembers between batches only saves work."""
+    """Updates the index of one store; what it remembers between batches only saves work."""
 
     due = DUE
 
@@ -67,26 +70,26 @@ class Indexer:
         self._words_epoch = -1
 
     def batch(self, tx: MySQLTransaction) -> Batch:
-        """Index the next messages in the surrounding transaction, unless somebody else is at it."""
+        """Index the next messages in the surrounding transaction, unless another process is indexing."""
         if not tx.rows('SELECT 1 FROM state_meta WHERE "key" = :key FOR UPDATE SKIP LOCKED', key=EPOCH):
             return Batch()
-        marks = _read_marks(tx)
+        marks = read_marks(tx)
         mark, words_epoch = marks[INDEXED_UPTO], marks[WORDS_EPOCH]
         known = dict(self._known) if words_epoch == self._words_epoch else {}
         waste = _take_ids(tx, "deleted_messages", WASTE)
         due = _take_ids(tx, "stale_index", BATCH)
         if _forget(tx, [*waste, *(each for each in due if each <= mark)]):
-            # What others remember as known may not be any more.
+            # Other processes may remember words that are no longer known.
             words_epoch += 1
             known = {}
-            _write_mark(tx, WORDS_EPOCH, words_epoch)
+            write_mark(tx, WORDS_EPOCH, words_epoch)
         rows = _messages(tx, due)
         _add(tx, rows, known)
         _widen_time_ranges(tx, [row for row in rows if row[0] <= mark])
         upto = max([mark, *due])
         if upto > mark:
-            _add_time_range(tx, mark + 1, upto, [row for row in rows if row[0] > mark])
-            _write_mark(tx, INDEXED_UPTO, upto)
+            add_time_range(tx, mark + 1, upto, [row for row in rows if row[0] > mark])
+            write_mark(tx, INDEXED_UPTO, upto)
         has_more = len(due) == BATCH or len(waste) == WASTE
         return Batch(len(rows), upto, known, words_epoch, has_more)
 
@@ -96,36 +99,25 @@ class Indexer:
         self._words_epoch = done.words_epoch
 
     def clear_index(self, tx: MySQLTransaction, epoch: int) -> bool:
-        """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
+        """Empty the index in the surrounding transaction; return False if another process did so since `epoch`."""
         tx.rows('SELECT 1 FROM state_meta WHERE "key" = :key FOR UPDATE', key=EPOCH)
-        marks = _read_marks(tx)
+        marks = read_marks(tx)
         if marks[EPOCH] != epoch:
             return False
         for table in ("word_places", "message_words", "known_words", "deleted_messages", "message_times"):
             tx.run(f"DELETE FROM {table}")
         tx.run("INSERT IGNORE INTO stale_index (message_id) SELECT id FROM messages")
         for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch + 1), (WORDS_EPOCH, marks[WORDS_EPOCH] + 1)):
-            _write_mark(tx, key, value)
+            write_mark(tx, key, value)
         return True
 
     def waiting(self, tx: MySQLTransaction) -> int:
-        """How many messages wait for the index."""
+        """The number of messages that are not indexed yet."""
         return int(tx.value("SELECT COUNT(*) FROM stale_index"))
 
 
-def _read_marks(tx: MySQLTransaction) -> dict[str, int]:
-    keys = (INDEXED_UPTO, EPOCH, WORDS_EPOCH)
-    listed, values = placeholders("key", keys)
-    rows = tx.rows(f'SELECT "key", value FROM state_meta WHERE "key" IN ({listed})', **values)
-    return dict.fromkeys(keys, 0) | {key: int(value or 0) for key, value in rows}
-
-
-def _write_mark(tx: MySQLTransaction, key: str, value: int) -> None:
-    tx.run(tx.dialect.upsert("state_meta", ["key"], ["value"]), key=key, value=str(value))
-
-
 def _take_ids(tx: MySQLTransaction, table: str, limit: int) -> list[int]:
-    """Take ids out of a list of what is to be done; whoever adds one of them again waits until this commits."""
+    """Take ids out of a to-do table; a transaction that adds one of them again waits until this one commits."""
     rows = tx.rows(
         f"SELECT message_id FROM {table} ORDER BY message_id LIMIT :limit FOR UPDATE SKIP LOCKED", limit=limit
     )
@@ -140,18 +132,18 @@ def _messages(tx: MySQLTransaction, ids: Sequence[int]) -> list[Row]:
     found: list[Row] = []
     for some in chunks(ids):
         listed, values = placeholders("id", some)
-        found += tx.rows(f"{_MESSAGE} WHERE m.id IN ({listed}) ORDER BY m.id", **values)
+        found += tx.rows(f"{MESSAGES} WHERE m.id IN ({listed}) ORDER BY m.id", **values)
     return found
 
 
 def _add(tx: MySQLTransaction, rows: Sequence[Row], known: dict[str, int]) -> None:
-    """Index messages that are not in the index; the words that they have are known afterwards."""
+    """Index messages that are not in the index, and add their words to `known`."""
     if not rows:
         return
     entries = {}
-    for message_id, _, _, role, session_id, source, owner, *said in rows:
-        entries[message_id] = entry(role, session_id, source, owner, search_text(role, *said))
-    _read_variables(tx, {word for each in entries.values() for part in each for word in part}, known)
+    for message_id, _, _, role, session_id, source, owner, *content in rows:
+        entries[message_id] = entry(role, session_id, source, owner, search_text(role, *content))
+    _assign_word_ids(tx, {word for each in entries.values() for part in each for word in part}, known)
     places: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     packed = []
     for message_id, (words, rest) in entries.items():
@@ -169,11 +161,11 @@ def _add(tx: MySQLTransaction, rows: Sequence[Row], known: dict[str, int]) -> No
         [(*key, packed_places(places[key])) for key in sorted(places)],
         "ON DUPLICATE KEY UPDATE places = CONCAT(places, VALUES(places))",
     )
-    _assign_uids(tx, rows)
+    assign_uids(tx, rows)
 
 
-def _read_variables(tx: MySQLTransaction, words: Iterable[str], known: dict[str, int]) -> None:
-    """Let the words of messages be known."""
+def _assign_word_ids(tx: MySQLTransaction, words: Iterable[str], known: dict[str, int]) -> None:
+    """Add words to `known` with their ids; insert those that are new."""
     unknown = sorted(word for word in words if word not in known)
     _look_up(tx, unknown, known)
     fresh = [word for word in unknown if word not in known]
@@ -188,25 +180,25 @@ def _look_up(tx: MySQLTransaction, words: Sequence[str], known: dict[str, int]) 
 
 
 def _forget(tx: MySQLTransaction, ids: Sequence[int]) -> bool:
-    """Take messages out of the index; answers whether there is a word that no message has any more."""
-    gone: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    """Remove messages from the index; return whether there is a word that no message has any more."""
+    removed: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
     for some in chunks(ids):
         listed, values = placeholders("id", some)
         for message_id, packed in tx.rows(
             f"SELECT message_id, words FROM message_words WHERE message_id IN ({listed})", **values
         ):
             for word_id in Text(packed).present:
-                gone[message_id >> SPAN_BITS, word_id].add(message_id % (1 << SPAN_BITS))
+                removed[message_id >> SPAN_BITS, word_id].add(message_id % (1 << SPAN_BITS))
         tx.run(f"DELETE FROM message_words WHERE message_id IN ({listed})", **values)
-    emptied = _take_places(tx, gone)
+    emptied = _take_places(tx, removed)
     return _forget_words(tx, emptied)
 
 
-def _take_places(tx: MySQLTransaction, gone: dict[tuple[int, int], set[int]]) -> list[int]:
-    """Take places out of the rows of words; answers the words that have none left in a span."""
+def _take_places(tx: MySQLTransaction, removed: dict[tuple[int, int], set[int]]) -> list[int]:
+    """Remove positions from the rows of words; return the words that have none left in a span."""
     emptied: set[int] = set()
     by_span: defaultdict[int, list[int]] = defaultdict(list)
-    for span, word_id in gone:
+    for span, word_id in removed:
         by_span[span].append(word_id)
     for span, word_ids in by_span.items():
         kept: list[tuple[int, int, Blob]] = []
@@ -218,7 +210,7 @@ def _take_places(tx: MySQLTransaction, gone: dict[tuple[int, int], set[int]]) ->
                 **values,
             )
             for word_id, packed in rows:
-                left = unpacked_places(packed) - gone[span, word_id]
+                left = unpacked_places(packed) - removed[span, word_id]
                 if left:
                     kept.append((word_id, span, packed_places(sorted(left))))
             empty = [row[0] for row in rows if row[0] not in {each[0] for each in kept}]
@@ -234,7 +226,7 @@ def _take_places(tx: MySQLTransaction, gone: dict[tuple[int, int], set[int]]) ->
 
 
 def _forget_words(tx: MySQLTransaction, ids: Sequence[int]) -> bool:
-    """Forget those of some words that no message has."""
+    """Remove those of some words that no message has; return whether there were any."""
     forgotten = 0
     for some in chunks(ids):
         listed, values = placeholders("word", some)
@@ -246,32 +238,8 @@ def _forget_words(tx: MySQLTransaction, ids: Sequence[int]) -> bool:
     return forgotten > 0
 
 
-def _assign_uids(tx: MySQLTransaction, rows: Sequence[Row]) -> None:
-    """Give messages of other programs the uid that they have been shown with; from then on they are as any other."""
-    foreign = [
-        {"id": message_id, "uid": derived_uid(message_id, timestamp, role, content)}
-        for message_id, timestamp, uid, role, _, _, _, content, _, _ in rows
-        if uid is None
-    ]
-    if foreign:
-        tx.run_many("UPDATE messages SET uid = :uid WHERE id = :id AND uid IS NULL", foreign)
-
-
-def _add_time_range(tx: MySQLTransaction, first: int, last: int, rows: Sequence[Row]) -> None:
-    """Note when the messages of a batch were said."""
-    moments = [row[1] for row in rows]
-    if moments:
-        tx.run(
-            tx.dialect.upsert("message_times", ["first_id"], ["last_id", "oldest", "newest"]),
-            first_id=first,
-            last_id=last,
-            oldest=min(moments),
-            newest=max(moments),
-        )
-
-
 def _widen_time_ranges(tx: MySQLTransaction, rows: Sequence[Row]) -> None:
-    """Note when changed messages were said; one that lies in no zone makes one."""
+    """Widen the time ranges for changed messages; a message outside of all ranges gets its own."""
     for row in rows:
         first = tx.value("SELECT MAX(first_id) FROM message_times WHERE first_id <= :id", id=row[0])
         changed = (
@@ -287,4 +255,4 @@ def _widen_time_ranges(tx: MySQLTransaction, rows: Sequence[Row]) -> None:
             )
         )
         if not changed:
-            _add_time_range(tx, row[0], row[0], [row])
+            add_time_range(tx, row[0], row[0], [row])

@@ -1,4 +1,4 @@
-"""Every word that a message has: what the beginning of a word, or a part of one, stands for."""
+"""The words of all messages, to look up the words with a prefix or a part."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hermes.state.operations import chunks, placeholders
 from hermes.state.server.search.word_patterns import Pattern
 
 MOST_WORDS = 400
-"""With more words than this, reading messages is the faster way if many of them have one, and often they do."""
+"""With more words than this, reading messages is faster if many messages have one of them, which is common."""
 MOST_RARE_WORDS = 4_000
-"""With more words than this it is not even worth a try."""
+"""With more words than this, an index query is not worth trying."""
 
 
 @dataclass
 class Vocabulary:
-    """Looks words up for one search."""
+    """Looks up words for one search."""
 
     query: Callable[..., list[Values]]
     """Runs a query."""
@@ -28,7 +28,7 @@ class Vocabulary:
     _ids: dict[str, int] = field(default_factory=dict)
 
     def __call__(self, pattern: Pattern) -> Sequence[str] | None:
-        """The words of a pattern; None if they are too many to be named."""
+        """The words of a pattern; None if they are too many for a query."""
         return self._look_up(pattern, MOST_WORDS)
 
     def all_of(self, pattern: Pattern) -> Sequence[str] | None:
@@ -36,7 +36,7 @@ class Vocabulary:
         return self._look_up(pattern, MOST_RARE_WORDS)
 
     def ids(self, words: Sequence[str]) -> dict[str, int]:
-        """The ids of words; those that no message has are not among them."""
+        """The ids of words; words that no message has are left out."""
         for some in chunks([word for word in dict.fromkeys(words) if word not in self._ids]):
             listed, values = placeholders("word", some)
             self._ids.update(self.query(f"SELECT word, id FROM known_words WHERE word IN ({listed})", **values))
@@ -47,7 +47,7 @@ class Vocabulary:
             if pattern.is_beginning:
                 condition, text = DIALECT.starts_with("word", "text"), pattern.text
             else:
-                # Analyzed words have none of the characters that mean something in a pattern.
+                # Analyzed words have no wildcard characters.
                 condition, text = "(word LIKE :text AND word NOT LIKE :mark) OR word = :cut", f"%{pattern.text}%"
             rows = self.query(
                 f"SELECT word, id FROM known_words WHERE {condition} LIMIT :limit",

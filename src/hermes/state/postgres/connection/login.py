@@ -1,7 +1,7 @@
 """Why a connection could not be opened, and what to do about it.
 
-libpq keeps the server's code for such an error to itself. So this goes by words, and where a server speaks another
-language the hint is a general one; what the server said is shown in any case.
+libpq does not pass on the server's code of such an error. So the hint depends on the words of the error, and is a
+general one if the server uses another language; the server's own text is always shown.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 MOST_REASONS = 5
-"""A DSN may name more hosts than one wants to read about."""
+"""A DSN may have more hosts than a person wants to read about."""
 MANY = "Multiple connection attempts failed"
 
 TOO_MANY = "lower sessiondb.pool_max_size, or raise max_connections of the server or the limit of this user"
@@ -31,8 +31,8 @@ _HINTS = {
     r"authentication failed|no password supplied|role .{0,200} (does not exist|is not permitted)|SASL": _USER,
     r"too many (clients|connections)|connection slots|no more connections": TOO_MANY,
     r"certificate|does not support SSL|SSL error|root certificate": NO_TRUST,
-    r"earlier timeline": "let an administrator find out which server leads, and what the other one lacks; restart the"
-    " program to use the one that answers",
+    r"earlier timeline": "let an administrator find out which server is the primary, and what the other one"
+    " lacks; restart the program to use the one that responds",
     r"starting up|shutting down|not yet accepting|in recovery mode": "wait until the server has started, and try again",
     r"session is read-only|not in hot standby": "wait until a server that can be written has taken over, and try again",
     r"failed to resolve|could not translate host": "check the host in sessiondb.dsn",
@@ -44,22 +44,22 @@ _REFUSAL = re.compile("FATAL|ERROR|no password supplied")
 
 
 def short_reason(text: str) -> str:
-    """What a driver's error says, in one line: its first line, or one for each of several hosts."""
+    """The reason in a driver's error, on one line: its first line, or one for each of several hosts."""
     first, _, more = text.strip().partition("\n")
     attempts = [line.partition("': ")[2] for line in more.splitlines() if line.startswith("- ")] if MANY in more else []
-    said = [_without_preface(each) for each in attempts or [first]]
-    return "; ".join(list(dict.fromkeys(said))[:MOST_REASONS])
+    reasons = [_without_preface(each) for each in attempts or [first]]
+    return "; ".join(list(dict.fromkeys(reasons))[:MOST_REASONS])
 
 
-def _without_preface(said: str) -> str:
-    return said.removeprefix("connection failed: ").removeprefix("connection is bad: ")
+def _without_preface(reason: str) -> str:
+    return reason.removeprefix("connection failed: ").removeprefix("connection is bad: ")
 
 
 def hint_for(reason: str) -> str:
-    """What to do about it."""
+    """The hint for a reason."""
     return next((hint for words, hint in _BY_WORDS if words.search(reason)), GENERAL)
 
 
 def is_refusal(reason: str) -> bool:
-    """Whether a server answered, and did not let us in."""
+    """Whether a server responded and refused the connection."""
     return _REFUSAL.search(reason) is not None

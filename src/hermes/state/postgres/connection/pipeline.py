@@ -1,6 +1,6 @@
-"""Statements on their way to the server and back: several in one round trip, and none parsed twice by the server.
+"""Sending statements to the server and reading the results: several in one round trip, and prepared for reuse.
 
-This talks through psycopg's connections, but below its cursors, which take longer over a statement than the server.
+This uses psycopg's connections, but not its cursors, which take longer for a statement than the server does.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Connection = psycopg.Connection[Any]
 Parameters = Sequence[bytes | None]
 
 MOST_PREPARED = 300
-"""So many statements of a connection are kept by the server."""
+"""How many prepared statements of a connection the server keeps."""
 MOST_PARAMETERS = 64
-"""A statement with more is one of many of different length."""
+"""A statement with more parameters is probably one of many with different lengths, and is not prepared."""
 OUTDATED = ("0A000", "26000")
-"""What the server says when a statement that it keeps does not fit its table any more, or when it does not keep it."""
+"""The codes for a prepared statement that no longer fits its table, or that does not exist."""
 CANCEL_S = 5.0
-"""How long the server may take to call a statement off."""
+"""How long the server may take to cancel a statement."""
 
 _END = int(pq.ExecStatus.PIPELINE_SYNC)
 _FAILED, _SKIPPED = int(pq.ExecStatus.FATAL_ERROR), int(pq.ExecStatus.PIPELINE_ABORTED)
@@ -45,7 +45,7 @@ _MARK = MARK.encode()
 
 
 class StatementText:
-    """A statement as the server wants it, and the names of its parameters by number; the same one for the same SQL."""
+    """The SQL of a statement for the server, and the names of its parameters by number; one object for the same SQL."""
 
     __slots__ = ("names", "sql")
 
@@ -63,7 +63,7 @@ class BoundStatement(NamedTuple):
 
 @lru_cache(maxsize=1_024)
 def statement_text(sql: str) -> StatementText:
-    """A statement with `$1` for the first of its names, and so on."""
+    """Return a statement with `$1` for the first of its names, and so on."""
     statement = parse(sql)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(statement.names), start=1)}
     placeholders = [f"${numbers[name]}" for name in statement.names]
@@ -72,15 +72,15 @@ def statement_text(sql: str) -> StatementText:
 
 
 def bind_statement(sql: str, values: Mapping[str, Any]) -> BoundStatement:
-    """A statement with values; of what type each is, is for the server to see from its place."""
+    """Return a statement with values; the server infers the type of each from its position."""
     text = statement_text(sql)
     try:
-        # What is usual is encoded without a word; everything else is bound as every engine does it.
+        # Common types are encoded directly; everything else is bound like in every engine.
         parameters = [_ENCODERS[type(values[name])](values[name]) for name in text.names]
     except (KeyError, UnicodeEncodeError):
         return BoundStatement(text, _bound(text, values))
-    said = b"".join([each for each in parameters if each])
-    return BoundStatement(text, _bound(text, values) if b"\0" in said or _MARK in said else parameters)
+    encoded = b"".join([each for each in parameters if each])
+    return BoundStatement(text, _bound(text, values) if b"\0" in encoded or _MARK in encoded else parameters)
 
 
 def _bound(text: StatementText, values: Mapping[str, Any]) -> Parameters:
@@ -116,7 +116,7 @@ _STARTED = BoundStatement(statement_text(f"SELECT {STARTED}"))
 
 
 class _WholeNumberLoader(Loader):
-    """Sums of whole numbers are whole numbers."""
+    """Loads sums of whole numbers as whole numbers."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data)
@@ -124,7 +124,7 @@ class _WholeNumberLoader(Loader):
 
 
 class _FlagLoader(Loader):
-    """Truth is a number, as it is in a column."""
+    """Loads booleans as 0 and 1, as in columns."""
 
     def load(self, data: Buffer) -> int:
         return int(bytes(data) == b"t")
@@ -146,9 +146,9 @@ class DriverConnection:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.is_sound = True
-        """Whether every statement that was sent has been answered."""
+        """Whether every statement that was sent has its result."""
         self.may_prepare = False
-        """Whether the server may be asked to keep statements."""
+        """Whether statements may be prepared on the server."""
         self._was_autocommit = True
         self._names = itertools.count()
         self._to_read, self._to_write = select.poll(), select.poll()
@@ -161,7 +161,7 @@ class DriverConnection:
 
     @cached_property
     def started(self) -> str:
-        """Since when the server runs that this is connected to."""
+        """When the server of this connection was started."""
         return str(self.rows(self.execute([_STARTED])[0])[0][0])
 
     @property
@@ -171,26 +171,26 @@ class DriverConnection:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a transaction is open in which a statement failed, so that it can only be undone."""
+        """Whether a transaction is open in which a statement failed, so that it can only be rolled back."""
         return self._pgconn.transaction_status == _IN_ERROR
 
     def enter_pipeline(self) -> None:
-        """Have the connection for statements of ours alone."""
+        """Prepare the connection for statements of this module only."""
         self._was_autocommit = self.connection.autocommit
         if not self._was_autocommit:
             self.connection.set_autocommit(True)
         self._pgconn.enter_pipeline_mode()
 
     def leave_pipeline(self) -> None:
-        """Leave the connection as it was found."""
+        """Restore the previous state of the connection."""
         self._pgconn.exit_pipeline_mode()
         if not self._was_autocommit:
             self.connection.set_autocommit(False)
 
     def execute(self, statements: Sequence[BoundStatement], timeout_s: float | None = None) -> list[PGresult]:
-        """Send statements together and answer the result of each; if one fails, those after it are not executed.
+        """Send statements together and return the result of each; if one fails, those after it are not executed.
 
-        The server may take so long to say something; then what it does is called off.
+        If the server sends nothing for `timeout_s`, the statements are cancelled.
         """
         self.is_sound = False
         try:
@@ -215,7 +215,7 @@ class DriverConnection:
         return [(result.fname(number) or b"").decode() for number in range(result.nfields)]
 
     def _send(self, statements: Sequence[BoundStatement]) -> dict[int, tuple[StatementText, bytes]]:
-        """Send statements; answers which results will say that one is kept by the server, and under which name."""
+        """Send statements; return which results belong to PREPARE commands, with the statement and its name."""
         pgconn, prepared = self._pgconn, self._prepared
         preparing: dict[int, tuple[StatementText, bytes]] = {}
         for number, (text, parameters) in enumerate(statements):
@@ -236,14 +236,14 @@ class DriverConnection:
     def _without_prepares(
         self, results: list[PGresult], preparing: dict[int, tuple[StatementText, bytes]]
     ) -> list[PGresult]:
-        """The results of the statements themselves; those that the server keeps now are noted."""
+        """Return the results of the statements themselves, and note those that the server has prepared."""
         for place, (text, name) in preparing.items():
             if place < len(results) and results[place].status == pq.ExecStatus.COMMAND_OK:
                 self._prepared[text] = name
         return [result for place, result in enumerate(results) if place not in preparing or result.status == _FAILED]
 
     def _should_prepare(self, text: StatementText) -> bool:
-        """Whether the server should keep a statement, because it is not used for the first time."""
+        """Whether to prepare a statement, because it is not used for the first time."""
         if not self.may_prepare or len(self._prepared) >= MOST_PREPARED or len(text.names) > MOST_PARAMETERS:
             return False
         if len(self._uses) > 4 * MOST_PREPARED:
@@ -252,7 +252,7 @@ class DriverConnection:
         return uses > 1
 
     def _collect(self, timeout_s: float | None) -> list[PGresult]:
-        """The results up to the end of what was sent."""
+        """Read the results of everything that was sent."""
         pgconn = self._pgconn
         limit_ms = None if timeout_s is None else timeout_s * 1000
         is_cancelled = False
@@ -264,7 +264,7 @@ class DriverConnection:
                 if self._to_read.poll(limit_ms):
                     pgconn.consume_input()
                 elif is_cancelled:
-                    raise ConnectionLost("the server does not answer")
+                    raise ConnectionLost("the server does not respond")
                 else:
                     self._cancel()
                     is_cancelled, limit_ms = True, CANCEL_S * 1000
@@ -280,17 +280,17 @@ class DriverConnection:
         return results
 
     def _send_rest(self, limit_ms: float | None) -> None:
-        """Send what there was no room for at first."""
+        """Send the rest of the data after the buffer was full."""
         while self._pgconn.flush():
             events = self._to_write.poll(limit_ms)
             if not events:
-                raise ConnectionLost("the server does not read what it is sent")
-            # The server may be waiting for its answers to be read before it reads on.
+                raise ConnectionLost("the server does not read what was sent")
+            # The server may be waiting until its results are read before it reads more.
             if events[0][1] & select.POLLIN:
                 self._pgconn.consume_input()
 
     def _refusal(self, results: Sequence[PGresult]) -> ServerError:
-        """What the server says of the first statement that failed."""
+        """Return the error of the first statement that failed."""
         failed = next((result for result in results if result.status == _FAILED), results[-1])
         code = (failed.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode(errors="replace")
         message = failed.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or failed.error_message
@@ -299,5 +299,5 @@ class DriverConnection:
         return ServerError(code, message.decode(errors="replace").strip())
 
     def _cancel(self) -> None:
-        with contextlib.suppress(psycopg.Error):  # then it is not called off, and soon counts as lost
+        with contextlib.suppress(psycopg.Error):  # then it is not cancelled, and the connection soon counts as lost
             self.connection.cancel_safe(timeout=CANCEL_S)

@@ -1,4 +1,4 @@
-"""The connections of a process to one database: a pool of our own, or one that somebody else looks after."""
+"""The connections of a process to one database: an own pool, or one that the caller passed in."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Pool = ConnectionPool[Connection]
 CLOSE_S = 10.0
 SHORTEST_WAIT_S = 0.05
 RECONNECT_S = 1.0
-"""How long a pool tries to connect, and how long it is waited for, before it is asked to begin anew."""
+"""How long a pool tries to connect, and how long to wait for it before it is asked again."""
 
-# What it has to say is told by our errors, or by nobody if all ends well; whoever keeps a log still gets it.
+# The pool's warnings end up in our errors if they matter; a program with its own log handler still gets them.
 logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())
 
 _inherited: list[Pool] = []
-"""Pools of the process that this one was forked from: not even letting go of them is safe here."""
+"""Pools of the parent process: after a fork, not even closing them is safe."""
 
 
 class PostgresPool:
-    """Lends connections, each to one borrower at a time."""
+    """Lends connections, each to one thread at a time."""
 
     def __init__(self, address: Address | None, pool: Pool | None, settings: SessionDBConfig) -> None:
         self._address = address
@@ -51,13 +51,13 @@ class PostgresPool:
 
     @property
     def where(self) -> str:
-        """The database, as it may be shown."""
-        place = "the PostgreSQL database" if self._address is None else self._address.shown
+        """The address of the database, without secrets."""
+        place = "the PostgreSQL database" if self._address is None else self._address.display
         return f"{place}, schema {self._settings.schema}" if self._settings.schema else place
 
     @contextlib.contextmanager
     def first(self) -> Iterator[Connection]:
-        """A connection by which a store is opened; why there is none is told at once."""
+        """Yield a connection for opening a store; if there is none, raise the reason at once."""
         if self._given is None:
             with contextlib.closing(self._connect()) as connection:
                 yield connection
@@ -72,13 +72,13 @@ class PostgresPool:
             self.release(connection)
 
     def acquire(self, timeout_s: float) -> Connection:
-        """A connection that nobody else uses."""
+        """Return a connection that no other thread uses."""
         deadline = time.monotonic() + max(SHORTEST_WAIT_S, min(timeout_s, self._settings.pool_timeout_s))
         while True:
             pool = self._pool()
             left_s = deadline - time.monotonic()
             try:
-                # Whoever asks anew has the pool try at once to connect to a server that was away.
+                # A new request makes the pool try at once to connect to a server that was not reachable.
                 return pool.getconn(timeout=max(SHORTEST_WAIT_S, min(left_s, RECONNECT_S)))
             except PoolClosed:
                 raise self._closed() from None
@@ -89,7 +89,7 @@ class PostgresPool:
                     raise self._all_in_use(pool) from None
 
     def is_replaced(self, connection: Connection) -> bool:
-        """Whether another server has taken over from the one that this is connected to."""
+        """Whether another server has taken over from the server of this connection."""
         return isinstance(connection, CheckedConnection) and not self._timelines.admits(connection.timeline)
 
     def release(self, connection: Connection) -> None:
@@ -98,7 +98,7 @@ class PostgresPool:
             self._pool().putconn(connection)
 
     def discard(self, connection: Connection) -> None:
-        """Replace a connection that is of no use any more, and with it those of ours that probably broke too."""
+        """Replace a broken connection, and the other ones of an own pool, which are probably broken too."""
         if self._process == os.getpid():
             connection.close()
             self._pool().putconn(connection)
@@ -106,13 +106,13 @@ class PostgresPool:
                 self._own.drain()
 
     def stats(self) -> dict[str, int]:
-        """How many connections there are, and how many are free or waited for."""
+        """How many connections exist, are free, and are waited for."""
         found = self._pool().get_stats()
         names = {"pool_size": "connections", "pool_available": "free", "requests_waiting": "waiting"}
         return {name: found.get(key, 0) for key, name in names.items()}
 
     def close(self) -> None:
-        """Close our own connections; those of another's pool stay."""
+        """Close the own pool; a pool that the caller passed in stays open."""
         self._is_closed = True
         with self._lock:
             own, self._own = self._own, None
@@ -138,11 +138,11 @@ class PostgresPool:
             return self._own
 
     def _forget_parent_connections(self) -> None:
-        """Go on in a forked process with connections of its own."""
+        """Start again with new connections in a forked process."""
         if self._given is not None:
             raise StoreUnavailable(
-                "the pool of connections was made before this process was forked",
-                hint="make a pool, and open the store, in the new process",
+                "the connection pool was created before this process was forked",
+                hint="create a pool, and open the store, in the new process",
             )
         if self._own is not None:
             _inherited.append(self._own)
@@ -175,16 +175,16 @@ class PostgresPool:
             raise StoreUnavailable(f"{self.where} {verb}: {reason}", hint=login.hint_for(reason)) from None
 
     def _all_in_use(self, pool: Pool) -> HermesError:
-        """Why there is no connection to be had."""
+        """Return the error for a pool without a free connection."""
         if self._address is not None:
             try:
                 self._connect().close()
             except StoreUnavailable as exc:
                 return exc
         return StoreBusy(
-            f"none of up to {pool.max_size} connections to {self.where} was to be had in time",
+            f"all {pool.max_size} connections to {self.where} are in use",
             hint="try again, or raise sessiondb.pool_max_size",
         )
 
     def _closed(self) -> HermesError:
-        return StoreClosed() if self._given is None else StoreClosed("the pool of connections has been closed")
+        return StoreClosed() if self._given is None else StoreClosed("the connection pool has been closed")

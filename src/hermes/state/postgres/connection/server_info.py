@@ -1,4 +1,4 @@
-"""What there is to know about a server before its tables are used."""
+"""The properties of a server, read before its tables are used."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 OLDEST = 130_000
 SAFE_COMMITS = ("on", "remote_apply")
-"""Ways of committing after which a change survives the server, and where there is one also the one that takes over."""
+"""Values of synchronous_commit with which a change survives the server, and a failover if there is a standby."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, as it was found."""
+    """A server and its properties."""
 
     version: int
     """Such as 150004."""
     is_behind_pooler: bool
     """Whether transactions of one connection may run in different sessions of the server."""
     opening: tuple[BoundStatement, ...]
-    """What every transaction begins with, since nothing may be set for longer."""
+    """Statements at the beginning of every transaction, because a pooler allows no longer settings."""
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class Server:
 
 
 def read_server_info(connection: Connection, settings: SessionDBConfig, where: str) -> Server:
-    """Look at a server; raises if it cannot hold a store."""
+    """Read the properties of a server; raise if it cannot hold a store."""
     cursor = connection.cursor(row_factory=tuple_row)
     row = cursor.execute(
         """SELECT CAST(current_setting('server_version_num') AS integer), current_setting('server_encoding'),
@@ -48,15 +48,15 @@ def read_server_info(connection: Connection, settings: SessionDBConfig, where: s
     version, encoding, commits, process = row
     if version < OLDEST:
         raise StoreUnavailable(
-            f"{where} is on a server of version {version // 10_000}", hint="PostgreSQL 13 or newer is needed"
+            f"{where} is on PostgreSQL {version // 10_000}", hint="PostgreSQL 13 or newer is required"
         )
     if encoding != "UTF8" or connection.info.encoding != "utf-8":
         raise ConfigError(
-            f"{where} keeps text as {encoding} and is spoken to in {connection.info.encoding}",
-            hint="create the database with ENCODING 'UTF8', and let connections use it too",
+            f"{where} stores text as {encoding}, and the connection uses {connection.info.encoding}",
+            hint="create the database with ENCODING 'UTF8', and let connections use UTF8 too",
         )
     opening = tuple(BoundStatement(statement_text(text)) for text in _opening(connection, settings, commits))
-    # A pooler has numbers of its own for those whom it lets through.
+    # A pooler has its own process numbers for its clients.
     return Server(version, is_behind_pooler=process != connection.pgconn.backend_pid, opening=opening)
 
 

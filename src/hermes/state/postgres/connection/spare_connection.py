@@ -1,4 +1,4 @@
-"""The connection that was used last: ready for the next borrower, without the way to the pool and back."""
+"""The connection that was used last, kept for the next thread without a round trip through the pool."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import threading
 from hermes.state.postgres.connection.transaction import PostgresTransaction
 
 MOST_USES = 1_000
-"""How often a connection is spared before it goes back to the pool, which replaces connections that are old."""
+"""How often a connection is kept before it goes back to the pool, which replaces old connections."""
 
 _inherited: list[PostgresTransaction] = []
-"""Connections of the process that this one was forked from: not even letting go of them is safe here."""
+"""Connections of the parent process: after a fork, not even closing them is safe."""
 
 
 class SpareConnection:
-    """Keeps one connection, as long as nobody waits for the pool."""
+    """Keeps one connection, as long as no thread waits for the pool."""
 
     def __init__(self) -> None:
         self._tx: PostgresTransaction | None = None
@@ -30,7 +30,7 @@ class SpareConnection:
         return self._tx is not None
 
     def acquire(self) -> PostgresTransaction | None:
-        """The connection, if there is one; whoever gets none has to say when his wait for the pool is over."""
+        """Return the connection or None; a caller that gets None asks the pool, then calls `stop_waiting`."""
         if self._process != os.getpid():
             self._forget_parent_connections()
         with self._lock:
@@ -40,12 +40,12 @@ class SpareConnection:
             return tx
 
     def stop_waiting(self) -> None:
-        """Hear that somebody who got none has one from the pool, or has given up."""
+        """Note that a thread has got a connection from the pool, or has given up."""
         with self._lock:
             self._waiting -= 1
 
     def keep(self, tx: PostgresTransaction) -> bool:
-        """Keep a connection; False if it should go back to the pool."""
+        """Keep a connection; return False if it should go back to the pool."""
         with self._lock:
             self._uses += 1
             if self._tx is not None or self._waiting or self._uses % MOST_USES == 0:
@@ -54,7 +54,7 @@ class SpareConnection:
             return True
 
     def pop(self) -> PostgresTransaction | None:
-        """Hand out the connection for good."""
+        """Return the connection and forget it."""
         with self._lock:
             tx, self._tx = self._tx, None
             return tx

@@ -1,8 +1,8 @@
-"""Timelines: a server that takes over begins the next one, so that a server on an earlier one has been replaced.
+"""Timelines: a server that takes over begins the next one, so a server on an earlier timeline has been replaced.
 
-A primary that was cut off or frozen while another server took over may come back and take writes that the others never
-see. A process that has seen the later timeline does not talk to it any more. That is looked at where a DSN names
-several hosts, since only then there is a choice.
+A primary that was cut off or frozen while another server took over may come back and accept writes that the others
+never see. A process that has seen the later timeline does not use it any more. This is checked only if a DSN has
+several hosts, because only then is there a choice.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hermes.state.server.faults import Fault, ServerError
 REPLACED = "it has been replaced by a server that took over"
 
 ANSWER_S = 5.0
-"""How long a server may take to tell its timeline."""
+"""How long a server may take to return its timeline."""
 
 _TIMELINE = BoundStatement(
     statement_text(
@@ -27,30 +27,30 @@ _TIMELINE = BoundStatement(
     )
 )
 _LISTS = ("host", "hostaddr", "port")
-"""The settings that have a value for each of several hosts."""
+"""The settings with a value for each of several hosts."""
 
 
 class Timelines:
-    """The latest timeline that this process has seen of one database."""
+    """The latest timeline of one database that this process has seen."""
 
     def __init__(self) -> None:
         self._latest = 0
 
     def admits(self, timeline: int) -> bool:
-        """Whether no later timeline has been seen; 0 is one that the server does not tell."""
+        """Whether no later timeline has been seen; 0 means that the server does not say."""
         self._latest = max(self._latest, timeline)
         return timeline == 0 or timeline == self._latest
 
 
 class CheckedConnection(psycopg.Connection[Any]):
-    """A connection to a server that no other has replaced, as far as this process knows."""
+    """A connection to a server that, as far as this process knows, was not replaced."""
 
     timeline = 0
-    """That of the server when it was connected to; 0: unknown."""
+    """The timeline of the server when it was connected to; 0 if unknown."""
 
     @classmethod
     def connect(cls, conninfo: str = "", *, timelines: Timelines, **settings: Any) -> CheckedConnection:  # type: ignore[override]
-        """Connect to the first of the hosts that was not replaced; the driver does not look at that."""
+        """Connect to the first host that was not replaced; the driver does not check that."""
         choices = list(_rotations(conninfo))
         for each in choices:
             connection = super().connect(each, **settings)
@@ -59,27 +59,27 @@ class CheckedConnection(psycopg.Connection[Any]):
             if timelines.admits(connection.timeline):
                 return connection
             connection.close()
-        raise psycopg.OperationalError(f"the server answers on an earlier timeline than was seen before: {REPLACED}")
+        raise psycopg.OperationalError(f"the server is on an earlier timeline than before: {REPLACED}")
 
 
 def timeline_of(connection: psycopg.Connection[Any]) -> int:
-    """The timeline that a server writes on; 0 where it only reads, or does not tell."""
+    """The timeline that a server writes to; 0 if it is read-only, or does not say."""
     driver = DriverConnection(connection)
     driver.enter_pipeline()
     try:
-        ((told,),) = driver.rows(driver.execute([_TIMELINE], ANSWER_S)[-1])
+        ((timeline,),) = driver.rows(driver.execute([_TIMELINE], ANSWER_S)[-1])
     except ServerError:
-        # Servers that are only compatible do not have these functions.
-        told = None
+        # Servers that are only compatible with PostgreSQL do not have these functions.
+        timeline = None
     except Fault as fault:
         connection.close()
         raise psycopg.OperationalError(f"connection is bad: {fault}") from None
     driver.leave_pipeline()
-    return 0 if told is None else int(told, 16)
+    return 0 if timeline is None else int(timeline, 16)
 
 
 def _rotations(conninfo: str) -> Iterator[str]:
-    """The same address, beginning with each of its hosts in turn."""
+    """The same address, starting with each of its hosts in turn."""
     given = conninfo_to_dict(conninfo)
     lists = {name: str(given[name]).split(",") for name in _LISTS if given.get(name)}
     count = max((len(values) for values in lists.values()), default=1)

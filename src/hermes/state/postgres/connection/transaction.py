@@ -1,4 +1,4 @@
-"""A connection while one thread has it: the statements of one transaction, and PostgreSQL's phrases."""
+"""A connection while one thread uses it: the statements of one transaction, and PostgreSQL's SQL phrases."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult
 
 MANY = 200
-"""How many statements go out together where there are many."""
+"""How many statements are sent together."""
 MUCH = 1 << 20
-"""With so many bytes they go out before they are that many."""
+"""This many bytes are sent at once, even if there are fewer statements."""
 
 LONG_S = 1.0
-"""Behind a pooler, a transaction that takes so long to begin waits for a connection to the server."""
+"""Behind a pooler, a transaction that takes this long to begin waits for a connection to the server."""
 
 _COMMIT, _ROLL_BACK = BoundStatement(statement_text("COMMIT")), BoundStatement(statement_text("ROLLBACK"))
 _BEGIN = BoundStatement(statement_text("BEGIN ISOLATION LEVEL READ COMMITTED"))
 _BEGIN_READING = BoundStatement(statement_text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
 _NUMBER = BoundStatement(statement_text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)"))
-# What stands outside of the brackets is worked out when the row is locked.
+# The expressions outside of the parentheses are evaluated when the row is locked.
 _HELD = "SELECT CAST(pg_current_xact_id() AS text), nextval('messages_id_seq'), held.* FROM ({}) AS held"
 _SEVERAL = "LEFT JOIN generate_series(1, CAST(:count AS bigint)) AS number ON true"
 _MARK, _BACK_TO_MARK = (
     BoundStatement(statement_text("SAVEPOINT probe")),
     BoundStatement(statement_text("ROLLBACK TO SAVEPOINT probe")),
 )
-# The server takes large estimates for a reason to compile a query, which takes longer than any of ours.
+# Large estimates make the server compile a query, which takes longer than any of ours.
 _LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
 
 
 class PostgresDialect(CommonDialect):
-    """PostgreSQL's phrases."""
+    """PostgreSQL's SQL phrases."""
 
-    # Keys never change, so those who only refer to a row need not wait for those who change it.
+    # Keys never change, so transactions that only refer to a row need not wait for those that change it.
     for_update = "FOR NO KEY UPDATE"
     given_uid_condition = "AND uid NOT LIKE '~%'"
     has_indexed_correlation = True
@@ -59,7 +59,7 @@ DIALECT: Dialect = PostgresDialect()
 
 
 class PostgresTransaction(ServerTransaction):
-    """Runs the statements of one transaction after the other on a connection."""
+    """Runs the statements of one transaction at a time on a connection."""
 
     dialect = DIALECT
 
@@ -71,9 +71,9 @@ class PostgresTransaction(ServerTransaction):
         self.newest_message = 0
         self.is_repeat = False
         self._opening = opening
-        """What every transaction begins with."""
+        """The statements at the beginning of every transaction."""
         self._waiting: list[BoundStatement] = []
-        """What goes out together with the next statement."""
+        """Statements that are sent together with the next one."""
         self._waiting_bytes = 0
         self._is_begun = False
         self._token: str | None = None
@@ -87,21 +87,21 @@ class PostgresTransaction(ServerTransaction):
         self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
 
     def commit(self) -> None:
-        """Keep what was done; if the connection breaks meanwhile, the server has to be asked whether it was."""
+        """Commit; if the connection breaks meanwhile, the server must be asked whether it was done."""
         if not self._is_begun:
             return
         try:
             result = self._send([_COMMIT])[-1]
         except (ConnectionLost, StatementTimeout) as exc:
             if self.driver.is_sound and self.driver.has_failed:
-                raise  # a statement before it was called off
+                raise  # a statement before it was cancelled
             self.driver.is_sound = False
             raise CommitUnknown(self._token, str(exc)) from None
         if result.command_status != b"COMMIT":
-            raise ServerError("25P02", "the transaction was undone because a statement in it had failed")
+            raise ServerError("25P02", "the transaction was rolled back because a statement in it had failed")
 
     def roll_back(self) -> None:
-        """Undo what was done; with a connection that is not sound the server does that by itself."""
+        """Roll back; if the connection is broken, the server does that on its own."""
         self._waiting = []
         if self.driver.is_sound and self.driver.is_in_transaction:
             with contextlib.suppress(Fault):
@@ -117,7 +117,7 @@ class PostgresTransaction(ServerTransaction):
         return self.driver.columns(result), self.driver.rows(result)
 
     def probe(self, timeout_s: float, /, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
-        """All rows of queries that may fail, or be called off by the server, without harm to the transaction."""
+        """All rows of queries that may fail, or be cancelled by the server, without harm to the transaction."""
         asked = [bind_statement(sql, values) for sql, values in queries]
         limits = bind_statement(_LIMITS, {"milliseconds": str(max(1, round(timeout_s * 1000)))})
         try:
@@ -128,7 +128,7 @@ class PostgresTransaction(ServerTransaction):
         return [self.driver.rows(result) for result in results[-1 - len(asked) : -1]]
 
     def run(self, sql: str, /, **values: Any) -> int:
-        """Execute one statement and answer how many rows it changed."""
+        """Execute one statement and return how many rows it changed."""
         return self._change(sql, values).command_tuples or 0
 
     def send(self, sql: str, /, **values: Any) -> None:
@@ -143,7 +143,7 @@ class PostgresTransaction(ServerTransaction):
             self._send([])
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
-        """The first row of a query that locks it, and numbers for messages: only now is it sure whose turn it is."""
+        """The first row of a query that locks it, and ids for messages: only the lock decides the order of writers."""
         held = _HELD.format(sql)
         rows = self.rows(held, **values) if count == 1 else self.rows(f"{held} {_SEVERAL}", count=count, **values)
         if not rows:
@@ -153,7 +153,7 @@ class PostgresTransaction(ServerTransaction):
         return rows[0][2:], [row[1] for row in rows[:count]]
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
-        """Insert messages, each with the columns that it names, and answer their numbers."""
+        """Insert messages, each with its own columns, and return their ids."""
         ids: list[int] = []
         for row in rows:
             sql = f"{insert_into('messages', tuple(row))} RETURNING id, CAST(pg_current_xact_id() AS text)"
@@ -179,9 +179,9 @@ class PostgresTransaction(ServerTransaction):
         return result
 
     def _token_of(self, number: str | None) -> str | None:
-        """By what the server can tell later what became of a transaction; it has no number before its first change.
+        """The token with which the server can tell later what became of a transaction; None before its first change.
 
-        The same number is given twice only by a server that was started anew in between.
+        A server gives the same number twice only after a restart.
         """
         return None if number is None else f"{number}@{self.driver.started}"
 
@@ -194,8 +194,8 @@ class PostgresTransaction(ServerTransaction):
         try:
             return self.driver.execute(together, self._timeout_s)
         except (ConnectionLost, StatementTimeout) as fault:
-            # A server that waits for a lock has begun the transaction, and says so when it is called off. A pooler that
-            # hangs up after a while says why, but libpq keeps that to itself.
+            # A server that waits for a lock has begun the transaction, and reports that when it is cancelled. A pooler
+            # that hangs up after a while sends the reason, but libpq does not pass it on.
             if self.driver.has_failed or time.monotonic() - began < LONG_S:
                 raise
             self.driver.is_sound = False

@@ -1,7 +1,7 @@
-"""A message as the full-text index holds it: a tsvector of its words, and of marks that say where and whose it is.
+"""A message in the full-text index: a tsvector of its words, and of marks for its role, session, source and owner.
 
-The words come from our analyzer, so that the server has nothing to decide about them. A mark begins with `GAP`, which
-no word contains.
+The words come from our analyzer, so that the server does not split the text. A mark begins with `GAP`, which no word
+contains.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from hermes.query import analyze
 from hermes.query.analyze import GAP
 
 INCOMPLETE = GAP * 2
-"""The mark of a message of which not every word, or not every place of a word, fits into a tsvector."""
+"""The mark of a message whose words, or positions of words, do not all fit into a tsvector."""
 NOTHING = GAP * 3
 """A mark that no message has."""
 
 SHIFTS = (10, 14, 18, 22)
-"""Every message has a mark for each span of 2**10, 2**14, ... ids that it lies in: an index without any order can then
-be asked about a span, and takes as long for that as the span is large, however many messages have a word."""
+"""Every message has a mark for each span of 2**10, 2**14, ... ids that contains it: so an index without an order can be
+queried for a span, and takes as long as the span is large, however many messages have a word."""
 
 MAX_WORD = 500
-"""Longer words are cut; a lexeme has room for 2046 bytes."""
+"""Longer words are cut; a lexeme may have 2046 bytes."""
 MAX_BYTES = 800_000
-"""A tsvector has room for a megabyte."""
+"""A tsvector may have one megabyte."""
 MAX_PLACE, MAX_PLACES = 16_383, 255
-"""The last place that can be noted, and how many of one word."""
+"""The last position that can be stored, and how many of one word."""
 
 
 class Vector(NamedTuple):
-    """What the index gets for a message."""
+    """The index entry of a message."""
 
     text: str
-    """The tsvector as the server reads it."""
+    """The tsvector in the server's syntax."""
     words: list[str]
-    """What can be found in it by its beginning or by a part."""
+    """The words that can be found by their beginning or by a part."""
 
 
 def vector(message_id: int, role: str, session_id: str, source: str | None, owner: str | None, text: str) -> Vector:
-    """The index entry of a message."""
+    """Return the index entry of a message."""
     places, is_complete = _places(analyze.stream(text).split())
     marks = [span_mark(level, message_id) for level in range(len(SHIFTS))]
     marks += [facet("r", role), facet("i", session_id)]
@@ -50,32 +50,32 @@ def vector(message_id: int, role: str, session_id: str, source: str | None, owne
         marks.append(facet("o", owner))
     if not is_complete:
         marks.append(INCOMPLETE)
-    said = [f"'{word}'{at}" for word, at in places.items()]
-    return Vector(" ".join([*map(quoted, marks), *said]), [word for word in places if word[0] != GAP])
+    lexemes = [f"'{word}'{at}" for word, at in places.items()]
+    return Vector(" ".join([*map(quoted, marks), *lexemes]), [word for word in places if word[0] != GAP])
 
 
 def facet(kind: str, value: str) -> str:
-    """The mark by which messages of a role (r), source (s), owner (o) or session (i) are found."""
+    """The mark for messages of a role (r), source (s), owner (o) or session (i)."""
     return f"{GAP}{kind}{value if len(value) <= MAX_WORD else blake2b(value.encode()).hexdigest()}"
 
 
 def span_mark(level: int, message_id: int) -> str:
-    """The mark of the span of a level that an id lies in."""
+    """The mark of the span with an id, at one level."""
     return f"{GAP}{level}{message_id >> SHIFTS[level]:x}"
 
 
 def quoted(lexeme: str) -> str:
-    """A lexeme as tsvectors and tsqueries are written."""
+    """A lexeme in the syntax of tsvectors and tsqueries."""
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def array(texts: Iterable[str]) -> str:
-    """Texts as the server reads an array."""
+    """Texts in the server's syntax for an array."""
     return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
 
 def _places(stream: list[str]) -> tuple[dict[str, str], bool]:
-    """Where each word stands, such as `:3,7`, and whether that is all there is to say."""
+    """The positions of each word, such as `:3,7`, and whether they are complete."""
     places: dict[str, str] = {}
     for place, word in enumerate(stream[:MAX_PLACE], start=1):
         if word in places:
@@ -89,12 +89,12 @@ def _places(stream: list[str]) -> tuple[dict[str, str], bool]:
 
 
 def _is_sparse(stream: list[str], places: dict[str, str]) -> bool:
-    """Whether no word stands in more places than can be noted."""
+    """Whether no word has more positions than can be stored."""
     return len(stream) <= MAX_PLACES or max(at.count(",") for at in places.values()) < MAX_PLACES
 
 
 def _bounded(stream: list[str], places: dict[str, str]) -> dict[str, str]:
-    """As many of the words of a very long text as there is room for, without places."""
+    """As many words of a very long text as fit, without positions."""
     bounded: dict[str, str] = {}
     room = MAX_BYTES
     for word in (*places, *stream[MAX_PLACE:]):

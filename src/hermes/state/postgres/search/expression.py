@@ -1,7 +1,7 @@
 """A query tree and a scope as tsqueries.
 
-An expression may let through more than the tree does, never less: what it cannot say counts as true, and the messages
-are then checked on their text.
+An expression may match more than the tree does, never less: what it cannot express counts as true, and the text of each
+message is checked afterwards.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from hermes.state.server.search.word_patterns import Expand, Pattern, pattern_of
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What the index is asked; None: everything."""
+    """A tsquery; None matches everything."""
 
     text: str | None
     is_exact: bool
 
 
 def instance_of(leaf: Leaf, word: str) -> Words:
-    """A leaf with one of the words that it stands for."""
+    """Return a leaf with one of the words that it stands for."""
     before = leaf.words[:-1] if isinstance(leaf, Words) else ()
     return Words((*before, word), word)
 
 
 def of_query(node: Node, expand: Expand) -> Expression:
-    """A tree as an expression."""
+    """Return a tree as an expression."""
     match node:
         case Words():
             return _of_words(node, expand)
@@ -54,14 +54,14 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 
 def of_scope(scope: Scope) -> Expression:
-    """A scope as an expression; times and hidden messages are not in it."""
+    """Return a scope as an expression; times and hidden messages are not in it."""
     asked = facets_of(scope)
-    lacked = [f"!{_any(each)}" for each in asked.lacked]
+    lacked = [f"!{_any(each)}" for each in asked.excluded]
     return Expression(_joined(" & ", [*map(_any, asked.wanted), *lacked]), asked.is_exact)
 
 
 def of_span(low: int, high: int) -> str:
-    """The fewest marks of spans in which all ids from `low` to `high` lie, and perhaps some beside them."""
+    """The fewest marks of spans that contain all ids from `low` to `high`, and perhaps a few more."""
     marks = []
     at = low >> SHIFTS[0] << SHIFTS[0]
     while at <= high:
@@ -81,7 +81,7 @@ def _of_words(leaf: Words, expand: Expand) -> Expression:
     if not leaf.prefix:
         return Expression(_joined(" <-> ", steps), is_exact)
     if is_unspaced(leaf.words[-1][0]):
-        # As a beginning, one common character would mean naming every pair that begins with it.
+        # As a prefix, one common character would mean listing every pair that begins with it.
         steps[-1] = quoted(character_word(leaf.words[-1]))
         return Expression(_joined(" & ", [_joined(" <-> ", steps[:-1]), steps[-1]]), is_exact=False)
     pattern = pattern_of(leaf, MAX_WORD)

@@ -1,7 +1,7 @@
 """Finding messages through the full-text index.
 
-The index has no order. So it is asked about one span of ids after the other, from the newest down; once matches turn
-out to be rare, about all the rest.
+The index has no order. So it is queried for one span of ids after the other, from the newest down; if matches turn out
+to be rare, for all the rest at once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hermes.state.server.search.asking import SAMPLE, is_frequent, read_coverage
 from hermes.state.server.search.word_patterns import pattern_of
 
 FIRST_SPAN, SURE_SPAN, WIDE_SPAN = 1_024, 8_192, 131_072
-"""How many ids are looked at first, after how many it can be said how rare matches are, and how many are looked at
-together at most."""
+"""How many ids are queried first, after how many the share of matches is known, and how many are queried together at
+most."""
 APART = 8
-"""More words than this for one leaf are looked for one by one: the index is slow at choices among many."""
+"""More words than this for one leaf are queried one by one: the index is slow with many alternatives."""
 
 _STALE = """
     SELECT message_id FROM stale_index WHERE message_id <= :upto
@@ -35,7 +35,7 @@ _STALE = """
     ORDER BY 1 DESC LIMIT :limit"""
 _DAMAGED = (*errors.DAMAGED, *errors.MISSING)
 
-# The sums keep the server from walking the table by id, and reading every message on the way.
+# The sums keep the server from walking the table by id, which would read every message on the way.
 _ONE = """
     SELECT message_id FROM message_words
     WHERE words @@ CAST(:tsquery AS tsquery) AND message_id + 0 BETWEEN :low AND :high
@@ -49,34 +49,34 @@ _MANY = """
 
 @dataclass(frozen=True, slots=True)
 class IndexQuery:
-    """What the index is asked."""
+    """A query to the index."""
 
     alternatives: tuple[str, ...]
-    """One of these; none: everything."""
+    """One of these must match; an empty tuple matches everything."""
     where: str | None
     """The scope."""
     is_certain: bool
     is_scoped: bool
 
     def tsqueries(self, low: int | None, high: int) -> tuple[list[str], str]:
-        """What to ask about the spans around some ids (None: all), and which messages cannot be judged by it."""
+        """The tsqueries for the spans around some ids (None: all), and one for messages that it cannot decide."""
         span = None if low is None else of_span(low, high)
-        said = [_all_of(text, self.where, span) for text in self.alternatives]
-        doubtful = _all_of(quoted(INCOMPLETE) if said else quoted(NOTHING), self.where, span)
-        return [text for text in said if text] or [_all_of(self.where, span)], doubtful
+        texts = [_all_of(text, self.where, span) for text in self.alternatives]
+        doubtful = _all_of(quoted(INCOMPLETE) if texts else quoted(NOTHING), self.where, span)
+        return [text for text in texts if text] or [_all_of(self.where, span)], doubtful
 
 
 class PostgresIndex:
-    """The index of one store."""
+    """The search index of one store."""
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
-        """Which messages it knows; what it does not is in no batch yet, or was changed since."""
+        """Messages up to `indexed_upto` are indexed, except those that are stale or came from another program."""
         return read_coverage(tx, max_stale, _STALE)
 
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
     ) -> Iterator[Found]:
-        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        """Yield the messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         transaction = cast(PostgresTransaction, tx)
         (((lowest,),),) = _query(transaction, deadline, ("SELECT MIN(message_id) FROM message_words", {}))
         if lowest is None:
@@ -99,23 +99,23 @@ class PostgresIndex:
     def time_ranges(
         self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
     ) -> list[TimeRange]:
-        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        """The next ranges in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         return next_time_ranges(tx, scope, after, limit, newest_first=newest_first)
 
 
 @dataclass
 class _SpanWidth:
-    """How wide the next span is: wide enough to hold as many matches as are wanted, as far as the last ones tell."""
+    """The width of the next span: wide enough for as many matches as are wanted, judging by the last ones."""
 
     wanted: int
     span: int = FIRST_SPAN
     is_everything_next: bool = False
-    """Whether matches are so rare that all other messages are asked for together."""
+    """Whether matches are so rare that all other messages are queried together."""
     _seen: int = 0
     _found: int = 0
 
     def adjust(self, seen: int, found: int) -> None:
-        """Hear how many ids were looked at, and how many of them matched."""
+        """Add how many ids were queried, and how many of them matched."""
         self._seen += seen
         self._found += found
         needed = self.wanted * self._seen // max(1, self._found)
@@ -124,18 +124,18 @@ class _SpanWidth:
 
 
 class _Matches(NamedTuple):
-    """What a span of the index holds, newest first."""
+    """The matches in a span of the index, newest first."""
 
     sure: list[int]
     doubtful: list[int]
-    """Messages of which not everything is in the index."""
+    """Messages that are not completely in the index."""
 
     def reached(self, first: int, limit: int) -> int:
-        """Down to which id this is everything."""
+        """The id down to which the matches are complete."""
         return max([first, *(ids[-1] for ids in self if len(ids) == limit)])
 
     def down_to(self, reached: int, index_query: IndexQuery) -> Found:
-        """As the index gives them."""
+        """Return the matches down to an id."""
         doubtful = [each for each in self.doubtful if each >= reached]
         ids = [each for each in self.sure if each >= reached]
         if doubtful:
@@ -146,7 +146,7 @@ class _Matches(NamedTuple):
 def _index_query(
     tx: PostgresTransaction, query: Node, scope: Scope, low: int, high: int, deadline: float
 ) -> IndexQuery:
-    """What the index is asked for the sake of a query and a scope."""
+    """Build the index query for a query and a scope."""
     where = of_scope(scope)
     vocabulary = Vocabulary(lambda sql, **values: _query(tx, deadline, (sql, values))[0])
     leaf = _leaf_of_many_words(query)
@@ -189,7 +189,7 @@ def _is_frequent(tx: PostgresTransaction, query: Node, where: Expression, low: i
 def _rest(
     tx: PostgresTransaction, index_query: IndexQuery, low: int, high: int, limit: int, deadline: float
 ) -> _Matches | None:
-    """The matches among all other messages; None if there are so many of them that it takes too long to tell."""
+    """The matches among all other messages; None if there are so many that the query takes too long."""
     if not index_query.alternatives:
         return None
     within_deadline = time.monotonic() + (deadline - time.monotonic()) / 2
@@ -223,7 +223,7 @@ def _matches(
 
 
 def _query(tx: PostgresTransaction, deadline: float, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
-    """Ask the index for as long as there is time."""
+    """Query the index within the time limit."""
     with within_deadline(deadline, (errors.QUERY_CANCELED,), _DAMAGED) as left_s:
         return tx.probe(left_s, *queries)
 

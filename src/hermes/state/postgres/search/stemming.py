@@ -1,7 +1,7 @@
-"""Other forms of English words: who looks for a word also finds them, after the messages that have the word itself.
+"""Other forms of English words: a search for a word also finds its forms, after the messages with the word itself.
 
-The forms are words that a message has, so a search for them is a search like any other, checked on the text like any
-other. Only which words have the same stem is for the server to say.
+The forms are words of messages, so a search for them is like any other, with the same check of the text. The server
+only decides which words have the same stem.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hermes.state.search.results import SearchResults
 from hermes.state.search.scope import Scope
 
 MOST_FORMS = 24
-"""So many forms of one word are looked for."""
+"""The most forms of one word in a search."""
 STEM = "(ts_lexize('english_stem', {}))[1]"
 
 _FORMS = f"""SELECT word FROM known_words WHERE {STEM.format("word")} = {STEM.format("CAST(:word AS text)")}
@@ -28,7 +28,7 @@ Forms = Callable[[str], Sequence[str]]
 
 
 def find_forms(engine: Engine, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
-    """The matches of a query, then those of other forms of its words; all of them together where time is the order."""
+    """Return the matches of a query, then those of other forms of its words; mixed if ordered by time."""
     tree = asked.tree
     wider = None if tree is None else engine.read(lambda tx: widened(tree, partial(_forms, tx)))
     if tree is None or wider is None or wider == tree:
@@ -48,7 +48,7 @@ def find_forms(engine: Engine, asked: Query, scope: Scope, options: SearchOption
 
 
 def widened(node: Node, forms: Forms) -> Node:
-    """A tree in which a single word stands for all its forms; what must be lacking, phrases and parts stay."""
+    """Return a tree in which a single word stands for all its forms; excluded words, phrases and parts stay."""
     match node:
         case Words((word,), _, False):
             others = [form for form in forms(word) if form != word]

@@ -1,4 +1,4 @@
-"""Every word that a message has: what the beginning of a word, or a part of one, stands for."""
+"""The words of all messages, to look up the words with a prefix or a part."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hermes.state.postgres.connection.transaction import DIALECT
 from hermes.state.server.search.word_patterns import Pattern
 
 MOST_WORDS = 400
-"""With more words than this, reading messages is the faster way if many of them have one, and often they do."""
+"""With more words than this, reading messages is faster if many messages have one of them, which is common."""
 MOST_RARE_WORDS = 4_000
-"""With more words than this it is not even worth a try."""
+"""With more words than this, an index query is not worth trying."""
 MOST_TOGETHER = 4_000
-"""How many words one query may name, all in all."""
+"""How many words one query may contain in total."""
 
 
 @dataclass
 class Vocabulary:
-    """Looks words up for one search."""
+    """Looks up words for one search."""
 
     query: Callable[..., list[Values]]
     """Runs a query."""
@@ -27,7 +27,7 @@ class Vocabulary:
     _found: dict[Pattern, list[str] | None] = field(default_factory=dict)
 
     def __call__(self, pattern: Pattern) -> Sequence[str] | None:
-        """The words of a pattern; None if they are too many to be named."""
+        """The words of a pattern; None if they are too many for a query."""
         if pattern not in self._found:
             words = self._look_up(pattern, min(MOST_WORDS, MOST_TOGETHER - self._named))
             self._named += len(words or ())
@@ -42,7 +42,7 @@ class Vocabulary:
         if pattern.is_beginning:
             condition, text = DIALECT.starts_with("word", "text"), pattern.text
         else:
-            # Analyzed words have none of the characters that mean something in a pattern.
+            # Analyzed words have no wildcard characters.
             condition, text = "word LIKE :text", f"%{pattern.text}%"
         rows = self.query(f"SELECT word FROM known_words WHERE {condition} LIMIT :limit", text=text, limit=limit + 1)
         return None if len(rows) > limit else [row[0] for row in rows]

@@ -1,4 +1,4 @@
-"""Questions that a server's search index is asked: what it covers, within which time, and how frequent matches are."""
+"""Queries to a server's search index: its coverage, its time limit, and whether matches are frequent."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def within_deadline(deadline: float, out_of_time: Container[str], damaged: Conta
         raise
 
 
-def is_frequent(query: Node, ids: Sequence[int], ask: Callable[..., list[Values]]) -> bool:
+def is_frequent(query: Node, ids: Sequence[int], run_query: Callable[..., list[Values]]) -> bool:
     """Whether so many of these messages match that reading the newest messages soon finds some."""
     listed, values = placeholders("id", ids)
-    rows = ask(f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({listed})", **values)
+    rows = run_query(f"SELECT role, content, tool_name, tool_calls FROM messages WHERE id IN ({listed})", **values)
     return sum(matches(query, Document(search_text(*row))) for row in rows) >= FREQUENT

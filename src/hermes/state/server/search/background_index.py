@@ -1,4 +1,4 @@
-"""An engine whose search index follows the messages in the background, a batch at a time."""
+"""An engine that updates its search index in the background, a batch at a time."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ READ_TIMEOUT_S = 30.0
 """How long a read waits for a connection."""
 CLOSE_BATCHES = 16
 MANY, PAUSE_S = 4_096, 0.05
-"""The index follows when no message has come for a while, when so many wait, or when a search had to read too many."""
+"""A batch runs when no message has come for a while, when this many wait, or when a search had to read too many."""
 
 
 class Progress(Protocol):
-    """What a batch did."""
+    """The result of a batch."""
 
     @property
     def upto(self) -> int | None:
-        """The id up to which messages are in the index now; None: somebody else is at it."""
+        """The id up to which messages are indexed now; None if another process is indexing."""
         ...
 
     @property
     def has_more(self) -> bool:
-        """Whether there is more to be done."""
+        """Whether there is more to index."""
         ...
 
 
@@ -45,25 +45,25 @@ R = TypeVar("R")
 
 
 class MessageIndexer(Protocol[S_contra, P]):
-    """How one kind of server gets its index."""
+    """The indexing operations of one kind of server."""
 
     due: int
-    """So many waiting messages are indexed; fewer are looked at by each search."""
+    """This many waiting messages start a batch; each search reads fewer of them directly."""
 
     def batch(self, tx: S_contra, /) -> P:
-        """Index the next messages in the surrounding transaction, unless somebody else is at it."""
+        """Index the next messages in the surrounding transaction, unless another process is indexing."""
         ...
 
     def remember_words(self, done: P, /) -> None:
-        """Keep in mind what a batch that is durable now has found out."""
+        """Remember the words of a batch that is committed now."""
         ...
 
     def clear_index(self, tx: S_contra, epoch: int, /) -> bool:
-        """Empty the index in the surrounding transaction; False if somebody else has done so since `epoch`."""
+        """Empty the index in the surrounding transaction; return False if another process did so since `epoch`."""
         ...
 
     def waiting(self, tx: S_contra, /) -> int:
-        """How many messages wait for the index, about."""
+        """The approximate number of messages that are not indexed yet."""
         ...
 
 
@@ -73,53 +73,44 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
     name: str
 
     def __init__(
-        self,
-        backend: Backend[S],
-        indexer: MessageIndexer[S, P],
-        where: str,
-        born: str,
-        *,
-        read_only: bool,
-        write_timeout_s: float,
+        self, backend: Backend[S], indexer: MessageIndexer[S, P], *, read_only: bool, write_timeout_s: float
     ) -> None:
         super().__init__(backend, read_only=read_only, read_timeout_s=READ_TIMEOUT_S, write_timeout_s=write_timeout_s)
-        self._where = where
-        self._born = born
         self._indexer = indexer
         self._worker = BackgroundWorker(self._index_when_quiet, "hermes-index")
         self._newest = self._indexed_upto = 0
-        """The newest message of this process, and up to where the index was when this process last looked."""
+        """The newest message of this process, and the mark of the index when this process last read it."""
         self._damaged_epoch: int | None = None
         self._is_searched = False
-        """Whether somebody looks for messages while they come, and would have to read those that wait."""
+        """Whether searches run while messages are added, and would have to read those that wait."""
 
     @cached_property
     def spool(self) -> Spool:
-        """Where messages wait that cannot be stored now."""
-        # Two schemas of a database, or two servers, may be in the same place as far as it can be shown.
-        name = blake2b(f"{self._where} {self._born}".encode(), digest_size=6).hexdigest()
+        """The spool: messages that cannot be stored now."""
+        # The displayed address may be the same for two schemas of a database, or for two servers.
+        name = blake2b(f"{self.backend.where} {self.backend.born}".encode(), digest_size=6).hexdigest()
         return Spool(get_hermes_home() / f"{self.name}-{name}.spool")
 
     def heal_index(self, epoch: int, /) -> None:
-        """Have an index that was found damaged rebuilt in the background, unless that has been done since."""
+        """Rebuild a damaged index in the background, unless another process has done so since."""
         if not self.read_only:
             self._damaged_epoch = None if epoch == CATCH_UP else epoch
             self._is_searched = True
             self._worker.wake()
 
     def catch_up(self) -> None:
-        """Index everything that waits, and forget what was only said in deleted messages."""
+        """Index all waiting messages, and forget the words of deleted messages."""
         deadline = time.monotonic() + self._write_timeout_s
         while (done := self._index_batch()).has_more or (done.upto is None and time.monotonic() < deadline):
             if done.upto is None:
-                time.sleep(PAUSE_S)  # somebody else is at it
+                time.sleep(PAUSE_S)  # another process is indexing
 
     def waiting_for_index(self) -> int:
-        """How many messages searches have to read themselves, about."""
+        """The approximate number of messages that searches have to read directly."""
         return self.read(self._within(self._indexer.waiting))
 
     def close(self) -> None:
-        """Finish the index if nobody else is at it, then let go of every connection."""
+        """Finish the index if no other process is indexing, then close every connection."""
         if self._is_closed:
             return
         self._worker.close()
@@ -128,7 +119,7 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
                 if not self._index_batch().has_more:
                     break
         except HermesError as exc:
-            warn(__name__, "the search index of %s will be brought up to date later: %s", self._where, exc)
+            warn(__name__, "the search index of %s will be updated later: %s", self.backend.where, exc)
         super().close()
 
     def _after_messages(self, newest_message: int) -> None:
@@ -137,26 +128,26 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
             self._worker.wake()
 
     def _index_when_quiet(self) -> bool:
-        """Let a burst of messages pass, so that it is not slowed down; but not for long."""
-        seen = 0
-        while seen < self._newest < self._indexed_upto + MANY and not self._is_searched:
-            seen = self._newest
+        """Wait until a burst of messages is over, so that it is not slowed down; but not for long."""
+        newest_before = 0
+        while newest_before < self._newest < self._indexed_upto + MANY and not self._is_searched:
+            newest_before = self._newest
             time.sleep(PAUSE_S)
         self._is_searched = False
         return self._index_waiting()
 
     def _index_waiting(self) -> bool:
-        """Keep the index close behind the messages; answers whether there is more to be done."""
+        """Index a batch, or rebuild a damaged index; return whether there is more to do."""
         epoch, self._damaged_epoch = self._damaged_epoch, None
         if epoch is not None and self.write(self._within(lambda tx: self._indexer.clear_index(tx, epoch))):
-            warn(__name__, "the search index of %s is damaged and is being rebuilt", self._where)
+            warn(__name__, "the search index of %s is damaged and is being rebuilt", self.backend.where)
         return self._index_batch().has_more
 
     def _index_batch(self) -> P:
         done = self.write(self._within(self._indexer.batch))
         if done.upto is not None:
             self._indexer.remember_words(done)
-        # Where somebody else is at it, or is in the way, another look is due after some more messages.
+        # If another process is indexing, the next attempt comes after some more messages.
         self._indexed_upto = max(done.upto or 0, self._newest - self._indexer.due // 2)
         return done
 

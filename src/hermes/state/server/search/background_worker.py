@@ -1,4 +1,4 @@
-"""Work that follows behind: done in the background, soon after there is some."""
+"""A worker that does its work in the background, soon after it is woken."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hermes.log import warn
 
 
 class BackgroundWorker:
-    """Does its work on a thread of its own whenever it is woken; the thread lives as long as there is some."""
+    """Does its work on its own thread whenever it is woken; the thread ends when there is nothing more to do."""
 
     def __init__(self, work: Callable[[], bool], name: str) -> None:
         self._work = work
-        """Does a part of the work; answers whether there may be more."""
+        """Does a part of the work; returns whether there may be more."""
         self._name = name
         self._thread: threading.Thread | None = None
         self._start_over()
 
     def wake(self) -> None:
-        """Have the work done soon."""
+        """Start the work soon."""
         if self._process != os.getpid():
-            self._start_over()  # a thread does not follow into a fork
+            self._start_over()  # threads do not survive a fork
         with self._lock:
             self._is_wanted = True
             if self._thread is None and not self._is_closing:
@@ -30,7 +30,7 @@ class BackgroundWorker:
                 self._thread.start()
 
     def close(self) -> None:
-        """Let the part that is being done come to its end, and do no more."""
+        """Wait for the part that is being done, and do no more."""
         self._is_closing = True
         thread = self._thread
         if thread is not None and thread is not threading.current_thread() and self._process == os.getpid():
@@ -53,6 +53,6 @@ class BackgroundWorker:
             try:
                 while not self._is_closing and self._work():
                     pass
-            except Exception as exc:  # noqa: BLE001 - a thread has nobody else to tell
+            except Exception as exc:  # noqa: BLE001 - a background thread has no caller that gets the error
                 if not self._is_closing:
                     warn(__name__, "%s will be tried again: %s", self._name, exc)

@@ -1,4 +1,4 @@
-"""What a search looks up among the words of all messages: those that begin with a text, or that contain it."""
+"""Word patterns that a search looks up among the words of all messages: words with a prefix, or with a part."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _fragment = re.compile("[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """Words that are to be looked up: those that begin with a text, or that contain it."""
+    """The words that begin with a text, or that contain it."""
 
     text: str
     is_beginning: bool = False
 
 
 Expand = Callable[[Pattern], Sequence[str] | None]
-"""The words of a pattern; None: so many that it is better not to name them."""
+"""Returns the words of a pattern; None if they are too many for a query."""
 
 
 def pattern_of(leaf: Leaf, longest: int) -> Pattern | None:
-    """The words that a leaf stands for, if it stands for several; an index cuts them where they are the longest."""
+    """The pattern of a leaf that stands for several words; the index cuts words to `longest` characters."""
     match leaf:
         case Words(words, _, prefix) if prefix and not is_unspaced(words[-1][0]):
             return Pattern(words[-1][:longest], is_beginning=True)
@@ -40,7 +40,7 @@ def pattern_of(leaf: Leaf, longest: int) -> Pattern | None:
 
 
 def pieces_of(text: str, longest: int) -> Iterator[str | Pattern]:
-    """The words that a text is made of, the first of which may begin before it and the last go on after it."""
+    """Yield the words of a text; the first may begin before it and the last may continue after it."""
     if not text.isascii():
         yield from _pairs_of(text)
         return
@@ -52,10 +52,10 @@ def pieces_of(text: str, longest: int) -> Iterator[str | Pattern]:
 
 
 def _is_inside_a_word(text: str) -> bool:
-    """Whether a text, wherever it stands, is a part of one word."""
+    """Whether a text is always a part of one word."""
     return not is_unspaced(text[0]) and analyze.words(text) == [text]
 
 
 def _pairs_of(text: str) -> Iterator[str]:
-    """The neighbours in a text that belong to a script without spaces: those are words."""
+    """Adjacent characters of a text in a script without spaces: the index holds such pairs as words."""
     return (one + other for one, other in pairwise(text) if is_unspaced(one) and is_unspaced(other))

@@ -1,4 +1,4 @@
-"""Backups of a database: made while others write, checked before they count, and only so many of them kept."""
+"""Backups of a database: copied while other processes write, verified before they count, and limited in number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hermes.state.sqlite.files.page_copy import copy_database, write_error
 
 try:
     import fcntl
-except ImportError:  # pragma: no cover - Windows: one backup at a time must do
+except ImportError:  # pragma: no cover - Windows: only one backup at a time
     fcntl = None  # type: ignore[assignment]
 
 PARTIAL = ".partial"
@@ -33,16 +33,17 @@ _OWN_FILES = ("", LOG, SHARED_MEMORY, JOURNAL, ".lock", ".gate", ".spool", ".spo
 
 
 class BackupResult(NamedTuple):
-    """A new backup, and the old ones that had to go."""
+    """A new backup, and the old backups that were removed."""
 
     verdict: Verdict
     removed: list[Path]
 
 
 def back_up(database: Path, target: Path, *, overwrite: bool = False, report: Report | None = None) -> Verdict:
-    """Make a backup at `target`, where it is only once it is complete and has been found to be whole.
+    """Write a backup to `target`; the file appears there only when it is complete and verified.
 
-    Others read and write meanwhile; everything is in it that was stored before it began. Beside it lies its checksum.
+    Other processes may read and write meanwhile. The backup holds everything that was stored before it began. Its
+    checksum lies next to it.
     """
     target = real_file(target)
     try:
@@ -54,7 +55,7 @@ def back_up(database: Path, target: Path, *, overwrite: bool = False, report: Re
 
 
 def back_up_into(database: Path, directory: Path, keep: int, report: Report | None = None) -> BackupResult:
-    """Make a backup under a name of its own, then remove the oldest of those that this has made, down to `keep`."""
+    """Write a backup under a new name, then remove the oldest backups of this kind until `keep` are left."""
     keep = checked_count("keep", keep)
     was_there = directory.is_dir()
     ensure_private_dir(directory)
@@ -69,7 +70,7 @@ def back_up_into(database: Path, directory: Path, keep: int, report: Report | No
 
 
 def backups_in(directory: Path, database: Path) -> list[Path]:
-    """The backups of a database that `back_up_into` has made, the newest first."""
+    """List the backups of a database that `back_up_into` made, the newest first."""
     form = re.compile(_name_pattern(database))
     found = []
     for each in directory.iterdir() if directory.is_dir() else ():
@@ -80,9 +81,9 @@ def backups_in(directory: Path, database: Path) -> list[Path]:
 
 @contextmanager
 def directory_lock(directory: Path) -> Iterator[bool]:
-    """Keep others from making backups in a directory, so that what is half done there was left by somebody who died.
+    """Lock a directory against other backups, so that a partial file in it comes from a process that died.
 
-    Answers False where directories cannot be locked.
+    Yields False where directories cannot be locked.
     """
     if fcntl is None:  # pragma: no cover
         yield False
@@ -98,7 +99,7 @@ def directory_lock(directory: Path) -> Iterator[bool]:
 
 
 def give_to_owner(path: Path, database: Path) -> None:
-    """Give what an administrator makes to the owner of the database."""
+    """Make the owner of the database the owner of a file that root created."""
     if os.name == "posix" and os.geteuid() == 0 and database.exists():
         owner = database.stat()
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
@@ -112,7 +113,7 @@ def _try_lock(fd: int, directory: Path) -> bool:
             f"another process is making or restoring a backup in {directory}", hint="wait until it is done"
         ) from None
     except OSError:
-        return False  # not every file system can do that
+        return False  # not every file system can do this
     return True
 
 
@@ -125,7 +126,7 @@ def _refuse_target(database: Path, target: Path, *, overwrite: bool) -> None:
     if not target.parent.is_dir():
         raise NotFound(f"there is no directory {target.parent}", hint="make it first, or name another place")
     if target.exists() and not overwrite:
-        raise Conflict(f"{target} is there already", hint="name another file, or say --force to replace it")
+        raise Conflict(f"{target} already exists", hint="name another file, or pass --force to replace it")
 
 
 def _write_backup(database: Path, target: Path, report: Report | None) -> Verdict:
@@ -140,7 +141,7 @@ def _write_backup(database: Path, target: Path, report: Report | None) -> Verdic
         noted = write_checksum(partial, target.name, report)
         for made in (partial, noted):
             give_to_owner(made, database)
-        # A checksum that does not fit would speak against a good backup; none at all does not.
+        # A wrong checksum would reject a good backup; a missing one does not.
         beside(target, SUFFIX).unlink(missing_ok=True)
         partial.replace(target)
         noted.replace(beside(target, SUFFIX))
@@ -162,14 +163,14 @@ def _remove_backup(path: Path) -> bool:
         path.unlink()
         beside(path, SUFFIX).unlink(missing_ok=True)
     except OSError as exc:
-        # The new one is there, which matters more than that an old one is still there.
+        # The new backup exists, which matters more than an old one that stays.
         warn(__name__, "the old backup %s could not be removed: %s", path, exc)
         return False
     return True
 
 
 def _remove_leftovers(database: Path, directory: Path) -> None:
-    """Remove what processes left that died over a backup."""
+    """Remove the partial files of processes that died during a backup."""
     form = re.compile(_name_pattern(database) + rf"(?:{re.escape(PARTIAL)}.*|{re.escape(SUFFIX)})")
     for each in directory.iterdir():
         named = form.fullmatch(each.name)
@@ -187,5 +188,5 @@ def _next_name(database: Path, directory: Path) -> Path:
 
 
 def _name_pattern(database: Path) -> str:
-    """How the names of its backups look: the whole, the time, and a number where there are several."""
+    """The pattern of its backups' names: the whole name, the time, and a number if several have the same time."""
     return rf"({re.escape(database.stem)}-(\d{{8}}_\d{{6}})(?:-(\d+))?\.db)"

@@ -1,4 +1,4 @@
-"""The copies there are of a database: backups, and what was kept of it before it was changed."""
+"""The copies of a database: backups, and files kept before a restore or an upgrade."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _STAMPED = re.compile(r"(\d{8}_\d{6})(?:-(\d+))?(?:\.db)?$")
 
 
 class Copy(NamedTuple):
-    """A file that can be gone back to."""
+    """A file that can be restored."""
 
     path: Path
     kind: str
-    """`backup`; `replaced` by a restore; `upgraded` since."""
+    """`backup`; `replaced`: kept by a restore; `upgraded`: kept by an upgrade."""
     made_at: float
     size_bytes: int
     contents: Contents | None
@@ -32,7 +32,7 @@ class Copy(NamedTuple):
 
 
 def copies_of(database: Path, directory: Path) -> list[Copy]:
-    """Every copy in the directory of backups and beside the database, the newest first; none of them is checked."""
+    """List every copy in the backup directory and next to the database, the newest first; no copy is verified."""
     kinds = dict.fromkeys(backups_in(directory, database), "backup")
     for file in {database, real_file(database)}:
         form = re.compile(rf"{re.escape(file.name)}\.(replaced|pre)(?:-\d+)?-\d{{8}}_\d{{6}}(?:-\d+)?")
@@ -53,7 +53,7 @@ def _read_copy(path: Path, kind: str) -> Copy:
 
 
 def _made_at(path: Path) -> tuple[float, int]:
-    """When a copy was made, by its name, and which of those it is that were made in the same second."""
+    """When a copy was made, according to its name, and its number among the copies of the same second."""
     named = _STAMPED.search(path.name)
     assert named is not None
     try:

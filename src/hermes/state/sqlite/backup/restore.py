@@ -1,4 +1,4 @@
-"""Going back to a backup: a copy of it takes the place of the database, which is kept."""
+"""Restoring a backup: a copy of it replaces the database, and the old file is kept."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ REPLACED = "replaced"
 
 
 class Loss(NamedTuple):
-    """What a database has that a backup of it has not."""
+    """What a database has that a backup of it lacks."""
 
     contents: Contents | None
-    """All that is in it; None if that is nothing, or cannot be read."""
+    """Everything in the database; None if it is empty or cannot be read."""
     sessions: int = 0
     messages: int = 0
     trouble: str = ""
@@ -46,7 +46,7 @@ class Loss(NamedTuple):
 
 
 def compare(database: Path, backup: Path) -> Loss:
-    """How much would be lost if a backup took the place of a database."""
+    """Count what would be lost if a backup replaced a database."""
     _refuse_replacing(database)
     if not bytes_of(database) and not bytes_of(beside(real_file(database), LOG)):
         return Loss(None)
@@ -64,10 +64,10 @@ def compare(database: Path, backup: Path) -> Loss:
 def restore(
     database: Path, verdict: Verdict, *, timeout_s: float = TIMEOUT_S, report: Report | None = None
 ) -> Path | None:
-    """Put a copy of a file that was found to be whole where a database is, and answer as what that is kept.
+    """Replace a database with a copy of a verified file; return the path of the old file, if there was one.
 
-    Programs of this project go on with it by themselves; the caller does not have the database open. A process that
-    dies in here leaves the database as it was, or the restored one.
+    The caller must not have the database open. Other processes of this program notice the new file on their own. A
+    process that dies in here leaves either the old database or the restored one.
     """
     timeout_s = checked_timeout("timeout_s", timeout_s)
     require_restorable(database, verdict)
@@ -91,7 +91,7 @@ def restore(
 
 
 def require_restorable(database: Path, verdict: Verdict) -> None:
-    """Raise if a file must not take the place of a database."""
+    """Raise if a file must not replace a database."""
     if database.exists() and verdict.path.samefile(database):
         raise InvalidValue(f"{verdict.path} is the database itself", hint="`hermes sessions restore` lists the backups")
     for defect in verdict.defects:
@@ -103,7 +103,7 @@ def require_restorable(database: Path, verdict: Verdict) -> None:
 
 
 def _refuse_replacing(database: Path) -> None:
-    """Leave alone what another program may be working with; what cannot be read at all is nobody's work."""
+    """Raise if another program owns the database; a file that cannot be read may be replaced."""
     if not bytes_of(database):
         return
     try:
@@ -118,7 +118,7 @@ def _refuse_replacing(database: Path) -> None:
 
 
 def _write_draft(draft: Path, backup: Path, database: Path, report: Report | None) -> None:
-    """Make the file that is going to be the database."""
+    """Write the file that becomes the database."""
     copy_database(backup, draft, report, in_use=False)
     if verify(draft, Depth.QUICK, report=report).has(DefectKind.DAMAGE, DefectKind.FOREIGN):
         raise StoreCorrupt(f"the copy of {backup} is damaged", hint="check the disk; nothing was changed")
@@ -138,7 +138,7 @@ def _write_draft(draft: Path, backup: Path, database: Path, report: Report | Non
 
 
 def _remove_foreign(view: View, draft: Path) -> None:
-    """Drop what is not ours from a copy of a store of ours; one of an older version is brought up when it is opened."""
+    """Drop tables and triggers of other programs from a copy of our own store; opening it upgrades an older one."""
     inspection = inspect_view(view, draft)
     if inspection.state is SchemaState.OURS:
         view.run("BEGIN IMMEDIATE")
@@ -159,13 +159,13 @@ def _replace(database: Path, draft: Path, timeout_s: float) -> Path | None:
 
 
 def _checkpoint(database: Path, timeout_s: float) -> bool:
-    """Move the log of a database into it, so that it is one file; False if it is too damaged for that."""
+    """Move the log of a database into it, so that it is one file; return False if the database is too damaged."""
     deadline = time.monotonic() + timeout_s
     while not checkpoint_fully(database):
         if not _is_readable(database):
             return False
         if time.monotonic() > deadline:
-            raise StoreBusy(f"{database} is being read all the time", hint="try again when less is going on")
+            raise StoreBusy(f"{database} is being read by other processes", hint="try again when they have finished")
         time.sleep(POLL_S)
     return True
 
@@ -179,9 +179,9 @@ def _is_readable(database: Path) -> bool:
 
 
 def _keep_old_file(database: Path, *, with_log: bool) -> Path | None:
-    """Give the file a second name, which stays when its first name goes to another file.
+    """Give the file a second name, which stays when another file takes its first name.
 
-    That needs no room and no time, in which nobody could write, and a damaged file is kept as it is.
+    A link takes no disk space and no time, during which writers would wait, and keeps even a damaged file unchanged.
     """
     suffixes = ["", LOG] if with_log and bytes_of(beside(database, LOG)) else [""]
     if not any(bytes_of(beside(database, suffix)) for suffix in suffixes):
@@ -192,14 +192,14 @@ def _keep_old_file(database: Path, *, with_log: bool) -> Path | None:
         try:
             os.link(file, second_name)
         except OSError:
-            # Not every file system can do that. Nobody has it open here, and nobody writes to it.
+            # Not every file system has links. The writer lock is held, so the file does not change during the copy.
             copy_bytes(file, second_name)
             give_to_owner(second_name, database)
     return kept
 
 
 def _remove_second_names(database: Path) -> None:
-    """Remove what `_keep` left if it did not come to an exchange: one file must not be opened under two names."""
+    """Remove the second names that `_keep_old_file` left if the file was not replaced: one file needs one name."""
     own = [each.stat() for each in (database, beside(database, LOG)) if each.exists()]
     for each in database.parent.glob(f"{escape(database.name)}.{REPLACED}-*"):
         if any(os.path.samestat(each.stat(), status) for status in own):
@@ -212,7 +212,7 @@ def _sessions_only_in(present: apsw.Connection, past: apsw.Connection) -> int:
 
 
 def _messages_only_in(present: apsw.Connection, past: apsw.Connection) -> int:
-    """How many messages are not in the other file; a message has its number, but so has another one there perhaps."""
+    """How many messages are not in the other file; another message may have the same id there."""
     messages = "SELECT id, session_id, timestamp FROM main.messages ORDER BY id"
     others: Iterator[Values] = past.execute(messages)
     other = next(others, None)

@@ -1,8 +1,8 @@
-"""A checkup of an SQLite file: everything about it is looked at, and nothing is changed.
+"""A checkup of an SQLite file: it reads everything about the file and changes nothing.
 
-A file that is open somewhere is read as any reader reads it. One that is closed is read without a lock, because even a
-reader would leave a log and shared memory beside it; if somebody opens it meanwhile, what was read that way does not
-count, and all is looked at again.
+A file that is open in a process is read like any reader reads it. A closed file is read without a lock, because even
+a reader would leave a log and shared memory next to it. If a process opens it meanwhile, the results of the lockless
+read are dropped, and the checkup runs again.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from hermes.state.sqlite.files.long_read import LogWatch
 from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file
 
 _HALF_DONE = (apsw.SQLITE_READONLY_ROLLBACK, apsw.SQLITE_READONLY_RECOVERY)
-"""What SQLite says where it would have to write before it can read."""
+"""SQLite's error codes when it would have to write before it can read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """A look at the file from outside."""
+    """A check of the file from outside."""
 
     name: str
     group: str
@@ -60,7 +60,7 @@ class FileCheck:
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """A look at what is in the file; most need tables as this program makes them."""
+    """A check of what is in the file; most checks need this program's tables."""
 
     name: str
     group: str
@@ -101,7 +101,7 @@ CHECKS: tuple[FileCheck | ContentCheck, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class OpenAttempt:
-    """A file as far as it could be opened."""
+    """The result of trying to open the file."""
 
     view: View | None = None
     is_ours: bool = False
@@ -112,7 +112,7 @@ class OpenAttempt:
 def examine(
     path: Path, *, backups: Path, now: float, is_deep: bool = False, report: Report | None = None
 ) -> list[Finding]:
-    """Look at everything about a file: briefly, or deeply at all of it."""
+    """Run every check of a file: quickly, or deeply over all of it."""
     watch = Watch(report, is_deep=is_deep, log=LogWatch(path) if is_deep else None)
     subject = Subject(path, real_file(path), backups, now, watch)
     findings, is_certain = _run_checks(subject, may_be_lockless=True)
@@ -120,7 +120,7 @@ def examine(
 
 
 def _run_checks(subject: Subject, *, may_be_lockless: bool) -> tuple[list[Finding], bool]:
-    """Make every check; False beside the findings if somebody may have changed what was read without a lock."""
+    """Run every check; also return False if another process may have changed the file during a lockless read."""
     before = _file_state(subject.file)
     explain = partial(_explain, subject)
     findings = []
@@ -133,7 +133,7 @@ def _run_checks(subject: Subject, *, may_be_lockless: bool) -> tuple[list[Findin
 
 
 def _check(what: FileCheck | ContentCheck, subject: Subject, attempt: OpenAttempt) -> Check | None:
-    """What is to be done for a check; None if there is nothing yet to look at."""
+    """The check to run; None if there is nothing to check yet."""
     if isinstance(what, FileCheck):
         return Check(what.name, what.group, partial(what.run, subject))
     if attempt.view is not None and (attempt.is_ours or what.of_any_file):
@@ -150,7 +150,7 @@ def _check(what: FileCheck | ContentCheck, subject: Subject, attempt: OpenAttemp
 
 
 def _in_snapshot(run: Callable[[Subject, View], CheckResult], subject: Subject, view: View) -> CheckResult:
-    """What is compared with each other must be of one moment."""
+    """Run a check in one transaction, so that everything it compares is from one moment."""
     view.run("BEGIN")
     try:
         return run(subject, view)
@@ -177,7 +177,7 @@ def _try_open(subject: Subject, *, may_be_lockless: bool) -> Iterator[OpenAttemp
 
 
 def _open(database: Path, *, may_be_lockless: bool) -> tuple[apsw.Connection, bool]:
-    """Open a file to read it, without a lock if it has a log and nobody has it open, or if there is no other way."""
+    """Open a file for reading; without a lock if it has a log and no process has it open, or if nothing else works."""
     if may_be_lockless and not any(_companions(database)):
         connection = open_reader(database, immutable=True)
         if file.uses_log(View(connection)):
@@ -188,7 +188,7 @@ def _open(database: Path, *, may_be_lockless: bool) -> tuple[apsw.Connection, bo
     except (apsw.CantOpenError, apsw.ReadOnlyError):
         if os.path.exists(beside(database, JOURNAL)):
             raise
-        # Where no shared memory can be made, there is nobody to share it with either.
+        # Where no shared memory can be created, no other process shares it either.
         if bytes_of(beside(database, LOG)) and not os.path.exists(beside(database, SHARED_MEMORY)):
             return open_unshared(database), True
         return open_reader(database, immutable=True), True
@@ -197,12 +197,12 @@ def _open(database: Path, *, may_be_lockless: bool) -> tuple[apsw.Connection, bo
 def _is_ours(subject: Subject, view: View) -> bool:
     try:
         return file.is_ours(subject, view)
-    except Exception:  # noqa: BLE001 - whatever a damaged file makes of it, the check of the schema says why
+    except Exception:  # noqa: BLE001 - any error of a damaged file; the schema check reports it
         return False
 
 
 def _file_state(database: Path) -> tuple[object, ...]:
-    """What changes when somebody opens a file with a log, or has written to it."""
+    """What changes when a process opens a file that has a log, or writes to it."""
     moments: tuple[object, ...] = ()
     with suppress(OSError):
         status = database.stat()
@@ -211,12 +211,12 @@ def _file_state(database: Path) -> tuple[object, ...]:
 
 
 def _companions(database: Path) -> list[bool]:
-    """Which of the files that SQLite keeps beside a database in use are there."""
+    """For each file that SQLite keeps next to a database in use: whether it exists."""
     return [os.path.exists(beside(database, suffix)) for suffix in (LOG, SHARED_MEMORY, JOURNAL)]
 
 
 def _explain(subject: Subject, exc: Exception) -> CheckResult:
-    """Why a check could not be made."""
+    """Turn the error of a check into its result."""
     if isinstance(exc, apsw.CorruptError):
         return error(f"not checked: the file is damaged ({exc})", REPAIR_HINT, checked=False)
     if isinstance(exc, apsw.NotADBError):
@@ -227,14 +227,15 @@ def _explain(subject: Subject, exc: Exception) -> CheckResult:
         )
     if getattr(exc, "extendedresult", 0) in _HALF_DONE:
         return warning(
-            "not checked: a program ended in the middle of a write, and what it left half done must be undone first",
+            "not checked: a program died during a write, and SQLite must roll that write back first",
             subject.rollback_command,
             checked=False,
         )
-    told = translate(exc, subject.path) if isinstance(exc, apsw.Error) else exc
-    if isinstance(told, StoreBusy):
-        return not_checked(told.message, remedy="try again when less is going on")
-    if isinstance(told, HermesError):
-        # What SQLite has no better word for need not be the file's fault.
-        return not_checked(told.message, Status.WARNING if type(told) is StoreError else Status.ERROR, told.hint)
-    return not_checked(f"{type(exc).__name__}: {exc}", Status.WARNING, "try again; the other checks were made")
+    translated = translate(exc, subject.path) if isinstance(exc, apsw.Error) else exc
+    if isinstance(translated, StoreBusy):
+        return not_checked(translated.message, remedy="try again when the other process has finished")
+    if isinstance(translated, HermesError):
+        # A plain StoreError need not be the fault of the file.
+        severity = Status.WARNING if type(translated) is StoreError else Status.ERROR
+        return not_checked(translated.message, severity, translated.hint)
+    return not_checked(f"{type(exc).__name__}: {exc}", Status.WARNING, "try again; the other checks ran")

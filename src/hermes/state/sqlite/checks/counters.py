@@ -1,4 +1,4 @@
-"""Counters: whether what is noted of a session agrees with its messages and with what was booked for it."""
+"""Counters: whether a session's counters agree with its messages and its usage events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from math import isclose
 
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.engine import OutOfTime, Values
 from hermes.state.maintenance.findings import CheckResult, note, ok, warning
 from hermes.state.rows import decode_content, decode_text, make_preview
@@ -20,7 +20,7 @@ COUNTING_S = 0.1
 
 _SETTLED = """s.id NOT IN (SELECT session_id FROM stale_sessions)
               AND s.id NOT IN (SELECT session_id FROM messages WHERE uid IS NULL)"""
-"""What another program changed is counted anew at the next open anyway."""
+"""The next open counts sessions that another program changed anyway."""
 
 _COUNTED = f"""
     SELECT s.message_count, count(m.id) FILTER (WHERE m.active = 1),
@@ -40,7 +40,7 @@ _BOOKED = f"""
 
 
 def changed_elsewhere(_: Subject, view: View) -> CheckResult:
-    """How many sessions another program has changed, which are to be counted anew."""
+    """How many sessions another program has changed and must be counted again."""
     waiting = int(
         view.value(
             """SELECT count(*) FROM (SELECT session_id FROM stale_sessions
@@ -49,7 +49,7 @@ def changed_elsewhere(_: Subject, view: View) -> CheckResult:
     )
     if waiting:
         return note(
-            f"another program has changed {counted(waiting, 'session')}, to be counted anew",
+            f"another program has changed {plural(waiting, 'session')}: the counters are out of date",
             DONE_ON_OPEN,
             sessions=waiting,
         )
@@ -57,19 +57,19 @@ def changed_elsewhere(_: Subject, view: View) -> CheckResult:
 
 
 def messages(subject: Subject, view: View) -> CheckResult:
-    """Whether the number of messages, the last activity and the preview are those of the messages."""
+    """Whether the message count, the last activity and the preview agree with the messages."""
     return _compare(subject, view, _COUNTED, _message_drift, "the counts and previews", fix_hint(subject, view))
 
 
 def usage(subject: Subject, view: View) -> CheckResult:
-    """Whether tokens and costs are the sums of what was booked."""
+    """Whether tokens and costs are the sums of the usage events."""
     return _compare(subject, view, _BOOKED, _usage_drift, "the tokens and costs", subject.recount_command)
 
 
 def _compare(
     subject: Subject, view: View, sql: str, drift: Callable[[Values], Iterator[str]], what: str, remedy: str
 ) -> CheckResult:
-    """Go through the sessions, the newest first, for as long as there is time."""
+    """Compare the sessions, the newest first, until the time is over."""
     total = int(view.value("SELECT count(*) FROM sessions"))
     checked, drifted = 0, 0
     wrong: Counter[str] = Counter()
@@ -84,13 +84,13 @@ def _compare(
         is_complete = False
     else:
         is_complete = True
-    seen = {"sessions": total, "sessions_checked": checked, "drifted": drifted, "wrong": dict(wrong)}
+    details = {"sessions": total, "sessions_checked": checked, "drifted": drifted, "wrong": dict(wrong)}
     if drifted:
         names = ", ".join(f"{name} ({count})" for name, count in wrong.most_common())
-        return warning(f"{what} of {counted(drifted, 'session')} are not right: {names}", remedy, **seen)
+        return warning(f"{what} of {plural(drifted, 'session')} are wrong: {names}", remedy, **details)
     if not is_complete:
-        return note(f"{what} are right for the {checked} newest of {counted(total, 'session')}", DEEP_HINT, **seen)
-    return ok(f"{what} of {counted(total, 'session')} are right", **seen)
+        return note(f"{what} are correct for the {checked} newest of {plural(total, 'session')}", DEEP_HINT, **details)
+    return ok(f"{what} of {plural(total, 'session')} are correct", **details)
 
 
 def _message_drift(row: Values) -> Iterator[str]:
@@ -109,6 +109,6 @@ def _preview(stored: bytes | None, read: Callable[[str], object]) -> object:
 
 def _usage_drift(row: Values) -> Iterator[str]:
     for name, noted, booked in zip(_BOOKED_NAMES, row[::2], row[1::2], strict=True):
-        # Costs are sums of fractions, and fractions added in another order end a little apart.
+        # Costs are sums of fractions, which differ slightly when they are added in another order.
         if not isclose(noted, booked, rel_tol=1e-6, abs_tol=1e-9):
             yield name

@@ -1,4 +1,4 @@
-"""The file: whether it is there, whose it is, who may read it, and where it lies."""
+"""The file: whether it exists, which program made it, who may read it, and which file system it is on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of
 from hermes.state.sqlite.filesystem import file_system_of
 from hermes.state.sqlite.schema import inspection as schema
-from hermes.state.sqlite.schema.inspection import FORMAT, LEDGER, Inspection, SchemaState
+from hermes.state.sqlite.schema.definitions import ledger as known_migrations
+from hermes.state.sqlite.schema.inspection import FORMAT, Inspection, SchemaState
 
 FILES = ("", LOG, SHARED_MEMORY, JOURNAL, ".lock", ".gate", ".spool")
 OTHERS = 0o077
 
 _HEADER_MODE, _WAL = 18, 2
-"""Where a file says how it is to be read, and what it says if it has a WAL."""
+"""The header byte that says how to read the file, and its value if the file has a WAL."""
 
 
 def presence(subject: Subject) -> CheckResult:
-    """Whether there is a file, and something in it."""
+    """Whether the file exists and has content."""
     path, file = subject.path, subject.file
     link = os.readlink(path) if os.path.islink(path) else None
     named = f"{path} (a link to {link})" if link else f"{path}"
@@ -32,15 +33,15 @@ def presence(subject: Subject) -> CheckResult:
     except FileNotFoundError:
         if link is not None and file.parent.is_dir() and not file.is_symlink():
             return note(
-                f"{path} is a link to {link}, where nothing is stored yet",
-                "nothing to do if that is so; if something should be there: is a disk not mounted?",
+                f"{path} is a link to {link}, where no file exists yet",
+                "nothing to do for a new store; if there should be sessions, check that the disk is mounted",
                 path=str(path),
                 link=link,
             )
         if link is not None:
             return error(
                 f"{path} is a link to {link}, which does not exist",
-                f"bring back what it leads to (is a disk not mounted?), or remove it: {_command('rm', path)}",
+                f"mount the disk it leads to, or remove the link: {_command('rm', path)}",
                 path=str(path),
                 link=link,
             )
@@ -52,31 +53,31 @@ def presence(subject: Subject) -> CheckResult:
             path=str(path),
             link=link,
         )
-    seen = {"path": str(path), "link": link, "bytes": status.st_size}
+    details = {"path": str(path), "link": link, "bytes": status.st_size}
     if not stat.S_ISREG(status.st_mode):
         what = "a directory" if stat.S_ISDIR(status.st_mode) else "neither a file nor a directory"
-        return error(f"{named} is {what}", "move it away, or set sessiondb.path to a file", **seen)
+        return error(f"{named} is {what}", "move it away, or set sessiondb.path to a file", **details)
     if status.st_size == 0 and bytes_of(beside(file, LOG)):
         return error(
             f"{named} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
-            f"open it with nothing, or SQLite removes the log; copy both to a safe place first. Then: {REPAIR_HINT}",
-            **seen,
+            f"do not open it: SQLite would remove the log. Copy both to a safe place first, then: {REPAIR_HINT}",
+            **details,
         )
     if status.st_size == 0:
-        return ok(f"{named} is empty: nothing is stored yet", **seen)
-    return ok(named, **seen)
+        return ok(f"{named} is empty: nothing is stored yet", **details)
+    return ok(named, **details)
 
 
 def has_content(subject: Subject) -> bool:
-    """Whether there is a file that can be opened without harm: of an empty one SQLite would remove the log."""
+    """Whether the file can be opened safely: SQLite would remove the log of an empty one."""
     return os.path.isfile(subject.file) and bytes_of(subject.file) > 0
 
 
 def origin(subject: Subject, view: View) -> CheckResult:
-    """Whose tables it has, and of which version."""
+    """Which program made the tables, and of which version."""
     inspection = schema.inspect_view(view, subject.path)
     ledger = [name for (name,) in view.rows("SELECT name FROM hermes_ledger ORDER BY name")] if _is_ours(view) else []
-    seen = {
+    details = {
         "standing": str(inspection.state),
         "schema_version": inspection.version,
         "ledger": ledger,
@@ -84,8 +85,8 @@ def origin(subject: Subject, view: View) -> CheckResult:
         "min_writer": inspection.min_writer,
         "format": FORMAT,
     }
-    outcome = _judge_origin(inspection, subject.path, [name for name in ledger if name not in LEDGER])
-    return CheckResult(outcome.status, outcome.summary, outcome.remedy, seen)
+    outcome = _judge_origin(inspection, subject.path, [name for name in ledger if name not in known_migrations()])
+    return CheckResult(outcome.status, outcome.summary, outcome.remedy, details)
 
 
 def _judge_origin(inspection: Inspection, path: Path, unknown: list[str]) -> CheckResult:
@@ -97,13 +98,11 @@ def _judge_origin(inspection: Inspection, path: Path, unknown: list[str]) -> Che
     foreign = inspection.foreign
     if foreign.unsafe or (foreign.rules and inspection.state is not SchemaState.UPSTREAM):
         rules = "; ".join(dict.fromkeys((*foreign.rules, *foreign.unsafe)))
-        return error(f"others have changed its tables, and it is not opened: {rules}", REPAIR_HINT)
+        return error(f"it is not opened, because another program has changed its tables: {rules}", REPAIR_HINT)
     if inspection.is_newer and foreign.triggers:
-        return error(
-            f"it has triggers of a newer version of Hermes, or of others: {foreign.describe()}", "update Hermes"
-        )
+        return error(f"it has triggers of a newer Hermes, or of another program: {foreign.describe()}", "update Hermes")
     if foreign.removable and inspection.state is SchemaState.OURS:
-        return warning(f"it has something that is not Hermes's and is never used: {foreign.describe()}", DONE_ON_OPEN)
+        return warning(f"it has unused definitions that are not Hermes's: {foreign.describe()}", DONE_ON_OPEN)
     match inspection.state:
         case SchemaState.FRESH:
             return ok("it has no tables yet")
@@ -114,50 +113,50 @@ def _judge_origin(inspection: Inspection, path: Path, unknown: list[str]) -> Che
         case SchemaState.CURRENT:
             return ok(f"{version}, ours")
         case SchemaState.OURS:
-            return note(f"{version}, ours, and something is to be brought up to date", DONE_ON_OPEN)
+            return note(f"{version}, ours, but not up to date", DONE_ON_OPEN)
         case SchemaState.OLD:
-            return note(f"{version}, older than this program; it is brought up after a copy is made", DONE_ON_OPEN)
+            return note(f"{version}, older than this program; it is upgraded after a copy is made", DONE_ON_OPEN)
         case SchemaState.UPSTREAM:
             return warning(
-                f"{version} of another program: it is only read, and nothing can be stored",
+                f"{version} of another program: it can only be read, not written",
                 schema.import_hint(path),
             )
 
 
 def is_ours(subject: Subject, view: View) -> bool:
-    """Whether its tables are those that the other checks know."""
+    """Whether the other checks know the tables."""
     inspection = schema.inspect_view(view, subject.path)
     return inspection.state in (SchemaState.CURRENT, SchemaState.OURS) and inspection.min_reader <= FORMAT
 
 
 def fix_hint(subject: Subject, view: View) -> str:
-    """What puts right what contradicts the messages; a repair looks for that in files that are up to date."""
+    """The hint for counters and indexes that contradict the messages; `repair` expects an upgraded file."""
     state = schema.inspect_view(view, subject.path).state
     if state is SchemaState.UPSTREAM:
         return f"repair it with its own program; {schema.import_hint(subject.path)}"
     first = "" if state is SchemaState.CURRENT else "`hermes sessions optimize --no-vacuum`, then "
-    return f"{first}`hermes sessions repair` puts it right, and keeps the file as it is now"
+    return f"{first}`hermes sessions repair` fixes it, and keeps a copy of the file as it is now"
 
 
 def salvage_hint(subject: Subject, view: View) -> str:
-    """What saves the rows of a damaged file."""
+    """The hint for saving the rows of a damaged file."""
     if schema.inspect_view(view, subject.path).state is SchemaState.UPSTREAM:
         return fix_hint(subject, view)
-    return f"keep it and all that lies beside it; {REPAIR_HINT}"
+    return f"keep it and all files next to it; {REPAIR_HINT}"
 
 
 def permissions(subject: Subject) -> CheckResult:
-    """Whether only its owner may read it, and whether that is you."""
+    """Whether the current user owns the file, and only its owner may read it."""
     if os.name != "posix":
-        return note("this system keeps no modes of files")
+        return note("this system has no file modes")
     files = [beside(subject.file, suffix) for suffix in FILES]
     status = {file: file.stat() for file in files if file.exists()}
     modes = {str(file): f"{stat.S_IMODE(each.st_mode):04o}" for file, each in status.items()}
     of_others = [file for file, each in status.items() if each.st_uid != os.geteuid()] if os.geteuid() else []
     if of_others:
         return warning(
-            f"{_names(of_others)}: somebody else's, which keeps this program from writing",
-            f"as that person or as root: {_command('chown', f'{os.geteuid()}', *of_others)}",
+            f"{_names(of_others)}: owned by another user, so this program cannot write",
+            f"as that user or as root: {_command('chown', f'{os.geteuid()}', *of_others)}",
             modes=modes,
         )
     open_files = [file for file, each in status.items() if each.st_mode & OTHERS]
@@ -169,48 +168,48 @@ def permissions(subject: Subject) -> CheckResult:
 
 
 def file_system(subject: Subject) -> CheckResult:
-    """Which file system it is on."""
+    """The file system that the file is on."""
     found = file_system_of(subject.file)
-    seen = {"kind": found.kind, "mount_point": found.point, "shared": found.is_shared}
+    details = {"kind": found.kind, "mount_point": found.point, "shared": found.is_shared}
     if not found.kind:
-        return note("the system does not say which file system it is on", **seen)
+        return note("the system does not say which file system it is on", **details)
     if found.is_shared:
         return note(
-            f"on {found.kind} ({found.point}), which other machines or a host may write to: no log can be shared there",
+            f"on {found.kind} ({found.point}), which other machines or a host may write to: no write-ahead log there",
             "a local disk is faster and safer: set sessiondb.path or HERMES_HOME to a place on one",
-            **seen,
+            **details,
         )
-    return ok(f"on {found.kind} ({found.point})", **seen)
+    return ok(f"on {found.kind} ({found.point})", **details)
 
 
 def journal(subject: Subject, view: View) -> CheckResult:
-    """Whether its journal is the one that fits its file system."""
+    """Whether the journal mode fits the file system."""
     has_log = uses_log(view)
     is_shared = file_system_of(subject.file).is_shared
-    seen = {"mode": "wal" if has_log else "rollback", "fits": has_log != is_shared}
+    details = {"mode": "wal" if has_log else "rollback", "fits": has_log != is_shared}
     if has_log and bytes_of(beside(subject.file, LOG)) and view.value("PRAGMA journal_mode") != "wal":
         return warning(
-            "its log cannot be read from here, so what is only in it was not looked at",
-            f"look as somebody who may write to {subject.file.parent}",
-            **seen,
+            "its log cannot be read from here, so messages that are only in the log were not checked",
+            f"run this as a user who may write to {subject.file.parent}",
+            **details,
         )
     if has_log and is_shared:
         return error(
-            "it has a write-ahead log on a file system on which no memory can be shared",
-            "end all programs that have it open; the next one to open it for writing goes on without a log",
-            **seen,
+            "it has a write-ahead log on a file system that cannot share memory",
+            "end all programs that have it open; the next one that opens it for writing switches the log off",
+            **details,
         )
     if is_shared:
-        return ok("without a write-ahead log, as its file system wants it", **seen)
+        return ok("without a write-ahead log, as its file system requires", **details)
     if not has_log:
-        return note("without a write-ahead log, so readers and writers wait for each other", DONE_ON_OPEN, **seen)
-    return ok("with a write-ahead log", **seen)
+        return note("without a write-ahead log, so readers and writers wait for each other", DONE_ON_OPEN, **details)
+    return ok("with a write-ahead log", **details)
 
 
 def uses_log(view: View) -> bool:
-    """Whether a file says of itself that it has a write-ahead log."""
-    _, said = view.connection.read("main", 0, _HEADER_MODE, 1)
-    return said[0] == _WAL
+    """Whether the header of a file says that it has a write-ahead log."""
+    _, mode = view.connection.read("main", 0, _HEADER_MODE, 1)
+    return mode[0] == _WAL
 
 
 def _is_ours(view: View) -> bool:

@@ -1,10 +1,10 @@
-"""Integrity: whether what is in the file can be read and agrees with itself."""
+"""Integrity: whether the file can be read and is consistent."""
 
 from __future__ import annotations
 
 import apsw
 
-from hermes.phrases import counted
+from hermes.phrases import plural
 from hermes.state.engine import OutOfTime
 from hermes.state.maintenance.findings import CheckResult, error, note, ok, warning
 from hermes.state.sqlite.checks import file
@@ -15,11 +15,11 @@ from hermes.state.sqlite.search import index_state
 
 READING_S = 0.25
 FIRST = ("sqlite_schema", "sessions", "messages")
-"""Where damage is worst; this is looked at before anything else."""
+"""The tables where damage is worst; they are checked first."""
 
 
 def integrity(subject: Subject, view: View) -> CheckResult:
-    """Whether SQLite finds anything wrong: in all of the file, or table by table for as long as there is time."""
+    """Whether SQLite finds damage: in the whole file, or table by table until the time is over."""
     is_deep, is_ours = subject.watch.is_deep, file.is_ours(subject, view)
     tables = _tables(view, with_index=is_ours)
     flaws = {"end": "the last page is not complete"} if _is_cut_off(subject, view) else {}
@@ -37,7 +37,7 @@ def integrity(subject: Subject, view: View) -> CheckResult:
     except OutOfTime:
         if not flaws:
             return note(
-                f"nothing wrong in {done} of {counted(len(tables), 'table')}, all that {READING_S:g} s were enough for",
+                f"nothing wrong in {done} of {plural(len(tables), 'table')}; the rest takes over {READING_S:g} s",
                 DEEP_HINT,
                 tables=len(tables),
                 tables_checked=done,
@@ -46,12 +46,12 @@ def integrity(subject: Subject, view: View) -> CheckResult:
     if flaws:
         return _damaged(subject, view, flaws)
     return ok(
-        f"nothing wrong in {counted(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
+        f"nothing wrong in {plural(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
     )
 
 
 def _is_cut_off(subject: Subject, view: View) -> bool:
-    """Whether the file ends inside of a page, where SQLite sees zeros; a log would have the rest."""
+    """Whether the file ends inside of a page, where SQLite reads zeros; a log would have the rest."""
     expected = int(view.value("PRAGMA page_count")) * int(view.value("PRAGMA page_size"))
     return bytes_of(subject.file) < expected and not bytes_of(beside(subject.file, LOG))
 
@@ -60,7 +60,7 @@ def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> CheckResult
     what, first = ", ".join(flaws), next(iter(flaws.values()))
     if all(table.startswith(index_state.TABLES) for table in flaws):
         return warning(
-            f"the search index is damaged ({first}); every message is there, but not every one may be found",
+            f"the search index is damaged ({first}); every message is stored, but searches may miss some",
             file.fix_hint(subject, view),
             flaws=flaws,
         )
@@ -68,9 +68,9 @@ def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> CheckResult
 
 
 def _tables(view: View, *, with_index: bool) -> list[str]:
-    """Every table, with the full-text indexes, which take longest, last.
+    """Every table; the full-text indexes come last, because they take longest.
 
-    Those of other programs hold the text too, and SQLite calls them damaged if there is a NUL in it.
+    Those of other programs hold the text too, and SQLite reports them as damaged if the text contains a NUL.
     """
     found = {name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     found -= {*FIRST, *(() if with_index else index_state.TABLES)}
@@ -85,7 +85,7 @@ def _flaw_of_table(view: View, pragma: str, table: str) -> str | None:
     try:
         return _first_flaw(view, f'{pragma}("{quoted}")')
     except apsw.SQLError as exc:
-        # An index that cannot even be opened is damaged; a table of a kind that only another program knows is not.
+        # An index that cannot even be opened is damaged; a virtual table that only another program can open is not.
         return str(exc) if table in index_state.TABLES else None
 
 

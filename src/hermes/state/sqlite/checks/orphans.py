@@ -1,10 +1,10 @@
-"""Orphans: messages without a session, and sessions without the one they came from."""
+"""Orphans: messages without a session, and sessions without their parent."""
 
 from __future__ import annotations
 
 import shlex
 
-from hermes.phrases import counted, some
+from hermes.phrases import join_some, plural
 from hermes.state.engine import OutOfTime
 from hermes.state.maintenance import shared_checks
 from hermes.state.maintenance.findings import CheckResult, note, ok, warning
@@ -21,16 +21,16 @@ _NAMED_BY_MESSAGES = """
         UNION ALL
         SELECT (SELECT MAX(session_id) FROM messages WHERE session_id < named.id) FROM named WHERE named.id IS NOT NULL)
     SELECT named.id, EXISTS (SELECT 1 FROM sessions s WHERE s.id = named.id) FROM named WHERE named.id IS NOT NULL"""
-"""Every session that a message names, each found with one step along an index."""
+"""Every session id in the messages, each found with one step along an index."""
 
 _PARENT_MISSING = """
     SELECT s.id FROM sessions s WHERE s.parent_session_id >= ''
     AND NOT EXISTS (SELECT 1 FROM sessions p WHERE p.id = s.parent_session_id)"""
-"""Asked for so, it walks the index of parents; for those that are not NULL, it would read every session."""
+"""Written so that it walks the index of parents; `IS NOT NULL` would read every session."""
 
 _DELEGATES_ALONE = """
     SELECT id FROM sessions WHERE listed = 0 AND child_kind = 'delegate' AND +parent_session_id IS NULL"""
-"""The plus keeps it from looking through all that have no parent, which are most."""
+"""The plus keeps SQLite from using the index of parents: most sessions have none."""
 
 
 def messages(subject: Subject, view: View) -> CheckResult:
@@ -45,34 +45,38 @@ def messages(subject: Subject, view: View) -> CheckResult:
                     missing.append(session_id)
     except OutOfTime:
         is_complete = False
-    seen = {"sessions_checked": checked, "missing_sessions": missing[:LISTED]}
+    details = {"sessions_checked": checked, "missing_sessions": missing[:LISTED]}
     if missing:
-        return warning(f"messages of sessions that do not exist: {some(missing)}", fix_hint(subject, view), **seen)
+        return warning(
+            f"messages of sessions that do not exist: {join_some(missing)}", fix_hint(subject, view), **details
+        )
     if not is_complete:
-        return note(f"no orphan among the messages of {counted(checked, 'session')}", DEEP_HINT, **seen)
-    return ok("every message belongs to a session", **seen)
+        return note(f"no orphan among the messages of {plural(checked, 'session')}", DEEP_HINT, **details)
+    return ok("every message belongs to a session", **details)
 
 
 def sessions(subject: Subject, view: View) -> CheckResult:
-    """Whether every session that came from another still has that one."""
+    """Whether the parent of every child session still exists."""
     try:
         with subject.watch.limit(view, LOOKING_S):
             cut_off = sorted(name for (name,) in view.rows(_PARENT_MISSING))
             delegates = sorted(name for (name,) in view.rows(_DELEGATES_ALONE))
     except OutOfTime:
-        return note(f"{LOOKING_S:g} s were not enough to look for the parent of each session", DEEP_HINT)
-    seen = {"cut_off": cut_off[:LISTED], "delegates": delegates[:LISTED]}
+        return note(f"looking for the parent of each session takes longer than {LOOKING_S:g} s", DEEP_HINT)
+    details = {"cut_off": cut_off[:LISTED], "delegates": delegates[:LISTED]}
     if cut_off:
-        return warning(f"sessions whose parent does not exist: {some(cut_off)}", fix_hint(subject, view), **seen)
+        return warning(
+            f"sessions whose parent does not exist: {join_some(cut_off)}", fix_hint(subject, view), **details
+        )
     if delegates:
         return note(
-            f"sessions of agents, of which the one they worked for is gone; no list shows them: {some(delegates)}",
+            f"delegate sessions whose parent session was deleted; no list shows them: {join_some(delegates)}",
             f"{shlex.join(['hermes', 'sessions', 'delete', *delegates[:LISTED]])}",
-            **seen,
+            **details,
         )
-    return ok("every session has its parent", **seen)
+    return ok("every session has its parent", **details)
 
 
 def pending(_: Subject, view: View) -> CheckResult:
-    """How many imported sessions wait for their parent."""
+    """How many imported sessions wait for their parent session."""
     return shared_checks.check_pending_links(view)

@@ -1,4 +1,4 @@
-"""Use: which processes have the file open, what they are doing with it, and what they have reserved."""
+"""Use: which processes have the file open, which ones write or read, and which sessions are locked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.state.sqlite.files.open_by import command_of, holders_of
 from hermes.state.sqlite.files.writer_lock import WriterLock
 
 MANY_HANDLES = 64
-"""So many on one file are a leak: a store needs one to write and a few to read."""
+"""More open descriptors than this on one file are a leak: a store needs one to write and a few to read."""
 
 _PROCESSES, _LOCKS = Path("/proc"), Path("/proc/locks")
 _REMOVED = " (deleted)"
@@ -27,7 +27,7 @@ _READ_MARKS = range(123, 128)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that has something to do with the file."""
+    """A process that uses the file."""
 
     pid: int
     command: str
@@ -48,72 +48,72 @@ class User(Process):
 
 
 def holders(subject: Subject) -> CheckResult:
-    """Who has the file open, and whether all of them keep the rules."""
+    """Which processes have the file open, and whether all of them take the writer lock."""
     found = holders_of(subject.file)
     if found is None:
-        return not_checked("the system does not say who has it open")
+        return not_checked("the system does not say which processes have it open")
     users = [User(*each, *_count_handles(each.pid, subject.file)) for each in found]
-    seen = {"processes": [asdict(each) for each in users]}
+    details = {"processes": [asdict(each) for each in users]}
     strangers = [each for each in users if each.writes and not each.keeps_the_rules]
     if strangers:
         return warning(
-            f"{describe(strangers)} has it open for writing, and does not wait for its turn",
-            "end it, or have it only read: it keeps others waiting, and after a repair it goes on with the old file",
-            **seen,
+            f"{describe(strangers)} has it open for writing without Hermes's writer lock",
+            "end it, or let it only read: it blocks other writers, and after a repair it keeps writing to the old file",
+            **details,
         )
     leaking = [each for each in users if each.handles > MANY_HANDLES]
     if leaking:
         return warning(
             f"{describe(leaking)} has it open {max(each.handles for each in leaking)} times",
-            "restart it: it loses track of what it opens, and fails when it may open no more",
-            **seen,
+            "restart it: it leaks file descriptors, and fails when it reaches its limit",
+            **details,
         )
-    return ok(f"open in {describe(users)}" if users else "nobody else is seen to have it open", **seen)
+    return ok(f"open in {describe(users)}" if users else "no other process has it open", **details)
 
 
 def writer(subject: Subject) -> CheckResult:
-    """Who is writing at this moment."""
+    """Which process is writing now."""
     if not _LOCKS.exists():
-        return not_checked("the system does not say who is writing")
+        return not_checked("the system does not say which process is writing")
     holder = WriterLock(subject.file).holder()
-    return ok(f"{holder} is writing at this moment" if holder else "nobody is writing at this moment", holder=holder)
+    return ok(f"{holder} is writing" if holder else "no process is writing", holder=holder)
 
 
 def readers(subject: Subject) -> CheckResult:
-    """Who is reading at this moment, and so keeps the log from being emptied."""
+    """Which processes are reading now, and so keep the log from being emptied."""
     found = reading_now(subject.file)
     if found is None:
-        return not_checked("the system does not say who is reading")
-    said = f"{describe(found)} is reading at this moment" if found else "nobody else is reading at this moment"
-    return ok(said, processes=[asdict(each) for each in found])
+        return not_checked("the system does not say which processes are reading")
+    summary = f"{describe(found)} is reading" if found else "no other process is reading"
+    return ok(summary, processes=[asdict(each) for each in found])
 
 
 def left_behind(subject: Subject) -> CheckResult:
-    """Who goes on with a file or a log that has been removed or replaced."""
+    """Which processes still use a file or a log that was removed or replaced."""
     if not _PROCESSES.is_dir():
-        return not_checked("the system does not say what processes have open")
+        return not_checked("the system does not say which files processes have open")
     file, log = (f"{subject.file}{suffix}{_REMOVED}" for suffix in ("", LOG))
     lock = str(beside(subject.file, ".lock"))
     lost, late = [], []
     for pid in _pids():
         names = {name for _, name in _open_files(pid)}
-        # A process of ours looks, before it reads or writes, whether the file is still the one at its path.
+        # A process of Hermes checks before each read or write whether the file is still the one at its path.
         if file in names and lock in names:
             late.append(Process(pid, command_of(pid)))
         elif file in names or log in names:
             lost.append(Process(pid, command_of(pid)))
-    seen = {"lost": [asdict(each) for each in lost], "late": [asdict(each) for each in late]}
+    details = {"lost": [asdict(each) for each in lost], "late": [asdict(each) for each in late]}
     if lost:
         return error(
-            f"{describe(lost)} has a file open that was removed or replaced: what it stores there, nobody else sees",
-            "restart it, and look whether what it stored last is there",
-            **seen,
+            f"{describe(lost)} has a file open that was removed or replaced: no other process sees what it stores",
+            "restart it, and check whether the messages it stored last are there",
+            **details,
         )
     if late:
         return note(
-            f"{describe(late)} has not noticed yet that the file was replaced", "it does when it is used", **seen
+            f"{describe(late)} has not noticed yet that the file was replaced", "it notices at its next use", **details
         )
-    return ok("nobody holds on to a file that was removed or replaced", **seen)
+    return ok("no process has a removed or replaced file open", **details)
 
 
 def leases(subject: Subject, view: View) -> CheckResult:
@@ -122,7 +122,7 @@ def leases(subject: Subject, view: View) -> CheckResult:
 
 
 def reading_now(file: Path) -> list[Process] | None:
-    """The other processes that are in the middle of reading a file with a log; None if the system does not say."""
+    """The other processes that are reading a file with a log; None if the system does not say."""
     try:
         lines = _LOCKS.read_text().splitlines()
         memory = str(beside(file, SHARED_MEMORY).stat().st_ino)
@@ -135,7 +135,7 @@ def reading_now(file: Path) -> list[Process] | None:
 
 
 def describe(processes: Iterable[Process]) -> str:
-    """Processes as a person looks for them."""
+    """The pids and commands of processes, separated by commas."""
     return ", ".join(map(str, processes))
 
 
@@ -146,7 +146,7 @@ def _is_read_mark(fields: list[str], inode: str) -> bool:
 
 
 def _count_handles(pid: int, file: Path) -> tuple[bool, int]:
-    """Whether a process can write to a file, and how often it has it open."""
+    """Whether a process can write to a file, and how many descriptors of it it has."""
     wanted = file.stat()
     writes, handles = False, 0
     for descriptor, _ in _open_files(pid):
@@ -158,8 +158,8 @@ def _count_handles(pid: int, file: Path) -> tuple[bool, int]:
 
 
 def _is_for_writing(descriptor: Path) -> bool:
-    said = (descriptor.parents[1] / "fdinfo" / descriptor.name).read_text()
-    flags = next(line.split()[1] for line in said.splitlines() if line.startswith("flags:"))
+    info = (descriptor.parents[1] / "fdinfo" / descriptor.name).read_text()
+    flags = next(line.split()[1] for line in info.splitlines() if line.startswith("flags:"))
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
@@ -170,7 +170,7 @@ def _pids() -> Iterator[int]:
 
 
 def _open_files(pid: int) -> Iterator[tuple[Path, str]]:
-    """What a process has open, with the names; nothing if it has ended or belongs to somebody else."""
+    """The descriptors of a process with their paths; empty if it has ended or belongs to another user."""
     with suppress(OSError):
         for descriptor in (_PROCESSES / str(pid) / "fd").iterdir():
             with suppress(OSError):

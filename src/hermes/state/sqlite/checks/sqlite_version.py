@@ -1,4 +1,4 @@
-"""The engine: which SQLite this is, and whether it can be trusted with a file."""
+"""The engine: which version of SQLite is in use, and whether it is safe."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from hermes.state.maintenance.findings import CheckResult, error, ok, warning
 from hermes.state.sqlite.checks.subject import Subject
 
 SOUND_SINCE = 3_051_003
-"""Before 3.51.3 a log that several processes use could be taken for empty while it was not."""
+"""Before 3.51.3 SQLite could take a log that several processes use for empty while it was not."""
 
-UPDATE = "install the apsw that Hermes asks for: pip install --upgrade apsw"
+UPDATE = "install the version of apsw that Hermes requires: pip install --upgrade apsw"
 
 
 def versions(_: Subject) -> CheckResult:
-    """Which versions are in use."""
+    """The versions of SQLite and apsw in use."""
     return judge_version(apsw.sqlite_lib_version(), apsw.apsw_version(), apsw.compile_options)
 
 
 def judge_version(sqlite: str, driver: str, options: tuple[str, ...]) -> CheckResult:
-    """What to think of an SQLite."""
+    """Whether a version of SQLite is good enough."""
     has_fulltext = "ENABLE_FTS5" in options
-    seen = {"sqlite": sqlite, "apsw": driver, "fts5": has_fulltext}
-    said = f"SQLite {sqlite} by apsw {driver}"
+    details = {"sqlite": sqlite, "apsw": driver, "fts5": has_fulltext}
+    version = f"SQLite {sqlite} by apsw {driver}"
     major, minor, patch = (int(number) for number in f"{sqlite}.0".split(".")[:3])
     if not has_fulltext:
-        return error(f"{said} has no full-text index (FTS5)", UPDATE, **seen)
+        return error(f"{version} has no full-text index (FTS5)", UPDATE, **details)
     if major * 1_000_000 + minor * 1_000 + patch < SOUND_SINCE:
-        return warning(f"{said} may damage a file that several processes write", UPDATE, **seen)
-    return ok(f"{said}, with FTS5", **seen)
+        return warning(f"{version} may damage a file that several processes write", UPDATE, **details)
+    return ok(f"{version}, with FTS5", **details)

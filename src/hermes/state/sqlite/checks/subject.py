@@ -1,4 +1,4 @@
-"""What a checkup looks at, and for how long."""
+"""The file that a checkup reads, and how long each check may take."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.files.long_read import LogWatch
 
 STEPS_BETWEEN_LOOKS, STEPS_OF_A_DEEP_LOOK = 200, 10_000
-"""How often SQLite looks at the clock: reading a page of an index takes such a step."""
+"""How many steps SQLite takes before it checks the clock: reading a page of an index is one step."""
 
-REPAIR_HINT = "`hermes sessions repair --check` tells what can be saved, `hermes sessions repair` saves it"
-DEEP_HINT = "`hermes doctor --deep` looks at all of it"
-DONE_ON_OPEN = (
-    "nothing to do by hand: the next program that opens it for writing does it, such as `hermes sessions optimize`"
-)
+REPAIR_HINT = "`hermes sessions repair --check` shows what can be saved, `hermes sessions repair` saves it"
+DEEP_HINT = "`hermes doctor --deep` checks all of it"
+DONE_ON_OPEN = "nothing to do: the next command that opens it for writing does it, such as `hermes sessions optimize`"
 
 
 class Watch:
-    """The time that a look may take, and somebody who hears how it goes."""
+    """The time limit of each check, and the progress report."""
 
     def __init__(self, report: Report | None = None, *, is_deep: bool = False, log: LogWatch | None = None) -> None:
         self.is_deep = is_deep
@@ -36,13 +34,13 @@ class Watch:
         self._now_at = ("", 0, 0)
 
     def begin(self, name: str, done: int, total: int) -> None:
-        """Note which check is being made, of how many."""
+        """Report which check is running."""
         self._now_at = (name, done, total)
         self._report_progress()
 
     @contextmanager
     def limit(self, view: View, budget_s: float) -> Iterator[None]:
-        """Raise `OutOfTime` when a query has taken too long; a deep look ends only before a log grows too large."""
+        """Raise `OutOfTime` when a query takes too long; a deep check ends only before a log grows too large."""
         deadline = time.monotonic() + budget_s
 
         def is_over() -> bool:
@@ -66,24 +64,24 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A database file, there or not."""
+    """A database file, which may not exist."""
 
     path: Path
-    """As it is named."""
+    """The path as it was given."""
     file: Path
-    """Itself, through whichever link it is named."""
+    """The real file, with every link resolved."""
     backups: Path
     now: float
     watch: Watch
 
     @property
     def rollback_command(self) -> str:
-        """What has SQLite undo a write that was not finished: a look by somebody who may write."""
+        """A command that makes SQLite roll back an unfinished write: a read by a user who may write."""
         return self._sql("SELECT count(*) FROM sqlite_schema")
 
     @property
     def recount_command(self) -> str:
-        """What has every session counted at the next open."""
+        """A command that makes the next open count every session."""
         return (
             self._sql("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")
             + " && hermes sessions optimize --no-vacuum"

@@ -1,4 +1,4 @@
-"""Whether a database, or a backup of one, is whole: all of it is read, and nothing is changed."""
+"""Verifying a database or a backup: all of it is read, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -43,53 +43,53 @@ _REST = """
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What to do about what is found, for each kind of file."""
+    """What to do about each kind of defect, for a store or for a backup."""
 
     damage: str
     index: str
     definitions: str
     drift: str
-    """Empty where each finding has its own."""
+    """Empty where each defect has its own hint."""
 
 
 STORE_HINTS = Hints(
-    damage=f"{REPAIR_HINT}; `hermes sessions restore` goes back to a backup",
-    index="every message is there, but searches may miss some until `hermes sessions repair` has made the index again",
-    definitions=f"{DONE_ON_OPEN}: it is removed",
+    damage=f"{REPAIR_HINT}; `hermes sessions restore` replaces it with a backup",
+    index="every message is stored, but searches may miss some until `hermes sessions repair` rebuilds the index",
+    definitions=f"{DONE_ON_OPEN}and removes it",
     drift="",
 )
 BACKUP_HINTS = Hints(
-    damage="use another one: `hermes sessions restore` lists them, `hermes sessions backup` makes a new one",
-    index="every message is there; once it is restored, searches may miss some until `hermes sessions repair` has run",
-    definitions="it is removed when the backup is restored",
-    drift="every session and message is there: once it is restored, `hermes doctor` says how to put this right",
+    damage="use another backup: `hermes sessions restore` lists them, `hermes sessions backup` makes a new one",
+    index="every message is in it; after the restore, searches may miss some until `hermes sessions repair` has run",
+    definitions="a restore removes it",
+    drift="every session and message is in it; after the restore, `hermes doctor` says how to fix this",
 )
 
 
 class Depth(StrEnum):
-    """How much of a file is looked at."""
+    """How much of a file is read."""
 
     QUICK = "quick"
     """Every page."""
     DAMAGE = "damage"
-    """Also whether each index of a table has what the table has: everything that speaks against using the file."""
+    """Also whether each index of a table agrees with it: everything that makes a file unusable."""
     FULL = "full"
-    """Also what is in the search index, and whether everything that is derived from the messages agrees with them."""
+    """Also the text in the search index, and everything that is derived from the messages."""
 
 
 class DefectKind(StrEnum):
-    """What a finding means for those who want to use the file."""
+    """What a defect means for the use of the file."""
 
     DAMAGE = "damage"
-    """It cannot be relied on, so it is no backup and is not restored."""
+    """The file cannot be trusted: it does not count as a backup and is not restored."""
     FOREIGN = "foreign"
-    """It is whole, but not a store of this program."""
+    """The file is undamaged, but not a store of this program."""
     DRIFT = "drift"
-    """Every session and every message is there, but something that is derived from them is not right."""
+    """Every session and every message is there, but a value derived from them is wrong."""
 
 
 class Defect(NamedTuple):
-    """Something that is wrong with a file, and what to do."""
+    """A defect of a file, and what to do about it."""
 
     kind: DefectKind
     code: str
@@ -98,17 +98,17 @@ class Defect(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """How much is in a file; messages that were rewound count too."""
+    """How much is in a file; undone messages count too."""
 
     sessions: int
     messages: int
     newest: float | None
-    """When the newest message was said."""
+    """When the newest message was stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is in a file, whose it is, and everything that is wrong with it."""
+    """The contents of a file, which program made it, and its defects."""
 
     path: Path
     defects: tuple[Defect, ...]
@@ -116,17 +116,17 @@ class Verdict:
     contents: Contents | None = None
 
     def has(self, *kinds: DefectKind) -> bool:
-        """Whether something of these kinds is wrong with it."""
+        """Whether the file has a defect of one of these kinds."""
         return any(each.kind in kinds for each in self.defects)
 
 
 def verify(path: Path, depth: Depth = Depth.FULL, *, is_backup: bool = False, report: Report | None = None) -> Verdict:
-    """Read a file, also while others write to it, and tell what is wrong."""
+    """Read a file, also while other processes write to it, and return its defects."""
     return _Verification(path, report, is_backup=is_backup).verdict(depth)
 
 
 def contents_of(view: View) -> Contents:
-    """How much is in a file of any version."""
+    """Count the sessions and messages of a file of any version."""
     return Contents(
         sessions=view.value("SELECT count(*) FROM main.sessions"),
         messages=view.value("SELECT count(*) FROM main.messages"),
@@ -136,7 +136,7 @@ def contents_of(view: View) -> Contents:
 
 
 class _Verification:
-    """One look at one file."""
+    """The verification of one file."""
 
     def __init__(self, path: Path, report: Report | None, *, is_backup: bool) -> None:
         self._path = path
@@ -145,13 +145,13 @@ class _Verification:
         self._hints = BACKUP_HINTS if is_backup else STORE_HINTS
         self._defects: list[Defect] = []
         self._progress = 0, 0
-        """How far a step is, and of how much; of nothing where nobody knows."""
+        """How far a step is, and of how much; 0 where the total is not known."""
 
     def verdict(self, depth: Depth) -> Verdict:
         inspection: Inspection | None = None
         contents: Contents | None = None
         try:
-            with self._read_step("looking at the tables") as view:
+            with self._read_step("reading the tables") as view:
                 inspection = schema.inspect_view(view, self._path)
             self._check_checksum()
             self._check_origin(inspection)
@@ -173,7 +173,7 @@ class _Verification:
 
     def _check_origin(self, inspection: Inspection) -> None:
         if inspection.state is SchemaState.FRESH:
-            self._add(DefectKind.DAMAGE, "empty", "there is nothing in it", self._hints.damage)
+            self._add(DefectKind.DAMAGE, "empty", "it is empty", self._hints.damage)
         elif inspection.state is SchemaState.UPSTREAM:
             self._add(
                 DefectKind.FOREIGN,
@@ -187,14 +187,14 @@ class _Verification:
             self._add(DefectKind.FOREIGN, "too_new", "it was written by a newer version of Hermes", "update Hermes")
 
     def _check_definitions(self, inspection: Inspection) -> None:
-        """Tell of what others have put into the schema; what another program's own file has in it is its own affair."""
+        """Add definitions of other programs; in a file of another program they are no defect."""
         foreign = inspection.foreign
         rules = foreign.unsafe if inspection.state is SchemaState.UPSTREAM else (*foreign.rules, *foreign.unsafe)
         for rule in dict.fromkeys(rules):
-            message = f"others have changed its tables: {rule}"
+            message = f"another program has changed its tables: {rule}"
             self._add(DefectKind.DAMAGE, "altered", message, self._hints.damage)
         if foreign.removable and inspection.state is SchemaState.OURS:
-            message = f"it has something that is not Hermes's and is never used: {foreign.describe()}"
+            message = f"it has unused definitions that are not Hermes's: {foreign.describe()}"
             self._add(DefectKind.DRIFT, "foreign_schema", message, self._hints.definitions)
 
     def _check_checksum(self) -> None:
@@ -202,14 +202,14 @@ class _Verification:
             self._add(
                 DefectKind.DAMAGE,
                 "changed",
-                "it is not what it was when it was made: its checksum is another",
+                "it has changed since it was made: its checksum is different",
                 f"{self._hints.damage}; if you changed it yourself, remove {beside(self._path, SUFFIX)}",
             )
 
     def _check_pages(self, pragma: str) -> None:
-        """Have SQLite look at every page, and name the tables that it finds something wrong with."""
+        """Let SQLite check every page, and name the damaged tables."""
         with self._read_step("checking the pages") as view:
-            # What is in the search index takes ten times as long as all the rest, and is looked at apart from it.
+            # Checking the search index takes ten times as long as all the rest, so it is a step of its own.
             view.connection.drop_modules(None)
             flaws = _flaws(view, pragma)
             tables = [name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -231,7 +231,7 @@ class _Verification:
             self._add(DefectKind.DAMAGE, "damaged", f"{name} is damaged: {flaws[0]}{more}", self._hints.damage)
 
     def _check_length(self, view: View) -> None:
-        """SQLite takes the end of a file that was cut off inside of a page for zeros."""
+        """Add a defect if the file was cut off inside of a page, where SQLite reads zeros."""
         expected = view.value("PRAGMA page_count") * view.value("PRAGMA page_size")
         if bytes_of(self._path) < expected and not bytes_of(beside(real_file(self._path), LOG)):
             message = f"it was cut off: it has {bytes_of(self._path)} of {expected} bytes"
@@ -243,16 +243,16 @@ class _Verification:
                 self._add_flaws(table, _flaws(view, f"integrity_check({table})"))
 
     def _check_index_text(self) -> None:
-        """Compare what an index without a visible flaw says with the messages."""
+        """Compare the text of an index without a visible defect with the messages."""
         if any(each.code in ("index", "index_parity") for each in self._defects):
             return
         with self._read_step("comparing the search index") as view:
             for table in wrong_indexes(view, schema_sql(), self._note_progress):
-                message = f"the search index {table} does not say what the messages say"
+                message = f"the search index {table} does not agree with the messages"
                 self._add(DefectKind.DRIFT, "index", message, self._hints.index)
 
     def _compare(self) -> None:
-        """Compare what is derived from the messages with the messages, and what belongs together with each other."""
+        """Compare the messages with everything that is derived from them, and check references between rows."""
         file = real_file(self._path)
         subject = Subject(
             self._path, file, file.parent, time.time(), Watch(self._report, is_deep=True, log=LogWatch(file))
@@ -270,7 +270,7 @@ class _Verification:
 
     @contextmanager
     def _read_step(self, what: str) -> Iterator[View]:
-        """The file, for one step: the log of a database cannot be emptied for as long as a step takes."""
+        """Open the file for one step: the log of a database cannot be emptied for as long as a step takes."""
         watch = LogWatch(self._path)
         self._progress = 0, 0
 
@@ -300,11 +300,11 @@ class _Verification:
 
 def _flaws(view: View, pragma: str) -> list[str]:
     try:
-        said = [str(row[0]) for row in view.rows(f"PRAGMA {pragma}")]
+        texts = [str(row[0]) for row in view.rows(f"PRAGMA {pragma}")]
     except DAMAGE as exc:
         return [str(exc)]
-    # One row may tell of several, below a heading with the name of the database.
-    return [line for text in said for line in text.splitlines() if line != "ok" and not line.startswith("***")]
+    # One row may report several flaws, below a heading with the name of the database.
+    return [line for text in texts for line in text.splitlines() if line != "ok" and not line.startswith("***")]
 
 
 def _quoted(name: str) -> str:

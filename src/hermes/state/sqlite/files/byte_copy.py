@@ -1,4 +1,4 @@
-"""Copying a file byte by byte, also from a disk that does not give all of them any more."""
+"""Copying a file byte by byte, also from a disk that cannot read all of them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from pathlib import Path
 
 from hermes.home import private_opener
 from hermes.state.engine import Report
+from hermes.state.messages.spool import write_all
 
 CHUNK_BYTES = 1 << 20
 BLOCK_BYTES = 4_096
 
 Read = Callable[[int, int, int], bytes]
-"""Reads so many bytes of an open file from an offset on, as `os.pread` does."""
+"""Reads this many bytes of an open file from an offset, as `os.pread` does."""
 
 
 def copy_bytes(source: Path, target: Path, report: Report | None = None, *, read: Read = os.pread) -> int:
-    """Make `target`, on disk when this returns, what `source` is; answers how many bytes could not be read.
+    """Copy `source` to `target` and sync it; return how many bytes could not be read.
 
-    Those are zero in the copy. Nobody else in this process may have the source open.
+    Unreadable bytes are zero in the copy. This process must not have the source open.
     """
     unreadable, done = 0, 0
     given = os.open(source, os.O_RDONLY)
@@ -30,7 +31,7 @@ def copy_bytes(source: Path, target: Path, report: Report | None = None, *, read
             total = os.fstat(given).st_size
             while data := _read(read, given, done, min(CHUNK_BYTES, total - done)):
                 unreadable += data[1]
-                _write_all(taken, data[0])
+                write_all(taken, data[0])
                 done += len(data[0])
                 if report is not None:
                     report("copying", done, total)
@@ -43,7 +44,7 @@ def copy_bytes(source: Path, target: Path, report: Report | None = None, *, read
 
 
 def _read(read: Read, file: int, at: int, size: int) -> tuple[bytes, int] | None:
-    """Some bytes, and how many of them are zero because they cannot be read; None at the end."""
+    """Read some bytes; return them, and how many are zero because they cannot be read; None at the end."""
     if size <= 0:
         return None
     try:
@@ -55,9 +56,3 @@ def _read(read: Read, file: int, at: int, size: int) -> tuple[bytes, int] | None
     if size > BLOCK_BYTES:
         return _read(read, file, at, BLOCK_BYTES)
     return b"\0" * size, size
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]

@@ -1,4 +1,4 @@
-"""Checksums that lie beside backups: SQLite does not notice when a bit changes inside of a text."""
+"""Checksum files next to backups: SQLite does not notice when a bit changes inside of a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def write_checksum(path: Path, name: str, report: Report | None = None) -> Path:
-    """Note beside a file that nobody has open its checksum, in the form of `sha256sum` for its name to be."""
+    """Write the checksum of a closed file next to it, in the format of `sha256sum`, for its later name."""
     noted = beside(path, SUFFIX)
     with open(noted, "w", encoding="utf-8", opener=open_plain_file) as file:
         file.write(f"{_digest(path, report)}  {name}\n")
@@ -24,7 +24,7 @@ def write_checksum(path: Path, name: str, report: Report | None = None) -> Path:
 
 
 def matches_checksum(path: Path, report: Report | None = None) -> bool | None:
-    """Whether a file is as it was when it was sealed; None if it was not."""
+    """Whether a file still has the checksum written for it; None if it has no checksum file."""
     try:
         noted = beside(path, SUFFIX).read_bytes()
     except OSError:

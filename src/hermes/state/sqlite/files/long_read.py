@@ -1,4 +1,4 @@
-"""Long reads of a whole database, while others write to it."""
+"""Long reads of a whole database, while other processes write to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hermes.state.sqlite.errors import translate
 from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
 
 PATIENCE_S = 30.0
-"""Only where there is no log does a reader wait for writers at all."""
+"""Only without a log does a reader wait for writers at all."""
 LOG_LIMIT_BYTES = 1 << 30
 
 
@@ -29,19 +29,19 @@ class LogWatch:
 
     def check(self) -> None:
         """Raise `StoreBusy` if too much has been written since the read began."""
-        grown = bytes_of(self._log) - self._began_with
-        if grown > LOG_LIMIT_BYTES:
+        growth = bytes_of(self._log) - self._began_with
+        if growth > LOG_LIMIT_BYTES:
             raise StoreBusy(
-                f"{self._database} was read for so long that its log grew by {grown >> 20} MB, so this was ended",
-                hint="try again when less is being written, or back up to a faster disk",
+                f"{self._database} was not read to its end: its log grew by {growth >> 20} MB meanwhile",
+                hint="try again when less is being written, or use a faster disk",
             )
 
 
 @contextmanager
 def open_long_read(database: Path, *, in_use: bool = True) -> Iterator[apsw.Connection]:
-    """A connection that only reads a file, wherever that lies and whoever wrote it; SQLite's errors become ours.
+    """Open a connection that only reads a file, on any file system and of any program; translate SQLite's errors.
 
-    Of a file that is not in use, such as a backup, nobody is told that it is read, so nothing is made beside it.
+    A file that is not in use, such as a backup, is read without a lock, so that no files appear next to it.
     """
     _require_file(database)
     try:
@@ -56,13 +56,13 @@ def open_long_read(database: Path, *, in_use: bool = True) -> Iterator[apsw.Conn
 
 
 def begin_snapshot(connection: apsw.Connection) -> None:
-    """Show a connection one moment of its database, until it is closed or says ROLLBACK."""
+    """Begin a read transaction: the connection sees one moment of its database until it is closed or rolls back."""
     connection.execute("BEGIN").fetchall()
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 
 
 def has_log(connection: apsw.Connection) -> bool:
-    """Whether readers and writers of a database do not wait for each other."""
+    """Whether the database has a log, so that readers and writers do not wait for each other."""
     return connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
 
 
@@ -85,7 +85,7 @@ def _connect(database: Path, *, in_use: bool) -> apsw.Connection:
     try:
         return _connect_waiting(database)
     except (apsw.CantOpenError, apsw.ReadOnlyError):
-        # Where nothing can be written beside a file, it can be read as it is, unless a part of it is beside it.
+        # Where nothing can be written next to a file, it is read as it is, unless a log or journal holds a part of it.
         if bytes_of(beside(file, LOG)) and not any(beside(file, each).exists() for each in (SHARED_MEMORY, JOURNAL)):
             return open_unshared(database)
         if any(bytes_of(beside(file, suffix)) for suffix in (LOG, JOURNAL)):

@@ -1,4 +1,4 @@
-"""The files of a database: its own, those that SQLite keeps beside it, and those that are kept of it."""
+"""The names of a database's files: the file itself, SQLite's companions, and kept copies."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LOG, SHARED_MEMORY, JOURNAL = "-wal", "-shm", "-journal"
 
 
 def beside(database: Path, suffix: str) -> Path:
-    """A file that belongs to a database."""
+    """The path of a file that belongs to a database."""
     return Path(f"{database}{suffix}")
 
 
 def real_file(database: Path) -> Path:
-    """The file itself, through whichever link it is named; a link is never replaced by a file."""
+    """The file itself, with every link resolved: a link is never replaced by a file."""
     return Path(os.path.realpath(database))
 
 
 def timestamped_path(database: Path, word: str) -> Path:
-    """A name that is free, for something that is kept of a database: `state.db.<word>-<time>`."""
+    """A free name for a kept copy of a database: `state.db.<word>-<time>`."""
     name = f"{database}.{word}-{time.strftime('%Y%m%d_%H%M%S')}"
     target, number = Path(name), 1
     while target.exists():
@@ -32,7 +32,7 @@ def timestamped_path(database: Path, word: str) -> Path:
 
 
 def bytes_of(path: Path) -> int:
-    """The size of a file; 0 if it is not there."""
+    """The size of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -40,13 +40,13 @@ def bytes_of(path: Path) -> int:
 
 
 def refuse_lone_log(database: Path) -> None:
-    """Keep SQLite from removing the log of a database that was cut off to nothing, even if it is only to read."""
+    """Raise if a database is empty but its log is not: SQLite would remove the log, even for a reader."""
     if not bytes_of(database) and bytes_of(beside(real_file(database), LOG)):
-        raise StoreCorrupt(f"{database} was cut off to nothing, and only its log is left")
+        raise StoreCorrupt(f"{database} is empty, and only its log is left")
 
 
 def keep_orphaned_log(database: Path) -> Path:
-    """Keep a log that is not, or not any more, that of the file at its path: SQLite would take it for its log."""
+    """Rename a log that no longer belongs to the file at its path, because SQLite would use it; return its new path."""
     kept = beside(timestamped_path(database, "left"), LOG)
     beside(database, LOG).replace(kept)
     beside(database, SHARED_MEMORY).unlink(missing_ok=True)
@@ -54,6 +54,6 @@ def keep_orphaned_log(database: Path) -> Path:
 
 
 def remove(database: Path) -> None:
-    """Remove a file that nobody uses, with what SQLite keeps beside it."""
+    """Remove a database that no process uses, with SQLite's files next to it."""
     for suffix in (LOG, SHARED_MEMORY, JOURNAL, ""):
         beside(database, suffix).unlink(missing_ok=True)

@@ -41,26 +41,26 @@ def holders_of(database: Path) -> list[Holder] | None:
 
 
 def refuse_foreign_programs(database: Path) -> None:
-    """Raise if a program has a database open that would go on writing to it after it was replaced."""
+    """Raise if another program has a database open and would keep writing to the old file after a replacement."""
     strangers = [each for each in holders_of(database) or () if not each.keeps_the_rules]
     if strangers:
-        named = ", ".join(f"pid {each.pid} ({each.command})" for each in strangers)
+        names = ", ".join(f"pid {each.pid} ({each.command})" for each in strangers)
         raise StoreBusy(
-            f"{database} is open in another program, which would go on with the old file: {named}",
+            f"{database} is open in another program, which would keep writing to the old file: {names}",
             hint="end that program and try again; nothing was changed",
         )
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process, shortened; empty if it is not to be seen."""
+    """The command line of a process, shortened; empty if it cannot be read."""
     with contextlib.suppress(OSError):
-        said = (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-        return said[:60]
+        command = (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        return command[:60]
     return ""
 
 
 def _files_open_in(process: Path) -> dict[tuple[int, int], bool]:
-    """What a process has open, and whether to write; nothing if it has ended or belongs to somebody else."""
+    """The open files of a process, and whether each is writable; empty if it has ended or belongs to another user."""
     open_files: dict[tuple[int, int], bool] = {}
     with contextlib.suppress(OSError):
         for descriptor in (process / "fd").iterdir():

@@ -1,4 +1,4 @@
-"""Copying a database page by page, while others write to it."""
+"""Copying a database page by page, while other processes write to it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hermes.state.sqlite.filesystem import free_bytes
 
 STEP_PAGES = 2_048
 STEPS_BETWEEN_SYNCS = 4
-"""What is written is handed to the disk little by little: all at once would keep those waiting who write elsewhere."""
+"""The copy is synced little by little: one large sync would delay other processes that write to the disk."""
 MAX_RESTARTS = 3
 RESERVE_BYTES = 16 << 20
-"""So much of a disk is left to those who write to it."""
+"""This much of a disk is left for other writers."""
 
 
 def copy_database(source: Path, target: Path, report: Report | None = None, *, in_use: bool = True) -> None:
-    """Make `target`, which is not there yet, what `source` is at one moment: one file, without a log, and on disk.
+    """Copy one moment of `source` to `target`, which must not exist: one file, without a log, synced to disk.
 
-    Nobody waits for it where the source has a log, and what is written meanwhile is not in the copy. If it fails or
-    is interrupted, nothing is left.
+    If the source has a log, no process waits for the copy, and later writes are not in it. If the copy fails or is
+    interrupted, nothing is left.
     """
     with open_long_read(source, in_use=in_use) as connection:
         _require_room(connection, target)
@@ -46,13 +46,13 @@ def copy_database(source: Path, target: Path, report: Report | None = None, *, i
 
 
 def write_error(path: Path, exc: OSError) -> StoreError:
-    """The error of our tree that says why a file could not be written."""
+    """Return the error of our tree for a file that could not be written."""
     kind = StoreFull if exc.errno in (errno.ENOSPC, errno.EDQUOT) else StoreUnavailable
     return kind(f"{path} cannot be written: {exc.strerror}")
 
 
 def sync_file(path: Path) -> None:
-    """Make what was written to a file survive a power cut."""
+    """Sync a file, so that its content survives a power cut."""
     fd = os.open(path, os.O_RDWR)
     try:
         os.fsync(fd)
@@ -61,7 +61,7 @@ def sync_file(path: Path) -> None:
 
 
 def _is_source_fault(exc: apsw.Error) -> bool:
-    """Whether it is the source that is at fault: nothing is read from the copy."""
+    """Whether the source caused an error: nothing is read from the copy."""
     read_errors = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS)
     return isinstance(exc, apsw.CorruptError | apsw.NotADBError | apsw.BusyError) or (
         getattr(exc, "extendedresult", 0) in read_errors
@@ -75,21 +75,21 @@ def _require_room(source: apsw.Connection, target: Path) -> None:
     needed, free = pages * page_bytes + RESERVE_BYTES, free_bytes(target)
     if free is not None and free < needed:
         raise StoreFull(
-            f"a copy in {target.parent} needs {needed >> 20} MB of room on its disk, and there are {free >> 20}",
-            hint="make room, or copy to another disk",
+            f"a copy in {target.parent} needs {needed >> 20} MB on its disk, which has {free >> 20} MB free",
+            hint="free some space, or copy to another disk",
         )
 
 
 def _copy_into(source: apsw.Connection, target: Path, watch: LogWatch, report: Report | None) -> None:
-    fd = os.open(target, os.O_RDWR)  # closed last: that would drop SQLite's locks
+    fd = os.open(target, os.O_RDWR)  # closed last, because closing it drops SQLite's locks
     try:
         copy = connect(target, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
         try:
-            # A copy that is not finished is thrown away: nothing need be undone in it, and SQLite need not sync it.
+            # An unfinished copy is thrown away: it needs no rollback and no sync by SQLite.
             for pragma in ("journal_mode = off", "synchronous = off"):
                 copy.execute(f"PRAGMA {pragma}").fetchall()
             _copy_pages(source, copy, fd, watch, report)
-            # The pages say that there is a log, and SQLite has counted the copy as a change of the schema.
+            # The header says that there is a log, and SQLite has counted the copy as a change of the schema.
             copy.execute("PRAGMA journal_mode = delete").fetchall()
             (cookie,) = source.execute("PRAGMA schema_version").fetchall()[0]
             copy.execute(f"PRAGMA schema_version = {cookie}").fetchall()
@@ -104,7 +104,7 @@ def _copy_pages(
     source: apsw.Connection, copy: apsw.Connection, fd: int, watch: LogWatch, report: Report | None
 ) -> None:
     if has_log(source):
-        begin_snapshot(source)  # or every page would be copied anew whenever somebody has written
+        begin_snapshot(source)  # otherwise every write would restart the copy
     restarts, left, steps = 0, 0, 0
     with copy.backup("main", source, "main") as backup:
         while not backup.done:
@@ -113,7 +113,7 @@ def _copy_pages(
             if left and backup.remaining >= left:
                 restarts += 1
                 if restarts == MAX_RESTARTS:
-                    begin_snapshot(source)  # without a log writers have to wait then, or it would never come to an end
+                    begin_snapshot(source)  # without a log, writers have to wait now, or the copy would never end
             left = backup.remaining
             if report is not None:
                 report("copying", backup.page_count - left, backup.page_count)

@@ -1,7 +1,7 @@
-"""Putting another file where a database is, while other processes have it open.
+"""Replacing a database file while other processes have it open.
 
-Those that keep the rules look, under the writer lock, whether the file at the path is still theirs, and go on with the
-new one. What must never happen is that a log of the old file meets the new one: SQLite would take it for its own.
+Processes that follow the rules check, under the writer lock, whether the file at the path is still theirs, and open
+the new one. A log of the old file must never meet the new file: SQLite would take it for its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPLACEMENT = ".next"
 
 @contextmanager
 def writer_lock_held(database: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the writer lock of a database: until the end of the block nobody who keeps the rules writes to it."""
+    """Hold the writer lock of a database: no process that takes the lock writes to it inside the block."""
     lock = WriterLock(real_file(database))
     deadline = time.monotonic() + timeout_s
     try:
@@ -43,10 +43,10 @@ def writer_lock_held(database: Path, timeout_s: float) -> Iterator[None]:
 
 
 def replace_database(database: Path, replacement: Path) -> None:
-    """Put `replacement`, a closed database without a log, where `database` is; its old content is gone.
+    """Put `replacement`, a closed database without a log, at the path of `database`; the old content is lost.
 
-    The caller is `alone` with the database, does not have it open, and has kept of it what is to be kept. A process
-    that dies in here leaves the old content, or the new one to be put there by whoever writes or opens next.
+    The caller holds the writer lock, does not have the database open, and has kept a copy if it needs one. If a process
+    dies in here, the path has the old content, or the next process that opens the file finishes the swap.
     """
     target = real_file(database)
     if target.exists():
@@ -57,19 +57,19 @@ def replace_database(database: Path, replacement: Path) -> None:
 
 
 def replacement_path(database: Path) -> Path:
-    """What is about to take the place of a database: as long as it is there, nothing may be written."""
+    """The file that is about to replace a database: while it exists, nothing may be written."""
     return beside(real_file(database), REPLACEMENT)
 
 
 def finish_swap(database: Path) -> None:
-    """Do what is left of an exchange that was begun, by this process or by one that died; the caller is `alone`.
+    """Finish a swap that this process or a dead one began; the caller holds the writer lock.
 
-    There is no way back: others may have a log open that is not at its path any more, and would go on writing to it.
+    A swap cannot be undone: other processes may have the removed log open, and would continue to write to it.
     """
     target, replacement = real_file(database), replacement_path(database)
     if not replacement.exists():
         return
-    # In this order: a log without shared memory is read anew, shared memory without its log misleads.
+    # In this order: SQLite rebuilds missing shared memory from the log, but shared memory without its log misleads it.
     for suffix in (SHARED_MEMORY, LOG, JOURNAL):
         beside(target, suffix).unlink(missing_ok=True)
     sync_directory(target.parent)
@@ -78,14 +78,14 @@ def finish_swap(database: Path) -> None:
 
 
 def checkpoint_fully(database: Path) -> bool:
-    """Move the log of a database into it, page by page, whatever the pages hold; True if nothing is left in the log."""
+    """Move the log of a database into it, whatever its pages hold; return True if nothing is left in the log."""
     with suppress(apsw.Error):
         connection = connect(database, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.execute("PRAGMA synchronous = full").fetchall()
             connection.execute(
                 "SELECT 1 FROM sqlite_schema LIMIT 1"
-            ).fetchall()  # rolls back what a crash left half done
+            ).fetchall()  # rolls back an unfinished write of a crashed process
             _, in_log, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()[0]
             return in_log == moved
         finally:

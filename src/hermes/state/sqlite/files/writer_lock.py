@@ -1,7 +1,8 @@
 """The fair lock between processes that write one database.
 
-Two lock files form a turnstile: a writer takes the gate, then the lock, then leaves the gate. Whoever releases the lock
-must queue at the gate again, so nobody barges in twice in a row. The kernel frees both when a process dies.
+Two lock files form a turnstile: a writer takes the gate, then the lock, then leaves the gate. A writer that releases
+the lock must queue at the gate again, so no process gets the lock twice in a row while another waits. The kernel frees
+both when a process dies.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ except ImportError:  # pragma: no cover - Windows: SQLite's own lock with retrie
 
 
 class WriterLock:
-    """An advisory lock beside a database file; not for use by two threads at once."""
+    """An advisory lock next to a database file; two threads must not use one object at once."""
 
     def __init__(self, database: Path) -> None:
         self._paths = (Path(f"{database}.gate"), Path(f"{database}.lock"))
@@ -31,14 +32,14 @@ class WriterLock:
         self._at_gate = False
 
     def open_lock_files(self) -> None:
-        """Have the lock files open, by which others see that this process waits for its turn."""
-        # Whoever may not write finds that out when writing.
+        """Open the lock files; by this, other processes see that this one takes the writer lock."""
+        # A process without the right to write gets the error when it writes.
         with contextlib.suppress(StoreError):
             if fcntl is not None:
                 self._open()
 
     def try_acquire(self) -> bool:
-        """Take the lock if nobody has it or waits for it."""
+        """Take the lock if no process has it or waits for it."""
         if fcntl is None:  # pragma: no cover
             return True
         gate, lock = self._open()
@@ -64,18 +65,18 @@ class WriterLock:
         self._leave_gate()
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Release the lock, so that the next writer gets it."""
         if fcntl is not None and self._fds is not None:
             fcntl.flock(self._fds[1], fcntl.LOCK_UN)
 
     def release_gate_and_lock(self) -> None:
-        """Leave the gate and the lock, whichever of them was reached."""
+        """Release the gate and the lock, if they are held."""
         if fcntl is not None and self._fds is not None:
             self._leave_gate()
             self.release()
 
     def close(self) -> None:
-        """Drop the descriptors, and with them any lock."""
+        """Close the descriptors, which also releases the locks."""
         if self._fds is not None:
             for fd in self._fds:
                 os.close(fd)
@@ -83,7 +84,7 @@ class WriterLock:
         self._at_gate = False
 
     def holder(self) -> str:
-        """Which other process writes now, for a message to a person."""
+        """The other process that is writing now, as text for the user."""
         return _describe_holder([self._paths[1], self._shared_memory])
 
     def _open(self) -> tuple[int, int]:
@@ -103,15 +104,15 @@ class WriterLock:
             raise StoreReadOnly(f"{path} cannot be written", hint="check who owns it and its directory") from exc
         except OSError as exc:
             raise StoreUnavailable(
-                f"{path} cannot be opened: {exc.strerror}", hint="remove what lies there if it is no empty file"
+                f"{path} cannot be opened: {exc.strerror}", hint="remove it if it is not an empty file"
             ) from exc
         self._give_to_owner(fd)
         return fd
 
     def _give_to_owner(self, fd: int) -> None:
-        """Give a lock file that root made to the owner of the database, as SQLite does with its own files."""
+        """Make the owner of the database the owner of a lock file that root created, as SQLite does with its files."""
         status = os.fstat(fd)
-        # Nothing else is given away: a file with content or a second name is no lock file.
+        # Only such a file: one with content or a second name is not a lock file.
         if os.geteuid() == 0 and status.st_uid == 0 and status.st_size == 0 and status.st_nlink == 1:
             owner = self._database.stat()
             os.fchown(fd, owner.st_uid, owner.st_gid)
@@ -123,7 +124,7 @@ class WriterLock:
 
 
 def _describe_holder(paths: list[Path]) -> str:
-    """`pid 4242, hermes gateway` where the system tells of a lock that another process has, else an empty string."""
+    """`pid 4242, hermes gateway` if the system lists a lock of another process, else an empty string."""
     inodes = []
     for path in paths:
         with contextlib.suppress(OSError):
@@ -131,7 +132,7 @@ def _describe_holder(paths: list[Path]) -> str:
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/locks").read_text().splitlines():
             fields = line.split()
-            if "->" in fields:  # one that waits
+            if "->" in fields:  # a waiting process
                 continue
             kind, pid, inode = fields[3], int(fields[4]), fields[5].rpartition(":")[2]
             if kind == "WRITE" and inode in inodes and pid not in (os.getpid(), -1):

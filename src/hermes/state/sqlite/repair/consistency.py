@@ -1,4 +1,4 @@
-"""Making rows that were salvaged agree with each other again, with the help of what the indexes still say."""
+"""Making salvaged rows consistent again, with the help of the entries in the indexes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hermes.state.sqlite.repair.fileformat.table_layouts import SchemaModel
 
 BATCH = 2_000
 WITNESSES = 2
-"""A row that only one index knows may be a mistake of that index."""
+"""A row in only one index may be a mistake of that index."""
 HIGHEST_KEY = 1 << 53
-"""No table comes to a key above this by counting."""
+"""Above any key that a table reaches by counting."""
 
 Entry = tuple[Sequence[str | None], Sequence[Value]]
-"""The columns of an index and the values of one of its entries, the last of which is the key of the row."""
+"""The columns of an index and the values of one of its entries; the last value is the key of the row."""
 
 
 class ConsistencyRepair:
-    """Work on the tables of a new file that has no indexes and no triggers yet."""
+    """Repairs the tables of a new file that has no indexes and no triggers yet."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -35,57 +35,57 @@ class ConsistencyRepair:
             self._run(f"CREATE TEMP TABLE {table}")
 
     def note_unreachable(self, ids: Iterable[int]) -> None:
-        """Remember which messages, not there yet, come from pages that nothing led to."""
+        """Remember which messages that are not in the new file yet come from pages that no tree leads to."""
         self._run_many(
             "INSERT OR IGNORE INTO stray SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM messages WHERE id = ?1)",
             ((each,) for each in ids),
         )
 
     def note_entries(self, entries: Iterable[Entry]) -> None:
-        """Remember which messages there were in which sessions, by the indexes."""
-        named = ((columns.index("session_id"), values) for columns, values in entries if "session_id" in columns)
+        """Remember which messages belonged to which sessions, according to the indexes."""
+        keyed = ((columns.index("session_id"), values) for columns, values in entries if "session_id" in columns)
         self._run_many(
             "INSERT INTO entry VALUES (?, ?, 1) ON CONFLICT (id) DO UPDATE SET seen = seen + 1",
-            ((values[-1], values[at]) for at, values in named if isinstance(values[at], str)),
+            ((values[-1], values[at]) for at, values in keyed if isinstance(values[at], str)),
         )
 
     def rebuild_sessions(self, entries: Iterable[Entry], known: Sequence[str]) -> int:
-        """Make sessions whose rows are lost anew, from what the indexes say of them; answers how many.
+        """Rebuild sessions whose rows are lost, from the entries of the indexes; return how many.
 
-        A session whose row alone calls it by another id gets its id back.
+        A session whose row has a different id than its index entries gets that id back.
         """
-        told: dict[Value, dict[str | None, Value]] = {}
+        found: dict[Value, dict[str | None, Value]] = {}
         witnesses: Counter[Value] = Counter()
         for columns, values in entries:
             key = values[-1]
-            said = {name: value for name, value in zip(columns, values, strict=True) if name in known}
+            fields = {name: value for name, value in zip(columns, values, strict=True) if name in known}
             row = self._rows("SELECT id FROM sessions WHERE rowid = ?", key)
-            if not row or said.get("id", row[0][0]) != row[0][0]:
-                told.setdefault(key, {}).update(said)
+            if not row or fields.get("id", row[0][0]) != row[0][0]:
+                found.setdefault(key, {}).update(fields)
                 witnesses[key] += 1
-        return sum(self._rebuild(key, said) for key, said in told.items() if witnesses[key] >= WITNESSES)
+        return sum(self._rebuild(key, fields) for key, fields in found.items() if witnesses[key] >= WITNESSES)
 
-    def _rebuild(self, key: Value, said: Mapping[str | None, Value]) -> int:
-        session_id = said.get("id")
+    def _rebuild(self, key: Value, fields: Mapping[str | None, Value]) -> int:
+        session_id = fields.get("id")
         if not isinstance(session_id, str):
             return 0
         if self._run("UPDATE OR IGNORE sessions SET id = ? WHERE rowid = ?", session_id, key):
             return 0
         row: dict[str, Value] = {"source": "unknown", "started_at": 0.0, "child_kind": "?"}
-        row |= {name: value for name, value in said.items() if name is not None and value is not None}
+        row |= {name: value for name, value in fields.items() if name is not None and value is not None}
         self._run("INSERT OR IGNORE INTO made VALUES (?)", session_id)
         slots = ", ".join("?" * len(row))
         return self._run(f"INSERT OR IGNORE INTO sessions ({', '.join(row)}) VALUES ({slots})", *row.values())
 
     def return_to_sessions(self) -> None:
-        """Give messages of unknown sessions back to those to which the indexes say they belong."""
+        """Move messages of unknown sessions back to the sessions that the indexes name."""
         self._run(f"""
             UPDATE messages SET session_id = (SELECT e.session_id FROM entry e WHERE e.id = messages.id)
             WHERE {_WITHOUT_SESSION} AND EXISTS (
                 SELECT 1 FROM entry e JOIN sessions s ON s.id = e.session_id WHERE e.id = messages.id)""")
 
     def drop_duplicates(self) -> None:
-        """Let a uid stand for one message of a session: the one that its table led to, or the newest."""
+        """Keep one message for each uid of a session: the one that its table leads to, or the newest."""
         self._run("""
             DELETE FROM messages WHERE id IN (
                 SELECT id FROM (
@@ -95,7 +95,7 @@ class ConsistencyRepair:
                 WHERE place > 1)""")
 
     def make_sessions(self, own: SchemaModel) -> int:
-        """Give what has no session one, and drop what is nothing without; answers how many sessions were made."""
+        """Create a session for rows without one, and drop rows that need one; return how many sessions were created."""
         self._run(f"""
             INSERT OR IGNORE INTO made
             SELECT session_id FROM messages WHERE {_WITHOUT_SESSION}
@@ -114,7 +114,7 @@ class ConsistencyRepair:
     def lost_messages(self, most: int, *, is_torn: bool) -> dict[str, int]:
         """How many messages are known to be missing, by session; `is_torn` if the file is known to have gaps.
 
-        There were never more than `most`.
+        `most` is the highest number of messages there ever was.
         """
         found: dict[str, int] = dict(
             self._rows(
@@ -125,7 +125,7 @@ class ConsistencyRepair:
             )
         )
         if is_torn:
-            # The indexes may have gaps too; what the sessions counted leaves out rewound messages only.
+            # The indexes may have gaps too; the counters of the sessions leave out undone messages only.
             counted = self._rows(
                 """SELECT s.id, s.message_count - COALESCE(m.there, 0) FROM sessions s
                    LEFT JOIN (SELECT session_id, sum(active) AS there FROM messages GROUP BY session_id) m
@@ -137,20 +137,20 @@ class ConsistencyRepair:
         return found
 
     def count_doubled_titles(self) -> int:
-        """How many sessions have a title that an earlier one has too."""
+        """How many sessions have the same title as an earlier one."""
         (found,) = self._rows("SELECT count(title) - count(DISTINCT title) FROM sessions")
         return int(found[0])
 
     def forget_kinds(self) -> None:
-        """Have it worked out why each session has a parent."""
+        """Mark every session's kind as unknown, so that it is determined again."""
         self._run("UPDATE sessions SET child_kind = '?'")
 
     def mark_all_stale(self) -> None:
-        """Have every session counted anew."""
+        """Mark every session to be counted again."""
         self._run("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")
 
     def raise_sequences(self, highest: Mapping[str, int]) -> None:
-        """Let no key be used again that was once used."""
+        """Make sure that no key is used a second time."""
         for name, key in highest.items():
             if 0 < key < HIGHEST_KEY and not self._run(
                 "UPDATE sqlite_sequence SET seq = MAX(seq, ?) WHERE name = ?", key, name
@@ -162,11 +162,11 @@ class ConsistencyRepair:
         return int(self._rows(f"SELECT count(*) FROM {table}")[0][0])
 
     def count_unreachable(self) -> int:
-        """How many of the messages come from pages that nothing led to."""
+        """How many of the messages come from pages that no tree leads to."""
         return int(self._rows("SELECT count(*) FROM stray JOIN messages USING (id)")[0][0])
 
     def _sum_usage(self, own: SchemaModel) -> None:
-        """Let the counters of sessions that were made anew be the sums of their bookings."""
+        """Set the counters of rebuilt sessions to the sums of their usage events."""
         events, sessions = own.table("usage_events"), own.table("sessions")
         assert events is not None
         assert sessions is not None

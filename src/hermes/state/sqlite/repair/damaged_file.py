@@ -1,4 +1,4 @@
-"""A damaged database file: which tables it has, and what can still be read of them."""
+"""A damaged database file: which tables it has, and which rows can still be read."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from hermes.state.sqlite.search import index_state
 UTF8 = "utf-8"
 REQUIRED_TABLES = frozenset(("sessions", "messages"))
 OUR_TABLES = frozenset(("hermes_ledger", "usage_events", "message_times"))
-"""Tables that no other program makes."""
+"""Tables that no other program creates."""
 SESSION_STORE_TABLES = OUR_TABLES.union(index_state.TABLES)
-"""Tables beside which there are, or were, those of sessions and messages."""
+"""Tables that only exist in a file with sessions and messages."""
 
 MAX_MISREAD_NAMES = 2
-"""So many names of columns may be wrong in a CREATE statement that is otherwise understood."""
+"""How many names of columns may be wrong in a CREATE statement that is otherwise readable."""
 
 _KINDS = ("table", "index", "trigger", "view")
 
 
 class SchemaEntry(NamedTuple):
-    """Something that the schema of a file names."""
+    """An entry in the schema of a file."""
 
     kind: str
     name: str
@@ -42,7 +42,7 @@ class SchemaEntry(NamedTuple):
 
 
 class FoundRows(NamedTuple):
-    """The rows of a page, and what they look like."""
+    """The rows of a page, and the layout that they have."""
 
     table: TableLayout
     number: int
@@ -50,19 +50,19 @@ class FoundRows(NamedTuple):
 
 
 class DamagedFile:
-    """A file that is read as far as it can be; nobody changes it meanwhile."""
+    """Reads as much of a file as possible; no process may change it meanwhile."""
 
     def __init__(self, database: Path, schema: str) -> None:
         self.pages = Pages(database)
         self.trees = Trees(self.pages)
         self.own = SchemaModel(schema)
         self.own_tables = self.own.statements()
-        """The tables of today that hold rows of their own, with their CREATE statements."""
+        """The tables of the current schema that hold rows of their own, with their CREATE statements."""
         self.lost: dict[str, list[Span]] = {}
-        """Where rows of a table may have been that could not be reached, by the name of the table."""
+        """Ranges of rows that could not be reached, by the name of the table."""
         self.damaged_index_pages: set[int] = set()
         self.layouts: dict[str, list[TableLayout]] = {}
-        """What the rows of a table look like, or may look like, by the name of the table."""
+        """The possible layouts of a table's rows, by the name of the table."""
         self._free, self._is_free_known = free_pages(self.pages)
         self._model = SchemaModel()
         self._roots: dict[str, int] = {}
@@ -78,11 +78,11 @@ class DamagedFile:
             self._assume_current_tables()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self.pages.close()
 
     def read_small_table(self, name: str) -> list[list[Value]]:
-        """The rows of a small table, without a note of what was seen on the way."""
+        """The rows of a small table; damaged pages on the way are not recorded."""
         if name not in self._roots:
             return []
         trees, table = Trees(self.pages), self.layouts[name][0]
@@ -98,7 +98,7 @@ class DamagedFile:
             lost.append(Span(0, LOWEST, HIGHEST))
 
     def rows(self, name: str, span: Span) -> FoundRows | None:
-        """The rows on a page to which a table has led; None if they are of another table."""
+        """The rows on a page that a table leads to; None if they belong to another table."""
         cells, layouts = self.trees.rows(span.number), self.layouts[name]
         if not cells or name not in self.own_tables:
             return FoundRows(layouts[0], span.number, cells)
@@ -125,9 +125,9 @@ class DamagedFile:
                 self.damaged_index_pages |= trees.damaged_pages
 
     def unreachable_rows(self, names: Sequence[str]) -> Iterator[FoundRows]:
-        """Pages that look as if they had rows of one of these tables and that nothing leads to."""
+        """Pages that seem to hold rows of one of these tables and that no tree leads to."""
         tables = [table for name in names for table in self.layouts[name]]
-        others = Trees(self.pages)  # most of these pages are of an index, whose damage is no matter here
+        others = Trees(self.pages)  # most of these pages belong to an index, whose damage does not matter here
         for number in self.trees.unreachable_pages():
             cells = [] if self._free[number] else others.rows(number)
             table = _best_layout(tables, cells)
@@ -135,7 +135,7 @@ class DamagedFile:
                 yield FoundRows(table, number, [cell for cell in cells if self._may_be_lost(table.name, cell.key)])
 
     def rows_after_damage(self, names: Sequence[str]) -> Iterator[FoundRows]:
-        """Pages with rows of one of these tables that are in the log behind damage in it."""
+        """Pages with rows of one of these tables that come after a damaged place in the log."""
         tables = [table for name in names for table in self.layouts[name]]
         for number in self.pages.pages_after_damage:
             data = self.pages.page_after_damage(number)
@@ -145,7 +145,7 @@ class DamagedFile:
                 yield FoundRows(table, number, cells)
 
     def _may_be_lost(self, name: str, key: int) -> bool:
-        """Whether a row may be a lost one; where free pages are not known, others may have been deleted."""
+        """Whether a row may be a lost one; if the list of free pages is damaged, other rows may be deleted ones."""
         return self._is_free_known or any(span.low < key <= span.high for span in self.lost[name])
 
     def _read_schema(self) -> dict[str, SchemaEntry]:
@@ -189,7 +189,7 @@ class DamagedFile:
         self.layouts[entry.name], self._roots[entry.name] = [table], entry.root
 
     def _with_known_names(self, table: TableLayout) -> TableLayout:
-        """A table with the names of its columns put right, if all but a few are as this code knows them."""
+        """Correct the column names of a table if all but a few are as in the current schema."""
         for known in self._known_layouts(table.name):
             if len(known.names) == len(table.names):
                 wrong = sum(name != right for name, right in zip(table.names, known.names, strict=True))
@@ -198,14 +198,14 @@ class DamagedFile:
         return table
 
     def _known_layouts(self, name: str) -> list[TableLayout]:
-        """What a table of today may look like in a file: as it is made, or as it was made and has been added to."""
+        """The layouts that a table of the current schema may have in a file: as created today, or upgraded from old."""
         table = self.own.table(name) if name in self.own_tables else None
         if table is None:
             return []
         return [table, table.reorder(OLD_ORDERS[name].split())] if name in OLD_ORDERS else [table]
 
     def _assume_current_tables(self) -> None:
-        """Take the tables that the schema does not name any more, or not in words, to be like those of today."""
+        """Use the current layout for tables that the schema no longer names, or whose definition is unreadable."""
         for name in self.own_tables:
             if name not in self.layouts:
                 self.layouts[name] = self._known_layouts(name)
@@ -213,7 +213,7 @@ class DamagedFile:
                     self._roots[name] = self.schema_entries[name].root
 
     def _holds_rows(self, entry: SchemaEntry) -> bool:
-        """Whether this is a table by itself, and not a part of an index."""
+        """Whether this is a real table, and not a part of an index."""
         virtual = [each.name for each in self.schema_entries.values() if is_virtual(each.sql)]
         parts = tuple(f"{name}_" for name in (*virtual, *index_state.TABLES))
         return (
@@ -222,7 +222,7 @@ class DamagedFile:
 
 
 def _schema_entry_of(values: Sequence[Value]) -> SchemaEntry | None:
-    """A row of the schema, if these are the values of one."""
+    """Return an entry of the schema, if these are the values of one."""
     if len(values) != 5:
         return None
     kind, name, table, root, sql = values
@@ -233,7 +233,7 @@ def _schema_entry_of(values: Sequence[Value]) -> SchemaEntry | None:
 
 
 def _best_layout(tables: Sequence[TableLayout], cells: Sequence[Cell]) -> TableLayout | None:
-    """The table that most of these rows look like; those with a value for each of its columns count twice."""
+    """The table that most of these rows fit; rows with a value for each of its columns count twice."""
     if len(tables) == 1:
         return tables[0] if any(tables[0].fits(cell.values) for cell in cells) else None
     votes = [

@@ -1,4 +1,4 @@
-"""What is wrong with a copy of a database, whose it is, and whether anything can be made of it."""
+"""Diagnosis of a copy of a database: its defects, which program made it, and whether rows can be saved."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from hermes.state.sqlite.files.names import bytes_of
 from hermes.state.sqlite.repair.damaged_file import OUR_TABLES, REQUIRED_TABLES, DamagedFile
 from hermes.state.sqlite.repair.salvage import Salvaged
 from hermes.state.sqlite.schema import inspection
+from hermes.state.sqlite.schema.definitions import ledger
 
 INDEX_CODES = frozenset(("index", "index_parity"))
 SCHEMA_CODES = frozenset(("altered", "foreign_schema"))
 ORPHAN_ROWS = "orphan_rows"
-"""Rows of other tables that belong to no session: nothing reads them, and they may be another program's."""
+"""Rows of other tables that belong to no session: nothing reads them, and they may belong to another program."""
 KINDS = ("header", "schema", "data", "log", "index", "counts")
-"""What of a file may be damaged, the worst first."""
+"""The parts of a file that may be damaged, the worst first."""
 
 _CHUNK = 1 << 20
 
 
 def defects_of(copy: Path, damaged: DamagedFile, unreadable: int, report: Report | None) -> list[Defect]:
-    """Everything that is wrong with a copy, of which so many bytes could not be read from the disk."""
+    """List every defect of a copy; `unreadable` is how many bytes the disk could not read."""
     if not bytes_of(copy):
         return [_damage("cut_off", "it is empty, but its log is not")]
     try:
@@ -35,17 +36,15 @@ def defects_of(copy: Path, damaged: DamagedFile, unreadable: int, report: Report
         found = [_damage("damaged", str(exc))]
     if damaged.pages.pages_after_damage:
         found.append(
-            _damage(
-                "log", f"its log is damaged, and {len(damaged.pages.pages_after_damage)} pages behind that are not used"
-            )
+            _damage("log", f"its log is damaged, and {len(damaged.pages.pages_after_damage)} later pages are not used")
         )
     if unreadable:
-        found.append(_damage("unreadable", f"the disk does not give {unreadable} bytes of it any more"))
+        found.append(_damage("unreadable", f"the disk cannot read {unreadable} bytes of it"))
     return found
 
 
 def damage_of(defects: Iterable[Defect], salvaged: Salvaged) -> tuple[str, ...]:
-    """What is damaged, in one word each."""
+    """The damaged parts, one word each."""
     kinds = set(salvaged.damage)
     for defect in defects:
         if defect.code in INDEX_CODES:
@@ -56,15 +55,15 @@ def damage_of(defects: Iterable[Defect], salvaged: Salvaged) -> tuple[str, ...]:
             kinds.add("counts")
         elif defect.code in ("truncated", "unreadable"):
             kinds.add("data")
-    # What is wrong with a file, and not with any row of it, is wrong with what leads to the rows.
+    # A defect of the file that concerns no row concerns an index of the rows.
     return tuple(kind for kind in KINDS if kind in (kinds or {"index"}))
 
 
 def require_our_file(damaged: DamagedFile, database: Path) -> None:
-    """Leave alone what is not a session store, and what belongs to another program or to a newer one."""
+    """Raise if the file is no session store, or belongs to another program or to a newer version."""
     names = set(damaged.schema_entries)
     if damaged.is_schema_whole and names and not names >= REQUIRED_TABLES:
-        raise NotADatabase(f"{database} is an SQLite database, but not one of sessions")
+        raise NotADatabase(f"{database} is an SQLite database, but not a session database")
     version = max((row[0] for row in damaged.read_small_table("schema_version") if isinstance(row[0], int)), default=0)
     if version > inspection.SCHEMA_VERSION and not names & OUR_TABLES:
         raise NotADatabase(
@@ -74,12 +73,12 @@ def require_our_file(damaged: DamagedFile, database: Path) -> None:
     notes = {row[0]: str(row[1]) for row in damaged.read_small_table("state_meta")}
     needed = [whole_number(notes.get(key)) or 0 for key in ("min_reader", "min_writer")]
     is_newer = max(needed) > inspection.FORMAT
-    if is_newer or not {row[0] for row in damaged.read_small_table("hermes_ledger")} <= inspection.LEDGER.keys():
+    if is_newer or not {row[0] for row in damaged.read_small_table("hermes_ledger")} <= ledger().keys():
         raise StoreTooNew(f"{database} was written by a newer version of Hermes")
 
 
 def require_rows(damaged: DamagedFile, salvaged: Salvaged, copy: Path, database: Path) -> None:
-    """Let no empty store take the place of a file of which nothing can be made out."""
+    """Raise if no row can be read, so that no empty store replaces the file."""
     if damaged.is_schema_whole or salvaged.sessions or salvaged.messages:
         return
     if _is_blank(copy):
@@ -90,8 +89,8 @@ def require_rows(damaged: DamagedFile, salvaged: Salvaged, copy: Path, database:
         raise NotADatabase(f"{database} is not a session database, or nothing of it is left")
     raise StoreCorrupt(
         what,
-        hint="it was left as it is: go back to a backup with `hermes sessions restore`,"
-        " or move it away to begin with an empty store",
+        hint="the file was not changed: restore a backup with `hermes sessions restore`,"
+        " or move the file away to start with an empty store",
     )
 
 

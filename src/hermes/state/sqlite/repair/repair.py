@@ -1,4 +1,4 @@
-"""Repairing a damaged database: every row that can be read goes into a new file, which then takes its place."""
+"""Repairing a damaged database: every readable row goes into a new file, which then replaces the old one."""
 
 from __future__ import annotations
 
@@ -25,41 +25,41 @@ TIMEOUT_S = 60.0
 
 
 class FileCondition(StrEnum):
-    """How a database is."""
+    """The condition of a database."""
 
     HEALTHY = "healthy"
     EMPTY = "empty"
-    """There is nothing in it, and so nothing that could be damaged."""
+    """The file is empty, so nothing can be damaged."""
     DAMAGED = "damaged"
     REPAIRED = "repaired"
 
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What was found and done."""
+    """The defects that were found, and what was done."""
 
     path: Path
     condition: FileCondition
     damage: tuple[str, ...] = ()
     """Which parts are damaged: header, schema, data, log, index, counts."""
     problems: tuple[str, ...] = ()
-    """What exactly is wrong, in words."""
+    """Every defect, as a sentence."""
     salvaged: Salvaged | None = None
-    """What has been, or would be, brought over; None if nothing is wrong."""
+    """What was, or would be, saved; None if nothing is wrong."""
     kept_as: Path | None = None
-    """Where the damaged file is now."""
+    """The path of the damaged file, which is kept."""
     spooled: int = 0
-    """How many messages wait in the spool, to be stored when the store is opened next."""
+    """How many messages are in the spool, to be stored when the store is opened next."""
 
 
 Confirm = Callable[[RepairResult], bool]
-"""Hears what would be done, and says whether to do it."""
+"""Gets the result of the check, and returns whether to repair."""
 
 
 def check(database: Path, *, timeout_s: float = TIMEOUT_S, report: Report | None = None) -> RepairResult:
-    """Tell what is wrong with a database and what of it could be saved; nothing is changed.
+    """Return what is wrong with a database and what could be saved; nothing is changed.
 
-    The caller does not have the database open. Others can write to it, except while it is copied.
+    The caller must not have the database open. Other processes can write to it, except while it is copied.
     """
     timeout_s = checked_timeout("timeout_s", timeout_s)
     file = _require_file(database)
@@ -76,11 +76,11 @@ def check(database: Path, *, timeout_s: float = TIMEOUT_S, report: Report | None
 def repair(
     database: Path, *, confirm: Confirm | None = None, timeout_s: float = TIMEOUT_S, report: Report | None = None
 ) -> RepairResult:
-    """Put all that can be read of a damaged database into a new file, check that, and put it in its place.
+    """Copy every readable row of a damaged database into a new file, verify that file, and replace the old one.
 
-    The caller does not have the database open; programs of this project that have it open go on with the new file by
-    themselves. While `agree` thinks about it nobody has to wait, and what is written meanwhile is salvaged too. A
-    process that dies in here leaves the database as it was, or the repaired one.
+    The caller must not have the database open; other processes of this program notice the new file on their own. While
+    `confirm` waits for the user no process has to wait, and rows written meanwhile are saved too. A process that dies
+    in here leaves either the old database or the repaired one.
     """
     timeout_s = checked_timeout("timeout_s", timeout_s)
     file = _require_file(database)
@@ -131,10 +131,10 @@ def _result(database: Path, examined: Examination) -> RepairResult:
 
 
 def _require_still_agreed(before: RepairResult, now: RepairResult) -> RepairResult:
-    """What there is now, unless more would be lost than somebody agreed to."""
+    """Return the new result; raise if more would be lost than the user agreed to."""
     assert before.salvaged is not None
     if now.salvaged is None or now.salvaged.lost_messages > before.salvaged.lost_messages:
-        raise Conflict(f"{now.path} has been changed meanwhile", hint="look at it again; nothing was changed")
+        raise Conflict(f"{now.path} was changed meanwhile", hint="run the repair again; nothing was repaired")
     return now
 
 
@@ -143,7 +143,7 @@ def _swap(result: RepairResult, copy: WorkingCopy) -> RepairResult:
 
 
 def _require_file(database: Path) -> Path:
-    """The file itself, which must be there."""
+    """Return the real path of the file, which must exist."""
     file = real_file(database)
     try:
         is_file, is_there = file.is_file(), file.exists()
@@ -158,7 +158,7 @@ def _require_file(database: Path) -> Path:
 
 @contextmanager
 def _working_directory(file: Path) -> Iterator[Path]:
-    """A directory for copies; where nothing can be written, nobody else does either, and any other place will do."""
+    """Yield a directory for copies; if the file's own is read-only, no process writes to it, so any directory works."""
     if os.access(file.parent, os.W_OK):
         with directory_lock(file.parent):
             yield file.parent

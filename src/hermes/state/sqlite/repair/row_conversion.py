@@ -1,4 +1,4 @@
-"""Rows as they were found in a file, made into rows of a table of today."""
+"""Conversion of rows from a damaged file to rows of a current table."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from hermes.state.sqlite.repair.fileformat.records import Value
 from hermes.state.sqlite.repair.fileformat.table_layouts import TableLayout
 
 _NAMES = ("id", "session_id", "key", "name")
-"""Columns without which a row stands for nothing."""
+"""Columns that a row must have to be useful."""
 
 
 class Conversion:
-    """Rows of a table as they were stored, made into rows of the table as it is today."""
+    """Converts stored rows of a table to rows of the current table."""
 
     def __init__(self, table: TableLayout, own: TableLayout | None) -> None:
         self._table = table
@@ -37,7 +37,7 @@ class Conversion:
             elif column.default is not None:
                 row[at] = column.default
             else:
-                # The moment of the row before is about right; who said it is not known.
+                # The time of the row before is about right; the role is unknown.
                 row[at] = "unknown" if column.affinity == "text" else self._newest.get(column.name, 0)
         if bytes in map(type, row):
             for at in self._texts:
@@ -50,5 +50,5 @@ class Conversion:
 
 
 def quote_name(name: str) -> str:
-    """A name as SQL takes it, whatever is in it."""
+    """Quote a name for SQL."""
     return '"' + name.replace('"', '""') + '"'

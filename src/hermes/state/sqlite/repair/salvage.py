@@ -1,4 +1,4 @@
-"""Bringing every row that can be read out of a damaged file into a new one."""
+"""Copying every readable row of a damaged file into a new one."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ BATCH = 2_000
 PAGES_BETWEEN_REPORTS = 64
 STEPS_BETWEEN_LOOKS = 100_000
 FIRST = ("messages", "sessions")
-"""Whatever else is damaged, no other table is to take pages for its own that are theirs."""
+"""These come first, so that no other table claims their pages."""
 DERIVED_TABLES = ("schema_version", "session_tools", "stale_sessions", "stale_index", "message_times")
-"""Tables whose rows are worked out from those of others."""
+"""Tables whose rows are computed from other tables."""
 PER_FILE_KEYS = ("schema_cookie", "min_reader", "min_writer")
-"""A note that is true of one file only."""
+"""Keys of `state_meta` that are true of one file only."""
 
 
 @dataclass(slots=True)
@@ -35,45 +35,45 @@ class SavedRows:
     """How many rows of a table were salvaged."""
 
     from_table: int = 0
-    """Those to which the table led."""
+    """Rows that the table leads to."""
     unreachable: int = 0
-    """Those on pages to which nothing led."""
+    """Rows on pages that no tree leads to."""
     truncated: int = 0
-    """Rows among them with a value that could not be read to its end."""
+    """Rows with a value that could not be read to its end."""
 
     @property
     def count(self) -> int:
-        """All of them."""
+        """All rows."""
         return self.from_table + self.unreachable
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What was brought out of a damaged file."""
+    """What was saved from a damaged file."""
 
     rows: dict[str, SavedRows] = field(default_factory=dict)
     incomplete: dict[str, int] = field(default_factory=dict)
     """How many messages are known to be lost, by session."""
     sessions_rebuilt: int = 0
-    """Sessions whose rows are lost, and of which the indexes told the most important."""
+    """Sessions whose rows are lost, rebuilt from the entries of the indexes."""
     sessions_made: int = 0
-    """Sessions of which nothing is left but messages or bookings."""
+    """Sessions of which only messages or usage events are left."""
     titles_changed: int = 0
     left_out: list[str] = field(default_factory=list)
-    """Tables of other programs that could not be made in the new file."""
+    """Tables of other programs that could not be created in the new file."""
     damage: list[str] = field(default_factory=list)
-    """What of the file is damaged: header, schema, data, log, index."""
+    """The damaged parts of the file: header, schema, data, log, index."""
     pages: int = 0
     pages_damaged: int = 0
 
     @property
     def sessions(self) -> int:
-        """How many sessions there are now."""
+        """How many sessions the new file has."""
         return self.rows["sessions"].count + self.sessions_rebuilt + self.sessions_made
 
     @property
     def messages(self) -> int:
-        """How many messages there are now."""
+        """How many messages the new file has."""
         return self.rows["messages"].count
 
     @property
@@ -83,11 +83,11 @@ class Salvaged:
 
 
 def salvage(damaged: DamagedFile, target: Path, report: Report | None = None) -> Salvaged:
-    """Bring all rows of a damaged file into a new one, which gets tables but no indexes yet."""
+    """Copy all rows of a damaged file into a new one, which gets tables but no indexes yet."""
     create_private_file(target)
     connection = connect(target, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
     try:
-        # If this dies, the file is worth nothing; it is written to the disk for good once it is whole.
+        # If this process dies, the new file is thrown away; it is synced once it is complete.
         for pragma in ("journal_mode = off", "synchronous = off", "cache_size = -65536"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         connection.set_progress_handler(lambda: False, STEPS_BETWEEN_LOOKS)  # lets Ctrl-C in
@@ -120,7 +120,7 @@ class _Salvage:
         for name in names:
             self._salvage_table(name)
         own = [name for name in names if name in self._own]
-        # Also where every table seems to be whole: its first page may be another one of its pages.
+        # Also if every table seems to be complete: the first page of a table may be a copy of another one of its pages.
         self._salvage_loose_pages(damaged.unreachable_rows(own))
         self._salvage_loose_pages(damaged.rows_after_damage(own))
         is_torn = (
@@ -143,7 +143,7 @@ class _Salvage:
         return result
 
     def _make_tables(self) -> list[str]:
-        """Make the tables of today and those of other programs; answers which may have rows to be brought over."""
+        """Create the current tables and those of other programs; return the tables whose rows are copied."""
         for sql in self._own.values():
             self._connection.execute(sql).fetchall()
         for name, layouts in self._damaged.layouts.items():
@@ -158,7 +158,7 @@ class _Salvage:
         return sorted(there, key=lambda name: (name not in FIRST, name))
 
     def _add_columns(self, name: str, layout: TableLayout) -> None:
-        """Give a table the columns that another program has added to it."""
+        """Add the columns that another program has added to a table."""
         wanted = self._damaged.own.table(name)
         assert wanted is not None
         for column in layout.columns:
@@ -168,7 +168,7 @@ class _Salvage:
                 ).fetchall()
 
     def _make_extras(self) -> None:
-        """Make the indexes of other programs on tables of their own; their triggers and views are left behind."""
+        """Create the indexes of other programs on their own tables; their triggers and views are dropped."""
         for entry in self._damaged.schema_entries.values():
             belongs = entry.table not in self._own and entry.table not in self._result.left_out
             if entry.kind == "index" and entry.sql and belongs:
@@ -190,7 +190,7 @@ class _Salvage:
             else:
                 doubtful.append(span)
             self._count(name)
-        # Keys that contradict their page must not take the place of rows that are where they belong.
+        # Rows with keys outside the range of their page must not replace rows in the right place.
         for span in doubtful:
             found_rows = self._damaged.rows(name, span)
             if found_rows is not None:
@@ -205,7 +205,7 @@ class _Salvage:
             self._count(found_rows.table.name)
 
     def _insert(self, table: TableLayout, cells: Iterable[Cell], *, are_unreachable: bool = False) -> None:
-        """Insert rows, except for those whose place is taken."""
+        """Insert rows, except those whose key exists already."""
         tally = self._result.rows.setdefault(table.name, SavedRows())
         conversion = self._conversions.get(table)
         if conversion is None:
@@ -239,7 +239,7 @@ class _Salvage:
         consistency.mark_all_stale()
 
     def _recount(self, names: list[str]) -> None:
-        """Count what is there in the end: some rows have gone, others have come."""
+        """Count the rows that are there in the end: some were dropped, others added."""
         made = {"sessions": self._result.sessions_rebuilt + self._result.sessions_made}
         for name in names:
             tally = self._result.rows.setdefault(name, SavedRows())

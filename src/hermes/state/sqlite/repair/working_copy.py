@@ -1,4 +1,4 @@
-"""Where a damaged database is worked on: on a copy of it, and on a new file for what is salvaged from the copy."""
+"""The working files of a repair: a copy of the damaged database, and a new file for the salvaged rows."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ PARTS = (LOG, JOURNAL, SHARED_MEMORY, "")
 LOCKS = (".lock", ".gate")
 BESIDE = (*map(re.escape, LOCKS), LOG, JOURNAL, SHARED_MEMORY)
 ROOM_FACTOR, ROOM_RESERVE = 2.5, 16 << 20
-"""There will be a copy of the file, a new one, and for a while a log of the new one."""
+"""A repair needs a copy of the file, a new file, and for a while a log of the new file."""
 BATCHES_PER_TRANSACTION = 8
 
 FileState = tuple[tuple[int, int, int] | None, ...]
-"""What tells whether a database has been written to since."""
+"""What changes when a database is written to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is wrong with a database."""
+    """The result of examining a database."""
 
     is_empty: bool = False
     damage: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     salvaged: Salvaged | None = None
-    """What was brought out of it; None if nothing is wrong."""
+    """What was saved from it; None if nothing is wrong."""
 
 
 class WorkingCopy:
-    """The files of one repair, beside a database or somewhere else."""
+    """The files of one repair, next to the database or in another directory."""
 
     def __init__(self, database: Path, place: Path, report: Report | None = None) -> None:
         self._database = database
@@ -70,7 +70,7 @@ class WorkingCopy:
         self._copied_state: FileState = ()
 
     def copy(self) -> None:
-        """Copy the database with its log, byte by byte; everything else is done with the copy."""
+        """Copy the database with its log, byte by byte; all other steps use the copy."""
         self._require_room()
         self._copied_state = _file_state(self._database)
         self._copied = [suffix for suffix in PARTS if beside(self._database, suffix).exists()]
@@ -81,14 +81,14 @@ class WorkingCopy:
                 give_to_owner(beside(self._copy, suffix), self._database)
         if self.was_written():
             raise StoreBusy(
-                f"{self._database} was written to by another program while it was copied",
+                f"{self._database} was changed by another program while it was copied",
                 hint="end that program and try again; nothing was changed",
             )
         if bytes_of(beside(self._copy, JOURNAL)):
-            checkpoint_fully(self._copy)  # what a crash left half done is undone, as it would be in the database itself
+            checkpoint_fully(self._copy)  # rolls back an unfinished write, as in the database itself
 
     def examine(self) -> Examination:
-        """Tell what is wrong with the copy, and salvage what can be read if something is."""
+        """Return what is wrong with the copy, and salvage its rows if something is."""
         if not bytes_of(self._copy) and not bytes_of(beside(self._copy, LOG)):
             return Examination(is_empty=True)
         damaged = DamagedFile(self._copy, schema_sql())
@@ -108,7 +108,7 @@ class WorkingCopy:
             damaged.close()
 
     def complete(self, salvaged: Salvaged) -> None:
-        """Make a store of what was salvaged, with indexes, counters and search, and check all of it."""
+        """Make a complete store of the salvaged rows, with indexes, counters and search, and verify it."""
         with self._translating_errors():
             give_to_owner(self._repaired, self._database)
             opened = inspection.open_for_writing(self._repaired)
@@ -121,34 +121,34 @@ class WorkingCopy:
             sync_file(self._repaired)
 
     def was_written(self) -> bool:
-        """Whether somebody has written to the database since it was copied."""
+        """Whether another process has written to the database since it was copied."""
         return _file_state(self._database) != self._copied_state
 
     def swap(self) -> Path:
-        """Put the new file where the database is, and answer as what the old one is kept."""
+        """Replace the database with the new file, and return the path of the old one, which is kept."""
         with self._translating_errors():
             for suffix in self._copied:
                 if beside(self._copy, suffix).exists():
                     beside(self._copy, suffix).replace(beside(self._kept, suffix))
             sync_directory(self._kept.parent)
             shutil.copymode(self._database, self._repaired)
-            self._kept.stat()  # from here on there is no way back
+            self._kept.stat()  # from here on the swap cannot be undone
             try:
                 replace_database(self._database, self._repaired)
             except KeyboardInterrupt:
                 if self._repaired.exists():
-                    replace_database(self._database, self._repaired)  # half done it would be worse than not done
+                    replace_database(self._database, self._repaired)  # an unfinished swap would be worse than none
                 raise
         return self._kept
 
     def discard(self) -> None:
-        """Remove what was made and is not in use."""
+        """Remove the working files that are not in use."""
         remove(self._copy)
         remove(self._repaired)
         self._remove_locks()
 
     def remove_leftovers(self) -> None:
-        """Remove what a killed repair has left beside the database; the writer lock says that no other is at it."""
+        """Remove the files of a killed repair next to the database; the writer lock shows that none is running."""
         name, stamp = re.escape(self._database.name), r"\d{8}_\d{6}(-\d+)?"
         form = re.compile(rf"{name}\.({DAMAGED}-{stamp}{re.escape(PARTIAL)}|{REPAIRED}-{stamp})({'|'.join(BESIDE)})?")
         for each in self._database.parent.iterdir():
@@ -160,9 +160,9 @@ class WorkingCopy:
         needed, free = int(size * ROOM_FACTOR) + ROOM_RESERVE, free_bytes(self._copy)
         if free is not None and free < needed:
             raise StoreFull(
-                f"to repair {self._database} takes {needed >> 20} MB of room in {self._copy.parent},"
-                f" and there are {free >> 20}",
-                hint="make room on that disk and try again; nothing was changed",
+                f"repairing {self._database} needs {needed >> 20} MB in {self._copy.parent},"
+                f" which has {free >> 20} MB free",
+                hint="free some space on that disk and try again; nothing was changed",
             )
 
     def _fill_index(self) -> None:
@@ -184,7 +184,7 @@ class WorkingCopy:
             connection.close()
 
     def _confirm(self, salvaged: Salvaged) -> None:
-        """Refuse a new file that is not whole, lacks something, or cannot be opened as a store."""
+        """Raise if the new file is damaged, incomplete, or cannot be opened as a store."""
         verdict = verify(self._repaired, Depth.FULL, report=self._report)
         wrong = [
             each.message for each in verdict.defects if each.kind is not DefectKind.DRIFT or each.code in INDEX_CODES
@@ -196,7 +196,7 @@ class WorkingCopy:
                 wrong.append("it does not show all sessions")
         if wrong:
             raise StoreError(
-                f"what was salvaged from {self._database} did not become a good file: {wrong[0]}",
+                f"the repaired copy of {self._database} is not usable: {wrong[0]}",
                 hint="nothing was changed; keep the file, and please report this",
             )
 
@@ -206,7 +206,7 @@ class WorkingCopy:
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
-        """Say what SQLite and the system say about the new files in errors of ours."""
+        """Translate errors of SQLite and of the system about the new files."""
         try:
             yield
         except apsw.Error as exc:

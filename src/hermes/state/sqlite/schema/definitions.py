@@ -1,6 +1,6 @@
-"""What the schema of a file defines beyond ours: triggers, views and rules that somebody else has put into it.
+"""What the schema of a file defines beyond ours: triggers, views and rules that another program has added.
 
-Decided by the text of each definition. What SQLite keeps beside the text may say something else about it.
+The text of each definition decides. The other columns of `sqlite_schema` may contradict it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RULES = frozenset(
         *("CASCADE", "RESTRICT", "SET", "DEFERRABLE"),
     )
 )
-"""The words by which a table decides what is stored in it, or does more than it is asked for."""
+"""The words by which a table refuses or changes rows, or does more than a statement asks for."""
 _COMPUTED = frozenset(("GENERATED", "AS"))
 
 _QUOTED = r"""'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"""
@@ -30,6 +30,7 @@ _NAME = rf"""({_QUOTED}|[^\s("'`\[]+)"""
 _BEGINNING = re.compile(rf"CREATE (VIRTUAL TABLE|TABLE|(?:UNIQUE )?INDEX|TRIGGER|VIEW) (?:IF NOT EXISTS )?{_NAME}")
 _COMMENT_OR_QUOTED = re.compile(rf"--[^\n]*|/\*.*?(?:\*/|\Z)|{_QUOTED}", re.DOTALL)
 _WORD = re.compile(r"\w+")
+_LEDGER_LINE = "-- Ledger: "
 _PLAIN_INDEX = re.compile(
     r"CREATE INDEX \w+\s+ON \w+\s*\(\s*\w+(?: (?:ASC|DESC))?(?:\s*,\s*\w+(?: (?:ASC|DESC))?)*\s*\)", re.IGNORECASE
 )
@@ -54,7 +55,7 @@ _AFFINITIES = (
     (("BLOB",), "BLOB"),
     (("REAL", "FLOA", "DOUB"), "REAL"),
 )
-"""The rules of SQLite, in their order."""
+"""The rules by which SQLite derives the affinity of a column from its type, in their order."""
 
 
 class Column(NamedTuple):
@@ -65,7 +66,7 @@ class Column(NamedTuple):
     is_required: int
     default: str | None
     key: int
-    """Its place in the primary key, from 1 on; 0 if it has none."""
+    """Its position in the primary key, from 1; 0 if it is not part of it."""
 
 
 class Definition(NamedTuple):
@@ -79,31 +80,39 @@ class Definition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ForeignSchema:
-    """What of a schema is not ours and could act on our rows, or keep them from being stored or read."""
+    """The parts of a schema that are not ours and could change our rows, or prevent storing or reading them."""
 
     removable: tuple[Definition, ...] = ()
-    """Triggers, views and indexes: whoever opens the file for writing removes them first."""
+    """Triggers, views and indexes; opening the file for writing removes them."""
     rules: tuple[str, ...] = ()
-    """What cannot be taken out of a table, in words; such a file is not written to."""
+    """Rules that cannot be removed from a table, as text for the user; such a file is not written to."""
     unsafe: tuple[str, ...] = ()
-    """What makes it unsafe even to read it, in words."""
+    """Why the file is unsafe even to read, as text for the user."""
     has_lost_index: bool = False
-    """Whether a table of the search index has another form."""
+    """Whether a table of the search index has another definition."""
 
     @property
     def triggers(self) -> tuple[str, ...]:
-        """The names of the triggers among what can be removed."""
+        """The names of the removable triggers."""
         return tuple(each.name for each in self.removable if each.kind == "trigger")
 
     def describe(self) -> str:
-        """What can be removed, for a person."""
+        """The removable definitions, as text for the user."""
         return ", ".join(f"the {each.kind} {each.name}" for each in self.removable)
 
 
 @cache
 def schema_sql() -> str:
-    """The schema of a new file."""
+    """The schema of a new file: the sum of its migrations, in one file so that opening a store reads no other."""
     return Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
+
+
+@cache
+def ledger() -> dict[str, str]:
+    """The names and checksums of the migrations in the schema of a new file, in their order."""
+    header = schema_sql().partition("\n\n")[0].splitlines()
+    lines = (line.removeprefix(_LEDGER_LINE).split() for line in header if line.startswith(_LEDGER_LINE))
+    return dict(lines)
 
 
 @cache
@@ -131,7 +140,7 @@ def our_columns(table: str) -> dict[str, Column]:
 
 
 def read_definitions(view: View) -> list[Definition]:
-    """The whole schema of a file."""
+    """Return all definitions of a file."""
     return [Definition(*row) for row in view.rows("SELECT type, name, tbl_name, sql FROM main.sqlite_schema")]
 
 
@@ -146,18 +155,18 @@ def describe_columns(view: View, table: str) -> list[Column]:
 def find_foreign(
     definitions: Iterable[Definition], describe: Callable[[str], list[Column]] = lambda _: []
 ) -> ForeignSchema:
-    """What of a schema is not ours and matters; `describe` tells the columns of a table."""
+    """Return the parts of a schema that are not ours and matter; `describe` returns the columns of a table."""
     ours = our_definitions()
     removable, rules, unsafe, has_lost_index = [], [], [], False
     for each in definitions:
         if each.sql is None or ours.get(each.name) == each.sql:
             continue
         if not all(isinstance(part, str) for part in each):
-            unsafe.append(f"its schema defines {each.name!r} by something that is no text")
+            unsafe.append(f"the definition of {each.name!r} in its schema is not text")
             continue
         kind, name = _kind_and_name(each.sql)
         if kind.removeprefix("unique ") != each.kind and not (kind == "virtual table" and each.kind == "table"):
-            unsafe.append(f"its schema calls {each.name} a {each.kind}, which it is not")
+            unsafe.append(f"its schema calls {each.name} a {each.kind}, but defines something else")
         elif name.lower() != each.name.lower():
             unsafe.append(f"its schema has two names for {each.name}")
         elif each.kind == "view" and name.lower() in ours:
@@ -179,12 +188,12 @@ def find_foreign(
 
 
 def normalize(sql: str) -> str:
-    """A definition without what makes no difference."""
+    """A definition without differences that have no meaning."""
     return " ".join(sql.replace("IF NOT EXISTS ", "").split()).replace("( ", "(").replace(" )", ")")
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of our schema, which begin and end with a line."""
+    """The CREATE statements of our schema, each of which starts and ends with a line."""
     pending: list[str] = []
     for line in script.splitlines():
         if not pending and not line.startswith("CREATE "):
@@ -196,7 +205,7 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _must_be_removed(index: str, table: str, sql: str) -> bool:
-    """Whether an index has the place of one of ours, or could refuse a row of ours."""
+    """Whether an index has the name of one of ours but another definition, or could refuse a row of ours."""
     own = our_definitions().get(index)
     if own is not None:
         return normalize(own) != normalize(sql)
@@ -204,7 +213,7 @@ def _must_be_removed(index: str, table: str, sql: str) -> bool:
 
 
 def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
-    """What a table of ours does that it should not, and whether that matters to those who only read."""
+    """What a table of ours does that it should not, and whether that also makes reading unsafe."""
     if sql.upper().startswith("CREATE VIRTUAL"):
         return [("is not a table but a module's", True)]
     text, own_text = _without_literals(sql), _without_literals(own)
@@ -220,7 +229,7 @@ def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
 
 
 def _rules_of_columns(table: str, columns: list[Column]) -> Iterator[str]:
-    """What the columns of a table of ours do to a text, or demand of a row, that ours do not."""
+    """What the columns of a table change or require that our columns do not."""
     ours = our_columns(table.lower())
     for each in columns:
         own = ours.get(each.name.lower())
@@ -239,7 +248,7 @@ def _rules_of_columns(table: str, columns: list[Column]) -> Iterator[str]:
 
 
 def _affinity(kind: str) -> str:
-    """How SQLite converts what is stored in a column of a declared type."""
+    """How SQLite converts the values of a column of a declared type."""
     kind = kind.upper()
     for parts, affinity in _AFFINITIES:
         if any(part in kind for part in parts):
@@ -248,12 +257,12 @@ def _affinity(kind: str) -> str:
 
 
 def _without_literals(sql: str) -> str:
-    """A definition without comments, and with a digit in place of everything in quotes."""
+    """A definition without comments, and with a digit instead of everything in quotes."""
     return _COMMENT_OR_QUOTED.sub(lambda found: " " if found[0][:2] in ("--", "/*") else " 0 ", sql)
 
 
 def _kind_and_name(sql: str) -> tuple[str, str]:
-    """What a definition makes, and the name of it; empty strings if it is none."""
+    """The kind and the name that a statement defines; empty strings if it defines nothing."""
     found = _BEGINNING.match(sql)
     if found is None:
         return "", ""

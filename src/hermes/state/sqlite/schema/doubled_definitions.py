@@ -1,4 +1,4 @@
-"""Definitions that stand twice in the schema of a file, for which SQLite refuses all of the file."""
+"""Names that the schema of a file defines twice: SQLite refuses to read such a file at all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _OURS = "hermes_ledger"
 
 
 def remove_doubled(path: Path) -> bool:
-    """Remove what stands twice in the schema of a file of ours; False if that is not what is wrong with it.
+    """Remove the second definition of each name from the schema of a file of ours; return False if there is none.
 
-    The caller has the writer lock. Of two rows that say the same, one is as good as none. Of two that differ, the one
-    that is ours stays, if neither has a place in the file of its own.
+    The caller has the writer lock. Of two equal rows, one is removed. Of two that differ, the one that is ours
+    stays, if neither has pages of its own.
     """
     connection = connect(path, apsw.SQLITE_OPEN_READWRITE, is_defended=False)
     try:
         view = View(connection)
-        view.run("PRAGMA writable_schema = ON")  # has SQLite read what it can of such a schema
+        view.run("PRAGMA writable_schema = ON")  # makes SQLite read as much of such a schema as it can
         view.run("PRAGMA synchronous = full")
         view.run("BEGIN IMMEDIATE")
         rows = view.rows("SELECT rowid, type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY rowid")
@@ -32,18 +32,18 @@ def remove_doubled(path: Path) -> bool:
             return False
         for number in surplus:
             view.run("DELETE FROM sqlite_schema WHERE rowid = :number", number=number)
-        # Others must read the schema again.
+        # Makes other connections read the schema again.
         view.run(f"PRAGMA schema_version = {int(view.value('PRAGMA schema_version')) + 1}")
         view.run("COMMIT")
     finally:
         connection.close()
     names = ", ".join(str(row[2]) for row in rows if row[0] in surplus)
-    warn(__name__, "the schema of %s named %s twice; once is left, and no message is affected", path, names)
+    warn(__name__, "the schema of %s defined %s twice; one was removed, and no message is affected", path, names)
     return True
 
 
 def _rows_to_delete(rows: list[tuple[int, tuple[object, ...]]]) -> set[int]:
-    """The numbers of the rows that can go."""
+    """The numbers of the rows to delete."""
     first: dict[object, tuple[int, tuple[object, ...]]] = {}
     surplus = set()
     for number, row in rows:

@@ -1,4 +1,4 @@
-"""Database files from elsewhere: the check that comes before any of their rows is read."""
+"""The check of a database file of unknown origin, before any of its rows is read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ TABLES = (
     *("schema_version", "state_meta", "hermes_ledger", "sessions", "messages", "usage_events", "session_tools"),
     *("rewinds", "pending_links", "message_times"),
 )
-"""The tables of which an import, or the opening before it, reads rows."""
+"""The tables from which an import, or the opening before it, reads rows."""
 
 LEAST_S = 10.0
 BYTES_PER_SECOND = 2_000_000
-"""A slow disk reads faster than this."""
+"""Even a slow disk reads faster than this."""
 STEPS_BETWEEN_LOOKS = 10_000
 
 
@@ -35,7 +35,7 @@ def require_sound(path: Path) -> None:
     try:
         connection = raw_reader_factory(path)()
         try:
-            # The handler is also what lets Ctrl-C end a long check.
+            # The handler also lets Ctrl-C end a long check.
             connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
             connection.execute("PRAGMA ignore_check_constraints = on").fetchall()
             flaw = next((flaw for table in TABLES if (flaw := _flaw_of(connection, table)) is not None), None)
@@ -50,13 +50,13 @@ def require_sound(path: Path) -> None:
 
 
 def _flaw_of(connection: apsw.Connection, table: str) -> str | None:
-    """Return what is wrong with a table and its indexes, or None, also for a table that is not there."""
+    """Return what is wrong with a table and its indexes; None if nothing is, or there is no such table."""
     is_table = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ? LIMIT 1", (table,))
     if not is_table.fetchall():
         return None
-    ((said,), *_) = connection.execute(f"PRAGMA quick_check({table})").fetchall()
-    lines = [line for line in str(said).splitlines() if not line.startswith("***")]
-    return None if lines == ["ok"] else f"table {table}: {lines[0] if lines else said}"
+    ((result,), *_) = connection.execute(f"PRAGMA quick_check({table})").fetchall()
+    lines = [line for line in str(result).splitlines() if not line.startswith("***")]
+    return None if lines == ["ok"] else f"table {table}: {lines[0] if lines else result}"
 
 
 def _damaged(path: Path, why: str) -> StoreCorrupt:

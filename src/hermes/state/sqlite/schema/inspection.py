@@ -1,10 +1,9 @@
-"""Whose a database file is, and how it is brought to the present: created, upgraded, healed, or only read."""
+"""Which program a database file belongs to, and opening it for writing: created, upgraded or repaired first."""
 
 from __future__ import annotations
 
 import os
 import time
-from binascii import crc32
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -34,42 +33,29 @@ from hermes.state.sqlite.schema.definitions import (
     ForeignSchema,
     describe_columns,
     find_foreign,
+    ledger,
     read_definitions,
     schema_sql,
 )
 from hermes.state.sqlite.search import index_state
 
 SCHEMA_VERSION = 11
-LEDGER = {
-    "0001_store": "d9dfaba7",
-    "0002_search": "9c4b128e",
-    "0003_insights": "2cdd8e29",
-    "0004_parts": "3433750f",
-    "0005_owners": "d60c8ecc",
-    "0006_replaced": "935e72c1",
-}
-"""What this store adds beyond version 11, by name, and the checksum of the schema since each addition.
-
-Whoever changes schema.sql adds a name. A file in which this code finds a name that it does not know belongs to a newer
-one, which alone may put it right.
-"""
-
 FORMAT = 1
-"""What this code can read and write; a file's `min_reader` and `min_writer` are compared with it."""
+"""The format that this code can read and write; a file's `min_reader` and `min_writer` are compared with it."""
 
 OPEN_TIMEOUT_S = 120.0
 
 
 class SchemaState(StrEnum):
-    """Whose a file is."""
+    """Which program a file belongs to, and whether opening it has something to do."""
 
     FRESH = "fresh"
     CURRENT = "current"
     OURS = "ours"
-    """Ours, but something is to be done: a later addition, or what another program changed."""
+    """Ours, but a migration is missing, or another program has changed something."""
     OLD = "old"
     UPSTREAM = "upstream"
-    """Written by a later version of another program: never altered."""
+    """Written by a later version of another program: never changed."""
 
 
 class Inspection(NamedTuple):
@@ -80,9 +66,9 @@ class Inspection(NamedTuple):
     min_reader: int = 0
     min_writer: int = 0
     is_newer: bool = False
-    """Whether a newer version has added something to it."""
+    """Whether it has a migration that this code does not know; then only newer code may repair its schema."""
     foreign: ForeignSchema = ForeignSchema()
-    """What others have put into its schema."""
+    """What other programs have added to its schema."""
 
 
 class WritableFile(NamedTuple):
@@ -94,15 +80,10 @@ class WritableFile(NamedTuple):
     newest_message: int
 
 
-def checksum(schema: str) -> str:
-    """A checksum of a schema; not to keep a secret but to notice a change, so the one that loads no OpenSSL."""
-    return f"{crc32(schema.encode()):08x}"
-
-
 def open_for_writing(path: Path) -> WritableFile | None:
-    """Bring a file to the present and open it; None if it belongs to another program and may only be read."""
+    """Upgrade a file and open it; return None if it belongs to another program and may only be read."""
     _prepare_directory(path)
-    # Through whichever link a file is named, it has one pair of lock files.
+    # A file has one pair of lock files, also if several links lead to it.
     lock = WriterLock(Path(os.path.realpath(path)))
     try:
         if replacement_path(path).exists():
@@ -116,7 +97,7 @@ def open_for_writing(path: Path) -> WritableFile | None:
         if inspection.state not in (SchemaState.CURRENT, SchemaState.UPSTREAM):
             _acquire(lock)
             try:
-                # Whoever had the lock before may have done it already.
+                # The process that had the lock before may have done it already.
                 inspection = inspect(path)
                 _refuse_writing(path, inspection)
                 if inspection.state not in (SchemaState.CURRENT, SchemaState.UPSTREAM):
@@ -134,11 +115,11 @@ def open_for_writing(path: Path) -> WritableFile | None:
 
 
 def _inspect_or_fix_schema(path: Path, lock: WriterLock) -> Inspection:
-    """Look at a file, and put its schema right if SQLite cannot read it because something stands in it twice."""
+    """Inspect a file. If SQLite cannot read it because its schema defines a name twice, repair the schema first."""
     try:
         return inspect(path)
     except apsw.CorruptError:
-        # Hardly any file is damaged.
+        # Imported here, because hardly any file is damaged.
         from hermes.state.sqlite.schema.doubled_definitions import remove_doubled
 
         _acquire(lock)
@@ -151,7 +132,7 @@ def _inspect_or_fix_schema(path: Path, lock: WriterLock) -> Inspection:
 
 
 def inspect(path: Path) -> Inspection:
-    """Look at a file without changing a byte of it."""
+    """Inspect a file without changing a byte of it."""
     if not path.exists() or (path.stat().st_size == 0 and not beside(real_file(path), LOG).exists()):
         return Inspection(SchemaState.FRESH, 0)
     connection = open_reader(path)
@@ -162,19 +143,19 @@ def inspect(path: Path) -> Inspection:
 
 
 def read_only_hint(path: Path) -> str:
-    """What a person can do who wants to write to a file that is only read."""
+    """What the user can do to write to a file that was opened for reading only."""
     if inspect(path).state is not SchemaState.UPSTREAM:
         return "open it without read_only"
     return import_hint(path)
 
 
 def import_hint(path: Path) -> str:
-    """What a person does to go on with the sessions of another program's file."""
+    """What the user can do to continue the sessions of another program's file."""
     import shlex
 
     return (
-        "it is that program's; to go on with its sessions, have a file of your own (sessiondb.path in config.yaml, or"
-        f" another HERMES_HOME), then: hermes sessions import {shlex.quote(str(path))}"
+        "it belongs to that program; to continue its sessions, choose a file of your own (sessiondb.path in config.yaml"
+        f" or another HERMES_HOME), then: hermes sessions import {shlex.quote(str(path))}"
     )
 
 
@@ -185,10 +166,10 @@ def _prepare_directory(path: Path) -> None:
     try:
         ensure_private_dir(path.parent)
         if not file.exists() and bytes_of(beside(file, LOG)) and not replacement_path(file).exists():
-            # What was stored last may be in it alone.
-            warn(__name__, "%s is gone, but its log is not; that is kept as %s", path, keep_orphaned_log(file))
+            # The log may contain the newest messages.
+            warn(__name__, "%s is missing, but its log exists; the log is kept as %s", path, keep_orphaned_log(file))
         _refuse_lost_link(path, file)
-        # A link that leads to no file yet gets one where it leads to.
+        # If `path` is a link to a missing file, the file is created where the link points.
         create_private_file(file)
     except ConfigError as exc:
         raise StoreUnavailable(exc.message, hint=exc.hint) from exc
@@ -199,20 +180,20 @@ def _prepare_directory(path: Path) -> None:
         ) from exc
     refuse_lone_log(path)
     if beside(file, JOURNAL).exists():
-        checkpoint_fully(path)  # undoes what a crash left half done, which a reader may not
+        checkpoint_fully(path)  # rolls back an unfinished transaction after a crash, which a reader may not
 
 
 def _refuse_lost_link(path: Path, file: Path) -> None:
-    """Raise if a link leads to a directory that is not there: a disk may not be mounted, and is not made up for."""
+    """Raise if a link points into a missing directory: its disk may not be mounted, and must not be replaced."""
     if path.is_symlink() and (file.is_symlink() or not file.parent.is_dir()):
         raise StoreUnavailable(
-            f"{path} is a link to {os.readlink(path)}, and there is no such place",
-            hint="bring back what it leads to (is a disk not mounted?), or remove the link",
+            f"{path} is a link to {os.readlink(path)}, which does not exist",
+            hint="restore the target (is a disk not mounted?), or remove the link",
         )
 
 
 def inspect_view(view: View, path: Path) -> Inspection:
-    """Look at a file that is open."""
+    """Inspect a file that is open."""
     definitions = read_definitions(view)
     tables = {each.name for each in definitions if each.kind == "table"}
     if not tables - {"sqlite_sequence"}:
@@ -228,11 +209,11 @@ def inspect_view(view: View, path: Path) -> Inspection:
         view.rows("SELECT key, value FROM state_meta WHERE key IN ('min_reader', 'min_writer', 'schema_cookie')")
     )
     applied: dict[str, str] = dict(view.rows("SELECT name, checksum FROM hermes_ledger"))
-    is_newer = not applied.keys() <= LEDGER.keys()
+    is_newer = not applied.keys() <= ledger().keys()
     untouched = is_newer or (
         version == SCHEMA_VERSION
         and meta.get("schema_cookie") == str(view.value("PRAGMA schema_version"))
-        and applied == LEDGER
+        and applied == ledger()
         and not foreign.removable
         and not foreign.has_lost_index
         and index_state.has_valid_mark(view)
@@ -255,18 +236,18 @@ def _version(view: View, path: Path) -> int:
 def _format(noted: object, path: Path) -> int:
     number = 0 if noted is None else whole_number(noted)
     if number is None:
-        raise StoreCorrupt(f"{path} does not say by a number which version wrote it")
+        raise StoreCorrupt(f"the version that {path} names is not a number")
     return number
 
 
 def _upgrade_file(path: Path) -> None:
-    """Create, upgrade or heal a file in one transaction; a crash in the middle changes nothing."""
+    """Create, upgrade or repair the schema of a file in one transaction; a crash in the middle changes nothing."""
     connection = open_writer(path, runs_triggers=False)
     saved: Path | None = None
     try:
         view = View(connection)
         _begin(view)
-        # A program that knows nothing of the lock may have been there since the file was inspected.
+        # A program that does not use the lock may have changed the file since it was inspected.
         inspection = inspect_view(view, path)
         if inspection.state is SchemaState.UPSTREAM:
             raise StoreBusy(f"another program is changing {path}")
@@ -285,18 +266,18 @@ def _upgrade_file(path: Path) -> None:
         view.run("COMMIT")
         saved = None
         if inspection.state is SchemaState.OURS and inspection.foreign.removable:
-            warn(__name__, "%s was removed from %s: it is not Hermes's", inspection.foreign.describe(), path)
+            warn(__name__, "removed %s from %s: not part of the schema of Hermes", inspection.foreign.describe(), path)
         store_schema_cookie(view)
     except BaseException:
         connection.close()
         if saved is not None:
-            saved.unlink(missing_ok=True)  # nothing was changed, and the next attempt makes its own copy
+            saved.unlink(missing_ok=True)  # the file is unchanged, and the next attempt makes its own copy
         raise
     connection.close()
 
 
 def store_schema_cookie(view: View) -> None:
-    """Note how often the schema has changed; that is settled only once a change is committed."""
+    """Store SQLite's count of schema changes; it is final only after the change is committed."""
     view.run(
         "UPDATE state_meta SET value = :cookie WHERE key = 'schema_cookie'",
         cookie=str(view.value("PRAGMA schema_version")),
@@ -304,15 +285,15 @@ def store_schema_cookie(view: View) -> None:
 
 
 def refuse_unsafe_schema(path: Path, inspection: Inspection) -> None:
-    """Raise if the schema of a file makes it unsafe even to read it."""
+    """Raise StoreCorrupt if the schema of a file makes it unsafe even to read."""
     _refuse_definitions(path, inspection.foreign.unsafe)
 
 
 def _refuse_definitions(path: Path, found: tuple[str, ...]) -> None:
     if found:
         raise StoreCorrupt(
-            f"{path} is not opened, because others have changed its tables: {'; '.join(found)}",
-            hint="`hermes sessions repair` brings its sessions and messages into a new file",
+            f"{path} is not opened, because another program has changed its tables: {'; '.join(found)}",
+            hint="`hermes sessions repair` copies its sessions and messages into a new file",
         )
 
 
@@ -324,7 +305,7 @@ def _refuse_writing(path: Path, inspection: Inspection) -> None:
     if inspection.is_newer and inspection.foreign.triggers:
         raise StoreTooNew(
             f"{path} has triggers that this version of Hermes does not know: {', '.join(inspection.foreign.triggers)}",
-            hint="update Hermes, or open it with read_only=True; the file was left as it is",
+            hint="update Hermes, or open it with read_only=True; the file was not changed",
         )
 
 
@@ -333,16 +314,16 @@ def _refuse_newer(path: Path, inspection: Inspection) -> None:
         readable = inspection.min_reader <= FORMAT
         raise StoreTooNew(
             f"{path} was written by a newer version of Hermes",
-            hint=f"update Hermes{', or open it with read_only=True' * readable}; the file was left as it is",
+            hint=f"update Hermes{', or open it with read_only=True' * readable}; the file was not changed",
         )
 
 
 def _record_schema(view: View) -> None:
-    """Note in the file what it is now."""
+    """Store the schema version, the ledger and the defaults of `state_meta`."""
     now = time.time()
     view.run("DELETE FROM schema_version")
     view.run("INSERT INTO schema_version (version) VALUES (:version)", version=SCHEMA_VERSION)
-    for name, known in LEDGER.items():
+    for name, known in ledger().items():
         view.run(
             """INSERT INTO hermes_ledger (name, checksum, applied_at) VALUES (:name, :checksum, :now)
                ON CONFLICT (name) DO UPDATE SET checksum = excluded.checksum""",

@@ -1,7 +1,7 @@
-"""An old or foreign file shown as if it had today's tables, without changing it.
+"""An old file, or one of another program, read as if it had today's tables, without changing it.
 
-Temporary views of the same names stand before the file's own tables: a column that the file lacks is NULL, its default,
-or worked out from what is there. So every reading operation works on every file.
+Temporary views hide the tables of the same names: a column that the file lacks is NULL, its default, or computed from
+other columns. So every reading operation works on every file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KIND = f"""CASE
 _LAST_ACTIVE = "COALESCE((SELECT MAX(m.timestamp) FROM main.messages m WHERE m.session_id = s.id), s.started_at)"
 
 _MESSAGES = "(SELECT count(*) FROM main.messages m WHERE m.session_id = s.id {visible})"
-"""Other programs count hidden messages too, or lose count."""
+"""Counted, because the counters of other programs include undone messages or are wrong."""
 _CHAIN_ACTIVE = f"COALESCE((SELECT c.active FROM chains c WHERE c.id = s.id), {_LAST_ACTIVE})"
 
 _COMPUTED_COLUMNS = {
@@ -51,7 +51,7 @@ _COMPUTED_COLUMNS = {
 
 
 def show_as_current(view: View, schema_sql: str) -> None:
-    """Lay today's tables over those of the file."""
+    """Create temporary views and tables so that the file reads as if it had today's tables."""
     view.connection.create_scalar_function("preview_of", _preview_of, 1)
     view.connection.create_scalar_function("owner_column", _owner_column, 2)
     wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
@@ -75,7 +75,7 @@ def show_as_current(view: View, schema_sql: str) -> None:
 
 
 def add_missing(view: View, schema_sql: str) -> None:
-    """Give a file of ours that lacks a later addition its tables, empty, and its columns, NULL."""
+    """Create temporary views and tables for the migrations that a file of ours lacks: no rows, columns NULL."""
     wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
@@ -96,7 +96,7 @@ def _tables(model: View) -> list[tuple[str, str]]:
 
 
 def _find_chains(view: View, present: set[str]) -> None:
-    """Work out which sessions continue which by compression, once for this connection."""
+    """Store in a temporary table which sessions continue which by compression, once for this connection."""
     view.run("CREATE TEMP TABLE chains (id TEXT PRIMARY KEY, root TEXT, active REAL)")
     if not {"parent_session_id", "end_reason", "model_config"} <= present:
         return

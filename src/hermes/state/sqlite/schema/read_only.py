@@ -1,4 +1,4 @@
-"""How a file is opened that is only read, whoever wrote it and wherever it lies."""
+"""Opening a file for reading only, whichever program wrote it and wherever it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hermes.state.sqlite.schema.inspection import FORMAT, SchemaState, inspect_v
 
 
 def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
-    """How to open a file that is only read, whoever wrote it and wherever it lies."""
+    """Return a function that opens a file for reading only; raise if it cannot be opened."""
     if path.is_dir():
         raise NotADatabase(f"{path} is a directory", hint="name the database file in it")
     if not path.exists():
@@ -47,7 +47,10 @@ def reader_factory(path: Path) -> Callable[[], apsw.Connection]:
 
 
 def raw_reader_factory(path: Path) -> Callable[[], apsw.Connection]:
-    """How to open a file that is only read, with what is in its log, even where nothing can be written beside it."""
+    """Return a function that opens a file and its log for reading only, even in a directory without write access.
+
+    The schema of the file is not checked.
+    """
     if path.exists() and not path.is_file():  # SQLite would wait for a pipe without end
         raise NotADatabase(f"{path} is not a file", hint="name a database file")
     try:
@@ -61,10 +64,10 @@ def raw_reader_factory(path: Path) -> Callable[[], apsw.Connection]:
         if not bytes_of(beside(file, LOG)):
             return partial(open_reader, path, immutable=True)
         if beside(file, SHARED_MEMORY).exists():
-            # Somebody may be writing, and without the shared memory nobody can tell what.
+            # Another process may be writing, and only the shared memory says what it has committed.
             raise StoreUnavailable(
                 f"{path} has a log that cannot be read with the rights of this process: {exc}",
-                hint=f"open it as somebody who may read and write in {file.parent}, or copy it with its -wal elsewhere",
+                hint=f"open it as a user who may read and write in {file.parent}, or copy it with its -wal elsewhere",
             ) from exc
         return partial(open_unshared, path)
     return partial(open_reader, path)

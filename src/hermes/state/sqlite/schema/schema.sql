@@ -1,7 +1,11 @@
--- The session store on SQLite, as a new file gets it.
+-- The whole schema of a SQLite store: the sum of ../migrations/*.sql. `make schema` writes this file; do not edit it.
 --
--- Small columns that change with every message stand first and long text last, so that SQLite reaches the former
--- without walking the overflow pages of the latter.
+-- Ledger: 0001_store d9dfaba7
+-- Ledger: 0002_search 9c4b128e
+-- Ledger: 0003_insights 2cdd8e29
+-- Ledger: 0004_parts 3433750f
+-- Ledger: 0005_owners d60c8ecc
+-- Ledger: 0006_replaced 935e72c1
 
 CREATE TABLE IF NOT EXISTS schema_version (
     version INTEGER NOT NULL
@@ -12,7 +16,7 @@ CREATE TABLE IF NOT EXISTS state_meta (
     value TEXT
 );
 
--- What this store has added beyond schema version 11, by name. Its presence makes a file ours.
+-- The migrations that were applied beyond schema version 11, by name. A file with this table is a store of Hermes.
 CREATE TABLE IF NOT EXISTS hermes_ledger (
     name       TEXT PRIMARY KEY,
     checksum   TEXT NOT NULL,
@@ -138,17 +142,17 @@ CREATE TABLE IF NOT EXISTS compression_locks (
     expires_at  REAL NOT NULL
 );
 
--- Sessions that another program made or took messages from: counted anew at the next open.
+-- Sessions that another program created or deleted messages from. The next open counts them again.
 CREATE TABLE IF NOT EXISTS stale_sessions (
     session_id TEXT PRIMARY KEY
 ) WITHOUT ROWID;
 
--- Messages at or below the `indexed_upto` mark whose index rows do not show their text.
+-- Messages at or below the `indexed_upto` mark whose index rows are out of date.
 CREATE TABLE IF NOT EXISTS stale_index (
     message_id INTEGER PRIMARY KEY
 );
 
--- When the messages of each indexed batch were said; ids follow time, but imported history does not.
+-- The oldest and newest time of each indexed batch of messages; ids follow time, except in imported history.
 CREATE TABLE IF NOT EXISTS message_times (
     first_id INTEGER PRIMARY KEY,
     last_id  INTEGER NOT NULL,
@@ -159,13 +163,14 @@ CREATE TABLE IF NOT EXISTS message_times (
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
 CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
+
 -- A title is unique among the sessions of an owner; the terminal is one owner.
 CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(owner, ''))
     WHERE title IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_chain ON sessions(chain_root) WHERE chain_root IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_handoff ON sessions(handoff_state) WHERE handoff_state IS NOT NULL;
 CREATE INDEX IF NOT EXISTS idx_sessions_source_id ON sessions(source, id);
--- Activity is indexed by its tick: a burst of messages then changes no index of sessions. Within a tick rows are sorted.
+-- Activity is indexed by its tick, so that a burst of messages changes no index. Within a tick rows are sorted.
 CREATE INDEX IF NOT EXISTS idx_sessions_list_started ON sessions(listed, archived, started_at DESC, id DESC);
 CREATE INDEX IF NOT EXISTS idx_sessions_list_active ON sessions(listed, archived, active_tick DESC);
 CREATE INDEX IF NOT EXISTS idx_sessions_source_started ON sessions(source, listed, archived, started_at DESC, id DESC);
@@ -178,25 +183,26 @@ CREATE INDEX IF NOT EXISTS idx_sessions_continued ON sessions(last_active DESC, 
     WHERE chain_active > last_active;
 CREATE INDEX IF NOT EXISTS idx_sessions_empty ON sessions(message_count, ended_at) WHERE message_count = 0;
 
--- Insights count messages by hour and role, and find all of that here.
+-- Insights count messages by hour and role, and read nothing but this index.
 CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp, role, active);
 CREATE INDEX IF NOT EXISTS idx_messages_order ON messages(session_id, id);
 -- A uid that this store made up begins with a tilde and repeats nothing, so only those of callers are looked up.
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid) WHERE uid NOT GLOB '~*';
 CREATE INDEX IF NOT EXISTS idx_messages_platform_msg_id ON messages(session_id, platform_message_id)
     WHERE platform_message_id IS NOT NULL;
--- Rows of another program. This index is empty but for them, where a trigger would cost every message its time.
+-- Rows that another program wrote. The index contains nothing else; a trigger would slow down every message.
 CREATE INDEX IF NOT EXISTS idx_messages_foreign ON messages(session_id, id) WHERE uid IS NULL;
 CREATE INDEX IF NOT EXISTS idx_usage_events_session ON usage_events(session_id, id);
 CREATE INDEX IF NOT EXISTS idx_usage_events_at ON usage_events(at);
 CREATE INDEX IF NOT EXISTS idx_pending_links_parent ON pending_links(parent_session_id);
 CREATE INDEX IF NOT EXISTS idx_rewinds_session ON rewinds(session_id, id);
-CREATE INDEX IF NOT EXISTS idx_message_times_newest ON message_times(newest);
-CREATE INDEX IF NOT EXISTS idx_message_times_oldest ON message_times(oldest);
 CREATE INDEX IF NOT EXISTS idx_compression_locks_expires ON compression_locks(expires_at);
 
--- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark. What they are
--- given is analyzed already, so their tokenizers have little to decide; within scripts without spaces there are no trigrams.
+CREATE INDEX IF NOT EXISTS idx_message_times_newest ON message_times(newest);
+CREATE INDEX IF NOT EXISTS idx_message_times_oldest ON message_times(oldest);
+
+-- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark. Their text is
+-- analyzed already, so the tokenizers only split it at blanks or into trigrams.
 CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(
     content, content='', contentless_delete=1, tokenize='ascii'
 );
@@ -204,26 +210,10 @@ CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts_trigram USING fts5(
     content, content='', contentless_delete=1, detail=none, tokenize='trigram case_sensitive 1'
 );
 
--- The triggers need no code of ours, so that a message changed by plain SQL is never served from an old index row.
+-- The triggers mark messages that plain SQL changes or deletes, so that a search never uses their old index rows.
 CREATE TRIGGER IF NOT EXISTS messages_fts_update
     AFTER UPDATE OF content, tool_name, tool_calls, role, session_id, timestamp ON messages BEGIN
     INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
-END;
-CREATE TRIGGER IF NOT EXISTS sessions_fts_update AFTER UPDATE OF source, owner ON sessions
-    WHEN new.source IS NOT old.source OR new.owner IS NOT old.owner BEGIN
-    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
-END;
--- A row that INSERT OR REPLACE takes away is not deleted in the sense of a trigger, so the new one is noticed instead: it
--- is the only one that comes in below the indexed mark, which message_times ends with.
-CREATE TRIGGER IF NOT EXISTS messages_replaced AFTER INSERT ON messages
-    WHEN new.id <= (SELECT last_id FROM message_times ORDER BY first_id DESC LIMIT 1) BEGIN
-    INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
-    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.session_id);
-END;
-CREATE TRIGGER IF NOT EXISTS sessions_replaced AFTER INSERT ON sessions
-    WHEN EXISTS (SELECT 1 FROM messages WHERE session_id = new.id) BEGIN
-    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
-    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
 END;
 CREATE TRIGGER IF NOT EXISTS messages_fts_delete AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
@@ -239,5 +229,22 @@ END;
 CREATE TRIGGER IF NOT EXISTS sessions_adopt AFTER INSERT ON sessions WHEN new.last_active IS NULL BEGIN
     UPDATE sessions SET child_kind = '?', last_active = started_at, chain_active = started_at,
         active_tick = CAST(MAX(-4.6e18, MIN(4.6e18, started_at * 100)) AS INTEGER) WHERE id = new.id;
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
+END;
+CREATE TRIGGER IF NOT EXISTS sessions_fts_update AFTER UPDATE OF source, owner ON sessions
+    WHEN new.source IS NOT old.source OR new.owner IS NOT old.owner BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
+END;
+
+-- INSERT OR REPLACE runs no delete trigger for the row that it removes, so these triggers notice the new row. It is the
+-- only one with an id at or below the indexed mark, which is the newest last_id of message_times.
+CREATE TRIGGER IF NOT EXISTS messages_replaced AFTER INSERT ON messages
+    WHEN new.id <= (SELECT last_id FROM message_times ORDER BY first_id DESC LIMIT 1) BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.session_id);
+END;
+CREATE TRIGGER IF NOT EXISTS sessions_replaced AFTER INSERT ON sessions
+    WHEN EXISTS (SELECT 1 FROM messages WHERE session_id = new.id) BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) SELECT id FROM messages WHERE session_id = new.id;
     INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
 END;

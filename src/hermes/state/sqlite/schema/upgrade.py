@@ -1,4 +1,4 @@
-"""Bringing an old file's tables and rows to the present, without losing one of them."""
+"""The upgrade of an old file: tables, columns and rows, without losing a row."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from hermes.state.sqlite.search import index_state
 FTS_TABLES = index_state.TABLES
 REPLACED = "0006_replaced"
 TRIGGERS_OF_REPLACED = frozenset(("messages_replaced", "sessions_replaced"))
-"""An addition to the schema, and its triggers: a file from before it lacks them, and has its index all the same."""
+"""A migration and its triggers: a file without it lacks them, but its index is complete."""
 
 
 def back_up(path: Path, version: int) -> Path:
-    """Copy a database while its writer waits; the copy counts only when it is complete and on disk."""
+    """Copy a database while its writer waits; the copy gets its final name when it is complete and on disk."""
     for left_over in path.parent.glob(f"{escape(path.name)}.pre-*.partial"):
-        remove(left_over)  # of a process that died; the writer lock says that no other is at it
+        remove(left_over)  # of a process that died: with the writer lock, no other process makes a copy
     target = timestamped_path(path, f"pre-{version}")
     partial = beside(target, ".partial")
     copy_database(path, partial)
@@ -39,7 +39,7 @@ def back_up(path: Path, version: int) -> Path:
 
 
 def reconcile(view: View, schema_sql: str, foreign: ForeignSchema) -> None:
-    """Give the file every table and column it lacks, and drop what has another form today."""
+    """Create every table and column that the file lacks, and drop indexes and triggers that have changed."""
     wanted = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
     wanted.execute(schema_sql).fetchall()
     model = View(wanted)
@@ -69,7 +69,7 @@ def remove_foreign(view: View, foreign: ForeignSchema) -> None:
 
 
 def mark_all_stale(view: View) -> None:
-    """Have every session counted anew; give every message its uid before there is an index to keep in step."""
+    """Mark every session to be counted again, and give every message its uid before the index exists."""
     _assign_uids(view, "1 = 1")
     view.run("UPDATE sessions SET child_kind = '?'")
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions")
@@ -85,7 +85,7 @@ def has_foreign_rows(view: View) -> bool:
 
 
 def adopt_foreign_rows(view: View) -> None:
-    """Make the sessions that another program wrote ours: uids, kinds, counters, previews, usage."""
+    """Complete the rows that another program wrote: uids, kinds, counters, previews, usage."""
     if not has_foreign_rows(view):
         return
     view.run("DELETE FROM stale_sessions WHERE typeof(session_id) <> 'text'")  # no session of ours has such an id
@@ -106,19 +106,19 @@ def adopt_foreign_rows(view: View) -> None:
 
 
 def _drop_changed(view: View, model: View, foreign: ForeignSchema) -> bool:
-    """Drop what is not ours, and full-text tables that are not as they are today; True if search starts over."""
+    """Drop what is not ours and outdated full-text tables; return whether the index must be filled again."""
     wanted = {
         name: normalize(sql) for name, sql in model.rows("SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL")
     }
     present = view.rows("SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL")
     lost = foreign.has_lost_index
     remove_foreign(view, foreign)
-    # Another program's trigger may have filled the index in its own way.
+    # Another program's trigger may have changed the index.
     lost = lost or any(each.kind == "trigger" and "fts" in str(each.sql).lower() for each in foreign.removable)
-    # Without one of our triggers, changes were made that the index knows nothing of.
+    # Without one of our triggers, messages may have changed that the index still has as they were.
     is_ours = bool(_columns(view, "hermes_ledger"))
     triggers = {name for (name,) in model.rows("SELECT name FROM sqlite_schema WHERE type = 'trigger'")}
-    if is_ours and not _has_addition(view, REPLACED):
+    if is_ours and not _has_migration(view, REPLACED):
         triggers -= TRIGGERS_OF_REPLACED
     lost = lost or not triggers <= {name for _, name, _ in present}
     lost = lost or not (is_ours and index_state.has_current_format(view) and index_state.has_valid_mark(view))
@@ -133,12 +133,12 @@ def _drop_changed(view: View, model: View, foreign: ForeignSchema) -> bool:
     return lost
 
 
-def _has_addition(view: View, name: str) -> bool:
+def _has_migration(view: View, name: str) -> bool:
     return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=name) is not None
 
 
 def _columns(view: View, table: str) -> dict[str, str]:
-    """A table's columns with what ALTER TABLE needs to add each."""
+    """The columns of a table, each with its declaration for ALTER TABLE."""
     declared = {}
     for _, name, kind, not_null, default, *_ in view.rows(f"PRAGMA table_info({table})"):
         parts = [kind, "NOT NULL" if not_null and default is not None else "", f"DEFAULT {default}" if default else ""]
@@ -147,7 +147,7 @@ def _columns(view: View, table: str) -> dict[str, str]:
 
 
 def _make_titles_unique(view: View) -> None:
-    """Tell the titles apart that more than one session of an owner has, in the order of their start."""
+    """Number the titles that several sessions of an owner have, in the order of their start."""
     taken: set[tuple[str, str]] = set()
     doubled = []
     for session_id, title, owner in view.rows(
@@ -169,7 +169,7 @@ def _make_titles_unique(view: View) -> None:
 
 
 def _unique_title(view: View, title: str | None, owner: str | None) -> str | None:
-    """A session's title when it becomes an owner's, told apart if the owner has another session of that title."""
+    """The title of a session that gets an owner, numbered if the owner has another session of that title."""
     taken = "SELECT 1 FROM sessions WHERE title = :title AND owner = :owner"
     given, number = title, 1
     while owner is not None and given is not None and view.value(taken, title=given, owner=owner) is not None:
@@ -197,7 +197,7 @@ def _create_missing_sessions(view: View) -> None:
 
 
 def _detach_orphaned_continuations(view: View) -> None:
-    """Let continuations stand for themselves whose beginning another program deleted."""
+    """Make continuations whose parent another program deleted sessions of their own."""
     beheaded = "child_kind = 'compression' AND parent_session_id IS NULL"
     view.run(f"INSERT OR IGNORE INTO stale_sessions SELECT id FROM sessions WHERE {beheaded}")
     view.run(f"UPDATE sessions SET child_kind = NULL, chain_root = NULL, listed = 1 WHERE {beheaded}")
@@ -218,21 +218,21 @@ def _set_kinds(view: View) -> None:
             if kinds[session_id] == ChildKind.COMPRESSION:
                 followers.setdefault(parent, []).append((bool(followed), started_at, session_id))
     for siblings in followers.values():
-        # Old files do not say which child went on. Those begun after the parent's end did; if the clock stepped back
-        # and there is none, the newest did.
-        going_on = {name for followed, _, name in siblings if followed} or {max(siblings)[2]}
+        # Old files do not say which child continues the parent: those that started after its end do. If there is none,
+        # because the clock was set back, the newest does.
+        continuations = {name for followed, _, name in siblings if followed} or {max(siblings)[2]}
         for _, _, name in siblings:
-            if name not in going_on:
+            if name not in continuations:
                 kinds[name] = None
     for session_id, source, user_id, owner, _, parent, *_, title in rows:
-        whose = owner or owner_column(source, user_id)
+        new_owner = owner or owner_column(source, user_id)
         view.run(
             "UPDATE sessions SET child_kind = :kind, listed = :listed, owner = :owner, title = :title WHERE id = :id",
             id=session_id,
             kind=kinds[session_id],
             listed=int(is_listed(parent, kinds[session_id])),
-            owner=whose,
-            title=title if whose == owner else _unique_title(view, title, whose),
+            owner=new_owner,
+            title=title if new_owner == owner else _unique_title(view, title, new_owner),
         )
 
 
@@ -274,7 +274,7 @@ def _set_previews(view: View) -> None:
 
 
 def _set_chains(view: View) -> None:
-    """Tell every session of a compression chain where the chain began, and the first one when it was last active."""
+    """Store the root of every session of a compression chain, and the last activity of the chain in its root."""
     parents: dict[str, str] = dict(
         view.rows("SELECT id, parent_session_id FROM sessions WHERE child_kind = 'compression'")
     )
@@ -294,7 +294,7 @@ def _set_chains(view: View) -> None:
 
 
 def _add_opening_events(view: View) -> None:
-    """Book what the counters hold beyond the sum of the events, so that the two agree."""
+    """Add an `opening` event for the difference between the counters and the sum of the events."""
     counters = (
         "api_call_count",
         "input_tokens",

@@ -1,4 +1,4 @@
-"""Whether the search index says what the messages say: a damaged one may be in perfect order and yet be wrong."""
+"""Comparing the search index with the messages: a damaged index may be consistent and yet wrong."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hermes.state.sqlite.search.rebuild import VIRTUAL_TABLE
 
 BATCH = 512
 FIRST_OF_WORDS = 11
-"""The rows of an index below this one tell of the others."""
+"""The first row with words; the rows of an index before it describe the others."""
 PLACE = (1 << 37) - 1
-"""The bits of a row's number that do not tell which part of the index, written at once, it belongs to."""
+"""The bits of a row id that do not say to which segment of the index the row belongs."""
 
 _SHADOWS = ("data", "idx", "docsize", "config")
 _TABLE_NAME = re.compile(r"IF NOT EXISTS (\w+)")
@@ -22,9 +22,9 @@ _FOUND, _FRESH = "found", "anew"
 
 
 def wrong_indexes(view: View, schema_sql: str, report: Callable[[int, int], None]) -> list[str]:
-    """The indexes that differ from what they would be if they were made now, beside the file, which is only read.
+    """Return the indexes that differ from freshly built ones, which are temporary: the file is only read.
 
-    An index that has been merged into one part looks the same whatever order its messages came in, byte by byte.
+    An index that has been merged into one segment has the same bytes, whatever the order of its messages was.
     """
     view.run("PRAGMA temp_store = file")
     view.run("BEGIN")
@@ -46,12 +46,12 @@ def _copy(view: View, schema_sql: str) -> None:
         for shadow in _SHADOWS:
             view.run(f"DELETE FROM temp.{_FOUND}_{table}_{shadow}")
             view.run(f"INSERT INTO temp.{_FOUND}_{table}_{shadow} SELECT * FROM main.{table}_{shadow}")
-    # Has SQLite forget the empty index that it made.
+    # Makes SQLite forget the empty index that it created.
     view.run("PRAGMA writable_schema = RESET")
 
 
 def _fill(view: View, report: Callable[[int, int], None]) -> int:
-    """Index what the index should have, and answer the newest id of it."""
+    """Index the messages that the index should have, and return the newest id."""
     mark, done = index_state.indexed_upto(view), 0
     tables = [f"temp.{_FRESH}_{table}" for table in index_state.TABLES]
     while rows := view.rows(
@@ -67,10 +67,10 @@ def _fill(view: View, report: Callable[[int, int], None]) -> int:
 
 
 def _merged(view: View, which: str, table: str, newest: int) -> list[tuple[int, bytes]]:
-    """All of an index in its shortest form."""
+    """Return all rows of an index in its shortest form."""
     name = f"{which}_{table}"
     view.run(f"DELETE FROM temp.{name} WHERE rowid IN (SELECT message_id FROM main.stale_index)")
-    # Only what is merged has that form, and a single part would be left as it was written.
+    # Only a merge produces that form, and a single segment would stay as it was written.
     view.run("SAVEPOINT another_part")
     view.run(f"INSERT INTO temp.{name}(rowid, content) VALUES (:id, 'another part')", id=newest + 1)
     view.run("RELEASE another_part")

@@ -1,7 +1,7 @@
 """A query tree and a scope as FTS5 expressions.
 
-An expression may let through more than the tree does, never less: what it cannot say (a part of a word among words, or
-words among trigrams) counts as true, and the messages are then checked on their text.
+An expression may match more than the tree does, never less: what FTS5 cannot express (a part of a word in the word
+index, or words in the trigram index) counts as true, and the text of each message is checked afterwards.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _unsafe = re.compile("[^a-z0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What FTS5 is asked; None: everything."""
+    """An FTS5 expression; None matches everything."""
 
     text: str | None
     is_exact: bool
 
 
 def facet_word(kind: str, value: str) -> str:
-    """The word by which messages of a role (r), source (s), owner (o) or session (i) are found."""
+    """The word in the index for messages of a role (r), source (s), owner (o) or session (i)."""
     return GAP + kind + _unsafe.sub(lambda found: f"{GAP}{ord(found[0]):x}{GAP}", value)
 
 
 def word_expression(node: Node) -> Expression:
-    """A tree as an expression over words."""
+    """Return a tree as an expression for the word index."""
     match node:
         case Words(words, _, prefix):
             if prefix and is_unspaced(words[-1][0]):
@@ -62,7 +62,7 @@ def word_expression(node: Node) -> Expression:
 
 
 def _run_of_characters(characters: str) -> str:
-    """Characters that stand side by side in a script without spaces."""
+    """An expression for adjacent characters of a script without spaces."""
     return f'"{" ".join(map("".join, pairwise(characters))) or character_word(characters)}"'
 
 
@@ -82,9 +82,9 @@ def _and_not(expression: str, lacked: list[str]) -> str:
 
 
 def scope_expression(scope: Scope) -> Expression:
-    """A scope as an expression over words; times and hidden messages are not in it."""
+    """Return a scope as an expression for the word index; times and hidden messages are not in it."""
     asked = facets_of(scope)
-    wanted, lacked = [*map(_any_facet, asked.wanted)], [*map(_any_facet, asked.lacked)]
+    wanted, lacked = [*map(_any_facet, asked.wanted)], [*map(_any_facet, asked.excluded)]
     if not wanted and not lacked:
         return Expression(None, asked.is_exact)
     return Expression(_and_not(" AND ".join(wanted) or EVERYTHING, lacked), asked.is_exact)
@@ -95,12 +95,12 @@ def _any_facet(asked: Facet) -> str:
 
 
 def combine(query: Expression, scope: Expression) -> str | None:
-    """Both at once."""
+    """Join both expressions with AND."""
     return " AND ".join(each.text for each in (query, scope) if each.text is not None) or None
 
 
 def trigram_expression(node: Node) -> str | None:
-    """A tree as an expression over trigrams; None: it asks for no part that is long enough."""
+    """Return a tree as an expression for the trigram index; None if it has no part that is long enough."""
     match node:
         case Part(text):
             asked = trigrams.trigrams_to_query(text)

@@ -28,24 +28,24 @@ from hermes.state.sqlite.search.expression import (
 from hermes.state.sqlite.search.rebuild import DAMAGE
 
 STEPS_BETWEEN_LOOKS = 20
-"""How often SQLite looks at the clock: FTS5 takes such a step for each page that it reads."""
+"""How often SQLite checks the clock: FTS5 takes one step for each page that it reads."""
 
 CHUNK = 2_000
 SHORT_PREFIX, SHORT_PREFIX_S, PREFIX_S = 3, 0.001, 0.003
-"""What FTS5 may take to put together the words that begin with a prefix, before trigrams are asked instead; of a short
-one, with which many words are likely to begin, it may take less."""
+"""How long FTS5 may take to collect the words with a prefix before the trigram index is used instead; less for a
+short prefix, because many words probably begin with it."""
 SAMPLE = 128
 READING_COST = 3_000
-"""FTS5's work grows with the share of messages that match, reading's with its inverse; they meet where the share
-squared, times the number of messages, is this."""
+"""FTS5's work grows with the share of messages that match, that of reading with its inverse; both cost the same where
+the share squared, times the number of messages, is this."""
 UNLIMITED = -1
 
 
 class SqliteIndex:
-    """The index of one store."""
+    """The search index of one store."""
 
     def coverage(self, tx: Reading, max_stale: int, /) -> Coverage:
-        """Which messages it knows; what it does not is in no batch yet, or was changed since."""
+        """Messages up to `indexed_upto` are indexed, except those that are stale or came from another program."""
         view = cast(View, tx)
         upto = index_state.indexed_upto(view) if index_state.has_current_format(view) else 0
         stale = view.rows(
@@ -53,8 +53,8 @@ class SqliteIndex:
             upto=upto,
             limit=max_stale,
         )
-        # What another program put among the indexed messages has no uid yet. Asked for together with the others, or in
-        # order, it would be looked for in the whole table instead of in an index that is all but empty.
+        # A message from another program has no uid yet. In one query with the others, or in order, SQLite would read
+        # the whole table instead of an index that is nearly empty.
         foreign = view.rows("SELECT id FROM messages WHERE uid IS NULL LIMIT :limit", limit=max_stale)
         loose = sorted({row[0] for row in (*stale, *foreign) if row[0] <= upto}, reverse=True)
         return Coverage(upto, tuple(loose[:max_stale]), index_state.epoch(view))
@@ -62,7 +62,7 @@ class SqliteIndex:
     def candidates(
         self, tx: Reading, query: Node, scope: Scope, low: int, high: int, limit: int, *, deadline: float
     ) -> Iterator[Found]:
-        """The messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
+        """Yield the messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         view = cast(View, tx)
         patience = inf
         prefixes = [leaf.words[-1] for leaf in all_leaves(query) if isinstance(leaf, Words) and leaf.prefix]
@@ -78,7 +78,7 @@ class SqliteIndex:
             except OutOfTime:
                 if patience == inf or time.monotonic() > deadline:
                     raise
-                # So many words begin like this that reading messages is the faster way.
+                # So many words have this prefix that reading messages is faster.
                 query, patience = _without_prefixes(query), inf
                 continue
             yield found
@@ -87,13 +87,13 @@ class SqliteIndex:
     def time_ranges(
         self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
     ) -> list[TimeRange]:
-        """The next spans in which messages of the scope's time may lie, by their newest (or oldest) moment."""
+        """The next ranges in which messages of the scope's time may lie, by their newest (or oldest) moment."""
         return next_time_ranges(tx, scope, after, limit, newest_first=newest_first)
 
 
 def _find(view: View, query: Node, scope: Scope, low: int, high: int, limit: int) -> Found:
-    said, where = word_expression(query), scope_expression(scope)
-    words = combine(said, where)
+    terms, where = word_expression(query), scope_expression(scope)
+    words = combine(terms, where)
     parts = trigram_expression(query)
     if parts is None:
         ids = _matches(view, "messages_fts", words or EVERYTHING, low, high, limit)
@@ -103,11 +103,11 @@ def _find(view: View, query: Node, scope: Scope, low: int, high: int, limit: int
         ids, reached = _both(view, words, parts, low, high)
         return Found(ids, reached, is_certain=False, is_scoped=where.is_exact)
     reached = ids[-1] if len(ids) == limit else low
-    return Found(ids, reached, said.is_exact and parts is None, where.is_exact)
+    return Found(ids, reached, terms.is_exact and parts is None, where.is_exact)
 
 
 def _is_better_read(view: View, query: Node, scope: Scope, low: int, high: int) -> bool:
-    """Whether words that begin with one or two letters are so frequent that reading messages finds them faster."""
+    """Whether so many words begin with one or two letters that reading messages finds them faster."""
     words = combine(word_expression(_without_prefixes(query)), scope_expression(scope)) or EVERYTHING
     sample = _matches(view, "messages_fts", words, low, high, SAMPLE)
     rows = view.rows(
@@ -118,7 +118,7 @@ def _is_better_read(view: View, query: Node, scope: Scope, low: int, high: int) 
 
 
 def _without_prefixes(node: Node) -> Node:
-    """A tree that lets through at least as much, and asks for parts instead of prefixes."""
+    """Return a tree that matches at least as much, with parts instead of prefixes."""
     match node:
         case Words(words, _, prefix) if prefix:
             part = Part(words[-1])
@@ -134,7 +134,7 @@ def _without_prefixes(node: Node) -> Node:
 
 
 def _both(view: View, words: str, parts: str, low: int, high: int) -> tuple[list[int], int]:
-    """What both indexes have: the one with fewer matches leads, the other is asked only about the same span."""
+    """Ids that both indexes have: the index with fewer matches leads; the other is queried for the same range only."""
     by_words = _matches(view, "messages_fts", words, low, high, CHUNK)
     if len(by_words) < CHUNK:
         return by_words, low
@@ -161,9 +161,9 @@ def _matches(view: View, table: str, expression: str, low: int, high: int, limit
 
 @contextmanager
 def _until(view: View, deadline: float, patience_s: float) -> Iterator[None]:
-    """Stop a query at its deadline or when it has worked too long, and tell a damaged index from other failures."""
+    """Stop a query at its deadline or after too much work, and raise `IndexDamaged` if the index caused a failure."""
     connection = view.connection
-    # Work is counted in time on the processor: a busy machine makes nothing harder to find.
+    # Work is measured in processor time, so that a busy machine does not change the result.
     work_until = time.thread_time() + patience_s
 
     def is_over() -> bool:
@@ -184,7 +184,7 @@ def _until(view: View, deadline: float, patience_s: float) -> Iterator[None]:
 
 
 def _can_be_queried(view: View) -> bool:
-    """Whether both indexes are there and can be asked."""
+    """Whether both indexes exist and can be queried."""
     try:
         for table in index_state.TABLES:
             _matches(view, table, '"abc"', 1, 1, 1)

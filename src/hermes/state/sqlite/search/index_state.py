@@ -1,7 +1,7 @@
-"""The two full-text indexes: filled in batches behind the messages, up to a mark.
+"""The two full-text indexes: filled in batches after the messages, up to a mark.
 
-A message is in the index when its id is at or below `indexed_upto` and not in `stale_index`. Everything else is found
-by looking at the few rows themselves, so nothing depends on when a batch runs.
+A message is in the index when its id is at or below `indexed_upto` and not in `stale_index`. A search reads all other
+messages one by one, so its result does not depend on when a batch runs.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from hermes.state.sqlite.amounts import whole_number
 from hermes.state.sqlite.connection import View
 
 DUE = 128
-"""So many waiting messages are indexed: few, because the call that brings the last of them waits for it."""
+"""This many waiting messages start a batch: few, because the call that stores the last of them waits for it."""
 BATCH = 512
-"""No more than this are indexed in one transaction."""
+"""The most messages that one transaction indexes."""
 INDEXED_UPTO = "indexed_upto"
 EPOCH = "index_epoch"
 FORMAT_ADDITION = "0004_parts"
-"""The addition to the schema since which the indexes are filled as they are today."""
+"""The addition to the schema since which the indexes have their current format."""
 TABLES = ("messages_fts", "messages_fts_trigram")
 
 
 def has_current_format(view: View) -> bool:
-    """Whether the indexes have the form of today: a file that is only read may have an older one."""
+    """Whether the indexes have the current format: a file that is only read may have an older one."""
     return view.value("SELECT 1 FROM hermes_ledger WHERE name = :name", name=FORMAT_ADDITION) is not None
 
 
@@ -31,18 +31,18 @@ def indexed_upto(view: View) -> int:
 
 
 def epoch(view: View) -> int:
-    """How often the indexes have been started over."""
+    """How often the indexes have been restarted."""
     return _stored_number(view, EPOCH) or 0
 
 
 def has_valid_mark(view: View) -> bool:
-    """Whether the mark is a number of a message that there has been; another one would hide messages from searches."""
+    """Whether the mark is the id of a message that existed; any other mark would hide messages from searches."""
     mark = _stored_number(view, INDEXED_UPTO)
     return mark is not None and mark <= newest_message(view)
 
 
 def newest_message(view: View) -> int:
-    """The highest number that a message has had."""
+    """The highest id that a message has had."""
     numbered = whole_number(view.value("SELECT MAX(seq) FROM sqlite_sequence WHERE name = 'messages'"))
     return numbered if numbered is not None else whole_number(view.value("SELECT MAX(id) FROM messages")) or 0
 
@@ -52,7 +52,7 @@ def _stored_number(view: View, key: str) -> int | None:
 
 
 def reset(view: View) -> None:
-    """Start over: the indexes are filled anew from the first message on."""
+    """Restart the indexes: they are filled again from the first message."""
     for table in ("stale_index", "message_times"):
         view.run(f"DELETE FROM {table}")
     for key, value in ((INDEXED_UPTO, 0), (EPOCH, epoch(view) + 1)):
@@ -65,8 +65,8 @@ def reset(view: View) -> None:
 
 
 def configure(view: View, table: str) -> None:
-    """Set up an index that has just been made."""
+    """Configure an index that was just created."""
     # Many small segments are cheap to write; they are merged sixteen at a time, a little with each batch. Where merging
-    # falls behind it is not made up for at once, which would keep a message waiting.
+    # falls behind, it does not catch up at once, because a message would have to wait.
     view.run(f"INSERT INTO {table}({table}, rank) VALUES ('automerge', 16)")
     view.run(f"INSERT INTO {table}({table}, rank) VALUES ('crisismerge', 64)")

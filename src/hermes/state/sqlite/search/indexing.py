@@ -1,4 +1,4 @@
-"""Filling the full-text indexes with what the messages say, where and by whom."""
+"""Filling the full-text indexes with the text, role, session, source and owner of messages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hermes.state.sqlite.search.index_state import BATCH, INDEXED_UPTO, TABLES, 
 
 MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, m.content, m.tool_name, m.tool_calls
               FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
-"""What of a message the indexes are filled with."""
+"""The columns of a message that go into the indexes."""
 
 
 def index_batch(view: View, limit: int = BATCH) -> int:
-    """Index the next messages in the surrounding transaction and answer how many there were."""
+    """Index the next messages in the surrounding transaction and return how many there were."""
     mark = indexed_upto(view)
     stale = view.rows(
         "SELECT message_id FROM stale_index WHERE message_id <= :mark LIMIT :limit", mark=mark, limit=limit
@@ -45,7 +45,7 @@ def index_batch(view: View, limit: int = BATCH) -> int:
 
 
 def word_text(role: str, session_id: str, source: str | None, owner: str | None, text: str) -> str:
-    """What the index of words gets for a message: who said it and where, then what was said."""
+    """The text of a message in the word index: words for role, session, source and owner, then its own words."""
     facets = [analyze.GAP * 2, facet_word("r", role), facet_word("i", session_id)]
     if source is not None:
         facets.append(facet_word("s", source))
@@ -70,10 +70,10 @@ def _reindex(view: View, message_id: int) -> None:
 
 
 def add(view: View, rows: list[tuple[Any, ...]], tables: Sequence[str] = TABLES) -> None:
-    """Put rows of `MESSAGE` into the index of words and into that of trigrams."""
+    """Add rows of `MESSAGE` to the word index and to the trigram index."""
     words, parts = [], []
-    for message_id, _, role, session_id, source, owner, *said in rows:
-        text = search_text(role, *said)
+    for message_id, _, role, session_id, source, owner, *content in rows:
+        text = search_text(role, *content)
         words.append((message_id, word_text(role, session_id, source, owner, text)))
         parts.append((message_id, trigrams.trigram_text(text)))
     for table, texts in zip(tables, (words, parts), strict=True):

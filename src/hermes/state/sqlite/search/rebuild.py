@@ -1,4 +1,4 @@
-"""Making the search index anew when it is damaged: the messages are the truth, it can always be had from them."""
+"""Rebuilding a damaged search index: it can always be built again from the messages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hermes.state.sqlite.connection import View, undefended
 from hermes.state.sqlite.search import index_state
 
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
-"""How a damaged index shows: noise where a length should be may also ask for more memory than there is."""
+"""The errors of a damaged index: random bytes where a length should be may also ask for too much memory."""
 
 VIRTUAL_TABLE = re.compile(r"CREATE VIRTUAL TABLE[^;]{0,2000};")
-"""A statement of the schema that makes an index."""
+"""A statement of the schema that creates an index."""
 
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
 
 
 def check(view: View) -> None:
-    """Raise `IndexDamaged` if an index contradicts itself or is not there; reads all of it, in a transaction.
+    """Raise `IndexDamaged` if an index is missing or inconsistent; reads all of it, in a transaction.
 
-    The transaction cannot be used afterwards: SQLite undoes one in which memory ran out.
+    The transaction cannot be used afterwards: SQLite rolls back one in which memory ran out.
     """
     for table in index_state.TABLES:
         try:
@@ -32,7 +32,7 @@ def check(view: View) -> None:
 
 
 def empty_indexes(view: View, epoch: int, schema_sql: str) -> bool:
-    """Empty both indexes in the surrounding transaction; False if another process has done so since `epoch`."""
+    """Empty both indexes in the surrounding transaction; return False if another process did so since `epoch`."""
     if index_state.epoch(view) != epoch:
         return False
     for table in index_state.TABLES:
@@ -46,7 +46,7 @@ def empty_indexes(view: View, epoch: int, schema_sql: str) -> bool:
 
 
 def lacks_messages(view: View) -> bool:
-    """Whether a message that should be in an index is not."""
+    """Whether a message is missing from an index that should have it."""
     mark = index_state.indexed_upto(view)
     return any(
         view.value(
@@ -64,7 +64,7 @@ def _drop(view: View, table: str) -> None:
         view.run(f"DROP TABLE IF EXISTS {table}")
         return
     except apsw.Error:
-        pass  # too damaged to be opened, which dropping it in the proper way needs
+        pass  # too damaged to be opened, which a normal DROP needs
     with undefended(view.connection):
         view.run("PRAGMA writable_schema = ON")
         try:

@@ -1,7 +1,7 @@
-"""The b-trees of a database file, read page by page, each page by itself.
+"""The b-trees of a database file, read page by page.
 
-A page that cannot be read loses what is on it and nothing else. Whatever the bytes are, nothing here raises, and no
-page is visited twice.
+An unreadable page loses its own rows and nothing else. Nothing here raises, whatever the bytes are, and no page is
+visited twice.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ KINDS = (INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF)
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
 
 _UNTYPED_PAGES = 0x02000000
-"""In a file with fewer pages than this, no page that a record overflows to can begin like a page of a tree."""
+"""In a file with fewer pages than this, no overflow page of a record can begin like a page of a tree."""
 
 _u16 = struct.Struct(">H").unpack_from
 _u32 = struct.Struct(">I").unpack_from
 
 
 class Span(NamedTuple):
-    """A page with rows, and between which keys they should lie: `low` < key <= `high`."""
+    """A page with rows, and the range of their keys: `low` < key <= `high`."""
 
     number: int
     low: int
@@ -33,12 +33,12 @@ class Span(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A row as it was found on a page."""
+    """A row on a page."""
 
     key: int
     values: list[Value]
     is_truncated: bool
-    """Whether it goes on on pages that cannot be read."""
+    """Whether it continues on pages that cannot be read."""
 
 
 class Node(NamedTuple):
@@ -47,31 +47,31 @@ class Node(NamedTuple):
     kind: int
     data: bytes
     pointers: list[int]
-    """Where its cells are."""
+    """The offsets of its cells."""
     right: int
     """The last child of an interior page."""
     is_sound: bool
 
 
 class Trees:
-    """All trees of a file, and what was found to be wrong with them."""
+    """All trees of a file, and the damaged pages in them."""
 
     def __init__(self, pages: Pages) -> None:
         self.pages = pages
         self.damaged_pages: set[int] = set()
-        """Pages that are not what they should be."""
+        """Pages with wrong content."""
         self._reached = bytearray(pages.count + 1)
 
     def has_reached(self, number: int) -> bool:
-        """Whether a page was found in one of the trees that were read."""
+        """Whether one of the trees that were read leads to a page."""
         return bool(self._reached[number])
 
     def release_page(self, number: int) -> None:
-        """Take a page out of the tree that led to it, for another one to find it."""
+        """Remove a page from the tree that leads to it, so that another one can use it."""
         self._reached[number] = 0
 
     def table(self, root: int, lost: list[Span], high: int = HIGHEST) -> Iterator[Span]:
-        """The pages with the rows of a table, in order; spans whose pages cannot be reached are added to `lost`."""
+        """Yield the pages with the rows of a table, in order; ranges with unreachable pages are added to `lost`."""
         waiting = [(Span(root, LOWEST, high), root)]
         while waiting:
             span, parent = waiting.pop()
@@ -86,7 +86,7 @@ class Trees:
                 yield span
 
     def index(self, root: int) -> Iterator[list[Value]]:
-        """The entries of an index, or the rows of a table without row ids; those of a page are in order."""
+        """Yield the entries of an index, or the rows of a table without row ids; those of one page are in order."""
         waiting = [(root, root)]
         while waiting:
             number, parent = waiting.pop()
@@ -121,13 +121,13 @@ class Trees:
         return cells
 
     def unreachable_pages(self) -> Iterator[int]:
-        """The pages with rows that no tree has led to."""
+        """The pages with rows that no tree leads to."""
         for number in range(1, self.pages.count + 1):
             if not self._reached[number] and self.pages.kind(number) == TABLE_LEAF:
                 yield number
 
     def _visit(self, number: int, parent: int, kinds: tuple[int, ...]) -> Node | None:
-        """Go to a page of a tree; None, and whose fault it is, if it cannot be one."""
+        """Visit a page of a tree; if it cannot be one, mark the damaged page and return None."""
         if not 0 < number <= self.pages.count:
             # Either the pointer is wrong or the file was cut off.
             self._mark_damaged(number if 0 < number <= self.pages.expected else parent)
@@ -141,7 +141,7 @@ class Trees:
             self._mark_damaged(parent)
             return None
         self._reached[number] = 1
-        # If only the first byte is wrong, the rows can still be had.
+        # If only the first byte is wrong, the rows can still be read.
         node = node_of(data, number, self.pages.usable, kind if kind in KINDS else kinds[-1])
         if not node.is_sound:
             self.damaged_pages.add(number)
@@ -152,7 +152,7 @@ class Trees:
             self.damaged_pages.add(number)
 
     def _is_interior(self, node: Node) -> bool:
-        """Whether a page is an interior one, and not one with rows whose first byte is wrong."""
+        """Whether a page is an interior one, and not a leaf whose first byte is wrong."""
         return any(
             0 < child <= self.pages.count and self.pages.kind(child) in (TABLE_INTERIOR, TABLE_LEAF)
             for child in self._child_numbers(node)
@@ -172,7 +172,7 @@ class Trees:
         return [*(_u32(node.data, at)[0] for at in node.pointers), node.right]
 
     def _record(self, data: bytes, number: int, at: int, *, of_index: bool = False) -> Cell | None:
-        """The record at a place on a page; None if there is none."""
+        """The record at an offset of a page; None if there is none."""
         size, at = varint(data, at)
         key = 0
         if not of_index:
@@ -193,7 +193,7 @@ class Trees:
         return None if values is None else Cell(signed(key), values, is_truncated)
 
     def _read_overflow(self, payload: bytes, size: int, number: int, following: int) -> tuple[bytes, bool]:
-        """A record with what other pages have of it, and whether the way along them breaks off or does not end."""
+        """Return a record with its overflow pages, and whether the chain of these pages is broken or too long."""
         parts, missing = [payload], size - len(payload)
         room = self.pages.usable - OVERFLOW_POINTER
         while missing > 0:
@@ -212,7 +212,7 @@ class Trees:
 
 
 def node_of(data: bytes, number: int, usable: int, kind: int) -> Node:
-    """A page as one of a tree; cells that lie outside of it are left out."""
+    """Parse a page as one of a tree; cells outside of the page are left out."""
     start = HEADER_SIZE if number == 1 else 0
     is_interior = kind in (INDEX_INTERIOR, TABLE_INTERIOR)
     first = start + (12 if is_interior else 8)
@@ -227,7 +227,7 @@ def node_of(data: bytes, number: int, usable: int, kind: int) -> Node:
 
 
 def free_pages(pages: Pages) -> tuple[bytearray, bool]:
-    """Which pages are not in use, and whether the list of them is whole."""
+    """Return which pages are free, and whether the list of free pages is complete."""
     free = bytearray(pages.count + 1)
     following, found = pages.header.first_free, 0
     while 0 < following <= pages.count and not free[following]:

@@ -1,4 +1,4 @@
-"""The size of the pages of a file, where its header does not say it or cannot be right."""
+"""The page size of a file whose header is missing or wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hermes.state.sqlite.repair.fileformat.records import OVERFLOW_POINTER, size_on_page, varint
 
 SIZES = tuple(1 << power for power in range(9, 17))
-"""All that pages can have."""
+"""All possible page sizes."""
 DEFAULT = 4_096
 LEAF = 13
 """The first byte of a page with rows."""
@@ -19,21 +19,21 @@ _SAMPLES = 64
 
 
 def guess_page_size(file: int, size: int) -> int:
-    """The page size at which most pages end where their last row ends; rows are stored from the end of a page."""
+    """The size at which most pages end where their last row ends; SQLite stores rows from the end of a page."""
     votes = {each: sum(_ends_with_a_row(page, each) for page in _sample_pages(file, size, each)) for each in SIZES}
     best = max(votes, key=lambda each: votes[each])
     return best if votes[best] else DEFAULT
 
 
 def has_reserve(file: int, size: int, page_size: int, reserved: int) -> bool:
-    """Whether some bytes at the end of each page are for others than SQLite, as the header says."""
+    """Whether the end of each page really has reserved bytes, as the header says."""
     pages = list(_sample_pages(file, size, page_size))
     with_it = sum(_ends_with_a_row(page, page_size - reserved) for page in pages)
     return with_it >= sum(_ends_with_a_row(page, page_size) for page in pages)
 
 
 def _sample_pages(file: int, size: int, page_size: int) -> Iterator[bytes]:
-    """Pages from all over a file, from the same places for every size."""
+    """Yield pages from all over a file, from the same places for every size."""
     step = max(_SAMPLE, size // _SAMPLES // _SAMPLE * _SAMPLE)
     for start in range(0, size, step):
         sample = os.pread(file, _SAMPLE, start)
@@ -41,7 +41,7 @@ def _sample_pages(file: int, size: int, page_size: int) -> Iterator[bytes]:
 
 
 def _ends_with_a_row(page: bytes, usable: int) -> bool:
-    """Whether this is a page with rows, of which the one that is stored last ends with it."""
+    """Whether this is a page with rows whose last stored row ends at the end of the page."""
     if len(page) < usable or page[0] != LEAF:
         return False
     (rows,) = struct.unpack_from(">H", page, 3)

@@ -1,4 +1,4 @@
-"""The pages of a database file, read without SQLite: those in its log come before its own."""
+"""The pages of a database file, read without SQLite; pages in its log replace those in the file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from hermes.state.sqlite.repair.fileformat.wal import Log, read_log
 MAGIC = b"SQLite format 3\0"
 HEADER_SIZE = 100
 MOST_CUT_OFF = 1_000
-"""A header that speaks of more than so many times as many pages as there are is not believed."""
+"""A header that claims more than this many times the existing pages is not trusted."""
 
 _CODECS = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _FRACTIONS = bytes((64, 32, 32))
 
 
 class Header(NamedTuple):
-    """What the first page says about a file."""
+    """The fields of the file header."""
 
     is_sound: bool
     page_size: int
-    """0 if it says nothing that could be."""
+    """0 if the header has no valid size."""
     reserved: int
     pages: int
     first_free: int
@@ -34,7 +34,7 @@ class Header(NamedTuple):
 
 
 class Pages:
-    """The pages of one file that nobody changes while it is read."""
+    """The pages of one file; no process may change it meanwhile."""
 
     def __init__(self, database: Path) -> None:
         self._file = os.open(database, os.O_RDONLY)
@@ -56,38 +56,38 @@ class Pages:
             self.header, reserved = self.header._replace(is_sound=False), 0
         self.usable = self.size - reserved
         self.count = self._log.count or -(-self.bytes // self.size)
-        """How many pages there are."""
+        """How many pages the file has."""
         is_likely = self.header.is_sound and self.header.pages <= MOST_CUT_OFF * self.count
         self.expected = max(self.count, self.header.pages if is_likely else 0)
-        """How many pages there should be: a file that was cut off lacks some."""
+        """How many pages the file should have: a file that was cut off has fewer."""
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for file in (self._file, self._log_file):
             if file >= 0:
                 os.close(file)
         self._file = self._log_file = -1
 
     def page(self, number: int) -> bytes:
-        """The bytes of a page; what is missing of it is zero."""
+        """The bytes of a page; missing bytes are zero."""
         data = self._read(number, self.size)
         return data if len(data) == self.size else data.ljust(self.size, b"\0")
 
     def kind(self, number: int) -> int:
-        """The first byte of a page, which tells the pages of trees from others."""
+        """The first byte of a page, which tells pages of trees from others."""
         return (self._read(number, 1) or b"\0")[0]
 
     def set_codec(self, codec: str) -> None:
-        """Read text in another way than the header says."""
+        """Decode text with another codec than the header says."""
         self.header = self.header._replace(codec=codec, is_sound=False)
 
     @property
     def pages_after_damage(self) -> list[int]:
-        """The pages that have a newer form in the log, behind damage in it."""
+        """The pages that have a newer version after a damaged place in the log."""
         return sorted(self._log.after_damage)
 
     def page_after_damage(self, number: int) -> bytes:
-        """The form of a page that is in the log behind damage in it."""
+        """The version of a page that comes after a damaged place in the log."""
         return os.pread(self._log_file, self.size, self._log.after_damage[number])
 
     def _read(self, number: int, size: int) -> bytes:
@@ -106,7 +106,7 @@ class Pages:
 
 
 def header_of(page: bytes) -> Header:
-    """What the first bytes of a file say about it, as far as that makes sense."""
+    """Parse the header of a file, as far as it is valid."""
     data = page[:HEADER_SIZE].ljust(HEADER_SIZE, b"\0")
     (stored_size,) = struct.unpack_from(">H", data, 16)
     size = 65_536 if stored_size == 1 else stored_size

@@ -1,6 +1,6 @@
 """Records of SQLite's file format: the values of one row, or of one entry of an index.
 
-Whatever the bytes are, nothing here raises: bytes that make no sense are None.
+Nothing here raises, whatever the bytes are: invalid bytes give None.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import struct
 Value = None | int | float | str | bytes
 
 LOST_TEXT = "\ufffd"
-"""What stands where text cannot be read."""
+"""Replaces text that cannot be read."""
 
 OVERFLOW_POINTER = 4
-"""How many bytes behind the part of a record that is on its page name the page where it goes on."""
+"""The size of the number of the next page, after the part of a record that is on its own page."""
 
 _LENGTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
-"""How many bytes values of the first kinds take; two more kinds are reserved and never stored."""
+"""How many bytes values of the first types take; two more types are reserved and never stored."""
 _FLOAT = 7
 _ZERO, _ONE = 8, 9
 _FIRST_OF_ANY_LENGTH = 12
@@ -27,7 +27,7 @@ _float = struct.Struct(">d").unpack_from
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of variable length and where it ends, which is behind the data if that breaks off."""
+    """Return a number of variable length and the offset of its end, which is past the data if it is cut off."""
     value = 0
     for end in range(at, min(at + 8, len(data))):
         byte = data[end]
@@ -40,7 +40,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """A number of variable length as the key of a row."""
+    """Return a number of variable length as the key of a row."""
     return value - (_SIGN << 1) if value >= _SIGN else value
 
 
@@ -55,10 +55,10 @@ def size_on_page(size: int, usable: int, *, of_index: bool = False) -> int:
 
 
 def decode(payload: bytes, size: int, codec: str) -> list[Value] | None:
-    """The values of a record of `size` bytes, or None if these bytes are none.
+    """Return the values of a record of `size` bytes, or None if these bytes are no record.
 
-    Of a record whose end is missing the values are given as far as they can be read; text that breaks off ends with
-    `LOST_TEXT`.
+    If the end of a record is missing, its values are returned as far as they can be read; text that is cut off ends
+    with `LOST_TEXT`.
     """
     header, at = varint(payload, 0)
     if not at <= header <= len(payload):
@@ -102,5 +102,5 @@ def _number(payload: bytes, kind: int, start: int, end: int) -> int | float | No
 
 
 def _beginning(data: bytes, codec: str) -> str | None:
-    """What can be read of a value that breaks off; of bytes nothing, as half of them are not half of what they say."""
+    """The readable part of a value that is cut off; None for bytes, because a part of them is of no use."""
     return data.decode(codec, "replace") + LOST_TEXT if data and codec else None

@@ -17,9 +17,9 @@ def are_in_order(keys: Sequence[int], low: int, high: int) -> bool:
 
 
 def correct_rowids(keys: Sequence[int], low: int, high: int) -> list[int]:
-    """Keys as they may have stood on a page: those that contradict the others get one that there is room for.
+    """Return the keys that a page may have had: keys that contradict the others are replaced, if there is a free one.
 
-    Where there is no room, a key stays as it is.
+    If no key is free, the old one stays.
     """
     right = _right_ones(keys, low, high)
     found: list[int | None] = [key if number in right else None for number, key in enumerate(keys)]
@@ -30,7 +30,7 @@ def correct_rowids(keys: Sequence[int], low: int, high: int) -> list[int]:
 
 
 def _right_ones(keys: Sequence[int], low: int, high: int) -> set[int]:
-    """The numbers of the keys that do not contradict each other, nor `low` and `high` unless these seem wrong."""
+    """The positions of keys that fit each other, and that fit `low` and `high` unless these seem wrong."""
     inside = [number for number, key in enumerate(keys) if low < key <= high]
     right = _longest_ascending(keys, range(len(keys)))
     outside = len(keys) - len(inside)
@@ -40,7 +40,7 @@ def _right_ones(keys: Sequence[int], low: int, high: int) -> set[int]:
 
 
 def _between(keys: Sequence[int | None], number: int, low: int, high: int) -> int | None:
-    """A key for a place between its neighbours."""
+    """A free key for a position, between those of its neighbours."""
     before = next((key for key in reversed(keys[:number]) if key is not None), low)
     following = next(((at, key) for at, key in enumerate(keys) if at > number and key is not None), None)
     if before > LOWEST:
@@ -53,7 +53,7 @@ def _between(keys: Sequence[int | None], number: int, low: int, high: int) -> in
 
 
 def _longest_ascending(keys: Sequence[int], numbers: Sequence[int]) -> set[int]:
-    """Those of the numbered keys that form the longest ascending sequence."""
+    """The positions of the longest ascending sequence of keys."""
     ends: list[int] = []
     end_numbers: list[int] = []
     previous: dict[int, int | None] = {}

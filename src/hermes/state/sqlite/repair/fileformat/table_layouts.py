@@ -1,4 +1,4 @@
-"""What the rows of a table look like, by its CREATE statement; rows that nothing leads to are told apart by it."""
+"""The layouts of tables, from their CREATE statements; they also tell to which table unreachable rows belong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLD_ORDERS = {
     "messages": """id session_id role content tool_call_id tool_calls tool_name timestamp token_count finish_reason
         reasoning reasoning_content reasoning_details codex_reasoning_items codex_message_items""",
 }
-"""The columns of tables that schema version 11 made; later ones were added behind them."""
+"""The columns of tables that schema version 11 created; later ones were added after them."""
 
 _AFFINITIES = {
     "integer": ("INT",),
@@ -30,7 +30,7 @@ _AFFINITIES = {
     "real": ("REAL", "FLOA", "DOUB"),
 }
 _NOT_STORED = 2
-"""How SQLite calls a column that is worked out whenever it is read."""
+"""SQLite's number for a column that is computed whenever it is read."""
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "integer": (int,),
@@ -50,18 +50,18 @@ class ColumnLayout(NamedTuple):
     default: Value
 
     def fits(self, value: Value) -> bool:
-        """Whether a value may stand in it."""
+        """Whether the column may hold a value."""
         return not self.is_required if value is None else isinstance(value, _KINDS[self.affinity])
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """A table, its columns in the order in which its records hold them."""
+    """A table, with its columns in the order of its records."""
 
     name: str
     columns: tuple[ColumnLayout, ...]
     alias: int | None = None
-    """The place of the column that is the key of the row, and which records leave empty."""
+    """The position of the column that is the key of the row; records leave it empty."""
     has_keys: bool = True
     """False for a table WITHOUT ROWID, which is an index."""
 
@@ -72,11 +72,11 @@ class TableLayout:
 
     @cached_property
     def least(self) -> int:
-        """How many values a row has at least."""
+        """The smallest number of values in a row."""
         return max((at for at, column in enumerate(self.columns, 1) if column.is_required), default=1)
 
     def fits(self, values: Sequence[Value]) -> bool:
-        """Whether a record may be one of a row of this table; an older row may have fewer columns."""
+        """Whether a record may be a row of this table; an older row may have fewer columns."""
         if not self.least <= len(values) <= len(self.columns):
             return False
         return all(
@@ -85,14 +85,14 @@ class TableLayout:
         )
 
     def complete_row(self, key: int, values: Sequence[Value]) -> list[Value]:
-        """The values of a row: with its key, and with the defaults of columns that were added after it was stored."""
+        """The values of a row, with its key, and with the defaults of columns that were added later."""
         row = [*values[: len(self.columns)], *(column.default for column in self.columns[len(values) :])]
         if self.alias is not None:
             row[self.alias] = key
         return row
 
     def reorder(self, names: Sequence[str]) -> TableLayout:
-        """The same table with its columns in another order; those that are not named come last."""
+        """The same table with its columns in another order; columns that are not in `names` come last."""
         by_name = {column.name: column for column in self.columns}
         first = [by_name[name] for name in names if name in by_name]
         columns = (*first, *(column for column in self.columns if column not in first))
@@ -101,7 +101,7 @@ class TableLayout:
 
 
 MAX_DEFINITION_BYTES = 10_000_000
-"""No definition, and no default value that one works out, is as long."""
+"""Longer than any definition, and than any default value computed by one."""
 
 _CREATE_ACTIONS = frozenset(
     (apsw.SQLITE_CREATE_TABLE, apsw.SQLITE_CREATE_INDEX, apsw.SQLITE_REINDEX, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION)
@@ -111,11 +111,11 @@ _WRITE_ACTIONS = frozenset((apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_
 SEQUENCE = TableLayout(
     "sqlite_sequence", (ColumnLayout("name", "text", True, None), ColumnLayout("seq", "integer", True, None))
 )
-"""Where SQLite keeps the highest key that each table ever had; no statement makes it."""
+"""SQLite's table with the highest key that each table ever had; no statement creates it."""
 
 
 class SchemaModel:
-    """An empty database with the tables of another one, which answers what they are like."""
+    """An empty database with the tables of another one, which describes them."""
 
     def __init__(self, schema: str = "") -> None:
         self._connection = connect(":memory:", apsw.SQLITE_OPEN_READWRITE)
@@ -124,7 +124,7 @@ class SchemaModel:
             self._connection.execute(schema).fetchall()
 
     def add(self, sql: str) -> bool:
-        """Make what a CREATE statement says; False if it says nothing that SQLite understands."""
+        """Run a CREATE statement; return False if SQLite does not understand it."""
         return run_create_statement(self._connection, sql)
 
     def statements(self) -> dict[str, str]:
@@ -134,7 +134,7 @@ class SchemaModel:
         return {name: sql for name, sql in rows if not name.startswith((*virtual, "sqlite_"))}
 
     def table(self, name: str) -> TableLayout | None:
-        """What a table is like; None if there is none of this name."""
+        """The layout of a table; None if there is no table with this name."""
         columns, keys = {}, []
         for column, kind, is_required, default, key, hidden in self._rows(
             'SELECT name, type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?)', name
@@ -156,7 +156,7 @@ class SchemaModel:
         return TableLayout(name, tuple(columns.values()), list(columns).index(keys[0]) if is_alias else None)
 
     def index(self, name: str) -> list[str | None]:
-        """The columns in the entries of an index; None for the key of the row, or for something worked out."""
+        """The columns in the entries of an index; None for the key of the row, or for an expression."""
         return [column for (column,) in self._rows("SELECT name FROM pragma_index_xinfo(?) ORDER BY seqno", name)]
 
     def _constant(self, default: str | None) -> Value:
@@ -172,7 +172,7 @@ class SchemaModel:
 
 
 def run_create_statement(connection: apsw.Connection, sql: str) -> bool:
-    """Do what a CREATE statement of a damaged file says, and nothing else that it may say; False if it says nothing."""
+    """Run a CREATE statement of a damaged file, and no other kind of statement; return False if it fails."""
     connection.limit(apsw.SQLITE_LIMIT_ATTACHED, 0)
     if not sql.upper().startswith("CREATE") or "\0" in sql:
         return False
@@ -187,18 +187,18 @@ def run_create_statement(connection: apsw.Connection, sql: str) -> bool:
 
 
 def _authorize_create(action: int, table: str | None, *_: str | None) -> int:
-    """Allow what making a table or an index takes; not a table that is filled by a query, nor a second statement."""
+    """Allow what creating a table or an index needs; not a table filled by a query, nor a second statement."""
     is_of_schema = action in _WRITE_ACTIONS and table is not None and table.startswith("sqlite_")
     return apsw.SQLITE_OK if is_of_schema or action in _CREATE_ACTIONS else apsw.SQLITE_DENY
 
 
 def is_virtual(sql: str) -> bool:
-    """Whether a CREATE statement makes a table whose rows are somewhere else."""
+    """Whether a CREATE statement creates a virtual table."""
     return sql.lstrip().upper().startswith("CREATE VIRTUAL")
 
 
 def _affinity(declared: str) -> str:
-    """Which kind of values a column prefers, by SQLite's rules about the name of its type."""
+    """The type affinity of a column, by SQLite's rules about the name of its type."""
     kind = declared.upper()
     for affinity, words in _AFFINITIES.items():
         if any(word in kind for word in words):

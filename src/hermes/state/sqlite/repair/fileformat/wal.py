@@ -1,4 +1,4 @@
-"""The frames of a write-ahead log: which pages of the database are in it, as far as they were committed."""
+"""The frames of a write-ahead log: which committed pages of the database it has."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hermes.state.sqlite.repair.fileformat.page_size import SIZES
 
 MAGIC = 0x377F0682
-"""The last bit tells in which order the bytes of the words stand that are summed up."""
+"""The last bit gives the byte order of the words in the checksum."""
 
 _HEADER = struct.Struct(">8I")
 _FRAME = struct.Struct(">6I")
@@ -22,29 +22,29 @@ Sums = tuple[int, int]
 
 @dataclass(slots=True)
 class Log:
-    """Where the newest committed form of each page is in a log."""
+    """Where a log has the newest committed version of each page."""
 
     page_size: int = 0
-    """What the log says of itself; 0 if it is not there or says nothing that could be."""
+    """The page size in the header of the log; 0 if there is no log or the size is not valid."""
     pages: dict[int, int] = field(default_factory=dict)
     count: int = 0
     """How many pages the database has after the last commit; 0 if nothing was committed."""
     after_damage: dict[int, int] = field(default_factory=dict)
-    """Pages of commits that follow on damage in the log: SQLite does not look there any more."""
+    """Pages of commits after a damaged place in the log: SQLite does not read these."""
 
 
 class _Frame(NamedTuple):
     at: int
     page: int
     size: int
-    """How many pages the database has after this frame, if it ends a transaction, else 0."""
+    """How many pages the database has after this frame if it ends a transaction, else 0."""
     salts: Sums
     sums: Sums
     data: bytes
 
 
 def read_log(file: int, page_size: int) -> Log:
-    """What is in the log that is open as `file`; `page_size` is that of the database, 0 if it is not known."""
+    """Read the log that is open as `file`; `page_size` is that of the database, 0 if it is not known."""
     header = os.pread(file, _HEADER.size, 0)
     if len(header) < _HEADER.size:
         return Log()
@@ -61,13 +61,13 @@ def read_log(file: int, page_size: int) -> Log:
     before: _Frame | None = None
     for frame in _frames(file, page_size):
         if not is_sound and before is None:
-            salts = frame.salts  # all that is left to tell the frames of this log from older ones
+            salts = frame.salts  # only this still tells the frames of this log from older ones
         follows = frame.salts == salts and frame.sums == _sums_of(frame, order, sums)
         sums = frame.sums
         if is_whole and not follows:
             is_whole, pending = False, {}
         elif not is_whole and follows and before is not None and before.page not in pending:
-            # Whatever is wrong with the frame before this one, it was once written as a whole.
+            # Whatever is wrong with the frame before this one, it was once written completely.
             pending[before.page] = before.at
         if follows:
             pending[frame.page] = frame.at
@@ -80,7 +80,7 @@ def read_log(file: int, page_size: int) -> Log:
 
 
 def running_sums(data: bytes, order: str, sums: Sums) -> Sums:
-    """The two running sums that a log keeps, after some more bytes."""
+    """Continue the two running sums of a log with more bytes."""
     first, second = sums
     words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for word, next_word in zip(words, words, strict=True):

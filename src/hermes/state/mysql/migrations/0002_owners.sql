@@ -1,9 +1,9 @@
--- Addition 0002_owners: titles are unique among the sessions of an owner, the terminal (NULL) being one, and an imported
--- session says which file it came from.
+-- Make titles unique per owner (the terminal, NULL, is one owner) and record the file of an imported session.
+-- Checksum in the ledger: 35a2b383
 --
--- One statement changes the table, so that it is changed whole or not at all. MySQL has no ADD COLUMN IF NOT EXISTS;
--- a repetition finds the column and does nothing. An owner can be as long as a title, and a key holds only one of them
--- whole: the hash stands for the owner.
+-- One statement changes the table, so that it is changed completely or not at all. MySQL has no ADD COLUMN IF NOT
+-- EXISTS; a repetition finds the column and does nothing. An owner can be as long as a title, and a key has space for
+-- only one of them: it holds the hash of the owner.
 
 SET @hermes_owners = IF(
     EXISTS (SELECT 1 FROM information_schema.columns

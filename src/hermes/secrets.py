@@ -1,7 +1,10 @@
-"""Secrets in what was said: known by their shape or by what stands before them, and replaced.
+"""Secrets in texts: found by their shape or by the text before them, and replaced.
 
-What opens something is a secret: keys, tokens, passwords. Names, addresses and paths are none, so a conversation
-without secrets is not yet an anonymous one. Where it is not certain whether something is a secret, it is taken for one.
+A secret is what opens something: a key, a token, a password. Names, addresses and paths are not secrets, so a
+conversation without secrets is not yet anonymous. In doubt, a text is treated as a secret.
+
+`redact` and `redact_value` are for exports, where the rest must stay readable. `hide_keys` is for error texts: it also
+hides everything that begins like a key. Importing this module compiles all patterns, so callers import it late.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ import re
 from typing import Any
 
 HIDDEN = "[redacted]"
+MASK = "***"
+"""What error texts show instead of a secret."""
 
 _BY_SHAPE = {
     "private key": r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
@@ -44,11 +49,32 @@ _BY_SHAPE = {
     ":": r"\b[0-9]{8,10}:[\w-]{35}(?![\w-])",  # Telegram bots
     ".": r"\b[MNO][\w-]{23,27}\.[\w-]{6}\.[\w-]{27,40}",  # Discord bots
 }
-"""What is a secret by its shape alone, by what it has in small letters: most texts have nothing of it."""
+"""Secrets with a shape of their own, by a text in lower case that each contains: most texts contain none of these."""
 
 _SCHEME = r"(?:bearer|basic|token|digest|apikey|negotiate|ntlm|hawk)\s"
 _OPEN = rf"(?!{re.escape(HIDDEN)})"
+_NO_VALUE = (
+    r"(?![$%{<*\[]|(?:required|needed|optional|wrong|correct|incorrect|invalid|valid|empty|missing|secret|hidden|unknown"
+    r"|known|stored|saved|encrypted|hashed|expired|changed|weak|strong|secure|safe|short|long|null|none|true|false|unset"
+    r"|here|there|below|above|same|different|compromised|public|random|temporary|case|falsch|richtig|leer|geheim|sicher"
+    r"|unsicher|bekannt|unbekannt|abgelaufen|erforderlich|notwendig|gespeichert|verschlüsselt|kurz|lang|gleich|hier"
+    r"|dort|noch|nicht|auch|also|still)(?![^\s.,;:!?)]))"
+)
+
+
+def _stated(name: str) -> str:
+    """The pattern of a sentence such as `Password is x`: x has a digit or a sign, is quoted, or ends the line."""
+    return (
+        rf"(\b{name}\s{{1,4}}(?:is|was|ist|war|lautet)\s{{1,4}}(?:(?:now|jetzt)\s{{1,4}})?[\"'`]?){_OPEN}{_NO_VALUE}"
+        r"(?:(?=[^\s\"'`]{0,80}[0-9#&+=@^~])[^\s\"'`,;]{4,80}(?<![.,;:!?)])"
+        r"|(?<=[\"'`])[^\s\"'`]{4,80}(?=[\"'`])|\w{4,80}(?=[.!]{0,3}[ \t]{0,8}(?:$|[\r\n])))"
+    )
+
+
 _BY_PLACE = {
+    "passw": _stated("passwor[dt]"),
+    "kennwort": _stated("kennwort"),
+    "passphrase": _stated("passphrase"),
     "hooks": r"(https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)/)"
     r"[\w/.-]{8,}",
     "://": rf"([a-z][a-z0-9+.-]{{1,20}}://[^\s:/@\"'<>]{{0,200}}:){_OPEN}[^\s/@\"'<>]+(?=@)",
@@ -67,7 +93,6 @@ _BY_PLACE = {
     "sig": r"([?&;, ](?:x-amz-|x-goog-)?sig(?:nature)?=)(?=[\w%+/=-]{0,60}[0-9])[\w%+/=-]{12,}",
     "auth=": rf"((?<![a-z0-9])_?auth\s{{0,4}}=\s{{0,4}}[\"']?){_OPEN}(?=[\w+/=-]{{0,60}}[0-9])[\w+/=-]{{8,}}",
     '"auth"': r"(\"auth\"\s{0,4}:\s{0,4}\")(?=[A-Za-z0-9+/]{0,200}[0-9=])[A-Za-z0-9+/=]{8,}(?=\")",
-    "_key": rf"((?-i:[A-Z0-9]_KEY)\s{{0,4}}[:=]\s{{0,4}}[\"']?){_OPEN}(?=[\w:+/=.-]{{0,100}}[0-9])[\w:+/=.-]{{16,}}",
     "pass": rf"((?<![\w.-])pass\\{{0,4}}[\"'`]?\s{{0,8}}[:=]\s{{0,8}}\\{{0,4}}[\"'`]?){_OPEN}"
     r"(?=[^\s\"'`,;]{0,80}[0-9])(?=[^\s\"'`,;]{0,80}[a-z])[^\s\"'`,;\\]{6,}",
     "requirepass": r"(\brequirepass\s{1,4}[\"']?)[^\s\"'\[]{4,}",
@@ -86,16 +111,18 @@ _BY_PLACE = {
     "login": rf"(\slogin\s+\S+\s+password\s+){_OPEN}\S+",
     "-u": rf"(\s(?:-u|--user)\s+[\"']?[^\s:\"'/]+:){_OPEN}[^\s\"'@]+",
 }
-"""What is a secret by what stands before it, which is kept."""
+"""Secrets that the text before them shows; that text is kept."""
 
 _NAMES = (
     r"(?:api|access|secret|private|signing|encryption|account|master|auth|license|ssh|service)[_-]?key"
-    r"(?:[_-]?(?:id|base))?|secret|token|credentials?|passwd|password(?:[_-]hash)?|passphrase|pwd"
+    r"(?:[_-]?(?:id|base))?|secret|token|credentials?|passwd|passwor[dt](?:[_-]hash)?|kennwort|passphrase|pwd"
+    r"|(?<![a-z0-9])pw|(?-i:(?<=[a-z])Pw)"
+    r"|(?-i:(?<=[A-Z0-9])(?<!PRIMARY)(?<!FOREIGN)(?<!UNIQUE)(?<!PARTITION)(?<!SORT)(?<!HASH)(?<!CACHE)(?<!PUBLIC)_KEY)"
     r"|(?:(?<=_)|user|db|mail|smtp|root|admin)pass|(?-i:(?<=[a-z])Pass)"
     r"|(?-i:(?:SECRET|TOKEN|PASSWORD|PASS|API_KEY|SECRET_KEY|PRIVATE_KEY|ACCESS_KEY)"
     r"_(?:PROD|PRODUCTION|STAGING|DEV|TEST|LIVE|OLD|NEW|PRIMARY|SECONDARY|RO|RW|V?[0-9]{1,3}))"
 )
-_NAME_HINTS = ("key", "secret", "token", "credential", "pass", "pwd")
+_NAME_HINTS = ("key", "secret", "token", "credential", "pass", "pw", "kennwort")
 _ASSIGNED = re.compile(
     rf"""(?P<before>(?:{_NAMES})\\*["'`]?
          (?:\s*:\s*(?:str|string|bytes)\b(?:\s*\|\s*None)?(?=\s*=))?       # as Python and others declare it
@@ -107,7 +134,7 @@ _ASSIGNED = re.compile(
 )
 _OPTION = re.compile(rf"((?<![\w-])--(?:[\w-]{{1,60}}-)?(?:{_NAMES})\s+)(?!-)([^\s\"'`<\[$]{{4,}})", re.IGNORECASE)
 _LEAST_SECRET_NUMBER = 1_000
-"""A smaller number under the name of a secret is a count."""
+"""A smaller number with the name of a secret is a count."""
 _SECRET_NAME = re.compile(rf"(?:{_NAMES}|^pass|authorization|^(?:set-)?cookie)$", re.IGNORECASE)
 _ELEMENT = re.compile(
     rf"(<[\w.:-]{{0,60}}?(?:{_NAMES}|(?<=<)pass)(?:\s[^<>]{{0,200}})?>\s{{0,8}})([^<>\s][^<>\r\n]{{2,400}})(?=</)",
@@ -122,14 +149,30 @@ _REFERENCE = re.compile(
     r"|(?:string|bytes|boolean|integer|number|object|none|null|true|false|undefined|required|optional|default|secretstr)$",
     re.IGNORECASE,
 )
-"""What stands in the place of a secret and is none: a variable, a path, the name of a type."""
+"""What may stand where a secret is expected: a variable, a path, the name of a type."""
 
 _SHAPES = {hint: re.compile(pattern) for hint, pattern in _BY_SHAPE.items()}
 _PLACES = {hint: re.compile(pattern, re.IGNORECASE) for hint, pattern in _BY_PLACE.items()}
 
 
+_BEGINS_LIKE_A_KEY = re.compile(
+    r"\b(?:[spr]k[-_]|gsk_|xai-|AIza)[^\s\"',;)]{8,}|(?<=bearer )[^\s\"',;)]{4,}", re.IGNORECASE
+)
+
+
+def hide_keys(text: str) -> str:
+    """Return an error text without secrets, and without anything that begins like a key."""
+    return _BEGINS_LIKE_A_KEY.sub(MASK, redact(text)[0].replace(HIDDEN, MASK))
+
+
+def hide_login(address: str) -> str:
+    """Return an address without the user and the password before its host; a password may contain an @ too."""
+    start, end = address.find("://"), address.rfind("@")
+    return address if start < 0 or end < start else f"{address[:start]}://{MASK}{address[end:]}"
+
+
 def redact(text: str) -> tuple[str, int]:
-    """A text with its secrets replaced, and how many there were."""
+    """Return a text with its secrets replaced, and their number."""
     small = text.lower()
     count = 0
     for patterns, replacement in ((_SHAPES, HIDDEN), (_PLACES, rf"\1{HIDDEN}")):
@@ -163,11 +206,11 @@ def redact(text: str) -> tuple[str, int]:
 
 
 def redact_value(value: Any) -> tuple[Any, int]:
-    """A value with the secrets in all of its texts replaced, and how many there were."""
+    """Return a value with the secrets in all of its texts replaced, and their number."""
     try:
         return _redacted(value)
     except RecursionError:
-        return HIDDEN, 1  # nobody can look through it, so nobody knows what is in it
+        return HIDDEN, 1  # too deep to look for secrets
 
 
 def _redacted(value: Any) -> tuple[Any, int]:

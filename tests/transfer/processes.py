@@ -1,4 +1,4 @@
-"""Processes that carry or write while a test looks on: `python -m tests.transfer.carrier WHAT ADDRESS ...`."""
+"""Processes that migrate or write during a test: `python -m tests.transfer.processes WHAT ADDRESS ...`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import select
 import sys
 
 from hermes.config import Config
+from hermes.state.import_export import message_pages
 from hermes.state.provider import SessionDBProvider, open_session_db
-from hermes.state.transfer import origin as reading
+from hermes.state.transfer import origin as origin_module
 from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.store_address import config_for
 from tests.fault.processes import Child
@@ -15,17 +16,17 @@ from tests.fault.processes import Child
 PAGE = 40
 
 
-class Carrier(Child):
-    """A process that does one of the things below, told and telling in lines."""
+class MigrationProcess(Child):
+    """A process that runs one of the functions below and talks with the test in lines."""
 
-    module = "tests.transfer.carrier"
+    module = "tests.transfer.processes"
 
 
 def migrate(source: str, address: str) -> None:
-    """Carry one store to another, in small steps; one line for each."""
-    reading.PAGE_MESSAGES, reading.PAGE_SESSIONS = PAGE, 5
+    """Migrate one store to another, in small steps, with one line for each."""
+    message_pages.PAGE_MESSAGES, origin_module.PAGE_SESSIONS = PAGE, 5
     with open_at(source, read_only=True) as origin, open_at(address) as target:
-        migration = Migration(origin, target, lambda *told: say(f"{told[1]}"))
+        migration = Migration(origin, target, lambda *progress: say(f"{progress[1]}"))
         migration.begin(resume=True)
         migration.copy_all()
         migration.finish()
@@ -33,7 +34,7 @@ def migrate(source: str, address: str) -> None:
 
 
 def write(address: str) -> None:
-    """Add messages to the sessions of a store and begin new ones, until a line is said."""
+    """Add messages to the sessions of a store and create new ones, until a line arrives."""
     count = 0
     with open_at(address) as store:
         known = [row["id"] for row in store.search_sessions(limit=3)]
@@ -47,12 +48,12 @@ def write(address: str) -> None:
 
 
 def open_at(address: str, *, read_only: bool = False) -> SessionDBProvider:
-    """A store by its path or DSN."""
+    """Open a store by its path or DSN."""
     return open_session_db(config_for(address, Config()), read_only=read_only)
 
 
 def say(line: str) -> None:
-    """Tell the parent something."""
+    """Send a line to the parent."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -1,9 +1,11 @@
--- The session store on MySQL and MariaDB: addition 0001_store of the ledger. Every statement can be repeated, and an
--- empty line ends it.
+-- Create the store: sessions, messages, usage, the full-text index and the triggers that keep it in step.
+-- Checksum in the ledger: bcb1ffb9
 --
--- Text compares by the numbers of its characters, and blanks at its end count. What is part of a key has at most 700
--- characters, everything else as many as there are; where a longer text must be unique, its hash is. Flags are whole
--- numbers, so that rows look as they do in the other stores.
+-- Every statement can be repeated, and ends with a semicolon and an empty line.
+--
+-- Text compares by code point, and trailing blanks count. A column in a key has at most 700 characters, other text has
+-- no limit; where a longer text must be unique, the key holds its hash. Flags are whole numbers, so that rows look as
+-- they do in the other stores.
 
 CREATE TABLE IF NOT EXISTS schema_version (
     version BIGINT NOT NULL,
@@ -16,7 +18,7 @@ CREATE TABLE IF NOT EXISTS state_meta (
     PRIMARY KEY (`key`)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- What was added to the store, by name. Its presence makes a database ours.
+-- The migrations that were applied, by name. A database with this table is a store of Hermes.
 CREATE TABLE IF NOT EXISTS hermes_ledger (
     name       VARCHAR(700) NOT NULL,
     checksum   VARCHAR(100) NOT NULL,
@@ -24,8 +26,8 @@ CREATE TABLE IF NOT EXISTS hermes_ledger (
     PRIMARY KEY (name)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- Every index ends with the primary key, so that walked backwards it gives the newest first, and equal ones by id. A list
--- is walked only where the index has all that it is ordered by, since these servers sort everything or nothing.
+-- Every index ends with the primary key: read backwards it returns the newest first, and equal ones by id. A list
+-- reads an index only if that has every column of its order, because these servers sort all rows or none.
 CREATE TABLE IF NOT EXISTS sessions (
     id                 VARCHAR(700) NOT NULL,
     source             VARCHAR(700) NOT NULL,
@@ -179,7 +181,7 @@ CREATE TABLE IF NOT EXISTS compression_locks (
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
 -- The full-text index, filled in batches up to the `indexed_upto` mark. Its words are those of our analyzer, cut after
--- 500 characters, and marks that say where and whose a message is.
+-- 500 characters, and marks for the source, owner and session of a message.
 CREATE TABLE IF NOT EXISTS known_words (
     id   INT UNSIGNED NOT NULL AUTO_INCREMENT,
     word VARCHAR(500) NOT NULL,
@@ -202,19 +204,19 @@ CREATE TABLE IF NOT EXISTS message_words (
     PRIMARY KEY (message_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- Messages that the index does not know yet, or not as they are now.
+-- Messages that are not indexed yet, or whose index rows are out of date.
 CREATE TABLE IF NOT EXISTS stale_index (
     message_id BIGINT NOT NULL,
     PRIMARY KEY (message_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- Messages that are gone, until the index forgets their words.
+-- Deleted messages, until their words are removed from the index.
 CREATE TABLE IF NOT EXISTS deleted_messages (
     message_id BIGINT NOT NULL,
     PRIMARY KEY (message_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- When the messages of each indexed batch were said; ids follow time, but imported history does not.
+-- The oldest and newest time of each indexed batch of messages; ids follow time, except in imported history.
 CREATE TABLE IF NOT EXISTS message_times (
     first_id BIGINT NOT NULL,
     last_id  BIGINT NOT NULL,
@@ -225,7 +227,8 @@ CREATE TABLE IF NOT EXISTS message_times (
     KEY idx_message_times_oldest (oldest, first_id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- What is added or changed, by this store or by plain SQL, waits for the index; until then it is read.
+-- The triggers note every message that is added or changed, also by plain SQL. A search reads those messages themselves
+-- until they are indexed.
 DROP TRIGGER IF EXISTS message_added;
 
 CREATE TRIGGER message_added AFTER INSERT ON messages FOR EACH ROW

@@ -1,5 +1,5 @@
--- Addition 0002_owners: titles are unique among the sessions of an owner, the terminal (NULL) being one, and an imported
--- session says which file it came from.
+-- Make titles unique per owner (the terminal, NULL, is one owner) and record the file of an imported session.
+-- Checksum in the ledger: 4fc4759b
 
 ALTER TABLE sessions ADD COLUMN imported_from text COLLATE "C";
 

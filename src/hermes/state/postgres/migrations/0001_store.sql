@@ -1,4 +1,5 @@
--- The session store on PostgreSQL: addition 0001_store of the ledger, executed in one transaction.
+-- Create the store: sessions, messages, usage, the full-text index and the triggers that keep it in step.
+-- Checksum in the ledger: 52b9ab48
 --
 -- Text compares byte by byte, so that order is the same in every database. Flags are whole numbers, so that rows look
 -- as they do in the other stores.
@@ -12,15 +13,15 @@ CREATE TABLE state_meta (
     value text COLLATE "C"
 );
 
--- What was added to the store, by name. Its presence makes a schema ours.
+-- The migrations that were applied, by name. A schema with this table is a store of Hermes.
 CREATE TABLE hermes_ledger (
     name       text COLLATE "C" PRIMARY KEY,
     checksum   text COLLATE "C" NOT NULL,
     applied_at double precision NOT NULL
 );
 
--- No index may hold what changes with every message (counters, last_active, chain_active, preview): as long as none
--- does, such a change stays within the page of its row and touches no index at all. The room for that is left free.
+-- No index may contain a column that changes with every message (counters, last_active, chain_active, preview): then
+-- PostgreSQL writes the new row version into the same page and touches no index. The fillfactor leaves space for it.
 CREATE TABLE sessions (
     id                 text COLLATE "C" PRIMARY KEY,
     source             text COLLATE "C" NOT NULL,
@@ -164,34 +165,34 @@ CREATE INDEX idx_usage_events_at ON usage_events (at);
 CREATE INDEX idx_rewinds_session ON rewinds (session_id, id);
 CREATE INDEX idx_pending_links_parent ON pending_links (parent_session_id);
 
--- The full-text index, filled in batches up to the `indexed_upto` mark. Its words are those of our analyzer. What is
--- new to the index waits in a list that searches would have to read; whoever adds a batch empties it.
+-- The full-text index, filled in batches up to the `indexed_upto` mark. Its words are those of our analyzer. GIN keeps
+-- new entries in a pending list, which every search would have to read; the process that adds a batch empties the list.
 CREATE TABLE message_words (
     message_id bigint PRIMARY KEY,
     words      tsvector NOT NULL
 );
 CREATE INDEX idx_message_words ON message_words USING gin (words) WITH (gin_pending_list_limit = 16384);
--- Nothing is to be learnt from how often the words of a sample occur: the index is always the way.
+-- The planner needs no word statistics: a search always uses the index.
 ALTER TABLE message_words ALTER COLUMN words SET STATISTICS 0;
 
--- Every word that a message has: what a beginning or a part of a word stands for. Where the extension pg_trgm can be
--- had, `idx_known_words_parts` is an index of its trigrams.
+-- Every word of the indexed messages: a search for the beginning or a part of a word reads it here. Where the extension
+-- pg_trgm is available, `idx_known_words_parts` indexes the trigrams of the words.
 CREATE TABLE known_words (
     word text COLLATE "C" PRIMARY KEY
 );
 
--- What was said in deleted messages, until the words that no other message has are forgotten too.
+-- The words of deleted messages, until those that no other message has are removed from known_words.
 CREATE TABLE forgotten_words (
     id    bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     words tsvector NOT NULL
 );
 
--- Messages at or below the `indexed_upto` mark whose index rows do not show their text.
+-- Messages at or below the `indexed_upto` mark whose index rows are out of date.
 CREATE TABLE stale_index (
     message_id bigint PRIMARY KEY
 );
 
--- When the messages of each indexed batch were said; ids follow time, but imported history does not.
+-- The oldest and newest time of each indexed batch of messages; ids follow time, except in imported history.
 CREATE TABLE message_times (
     first_id bigint PRIMARY KEY,
     last_id  bigint NOT NULL,
@@ -201,7 +202,7 @@ CREATE TABLE message_times (
 CREATE INDEX idx_message_times_newest ON message_times (newest, first_id);
 CREATE INDEX idx_message_times_oldest ON message_times (oldest, first_id);
 
--- A message that is changed or deleted by plain SQL is never served from an old index row either.
+-- The triggers mark messages that plain SQL changes or deletes, so that a search never uses their old index rows.
 CREATE FUNCTION hermes_message_changed() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO stale_index (message_id) VALUES (NEW.id) ON CONFLICT DO NOTHING;

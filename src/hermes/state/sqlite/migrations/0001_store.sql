@@ -1,0 +1,212 @@
+-- Create the store: sessions, messages, usage, the full-text index and the triggers that keep it in step.
+-- Checksum in the ledger: d9dfaba7
+--
+-- Small columns that change with every message come first and long text last, so that SQLite reaches the former without
+-- reading the overflow pages of the latter.
+
+CREATE TABLE IF NOT EXISTS schema_version (
+    version INTEGER NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS state_meta (
+    key   TEXT PRIMARY KEY,
+    value TEXT
+);
+
+-- The migrations that were applied beyond schema version 11, by name. A file with this table is a store of Hermes.
+CREATE TABLE IF NOT EXISTS hermes_ledger (
+    name       TEXT PRIMARY KEY,
+    checksum   TEXT NOT NULL,
+    applied_at REAL NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS sessions (
+    id                 TEXT PRIMARY KEY,
+    source             TEXT NOT NULL,
+    user_id            TEXT,
+    owner              TEXT,                        -- who may see it; NULL: the terminal
+    parent_session_id  TEXT,
+    child_kind         TEXT,                        -- compression, branch, delegate, reset, import; ?: not yet known
+    chain_root         TEXT,                        -- first session of its compression chain; NULL: itself
+    listed             INTEGER NOT NULL DEFAULT 1,  -- stands in lists by itself
+    archived           INTEGER NOT NULL DEFAULT 0,
+    pinned             INTEGER NOT NULL DEFAULT 0,
+    started_at         REAL NOT NULL,
+    last_active        REAL,                        -- newest message, else the start
+    chain_active       REAL,                        -- the same over the compression chain that begins here
+    active_tick        INTEGER,                     -- chain_active in hundredths of a second
+    ended_at           REAL,
+    end_reason         TEXT,
+    message_count      INTEGER DEFAULT 0,
+    tool_call_count    INTEGER DEFAULT 0,
+    rewind_count       INTEGER NOT NULL DEFAULT 0,
+    api_call_count     INTEGER DEFAULT 0,
+    input_tokens       INTEGER DEFAULT 0,
+    output_tokens      INTEGER DEFAULT 0,
+    cache_read_tokens  INTEGER DEFAULT 0,
+    cache_write_tokens INTEGER DEFAULT 0,
+    reasoning_tokens   INTEGER DEFAULT 0,
+    estimated_cost_usd REAL,
+    actual_cost_usd    REAL,
+    cost_status        TEXT,
+    cost_source        TEXT,
+    pricing_version    TEXT,
+    billing_provider   TEXT,
+    billing_base_url   TEXT,
+    billing_mode       TEXT,
+    title              TEXT,
+    model              TEXT,
+    handoff_state      TEXT,
+    handoff_platform   TEXT,
+    handoff_error      TEXT,
+    cwd                TEXT,
+    preview            TEXT,                        -- first user message, shortened; NULL: none yet
+    model_config       TEXT,
+    system_prompt      TEXT,
+    FOREIGN KEY (parent_session_id) REFERENCES sessions(id)
+);
+
+CREATE TABLE IF NOT EXISTS messages (
+    id                    INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id            TEXT NOT NULL REFERENCES sessions(id),
+    role                  TEXT NOT NULL,
+    uid                   TEXT,                     -- NULL: stored by another program, not yet adopted
+    timestamp             REAL NOT NULL,
+    active                INTEGER NOT NULL DEFAULT 1,
+    observed              INTEGER DEFAULT 0,
+    token_count           INTEGER,
+    finish_reason         TEXT,
+    platform_message_id   TEXT,
+    tool_call_id          TEXT,
+    tool_name             TEXT,
+    tool_calls            TEXT,
+    content               TEXT,
+    reasoning             TEXT,
+    reasoning_content     TEXT,
+    reasoning_details     TEXT,
+    codex_reasoning_items TEXT,
+    codex_message_items   TEXT
+);
+
+-- Every change of a session's token and cost counters; the counters are its sums.
+CREATE TABLE IF NOT EXISTS usage_events (
+    id                 INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id         TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+    at                 REAL NOT NULL,
+    kind               TEXT NOT NULL,               -- delta, absolute, opening
+    model              TEXT,
+    billing_provider   TEXT,
+    api_call_count     INTEGER NOT NULL DEFAULT 0,
+    input_tokens       INTEGER NOT NULL DEFAULT 0,
+    output_tokens      INTEGER NOT NULL DEFAULT 0,
+    cache_read_tokens  INTEGER NOT NULL DEFAULT 0,
+    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    reasoning_tokens   INTEGER NOT NULL DEFAULT 0,
+    estimated_cost_usd REAL,
+    actual_cost_usd    REAL
+);
+
+-- How often a session called each tool.
+CREATE TABLE IF NOT EXISTS session_tools (
+    session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+    tool_name  TEXT NOT NULL,
+    calls      INTEGER NOT NULL,
+    PRIMARY KEY (session_id, tool_name)
+) WITHOUT ROWID;
+
+-- The audit trail of rewinds and restores.
+CREATE TABLE IF NOT EXISTS rewinds (
+    id                INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id        TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+    action            TEXT NOT NULL,                -- rewind, restore
+    target_message_id INTEGER NOT NULL,
+    message_count     INTEGER NOT NULL,
+    at                REAL NOT NULL
+);
+
+-- Imported sessions whose parent has not been imported yet.
+CREATE TABLE IF NOT EXISTS pending_links (
+    session_id        TEXT PRIMARY KEY REFERENCES sessions(id) ON DELETE CASCADE,
+    parent_session_id TEXT NOT NULL,
+    child_kind        TEXT
+);
+
+CREATE TABLE IF NOT EXISTS compression_locks (
+    session_id  TEXT PRIMARY KEY,
+    holder      TEXT NOT NULL,
+    acquired_at REAL NOT NULL,
+    expires_at  REAL NOT NULL
+);
+
+-- Sessions that another program created or deleted messages from. The next open counts them again.
+CREATE TABLE IF NOT EXISTS stale_sessions (
+    session_id TEXT PRIMARY KEY
+) WITHOUT ROWID;
+
+-- Messages at or below the `indexed_upto` mark whose index rows are out of date.
+CREATE TABLE IF NOT EXISTS stale_index (
+    message_id INTEGER PRIMARY KEY
+);
+
+CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
+CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id);
+CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title) WHERE title IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_chain ON sessions(chain_root) WHERE chain_root IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_handoff ON sessions(handoff_state) WHERE handoff_state IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_source_id ON sessions(source, id);
+-- Activity is indexed by its tick, so that a burst of messages changes no index. Within a tick rows are sorted.
+CREATE INDEX IF NOT EXISTS idx_sessions_list_started ON sessions(listed, archived, started_at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_list_active ON sessions(listed, archived, active_tick DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_source_started ON sessions(source, listed, archived, started_at DESC, id DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_source_active ON sessions(source, listed, archived, active_tick DESC);
+CREATE INDEX IF NOT EXISTS idx_sessions_owner_started ON sessions(owner, listed, archived, started_at DESC, id DESC)
+    WHERE owner IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_owner_active ON sessions(owner, listed, archived, active_tick DESC)
+    WHERE owner IS NOT NULL;
+CREATE INDEX IF NOT EXISTS idx_sessions_continued ON sessions(last_active DESC, started_at DESC, id DESC)
+    WHERE chain_active > last_active;
+CREATE INDEX IF NOT EXISTS idx_sessions_empty ON sessions(message_count, ended_at) WHERE message_count = 0;
+
+CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp);
+CREATE INDEX IF NOT EXISTS idx_messages_order ON messages(session_id, id);
+-- A uid that this store made up begins with a tilde and repeats nothing, so only those of callers are looked up.
+CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid) WHERE uid NOT GLOB '~*';
+CREATE INDEX IF NOT EXISTS idx_messages_platform_msg_id ON messages(session_id, platform_message_id)
+    WHERE platform_message_id IS NOT NULL;
+-- Rows that another program wrote. The index contains nothing else; a trigger would slow down every message.
+CREATE INDEX IF NOT EXISTS idx_messages_foreign ON messages(session_id, id) WHERE uid IS NULL;
+CREATE INDEX IF NOT EXISTS idx_usage_events_session ON usage_events(session_id, id);
+CREATE INDEX IF NOT EXISTS idx_usage_events_at ON usage_events(at);
+CREATE INDEX IF NOT EXISTS idx_pending_links_parent ON pending_links(parent_session_id);
+CREATE INDEX IF NOT EXISTS idx_rewinds_session ON rewinds(session_id, id);
+CREATE INDEX IF NOT EXISTS idx_compression_locks_expires ON compression_locks(expires_at);
+
+-- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark.
+CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts USING fts5(
+    content, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
+);
+CREATE VIRTUAL TABLE IF NOT EXISTS messages_fts_trigram USING fts5(
+    content, content='', contentless_delete=1, detail=none, tokenize='trigram remove_diacritics 1'
+);
+
+-- The triggers mark messages that plain SQL changes or deletes, so that a search never uses their old index rows.
+CREATE TRIGGER IF NOT EXISTS messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+    INSERT OR IGNORE INTO stale_index(message_id) VALUES (new.id);
+END;
+CREATE TRIGGER IF NOT EXISTS messages_fts_delete AFTER DELETE ON messages BEGIN
+    DELETE FROM messages_fts WHERE rowid = old.id;
+    DELETE FROM stale_index WHERE message_id = old.id;
+END;
+CREATE TRIGGER IF NOT EXISTS messages_uncounted AFTER DELETE ON messages
+    WHEN (SELECT message_count FROM sessions WHERE id = old.session_id) > 0 BEGIN
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (old.session_id);
+END;
+CREATE TRIGGER IF NOT EXISTS messages_fts_trigram_delete AFTER DELETE ON messages BEGIN
+    DELETE FROM messages_fts_trigram WHERE rowid = old.id;
+END;
+CREATE TRIGGER IF NOT EXISTS sessions_adopt AFTER INSERT ON sessions WHEN new.last_active IS NULL BEGIN
+    UPDATE sessions SET child_kind = '?', last_active = started_at, chain_active = started_at,
+        active_tick = CAST(MAX(-4.6e18, MIN(4.6e18, started_at * 100)) AS INTEGER) WHERE id = new.id;
+    INSERT OR IGNORE INTO stale_sessions(session_id) VALUES (new.id);
+END;

@@ -1,0 +1,574 @@
+"""The states of the store in which the transcripts of the documents are made, by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, ClassVar
+
+import psycopg
+
+from hermes.config import load_config
+from hermes.state.provider import open_session_db
+from hermes.state.transfer.migration import Migration
+from hermes_state import SessionDB
+from tests.support.behaviours import Call, Say
+from tests.support.modelserver import ModelServer
+from tests.support.pagemap import overwrite, page_map
+from tests.support.plainsql import change
+from tests.support.servers import dsn_of
+from tests.upgrade.build_files import build
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = 1794823200
+"""When the first command of a transcript starts: Monday 2026-11-16 10:00:00 UTC."""
+MINUTE, HOUR, DAY = 60, 3600, 86_400
+
+MODELS = ("anthropic/claude-opus-4.5", "通义千问-3-coder", "openai/gpt-5", "house-model")
+QUESTIONS = (
+    "Check the test failures",
+    "Summarise the stand-up",
+    "Write the release notes",
+    "Which index did we choose?",
+)
+TOOLS = (
+    *["terminal"] * 6,
+    *["read_file"] * 4,
+    "session_search",
+    "session_search",
+    "memory",
+    "skill_view",
+    "skill_manage",
+)
+SKILLS = ("release-notes", "pdf-tables", "日報")
+
+STAGING, WIKI, KYOTO = "20261116_023000_5be01f77", "20261115_040000_e5f60718", "20261112_220000_f9a8b7c6"
+
+
+@dataclass
+class Home:
+    """A home directory for the commands of a transcript."""
+
+    SHOWN: ClassVar[str] = "/home/ada"
+    """Its path as the pages show it."""
+
+    path: Path
+    resources: ExitStack
+    """Closed after the last command."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """Texts of this run, with what the pages show instead."""
+    seconds: float = 0
+    """How long after `NOW` the next command starts."""
+
+    @classmethod
+    def create(cls, path: Path, resources: ExitStack) -> Home:
+        """A home without a store."""
+        home = cls(path, resources, {str(path): cls.SHOWN})
+        for directory in (home.work, home.bin):
+            directory.mkdir()
+        return home
+
+    @property
+    def work(self) -> Path:
+        """The directory in which commands run."""
+        return self.path / "work"
+
+    @property
+    def bin(self) -> Path:
+        """The directory of the program."""
+        return self.path / "bin"
+
+    @property
+    def hermes(self) -> Path:
+        """The Hermes home."""
+        return self.path / ".hermes"
+
+    @property
+    def database(self) -> Path:
+        return self.hermes / "state.db"
+
+    def environment(self) -> dict[str, str]:
+        """The variables of a command: a terminal without colours, and nothing of the caller's own."""
+        path = f"{self.bin}:{os.environ.get('PATH', os.defpath)}"
+        own = {"HOME": str(self.path), "PATH": path, "PYTHONPATH": str(ROOT / "src")}
+        return own | {"TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8", "TZ": "UTC"}
+
+    def entry(self, program: str, seconds: float) -> list[str]:
+        """The command that runs `hermes` or `python` so many seconds after `NOW`."""
+        at = f"{NOW + seconds:.0f}"
+        return [sys.executable, str(ROOT / "tools" / "hermes_at.py"), at, at, program]
+
+    def run(self, age_s: float, *arguments: str, stdin: str = "") -> None:
+        """Run `hermes` so many seconds before `NOW`."""
+        command, environment = [*self.entry("hermes", -age_s), *arguments], self.environment()
+        done = subprocess.run(command, env=environment, cwd=self.work, input=stdin, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def configure(self, text: str) -> None:
+        """Write config.yaml."""
+        self.hermes.mkdir(mode=0o700, exist_ok=True)
+        (self.hermes / "config.yaml").write_text(text)
+        (self.hermes / "config.yaml").chmod(0o600)
+
+    def open(self, age_s: float = 0) -> SessionDB:
+        """The store, with a clock that stands still."""
+        return SessionDB(self.database, clock=lambda: NOW - age_s)
+
+
+def keep(
+    home: Home, session_id: str, source: str, title: str | None, age_s: float, *said: tuple[str, Any], **fields: Any
+) -> None:
+    """Store a session whose messages are a minute apart and end `age_s` ago. A tool is named as `tool:name`."""
+    start = NOW - age_s - MINUTE * (len(said) - 1)
+    with home.open(age_s) as db:
+        db.create_session(session_id, source, started_at=start, **fields)
+        messages = []
+        for number, (speaker, content) in enumerate(said):
+            role, _, tool = speaker.partition(":")
+            at = start + MINUTE * number
+            messages.append({"role": role, "content": content, "timestamp": at, "tool_name": tool or None})
+        db.append_messages(session_id, messages)
+        if title:
+            db.set_session_title(session_id, title)
+
+
+def empty(home: Home) -> None:
+    """No store yet."""
+
+
+def conversations(home: Home) -> None:
+    """Conversations of several platforms, with a compression, two branches, an archived one and one of a tool."""
+    project, second = "20261114_143022_e5f60718", "20261116_080000_0a0b0c0d"
+    auth, tokens = "20261116_074500_a1b2c3d4", "20261116_083000_77c0ffee"
+    letter = "Draft a letter to the landlord about the heating"
+    stand_up = "Summarise what everybody said in the stand-up today"
+    keep(
+        home, "20261028_170000_77aa88bb", "cli", None, 19 * DAY - 7 * HOUR, ("user", letter), ("assistant", "Dear ...")
+    )
+    keep(home, "20261111_081200_0c0ffee0", "discord", "team stand-up 🎉", 5 * DAY, ("user", stand_up))
+    keep(
+        home,
+        KYOTO,
+        "telegram",
+        "京都旅行の計画",
+        3.5 * DAY,
+        ("user", "来月の京都旅行の計画を立てるのを手伝ってください"),
+        ("assistant", "京都なら嵐山と伏見稲荷がおすすめです。🍁"),
+        ("user", "雨の日は?"),
+        ("assistant", "錦市場と京都国立博物館がよいでしょう。"),
+    )
+    keep(
+        home,
+        project,
+        "cli",
+        "my project",
+        30 * HOUR,
+        ("user", "Can you check the test failures?"),
+        ("assistant", "Yes."),
+    )
+    with home.open(29 * HOUR) as db:
+        db.end_session(project, "compression")
+    again = ("user", "Now make them pass")
+    keep(home, second, "cli", "my project #2", 20, again, ("assistant", "Done."), parent_session_id=project)
+    said = ("user", "Try it without the cache")
+    keep(home, "20261116_043000_5e55101d", "cli", None, 5.5 * HOUR, said, parent_session_id=second, child_kind="branch")
+    weather = ("user", "What's the weather in Las Vegas?")
+    keep(home, "20261116_023000_5be01f77", "telegram", None, 7.5 * HOUR, weather, ("assistant", "Sunny, 24 °C."))
+    refactor = ("user", "Help me refactor the auth module please")
+    keep(home, auth, "cli", "refactoring auth", 2.2 * HOUR, refactor, ("assistant", "Let me read it first."))
+    said = ("user", "And with tokens instead of sessions?")
+    keep(home, tokens, "cli", None, 1.5 * HOUR, said, parent_session_id=auth, child_kind="branch")
+    delegate = {"parent_session_id": tokens, "child_kind": "delegate"}
+    keep(
+        home, "20261116_083100_de1e9a7e", "subagent", None, 1.4 * HOUR, ("user", "List the token libraries"), **delegate
+    )
+    keep(home, "20261115_090000_70017001", "tool", None, 25 * HOUR, ("user", "nightly report"))
+    keep(home, "20260901_120000_a5c41fed", "cli", "old notes", 76 * DAY, ("user", "Notes about the old server"))
+    with home.open() as db:
+        db.set_session_archived("20260901_120000_a5c41fed", True)
+
+
+def deploys(home: Home) -> None:
+    """Three conversations, two of them about deploying."""
+    keep(
+        home,
+        KYOTO,
+        "cli",
+        "京都旅行の計画",
+        3.5 * DAY,
+        ("user", "来月の京都旅行の計画を立てるのを手伝ってください"),
+        ("assistant", "京都なら嵐山と伏見稲荷がおすすめです。🍁"),
+    )
+    compose = "Write a docker compose file for the wiki, so that we can deploy it on the new machine"
+    keep(home, WIKI, "cli", None, 30 * HOUR, ("user", compose))
+    keep(
+        home,
+        STAGING,
+        "telegram",
+        "staging deploy",
+        7.4 * HOUR,
+        ("user", "The docker deploy to staging fails again, can you look at the log? It worked on Friday."),
+        ("assistant", "I look at the log."),
+        ("tool:terminal", "deploying web\nError response from daemon: no space left on device"),
+        ("assistant", "The disk of the runner is full. `docker builder prune` frees 38 GB, and then the deploy works."),
+        ("user", "Do it, and then deploy docker-registry too"),
+        ("user", "Log in with REGISTRY_TOKEN=ghp_0123456789abcdefghijABCDEFGHIJ012345"),
+        ("user", "docker, never mind"),
+    )
+    with home.open() as db:
+        last = db.list_recent_user_messages(STAGING, 1)[0]["id"]
+        db.rewind_to_message(STAGING, last)
+
+
+def exported(home: Home) -> None:
+    """An export of the conversations of `deploys`, another that was cut off, and no store."""
+    deploys(home)
+    home.run(0, "sessions", "export", "all.jsonl")
+    text = (home.work / "all.jsonl").read_text()
+    (home.work / "half.jsonl").write_text(text[:-200])
+    shutil.rmtree(home.hermes)
+
+
+def old_conversations(home: Home) -> None:
+    """Conversations that have ended long ago, and one of today."""
+    old = [
+        ("20260215_180000_a1b2c3d4", "cli", "old experiments", 274 * DAY, 6),
+        ("20260310_090000_b2c3d4e5", "telegram", None, 251 * DAY, 12),
+        ("20260502_120000_c3d4e5f6", "telegram", None, 198 * DAY, 5),
+    ]
+    for session_id, source, title, age_s, count in old:
+        keep(home, session_id, source, title, age_s, *[("user", f"message {number}") for number in range(count)])
+        with home.open(age_s) as db:
+            db.end_session(session_id, "user_exit")
+    keep(home, "20261116_090000_d4e5f6a7", "cli", "backup plan", HOUR, ("user", "The backup goes to the NAS."))
+
+
+def filled(home: Home) -> None:
+    """Four conversations with 40 messages each."""
+    for number in range(4):
+        session_id = f"2026111{number}_090000_{number}a2b3c4d"
+        said = [("user" if each % 2 else "assistant", f"message {each}") for each in range(40)]
+        keep(home, session_id, "cli", f"notes {number + 1}", HOUR * (4 - number), *said)
+
+
+def backed_up(home: Home) -> None:
+    """A backup of `filled`, after which a conversation was deleted and another one began."""
+    filled(home)
+    home.run(HOUR, "sessions", "backup")
+    with home.open() as db:
+        db.delete_session("20261110_090000_0a2b3c4d")
+    keep(home, "20261116_095900_4a2b3c4d", "cli", None, 50, ("user", "message 1"), ("assistant", "message 2"))
+
+
+def two_backups(home: Home) -> None:
+    """The home of `backed_up` with a second backup, and a copy of the first with one changed letter."""
+    backed_up(home)
+    first = next((home.hermes / "backups").glob("*.db"))
+    home.run(30, "sessions", "backup")
+    data = first.read_bytes()
+    (home.work / "changed.db").write_bytes(data.replace(b"message 7", b"massage 7"))
+    checksum = first.with_name(f"{first.name}.sha256").read_text()
+    (home.work / "changed.db.sha256").write_text(checksum.replace(first.name, "changed.db"))
+
+
+def wrong_counts(home: Home) -> None:
+    """A store that others may read, with a wrong count and two messages missing from the search index."""
+    filled(home)
+    home.run(5 * HOUR, "sessions", "backup")
+    change(
+        home.database,
+        "UPDATE sessions SET message_count = 41 WHERE id = '20261110_090000_0a2b3c4d'",
+        "DELETE FROM messages_fts WHERE rowid IN (11, 12)",
+        "DELETE FROM messages_fts_trigram WHERE rowid IN (11, 12)",
+    )
+    home.database.chmod(0o644)
+
+
+def damaged(home: Home) -> None:
+    """A store with a page of messages that cannot be read."""
+    for number in range(5):
+        session_id = f"2026111{number}_141500_{number}be01f77"
+        keep(home, session_id, "cli", None, HOUR * (5 - number), *[("user", f"word{each} " * 40) for each in range(30)])
+    pages = page_map(home.database, "messages")
+    overwrite(home.database, pages.pages("leaf")[-2], bytes(4_096))
+
+
+def zeros(home: Home) -> None:
+    """A store of which only zeros are left."""
+    filled(home)
+    home.database.write_bytes(bytes(home.database.stat().st_size))
+
+
+def old_file(home: Home) -> None:
+    """A file of schema version 9."""
+    home.hermes.mkdir(mode=0o700)
+    build(9, home.database)
+
+
+def used(home: Home) -> None:
+    """A month of conversations on three platforms with four models."""
+    chance = Random(7)  # the same every time
+    for number in range(38):
+        day = NOW - 10 * HOUR - DAY * int(29 * chance.random())
+        at = min(day + int(chance.triangular(7, 22, 15) * HOUR), NOW - 2 * HOUR)
+        session_id = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{number:08x}"
+        source, model = chance.choice(["cli", "cli", "telegram", "discord"]), chance.choices(MODELS, [9, 6, 3, 1])[0]
+        _talk(home, chance, at, session_id, source, model)
+        if number % 12 == 5:
+            with home.open(NOW - at) as db:
+                db.end_session(session_id, "compression")
+            _talk(home, chance, at + HOUR, f"{session_id[:-8]}{number + 256:08x}", source, model, session_id)
+        if number % 5 == 2:
+            child = f"{session_id[:-8]}{number + 512:08x}"
+            _talk(home, chance, at + 90, child, "subagent", model, session_id, child_kind="delegate")
+
+
+def other_programs(home: Home) -> None:
+    """Files of Claude Code and of the Codex CLI."""
+    claude = home.path / ".claude" / "projects" / "-home-ada-wiki"
+    claude.mkdir(parents=True)
+    lines: list[dict[str, Any]] = [{"type": "something-new", "uuid": "0"}]
+    said = [("user", "Which port does the wiki use?"), ("assistant", "Port 8123."), ("user", "Thanks.")]
+    for number, (role, text) in enumerate(said, 1):
+        lines.append(
+            {
+                "type": role,
+                "uuid": f"{number}",
+                "parentUuid": f"{number - 1}" if number > 1 else None,
+                "sessionId": "3f2504e0",
+                "timestamp": f"2026-11-14T09:0{number}:00.000Z",
+                "cwd": f"{home.path}/wiki",
+                "message": {"role": role, "content": text, "model": "claude-sonnet-4-5"},
+            }
+        )
+    (claude / "3f2504e0.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    codex = home.path / ".codex" / "sessions" / "2026" / "11" / "15"
+    codex.mkdir(parents=True)
+    meta = {"id": "5973b6c0", "timestamp": "2026-11-15T10:00:00.000Z", "cwd": f"{home.path}/app"}
+    lines = [{"timestamp": meta["timestamp"], "type": "session_meta", "payload": meta}]
+    for number, (role, text) in enumerate([("user", "Why is the build red?"), ("assistant", "A test fails.")]):
+        kind = "input_text" if role == "user" else "output_text"
+        payload = {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+        at = f"2026-11-15T10:0{number}:30.000Z"
+        lines.append({"timestamp": at, "type": "response_item", "payload": payload})
+    (codex / "rollout-2026-11-15T10-00-00-5973b6c0.jsonl").write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+
+
+def imported(home: Home) -> None:
+    """A session that was imported from a file, which took place in a directory that is here."""
+    (home.path / "wiki").mkdir()
+    with home.open() as db:
+        db.import_session(
+            {
+                "id": "claude-code_3f2504e0",
+                "source": "claude-code",
+                "title": "wiki",
+                "model": "claude-sonnet-4-5",
+                "cwd": f"{home.path}/wiki",
+                "started_at": NOW - DAY,
+                "messages": [
+                    {"role": "user", "content": "Which port does the wiki use?", "timestamp": NOW - DAY},
+                    {"role": "assistant", "content": "Port 8123.", "timestamp": NOW - DAY + 5},
+                ],
+            },
+            imported_from=f"{home.path}/wiki.jsonl",
+        )
+
+
+def backup_plan(home: Home) -> None:
+    """A conversation with the title "backup plan"."""
+    home.run(HOUR, "-Q", "--lines", stdin="/title backup plan\nThe nightly backup goes to the NAS in the cellar.\n")
+
+
+def nginx(home: Home) -> None:
+    """A conversation about nginx, and the program of the page about the agent as `ask.py`."""
+    refuses = "nginx refuses bodies above 1 MB. Set client_max_body_size 50m; in the server block and reload."
+    said = [("user", "The upload of large files fails with 413."), ("assistant", refuses), ("user", "That works.")]
+    keep(home, "20261115_192300_a1b2c3d4", "cli", "nginx in front of the app", 14.6 * HOUR, *said)
+    page = (ROOT / "docs" / "reference" / "agent.md").read_text()
+    (home.work / "ask.py").write_text(page.partition("```python\n")[2].partition("```")[0])
+
+
+def commands_allowed(home: Home) -> None:
+    """An agent may run commands without asking."""
+    home.configure("approvals:\n  mode: allow\n")
+
+
+def model_that_asks(home: Home) -> None:
+    """A model that wants to run a command, and accepts a no."""
+    script = (
+        Say("Let me look.", calls=[Call("terminal", {"command": "ls -l > listing.txt"})]),
+        Say("Then I leave it. Shall I show the list here instead?"),
+    )
+    server = home.resources.enter_context(ModelServer(*script))
+    home.configure(f"model:\n  base_url: {server.base_url}\n  default: test-model\nagent:\n  auto_title: false\n")
+
+
+def server(home: Home) -> None:
+    """A database of PostgreSQL without a store is configured, and there is a file with twelve sessions."""
+    _use_server(home)
+    for number in range(12):
+        said = [("user" if each % 2 else "assistant", f"message {each} of {number}") for each in range(40)]
+        keep(home, f"202611{number + 1:02}_090000_{number:x}a2b3c4d", "cli", None, HOUR * (20 - number), *said)
+
+
+def server_docker(home: Home) -> None:
+    """One conversation about docker is in the database."""
+    _use_server(home)
+    fails, raise_it = "The docker build fails with a timeout", "Raise the client timeout: DOCKER_CLIENT_TIMEOUT=300"
+    with open_session_db(load_config(home.hermes)) as store:
+        store.create_session("20261116_095900_3f2a91bc", "telegram", user_id="1", started_at=NOW - MINUTE)
+        said = [("user", fails), ("assistant", raise_it)]
+        for role, text in said:
+            store.append_message("20261116_095900_3f2a91bc", role, text, timestamp=NOW - MINUTE / 2)
+
+
+def server_stemming(home: Home) -> None:
+    """The database of `server_docker`, with other forms of words."""
+    server_docker(home)
+    home.configure((home.hermes / "config.yaml").read_text() + "  postgresql:\n    stemming: english\n")
+
+
+def server_in_use(home: Home) -> None:
+    """The sessions of `server` are in the database."""
+    server(home)
+    home.run(10, "sessiondb", "migrate")
+
+
+def server_interrupted(home: Home) -> None:
+    """A migration of the sessions of `server` was interrupted before the first messages."""
+
+    def stop(what: str, done: int, total: int) -> None:
+        if what == "messages":
+            raise KeyboardInterrupt
+
+    server(home)
+    with SessionDB(home.database, read_only=True) as origin, open_session_db(load_config(home.hermes)) as target:
+        migration = Migration(origin, target, stop)
+        migration.begin(resume=False)
+        with suppress(KeyboardInterrupt):
+            migration.copy_all()
+
+
+def server_differs(home: Home) -> None:
+    """After a migration, a message was changed in the database."""
+    server_in_use(home)
+    with psycopg.connect(_dsn(home), autocommit=True) as connection:
+        connection.execute("UPDATE messages SET content = 'something else' WHERE id = 41")
+
+
+def server_incomplete(home: Home) -> None:
+    """Two messages of the database are missing from its search index."""
+    server_in_use(home)
+    with psycopg.connect(_dsn(home), autocommit=True) as connection:
+        connection.execute("DELETE FROM message_words WHERE message_id IN (11, 12)")
+
+
+STATES: dict[str, Callable[[Home], None]] = {
+    state.__name__.replace("_", "-"): state
+    for state in (
+        empty,
+        conversations,
+        deploys,
+        exported,
+        old_conversations,
+        filled,
+        backed_up,
+        two_backups,
+        wrong_counts,
+        damaged,
+        zeros,
+        old_file,
+        used,
+        other_programs,
+        imported,
+        backup_plan,
+        nginx,
+        commands_allowed,
+        model_that_asks,
+        server,
+        server_docker,
+        server_stemming,
+        server_in_use,
+        server_interrupted,
+        server_differs,
+        server_incomplete,
+    )
+}
+
+
+def _talk(
+    home: Home,
+    chance: Random,
+    at: float,
+    session_id: str,
+    source: str,
+    model: str,
+    parent: str | None = None,
+    **kind: Any,
+) -> None:
+    """Store a session with several turns, each with its tokens and sometimes with a tool call."""
+    with SessionDB(home.database, clock=lambda: at) as db:
+        db.create_session(session_id, source, model=model, started_at=at, parent_session_id=parent, **kind)
+        for turn in range(chance.randrange(2, 9)):
+            db.append_message(session_id, "user", chance.choice(QUESTIONS), timestamp=at)
+            if chance.random() < 0.6:
+                at += 20
+                tool = chance.choice(TOOLS)
+                arguments = json.dumps({"name": chance.choice(SKILLS)} if tool.startswith("skill") else {"turn": turn})
+                call = {"id": "1", "type": "function", "function": {"name": tool, "arguments": arguments}}
+                db.append_message(session_id, "assistant", None, tool_calls=[call], timestamp=at)
+                db.append_message(session_id, "tool", "done", tool_name=tool, tool_call_id="1", timestamp=at)
+            at += chance.randrange(20, 400)
+            db.append_message(session_id, "assistant", "Done.", timestamp=at)
+            _book(db, session_id, model, chance)
+
+
+def _book(db: SessionDB, session_id: str, model: str, chance: Random) -> None:
+    tokens: dict[str, Any] = {
+        "input_tokens": chance.randrange(200, 3_000),
+        "cache_read_tokens": chance.randrange(2_000, 16_000),
+        "cache_write_tokens": chance.randrange(1_500),
+        "output_tokens": chance.randrange(400, 900),
+        "reasoning_tokens": chance.randrange(300),
+    }
+    price = round(sum(tokens.values()) * 1.1e-5, 6)
+    cost: dict[str, Any] = {
+        "anthropic/claude-opus-4.5": {"estimated_cost_usd": price, "cost_status": "estimated"},
+        "openai/gpt-5": {"actual_cost_usd": price, "cost_status": "actual"},
+        "通义千问-3-coder": {"estimated_cost_usd": 0.0, "cost_status": "included"},
+    }.get(model, {"cost_status": "unknown"})
+    db.update_token_counts(session_id, model=model, api_call_count=1, **tokens, **cost)
+
+
+def _use_server(home: Home) -> None:
+    """Create a database of PostgreSQL and configure it."""
+    own = dsn_of("postgresql")
+    name = f"transcript_{home.path.name}"
+    with psycopg.connect(own, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    home.resources.callback(_drop_database, own, name)
+    dsn = own.replace("/postgres?", f"/{name}?")
+    home.configure(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
+    host = dsn.partition("?host=")[2]
+    home.shown[f"postgresql://postgres@{host}/{name}"] = "postgresql://hermes@localhost/hermes"
+
+
+def _dsn(home: Home) -> str:
+    dsn = load_config(home.hermes).sessiondb.dsn
+    assert dsn is not None
+    return str(dsn)
+
+
+def _drop_database(dsn: str, name: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
