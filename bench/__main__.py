@@ -34,10 +34,10 @@ def main() -> int:
     home.mkdir(exist_ok=True)
     stores = tuple(store for store in STORES if store in options.only) or STORES
     chosen = [name for name in EVERY if name in options.only] or list(EVERY)
-    environments = {peer.name: peers.install(peer, home, _say) for peer in peers.PEERS if peer.name in stores}
+    environments = {peer.name: peers.install(peer, home, _report) for peer in peers.PEERS if peer.name in stores}
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
         processes = Processes(Path(directory), environments)
-        suite = Suite(processes, scale, options.rounds, stores, _say)
+        suite = Suite(processes, scale, options.rounds, stores, _report)
         machine_line = machine.describe(Path(directory))
         rows = [row for name in chosen if name in WORKLOADS for row in WORKLOADS[name](suite)]
         searched = _search(suite, options, (options.dir or home) / "archives") if SEARCH in chosen else None
@@ -57,13 +57,13 @@ def main() -> int:
 def _search(suite: Suite, options: argparse.Namespace, archives: Path) -> SearchReport:
     search = Search(
         suite.processes,
-        Builder(suite.processes, archives, _say),
+        Builder(suite.processes, archives, _report),
         options.search_sizes or suite.scale.search_sizes,
         options.rounds,
         suite.scale.search_repeats,
         suite.scale.starts,
         suite.stores,
-        _say,
+        _report,
         suite.raw_results,
     )
     return search.measure()
@@ -75,7 +75,7 @@ def _postgres(suite: Suite, options: argparse.Namespace, archives: Path) -> Post
 
     sizes = options.search_sizes or suite.scale.search_sizes
     rounds, raw_results = options.rounds, suite.raw_results
-    return Postgres(suite.processes, archives, suite.scale, sizes, rounds, _say, raw_results).measure()
+    return Postgres(suite.processes, archives, suite.scale, sizes, rounds, _report, raw_results).measure()
 
 
 def _publish(
@@ -107,7 +107,7 @@ def _heading(machine_line: str, scale: Scale, rounds: int) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the session store beside its peers.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the session store and its peers.")
     parser.add_argument(
         "--only",
         action="append",

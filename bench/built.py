@@ -52,7 +52,7 @@ class Builder:
 
     processes: Processes
     directory: Path
-    say: Callable[[str], None]
+    report: Callable[[str], None]
 
     def build(self, store: str, label: str, messages: int) -> Built:
         """Build a store's file with this many messages; an older one of the same size is removed."""
@@ -64,7 +64,7 @@ class Builder:
         self.directory.mkdir(exist_ok=True)
         for outdated in self.directory.glob(f"{store}-{label}-*"):
             shutil.rmtree(outdated)
-        self.say(f"search: filling {store} with {label} messages (once)")
+        self.report(f"search: filling {store} with {label} messages (once)")
         with tempfile.TemporaryDirectory(prefix="building-", dir=self.directory) as name:
             place = Path(name) / "built"
             place.mkdir()

@@ -55,7 +55,7 @@ def install(peer: Peer, root: Path, report: Callable[[str], None]) -> Environmen
     stamp = home / "installed.txt"
     if stamp.exists() and stamp.read_text() == peer.requirement:
         return Environment(peer, python)
-    say(f"installing {peer.requirement} (once)")
+    report(f"installing {peer.requirement} (once)")
     shutil.rmtree(home, ignore_errors=True)
     home.parent.mkdir(parents=True, exist_ok=True)
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1"]

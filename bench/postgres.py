@@ -43,7 +43,7 @@ class Postgres:
     scale: Scale
     sizes: tuple[int, ...]
     round_count: int
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     raw_results: dict[str, dict[str, list[Result]]]
 
     def measure(self) -> PostgresReport:
@@ -83,7 +83,7 @@ class Postgres:
         rounds = Rounds()
         for number in range(self.round_count):
             for store in stores:
-                self.say(f"{name}: {store} (round {number + 1} of {self.round_count})")
+                self.report(f"{name}: {store} (round {number + 1} of {self.round_count})")
                 rounds.add(store, measure(store))
         self.raw_results[name] = rounds.results
         return rounds
@@ -118,7 +118,7 @@ class Postgres:
     def _built(self, place: Path, size: int) -> Result:
         stamp = place / _STAMP
         if not stamp.exists():
-            self.say(f"search: filling PostgreSQL with {label(size)} messages (once)")
+            self.report(f"search: filling PostgreSQL with {label(size)} messages (once)")
             result = self.processes.run_in(place, INDEXED, Job("build", "", messages=size))
             if "rate" not in result:
                 return result

@@ -39,7 +39,7 @@ class Search:
     repeats: int
     starts: int
     stores: tuple[str, ...]
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     raw_results: dict[str, dict[str, list[Result]]]
     _built: dict[str, dict[int, Built]] = field(default_factory=dict)
 
@@ -77,7 +77,7 @@ class Search:
             for size in self.sizes:
                 for store in self._stores(size):
                     if store in only:
-                        self.say(f"{name}: {store}, {label(size)} (round {number + 1} of {total})")
+                        self.report(f"{name}: {store}, {label(size)} (round {number + 1} of {total})")
                         result = self._built[store][size].result
                         rounds.add(key_of(store, size), measure(store, size, number) if "rate" in result else result)
         for size in self.sizes:

@@ -29,7 +29,7 @@ class Suite:
     scale: Scale
     round_count: int
     stores: tuple[str, ...]
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     raw_results: dict[str, dict[str, list[Result]]] = field(default_factory=dict)
 
     def append(self) -> list[Row]:
@@ -202,7 +202,7 @@ class Suite:
         for number in range(total):
             for store in stores:
                 if _BELONGS_TO.get(store, store) in self.stores:
-                    self.say(f"{name}: {store} (round {number + 1} of {total})")
+                    self.report(f"{name}: {store} (round {number + 1} of {total})")
                     rounds.add(store, measure(store))
         self.raw_results[name] = rounds.results
         return rounds

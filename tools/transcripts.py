@@ -74,7 +74,7 @@ _VARIABLE = [
         (r"\b[\d,]+(\.\d+)? (bytes|KB|MB|GB)", "<size>"),
         (r'(?<=_bytes": )\d+', "<size>"),
         (r"(?<=pid )\d+", "<pid>"),
-        (r"\b\d+ tokens read", "<count> tokens read"),
+        (r"\b\d+ (tokens read|tables|pages)\b", r"<count> \1"),
         (r"\b(Hermes|Python|SQLite|apsw|PostgreSQL) \d+(\.\d+)+", r"\1 <version>"),
         (r"^  \S (place|disk) .*", r"<\1>"),
         (r" {2,}", "  "),

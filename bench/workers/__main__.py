@@ -28,16 +28,16 @@ STORES = {
 
 def main() -> None:
     """Print the result on the real standard output, whatever the store itself prints there."""
-    answers = os.fdopen(os.dup(1), "w")
+    output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     name, job = sys.argv[1], Job.from_json(sys.argv[2])
     disk = import_module("bench.slowdisk").SlowDisk(job.fsync_ms) if job.fsync_ms else None
 
     def wait_for_start() -> None:
-        print(READY, file=answers, flush=True)
+        print(READY, file=output, flush=True)
         sys.stdin.readline()
 
-    print(json.dumps(run(name, job, wait_for_start)), file=answers, flush=True)
+    print(json.dumps(run(name, job, wait_for_start)), file=output, flush=True)
     del disk
 
 

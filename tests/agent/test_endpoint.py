@@ -287,7 +287,7 @@ class TestUnknownModels:
         with ModelServer(refusal, models=[]) as server:
             error = ask(endpoint(server)).error
         assert error is not None
-        assert error.hint.startswith("set model.default in config.yaml to a model that it has")
+        assert error.hint.startswith("set model.default in config.yaml to a model that the provider has")
 
 
 def test_redirect_does_not_forward_the_key() -> None:

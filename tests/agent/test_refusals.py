@@ -108,7 +108,9 @@ class TestMeaning:
     def test_redirect_is_named_and_not_followed(self) -> None:
         moved = refused(308, location="https://elsewhere.example/v1/chat/completions?key=x")
         assert isinstance(moved, ModelRefused)
-        assert moved.hint == "if it is right, set model.base_url in config.yaml to https://elsewhere.example/v1"
+        assert (
+            moved.hint == "if that address is right, set model.base_url in config.yaml to https://elsewhere.example/v1"
+        )
 
 
 class TestAdvice:

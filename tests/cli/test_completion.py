@@ -17,7 +17,7 @@ from hermes.cli.completion.command import SHELLS
 from hermes.cli.completion.cursor_context import CompletionKind, find_context
 from tests.cli.conftest import COMMAND, Hermes
 from tests.support import shells
-from tests.support.servers import pass_over
+from tests.support.servers import skip_or_fail
 
 OLD_FILES = Path(__file__).parents[1] / "upgrade" / "files"
 LIMIT_S = 30
@@ -212,7 +212,7 @@ def program_of(shell: str) -> str:
     try:
         return shells.find(shell)
     except OSError as exc:
-        pass_over(f"there is no {shell}: {exc}")
+        skip_or_fail(f"there is no {shell}: {exc}")
 
 
 class Shell:

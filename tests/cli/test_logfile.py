@@ -55,3 +55,4 @@ def test_long_log_is_rotated(home: Path) -> None:
 def test_unwritable_log_is_ignored(home: Path) -> None:
     home.write_text("a file where the home should be")
     LogFile().emit(record("nowhere to go"))
+    assert home.read_text() == "a file where the home should be"

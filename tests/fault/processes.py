@@ -97,7 +97,7 @@ class Task(threading.Thread):
         """Run the work and keep its result or error."""
         try:
             self._result = self._work()
-        except BaseException as exc:  # noqa: BLE001 - handed to whoever asks
+        except BaseException as exc:  # noqa: BLE001 - raised in `result`
             self._error = exc
 
     def result(self) -> object:

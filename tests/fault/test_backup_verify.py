@@ -169,8 +169,8 @@ class TestDerivedValues:
         [
             ("UPDATE sessions SET message_count = 5 WHERE id = 's'", "counters"),
             ("DELETE FROM sessions WHERE id = 'child'", "orphan_messages"),
-            ("UPDATE sessions SET parent_session_id = 'nobody' WHERE id = 'child'", "orphan_sessions"),
-            ("UPDATE usage_events SET session_id = 'nobody'", "orphan_rows"),
+            ("UPDATE sessions SET parent_session_id = 'unknown' WHERE id = 'child'", "orphan_sessions"),
+            ("UPDATE usage_events SET session_id = 'unknown'", "orphan_rows"),
         ],
     )
     def test_wrong_derived_value_is_reported(self, store: Path, statement: str, code: str) -> None:

@@ -25,12 +25,12 @@ COPY = "INSERT INTO messages (session_id, role, content, timestamp) SELECT sessi
 
 def record_step(journal: Journal, db: SessionDB, step: Step, *, is_done: bool = True) -> None:
     """Note a step, and do it if it is to finish."""
-    journal.hear(begun("test", step))
+    journal.record(begun("test", step))
     if is_done:
         db.ensure_session(step.session, "cli")
         texts = [{"role": "user", "content": f"{message.word} {COMMON}"} for message in step.messages]
         db.append_messages(step.session, texts)
-        journal.hear(done("test"))
+        journal.record(done("test"))
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ class TestStepUnderWay:
         assert self.judged(store, journal, 1).torn == 1
 
     def judged(self, store: Path, journal: Journal, stored: int) -> Outcome:
-        journal.hear(begun("test", self.STEP))
+        journal.record(begun("test", self.STEP))
         with SessionDB(store) as db:
             db.append_messages(
                 OWN, [{"role": "user", "content": f"{each.word} {COMMON}"} for each in self.STEP.messages[:stored]]

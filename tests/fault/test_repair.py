@@ -173,7 +173,7 @@ class TestIndexes:
     def test_unused_rows_are_no_damage(self, path: Path) -> None:
         with plain(path) as connection:
             connection.execute("CREATE TABLE pairs (id TEXT REFERENCES sessions(id))").fetchall()
-            connection.execute("INSERT INTO pairs VALUES ('nobody')").fetchall()
+            connection.execute("INSERT INTO pairs VALUES ('unknown')").fetchall()
         SessionDB(path).close()
         assert check(path).condition is FileCondition.HEALTHY
 

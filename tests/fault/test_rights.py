@@ -88,39 +88,39 @@ def test_files_written_by_root_keep_their_owner(home: Path) -> None:
 
 def with_link(home: Path, suffix: str) -> tuple[Path, Path]:
     """A database of the guest, with a link next to it to a file of another user."""
-    path, treasure = home / "state.db", home.parent / "treasure"
+    path, secret = home / "state.db", home.parent / "secret"
     with SessionDB(path) as db:
         db.create_session("s", "cli")
-    treasure.write_text("not yours\n")
+    secret.write_text("not yours\n")
     link = Path(f"{path}{suffix}")
     link.unlink(missing_ok=True)
-    link.symlink_to(treasure)
+    link.symlink_to(secret)
     give_to_guest(home, path)
-    return path, treasure
+    return path, secret
 
 
 @pytest.mark.parametrize("suffix", [".gate", ".lock"])
 def test_link_instead_of_a_lock_file_changes_no_owner(home: Path, suffix: str) -> None:
-    path, treasure = with_link(home, suffix)
+    path, secret = with_link(home, suffix)
     with SessionDB(path) as db, pytest.raises(StoreUnavailable, match=suffix):
         db.append_message("s", "user", "x")
-    assert treasure.stat().st_uid == os.geteuid()
+    assert secret.stat().st_uid == os.geteuid()
 
 
 def test_link_instead_of_the_spool_empties_nothing(home: Path) -> None:
-    path, treasure = with_link(home, ".spool")
+    path, secret = with_link(home, ".spool")
     with SessionDB(path) as db:
         db.append_message("s", "user", "x")
-    assert treasure.read_text() == "not yours\n"
+    assert secret.read_text() == "not yours\n"
 
 
 def test_hard_link_to_a_file_with_content_keeps_its_owner(home: Path) -> None:
-    path, treasure = with_link(home, ".gate")
+    path, secret = with_link(home, ".gate")
     Path(f"{path}.gate").unlink()
-    os.link(treasure, Path(f"{path}.gate"))
+    os.link(secret, Path(f"{path}.gate"))
     with SessionDB(path) as db:
         db.append_message("s", "user", "x")
-    assert treasure.stat().st_uid == os.geteuid()
+    assert secret.stat().st_uid == os.geteuid()
 
 
 def test_pipe_instead_of_the_spool_does_not_block(home: Path) -> None:
@@ -130,5 +130,7 @@ def test_pipe_instead_of_the_spool_does_not_block(home: Path) -> None:
 
 
 def test_store_that_cannot_be_locked_is_closed_quietly(home: Path) -> None:
-    path, _ = with_link(home, ".gate")
+    path, target = with_link(home, ".gate")
+    before = target.read_bytes()
     SessionDB(path).close()
+    assert target.read_bytes() == before

@@ -294,7 +294,7 @@ class TestClosing:
 
             tasks = [Task(write) for _ in range(4)]
             started.wait(LIMIT_S)
-            wait_until(lambda db=db: db.message_count(SESSION) > 0, "somebody to have written")  # type: ignore[misc]
+            wait_until(lambda db=db: db.message_count(SESSION) > 0, "the first message")  # type: ignore[misc]
             db.close()
             acknowledged = {each for task in tasks for each in task.result()}  # type: ignore[attr-defined]
             with SessionDB(path) as again:

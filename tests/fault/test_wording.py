@@ -32,7 +32,7 @@ def use_randomly(db: SessionDB, random: Random, steps: int) -> None:
         elif act < 8:
             db.delete_session(session)
         elif act == 8:
-            db.replace_messages(session, [{"role": "assistant", "content": f"said anew {step}"}])
+            db.replace_messages(session, [{"role": "assistant", "content": f"replaced {step}"}])
         else:
             db.optimize_fts()
 

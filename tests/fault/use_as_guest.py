@@ -44,10 +44,10 @@ def main(use: str, path: Path) -> None:
         os.setuid(NOBODY)
     try:
         USES[use](path)
-        answer = "done"
+        result = "done"
     except HermesError as exc:
-        answer = f"{exc.code}: {exc.hint}"
-    sys.stdout.write(answer)
+        result = f"{exc.code}: {exc.hint}"
+    sys.stdout.write(result)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ class TestServer:
                     store.append_message("kill", "user", f"{number}")
                     acknowledged.append(f"{number}")
 
-            speaking = threading.Thread(target=speak)
+            speaking = threading.Thread(target=append)
             speaking.start()
             for count in (20, 70):
                 wait_until(lambda: len(acknowledged) >= count, "some messages to be stored")  # noqa: B023 - at once

@@ -102,8 +102,8 @@ class TestTransactionRolledBackByAnotherNode:
             thread.start()
             undo_from_another_node(place)
             thread.join()
-        ((n,),) = seen(place, 2, "SELECT n FROM counter")
-        ((steps,),) = seen(place, 2, "SELECT COUNT(*) FROM steps")
+        ((n,),) = rows_on(place, 2, "SELECT n FROM counter")
+        ((steps,),) = rows_on(place, 2, "SELECT COUNT(*) FROM steps")
         assert n == 100
         assert steps > 0
 
@@ -124,7 +124,7 @@ class TestTransactionRolledBackByAnotherNode:
         thread.join()
         assert len(attempts) == 2
         for node in range(NODES):
-            assert seen(place, node, "SELECT n, (SELECT COUNT(*) FROM steps) FROM counter") == [(101, 1)]
+            assert rows_on(place, node, "SELECT n, (SELECT COUNT(*) FROM steps) FROM counter") == [(101, 1)]
 
 
 def test_acknowledged_messages_of_all_nodes_are_stored_on_every_node(
@@ -142,10 +142,10 @@ def test_acknowledged_messages_of_all_nodes_are_stored_on_every_node(
 
     told = sorted(uid for uids in at_once(WRITERS, write) for uid in uids)
     for node in range(NODES):
-        assert sorted(row[0] for row in seen(place, node, "SELECT uid FROM messages")) == told
+        assert sorted(row[0] for row in rows_on(place, node, "SELECT uid FROM messages")) == told
         stored = "SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id"
         counted = f"SELECT SUM(message_count), SUM(message_count <> ({stored})) FROM sessions s"
-        assert seen(place, node, counted) == [(WRITERS * APPENDS, 0)]
+        assert rows_on(place, node, counted) == [(WRITERS * APPENDS, 0)]
         found = stores[node].search_messages(f"word{APPENDS - 1}", limit=100)
         assert len(found) == WRITERS
 
@@ -160,9 +160,9 @@ def test_stores_opened_on_an_empty_database_through_different_nodes_all_work(
 
     at_once(8, start)
     for node in range(NODES):
-        assert seen(place, node, "SELECT COUNT(*) FROM messages") == [(8,)]
-        assert seen(place, node, "SELECT COUNT(*) FROM stale_index") in ([(8,)], [(0,)])
-        assert seen(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{cluster_lock.KEY}'") == []
+        assert rows_on(place, node, "SELECT COUNT(*) FROM messages") == [(8,)]
+        assert rows_on(place, node, "SELECT COUNT(*) FROM stale_index") in ([(8,)], [(0,)])
+        assert rows_on(place, node, f"SELECT 1 FROM state_meta WHERE `key` = '{cluster_lock.KEY}'") == []
 
 
 def test_lock_of_a_process_that_died_while_creating_tables_expires(
@@ -186,9 +186,7 @@ def test_message_stored_through_one_node_is_read_through_another_at_once(
         assert stores[(number + 1) % NODES].get_messages("s")[-1]["content"] == f"message {number}"
 
 
-def test_node_without_the_others_is_unavailable_until_it_rejoins(
-    place: Cluster, settings: SessionDBConfig
-) -> None:
+def test_node_without_the_others_is_unavailable_until_it_rejoins(place: Cluster, settings: SessionDBConfig) -> None:
     with (
         plain(place.dsn(2)) as outside,
         MySQLSessionDBProvider(place.dsn(2), settings=replace(settings, write_timeout_s=1)) as store,

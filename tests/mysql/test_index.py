@@ -63,7 +63,9 @@ def insert(connection: pymysql.Connection, content: str, session: str = "theirs"
 
 
 class TestFilling:
-    def test_indexing_continues_over_several_batches(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+    def test_indexing_continues_over_several_batches(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
         start(store, "s")
         said = say(store, "s", *(f"number{n} docker" for n in range(2 * BATCH + 5)))
         catch_up(store)
@@ -137,10 +139,13 @@ class TestFilling:
         wanted = sorted(each for some in made for each in some)
         assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == wanted
 
-    def test_messages_are_indexed_in_the_background(self, store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
+    def test_messages_are_indexed_in_the_background(
+        self, store: MySQLSessionDBProvider, connection: pymysql.Connection
+    ) -> None:
         start(store, "s")
-        said = say(store, "s", *(f"word{n}" for n in range(indexing.DUE + 10)))
-        wait_until(lambda: mark_of(connection) >= said[indexing.DUE - 1], "the index to follow")
+        ids = say(store, "s", *(f"word{n}" for n in range(indexing.DUE + 10)))
+        wait_until(lambda: mark_of(connection) >= ids[indexing.DUE - 1], "the messages to be indexed")
+        assert mark_of(connection) <= ids[-1]
 
 
 class TestChanges:

@@ -28,11 +28,11 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         self.count = 0
-        ask = DriverConnection.execute_all
+        execute_all = DriverConnection.execute_all
 
         def counting(connection: DriverConnection, statements: list[str]) -> Any:
-            self.count += sum(text in each for each in asked)
-            return ask(connection, asked)
+            self.count += sum(text in each for each in statements)
+            return execute_all(connection, statements)
 
         monkeypatch.setattr(DriverConnection, "execute_all", counting)
 

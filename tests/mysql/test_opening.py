@@ -114,9 +114,7 @@ def test_text_is_compared_byte_by_byte_in_every_column(
     assert found in ([("utf8mb4_nopad_bin",)], [("utf8mb4_0900_bin",)])
 
 
-def test_every_table_has_a_primary_key(
-    store: MySQLSessionDBProvider, connection: pymysql.Connection
-) -> None:
+def test_every_table_has_a_primary_key(store: MySQLSessionDBProvider, connection: pymysql.Connection) -> None:
     without = rows_of(
         connection,
         """SELECT table_name FROM information_schema.tables t WHERE table_schema = DATABASE() AND NOT EXISTS (
@@ -124,6 +122,13 @@ def test_every_table_has_a_primary_key(
                AND s.table_name = t.table_name AND s.index_name = 'PRIMARY')""",
     )
     assert without == []
+
+
+def create_at_step(dsn: str, settings: SessionDBConfig, steps: int) -> None:
+    """Create a store that has only the first migrations."""
+    with pytest.MonkeyPatch.context() as earlier:
+        earlier.setattr(schema, "LEDGER", dict(list(schema.LEDGER.items())[:steps]))
+        MySQLSessionDBProvider(dsn, settings=settings).close()
 
 
 def shape(connection: pymysql.Connection) -> list[str]:
@@ -143,9 +148,7 @@ def shape(connection: pymysql.Connection) -> list[str]:
 def test_a_store_of_an_earlier_step_gets_the_remaining_migrations(
     dsn: str, settings: SessionDBConfig, connection: pymysql.Connection, steps: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as earlier:
-        earlier.setattr(schema, "LEDGER", dict(list(schema.LEDGER.items())[:steps]))
-        MySQLSessionDBProvider(dsn, settings=settings).close()
+    create_at_step(dsn, settings, steps)
     before = shape(connection)
     with MySQLSessionDBProvider(dsn, settings=settings) as store:
         said = say(store, start(store, "s"), "docker")
@@ -171,16 +174,13 @@ class TestFirstVersion:
 
     @pytest.fixture(autouse=True)
     def _made(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
-        with MySQLSessionDBProvider(dsn, settings=settings) as store:
-            store.set_session_title(start(store, "s"), "Docker")
-        rows_of(
-            connection,
-            """ALTER TABLE sessions DROP INDEX idx_sessions_title_unique, DROP COLUMN owner_key,
-               DROP COLUMN imported_from, ADD UNIQUE KEY idx_sessions_title_unique (title)""",
-        )
-        rows_of(connection, "DELETE FROM hermes_ledger WHERE name <> '0001_store'")
+        create_at_step(dsn, settings, 1)
+        columns = "id, source, title, started_at, last_active, chain_active, active_tick"
+        rows_of(connection, f"INSERT INTO sessions ({columns}) VALUES ('s', 'cli', 'Docker', 1, 1, 1, 100)")
 
-    def test_first_version_is_upgraded(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+    def test_first_version_is_upgraded(
+        self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
+    ) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings) as store:
             row = store.get_session("s")
             assert row is not None
@@ -188,7 +188,9 @@ class TestFirstVersion:
         key = rows_of(connection, "SHOW INDEX FROM sessions WHERE Key_name = 'idx_sessions_title_unique'")
         assert [column[4] for column in key] == ["title", "owner_key"]
 
-    def test_first_version_is_read_without_an_upgrade(self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection) -> None:
+    def test_first_version_is_read_without_an_upgrade(
+        self, dsn: str, settings: SessionDBConfig, connection: pymysql.Connection
+    ) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings, read_only=True) as store:
             row = store.get_session("s")
             assert row is not None

@@ -76,7 +76,7 @@ class TestSecrets:
     def test_password_of_a_refused_user_is_not_shown(self, server: str, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
         with pytest.raises(StoreUnavailable, match="Access denied") as caught:
-            MySQLSessionDBProvider(server.replace("root@", f"nobody_here:{SECRET}@"))
+            MySQLSessionDBProvider(server.replace("root@", f"unknown_user:{SECRET}@"))
         assert "sessiondb.dsn" in caught.value.hint
         assert SECRET not in str(caught.value) + caplog.text
 

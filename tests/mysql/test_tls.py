@@ -152,9 +152,7 @@ class TestServerOnAnotherMachine:
         assert "ssl_ca" in caught.value.hint
         assert "ssl_disabled=true" in caught.value.hint
 
-    def test_server_with_a_system_authority_is_trusted(
-        self, secret: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_server_with_a_system_authority_is_trusted(self, secret: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(secret.authority))
         assert cipher(secret.dsn(host=ELSEWHERE))
 

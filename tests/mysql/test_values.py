@@ -112,9 +112,7 @@ class TestNumbers:
         assert {type(row["total_input"]), type(row["total_cost"])} == {int, float}
 
 
-def test_message_that_the_server_refuses_does_not_break_the_connection(
-    private: Server, tmp_path: Path
-) -> None:
+def test_message_that_the_server_refuses_does_not_break_the_connection(private: Server, tmp_path: Path) -> None:
     from tests.support.mysql import in_database
 
     with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:

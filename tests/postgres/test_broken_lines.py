@@ -109,7 +109,9 @@ class TestCommitWithoutResponse:
         assert session is not None
         assert session["input_tokens"] == 5
 
-    def test_session_is_handed_over_once(self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool) -> None:
+    def test_session_is_handed_over_once(
+        self, far: PostgreSQLSessionDBProvider, line: Middleman, is_answer: bool
+    ) -> None:
         far.request_handoff("s", "telegram")
         line.cut = cut = Cut(COMMIT, is_answer)
         assert far.claim_handoff("s")

@@ -11,7 +11,7 @@ from hermes.config import SessionDBConfig
 from hermes.errors import StoreBusy, StoreUnavailable
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.conversations import at_once
-from tests.support.replication import asked, pair
+from tests.support.replication import pair, query
 from tests.support.servers import server_or_skip
 from tests.support.waiting import LIMIT_S, wait_until
 
@@ -49,7 +49,7 @@ def test_with_synchronous_replication_every_acknowledged_message_survives_the_pr
                 is_over.set()
 
         at_once(WRITERS + 1, lambda number: fail_over() if number == WRITERS else write(number))
-        stored = [str(row[0]) for row in asked(servers.second, CONTENTS)]
+        stored = [str(row[0]) for row in query(servers.second, CONTENTS)]
         assert sorted(stored) == sorted(told)
 
 
@@ -75,9 +75,9 @@ def test_replaced_primary_is_not_written_when_it_wakes(
 
         wait_until(lambda: is_stored("meanwhile"), "the server that took over to be found", 3 * LIMIT_S)
         servers.signal_first(signal.SIGCONT)
-        asked(
+        query(
             servers.second, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hermes'"
         )
         wait_until(lambda: is_stored("after"), "the server that took over to be found again", 3 * LIMIT_S)
-        assert asked(servers.second, CONTENTS) == [("before",), ("meanwhile",), ("after",)]
-        assert asked(servers.first, CONTENTS) == [("before",)]
+        assert query(servers.second, CONTENTS) == [("before",), ("meanwhile",), ("after",)]
+        assert query(servers.first, CONTENTS) == [("before",)]

@@ -25,7 +25,7 @@ from tests.postgres.flakyline import FlakyLine, flaky_line
 from tests.support.calls import READS, WRITES, fill
 from tests.support.conversations import at_once, contents, session_of, start
 from tests.support.pgbouncer import PgBouncer
-from tests.support.servers import Server, pass_over
+from tests.support.servers import Server, skip_or_fail
 from tests.support.stores import engine_of
 from tests.support.waiting import LIMIT_S, wait_until
 from tests.upgrade.checks import environment
@@ -47,7 +47,7 @@ class Talker:
 
     def __init__(self, dsn: str, session_id: str, home: Path) -> None:
         self.session_id = session_id
-        self.told: list[int] = []
+        self.acknowledged: list[int] = []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.postgres.talker", dsn, session_id],
             stdin=subprocess.PIPE,
@@ -56,7 +56,7 @@ class Talker:
             text=True,
             env={**environment(), "HERMES_HOME": str(home)},
         )
-        self._hearing = threading.Thread(target=self._hear)
+        self._hearing = threading.Thread(target=self._read)
         self._hearing.start()
 
     def end(self) -> str:
@@ -76,7 +76,7 @@ class Talker:
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        self.told += map(int, self.process.stdout)
+        self.acknowledged += map(int, self.process.stdout)
 
 
 class TestCrash:
@@ -93,9 +93,9 @@ class TestCrash:
 
     def test_crash_loses_and_doubles_nothing(self, private: Server, talkers: list[Talker]) -> None:
         for _ in range(CRASHES):
-            before = [len(each.told) for each in talkers]
+            before = [len(each.acknowledged) for each in talkers]
             wait_until(
-                lambda: all(len(each.told) > was + 10 for each, was in zip(talkers, before, strict=True)),  # noqa: B023 - waited for at once
+                lambda: all(len(each.acknowledged) > was + 10 for each, was in zip(talkers, before, strict=True)),  # noqa: B023 - waited for at once
                 "every process to talk",
                 2 * LIMIT_S,
             )
@@ -109,9 +109,9 @@ class TestCrash:
             for each, numbers in stored.items():
                 assert numbers == list(range(len(numbers)))
                 assert session_of(store, each.session_id)["message_count"] == len(numbers)
-        assert [stored[each] for each in ended] == [each.told for each in ended]
+        assert [stored[each] for each in ended] == [each.acknowledged for each in ended]
         # Messages that were being stored when their process was killed may be there or not.
-        assert len(killed.told) <= len(stored[killed]) <= len(killed.told) + 1
+        assert len(killed.acknowledged) <= len(stored[killed]) <= len(killed.acknowledged) + 1
 
 
 @pytest.mark.parametrize("seed", range(LINES))
@@ -182,7 +182,7 @@ def test_pooler_without_a_free_server_connection_is_not_reported_as_down(
         try:
             pooler = PgBouncer(str(Path(socket_of(dsn)).parent), place, mode="session", size=1, wait_s=wait_s)
         except OSError as exc:
-            pass_over(str(exc))
+            skip_or_fail(str(exc))
         pooler.start()
         stack.callback(pooler.stop)
         few = replace(settings, write_timeout_s=1.5, pool_max_size=2)
@@ -206,7 +206,7 @@ class TestPgBouncer:
             try:
                 made = PgBouncer(str(Path(socket_of(dsn)).parent), Path(place))
             except OSError as exc:
-                pass_over(str(exc))
+                skip_or_fail(str(exc))
             made.start()
             yield made
             made.stop()
@@ -216,7 +216,9 @@ class TestPgBouncer:
         with PostgreSQLSessionDBProvider(pooler.dsn, settings=replace(settings, write_timeout_s=LIMIT_S)) as opened:
             yield opened
 
-    def test_pooler_is_detected_and_every_operation_works(self, store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
+    def test_pooler_is_detected_and_every_operation_works(
+        self, store: PostgreSQLSessionDBProvider, tmp_path: Path
+    ) -> None:
         assert store.health()["is_behind_pooler"] is True
         with SessionDB(tmp_path / "other.db") as other:
             sample = fill(store, other, tmp_path / "other.db")
@@ -255,7 +257,7 @@ class TestPgBouncer:
 def test_process_killed_in_a_transaction_does_not_block_others(private: Server, tmp_path: Path) -> None:
     PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT).close()
     talker = Talker(private.dsn, "killed", tmp_path)
-    wait_until(lambda: len(talker.told) > 5, "it to talk", 2 * LIMIT_S)
+    wait_until(lambda: len(talker.acknowledged) > 5, "messages of the process", 2 * LIMIT_S)
     talker.kill()
     with PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT) as store:
         store.append_message("killed", "user", "after")

@@ -36,7 +36,7 @@ def filled(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
 
 
 @pytest.fixture
-def blocked(told: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+def blocked(filled: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
     """Another program that blocks adding messages."""
     with psycopg.connect(dsn) as other:
         other.execute(f"LOCK TABLE {schema}.messages IN SHARE MODE".encode())
@@ -45,7 +45,7 @@ def blocked(told: PostgreSQLSessionDBProvider, dsn: str, schema: str) -> Iterato
 
 
 class TestNumbers:
-    def test_ids_are_assigned_after_the_session_is_locked(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_ids_are_assigned_after_the_session_is_locked(self, filled: PostgreSQLSessionDBProvider) -> None:
         has_turn, may_end = threading.Event(), threading.Event()
         first: list[int] = []
 
@@ -56,53 +56,53 @@ class TestNumbers:
             has_turn.set()
             assert may_end.wait(LIMIT_S)
 
-        holding = threading.Thread(target=engine_of(told).write, args=(slow,))
+        holding = threading.Thread(target=engine_of(filled).write, args=(slow,))
         holding.start()
         assert has_turn.wait(LIMIT_S)
         releasing = threading.Timer(0.2, may_end.set)
         releasing.start()
-        second = told.append_message("s", "user", "four")
+        second = filled.append_message("s", "user", "four")
         holding.join(LIMIT_S)
         assert first[0] < second
-        assert contents(told.get_messages("s")) == ["one", "two", "three", "four"]
+        assert contents(filled.get_messages("s")) == ["one", "two", "three", "four"]
 
-    def test_each_message_gets_one_id(self, told: PostgreSQLSessionDBProvider) -> None:
-        held = engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="s") for count in (1, 3, 0)])
+    def test_each_message_gets_one_id(self, filled: PostgreSQLSessionDBProvider) -> None:
+        held = engine_of(filled).write(lambda tx: [tx.lock_and_number(HOLD, count, id="s") for count in (1, 3, 0)])
         assert [row for row, _ in held] == [(2,)] * 3
         assert [len(numbers) for _, numbers in held] == [1, 3, 0]
         given = [number for _, numbers in held for number in numbers]
         assert given == sorted(set(given))
 
-    def test_unknown_session_gets_no_ids(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_unknown_session_gets_no_ids(self, filled: PostgreSQLSessionDBProvider) -> None:
         assert (
-            engine_of(told).write(lambda tx: [tx.lock_and_number(HOLD, count, id="t") for count in (1, 2)])
+            engine_of(filled).write(lambda tx: [tx.lock_and_number(HOLD, count, id="t") for count in (1, 2)])
             == [(None, ())] * 2
         )
 
     @pytest.mark.parametrize("count", [1, MANY - 1, MANY, 2 * MANY + 1])
     def test_ids_match_their_messages_for_any_number_of_them(
-        self, told: PostgreSQLSessionDBProvider, count: int
+        self, filled: PostgreSQLSessionDBProvider, count: int
     ) -> None:
-        made = told.append_messages("s", [{"role": "user", "content": f"{number}"} for number in range(count)])
-        stored = told.get_messages("s")[2:]
+        made = filled.append_messages("s", [{"role": "user", "content": f"{number}"} for number in range(count)])
+        stored = filled.get_messages("s")[2:]
         assert ids(stored) == made
         assert contents(stored) == [f"{number}" for number in range(count)]
 
-    def test_ids_match_their_messages_for_any_length(self, told: PostgreSQLSessionDBProvider) -> None:
+    def test_ids_match_their_messages_for_any_length(self, filled: PostgreSQLSessionDBProvider) -> None:
         texts = ["x" * (MUCH // 2), "y" * (2 * MUCH), "z"]
-        made = told.append_messages("s", [{"role": "user", "content": text} for text in texts])
-        assert [(each["id"], each["content"]) for each in told.get_messages("s")[2:]] == list(
+        made = filled.append_messages("s", [{"role": "user", "content": text} for text in texts])
+        assert [(each["id"], each["content"]) for each in filled.get_messages("s")[2:]] == list(
             zip(made, texts, strict=True)
         )
 
-    def test_ids_of_repeated_messages_are_not_used(self, told: PostgreSQLSessionDBProvider) -> None:
-        first = told.append_message("s", "user", "three", uid="u")
+    def test_ids_of_repeated_messages_are_not_used(self, filled: PostgreSQLSessionDBProvider) -> None:
+        first = filled.append_message("s", "user", "three", uid="u")
         again = [{"role": "user", "content": text, "uid": uid} for text, uid in (("x", "u"), ("y", "v"), ("z", "v"))]
-        made = told.append_messages("s", again)
+        made = filled.append_messages("s", again)
         assert made[0] == first
         assert made[1] == made[2] > first
-        assert contents(told.get_messages("s")) == ["one", "two", "three", "y"]
-        assert session_of(told, "s")["message_count"] == 4
+        assert contents(filled.get_messages("s")) == ["one", "two", "three", "y"]
+        assert session_of(filled, "s")["message_count"] == 4
 
 
 class TestDelayedStatements:
@@ -116,7 +116,9 @@ class TestDelayedStatements:
             "UPDATE nonsense SET a = 1",
         ],
     )
-    def test_delayed_statement_fails_like_a_direct_one_and_rolls_back(self, told: PostgreSQLSessionDBProvider, sql: str) -> None:
+    def test_delayed_statement_fails_like_a_direct_one_and_rolls_back(
+        self, filled: PostgreSQLSessionDBProvider, sql: str
+    ) -> None:
         def error_of(name: str) -> tuple[type[HermesError], str]:
             def work(tx: Transaction) -> None:
                 tx.lock_and_number(HOLD, 1, id="s")
@@ -124,13 +126,13 @@ class TestDelayedStatements:
                 getattr(tx, name)(sql)
 
             with pytest.raises(HermesError) as caught:
-                engine_of(told).write(work)
+                engine_of(filled).write(work)
             return type(caught.value), caught.value.message
 
-        assert told_of("send") == told_of("run")
-        assert session_of(told, "s")["message_count"] == 2
-        say(told, "s", "three")
-        assert contents(told.get_messages("s")) == ["one", "two", "three"]
+        assert error_of("send") == error_of("run")
+        assert session_of(filled, "s")["message_count"] == 2
+        say(filled, "s", "three")
+        assert contents(filled.get_messages("s")) == ["one", "two", "three"]
 
     def test_delayed_statement_obeys_the_write_timeout(
         self, blocked: psycopg.Connection[Any], dsn: str, settings: SessionDBConfig
@@ -154,10 +156,10 @@ class TestDelayedStatements:
 
 
 def test_index_waits_for_an_id_that_was_assigned(
-    told: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
+    filled: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any], schema: str
 ) -> None:
-    start(told, "t")
-    engine = engine_of(told)
+    start(filled, "t")
+    engine = engine_of(filled)
     assert isinstance(engine, PostgresEngine)
     has_number, may_end = threading.Event(), threading.Event()
 
@@ -174,7 +176,7 @@ def test_index_waits_for_an_id_that_was_assigned(
     holding.start()
     try:
         assert has_number.wait(LIMIT_S)
-        (last,) = say(told, "s", "three")
+        (last,) = say(filled, "s", "three")
         engine.catch_up()
         assert mark() == ("0",)
     finally:
@@ -182,4 +184,4 @@ def test_index_waits_for_an_id_that_was_assigned(
         holding.join(LIMIT_S)
     engine.catch_up()
     assert mark() == (str(last),)
-    assert ids(told.search_messages("lantern")) == [last - 1]
+    assert ids(filled.search_messages("lantern")) == [last - 1]

@@ -242,7 +242,9 @@ class TestPlainSQL:
         postgres_engine(aged).catch_up()
         assert found_in(aged, "one") == []
 
-    def test_moved_message_is_found_in_its_new_session(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_moved_message_is_found_in_its_new_session(
+        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
         first, *_ = found_in(aged, "one")
         plain.execute("UPDATE messages SET role = 'system', session_id = 't', timestamp = 5.0 WHERE id = %s", [first])
         for _ in range(2):
@@ -253,7 +255,9 @@ class TestPlainSQL:
             assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
             postgres_engine(aged).catch_up()
 
-    def test_moved_session_is_found_under_its_new_owner(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_moved_session_is_found_under_its_new_owner(
+        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
         plain.execute("UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
         for _ in range(2):
             assert len(found_in(aged, "docker", source_filter=["web"])) == 2
@@ -274,9 +278,7 @@ class TestDamage:
         assert store.get_messages("s")
         plain.execute("ALTER TABLE elsewhere RENAME TO message_words")
 
-    def test_damaged_index_is_rebuilt(
-        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
-    ) -> None:
+    def test_damaged_index_is_rebuilt(self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
         found = say(store, start(store, "s"), "docker", "podman")
         postgres_engine(store).catch_up()
         plain.execute("UPDATE message_words SET words = ''")
@@ -286,7 +288,7 @@ class TestDamage:
                 one(plain, "SELECT value FROM state_meta WHERE key = 'index_epoch'") == "1"
                 and mark_of(plain) == found[-1]
             ),
-            "the index to be made anew",
+            "the index to be rebuilt",
         )
         assert found_in(store, "docker") == found[:1]
         postgres_engine(store).heal_index(0)

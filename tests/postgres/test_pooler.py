@@ -50,6 +50,7 @@ def test_every_operation_works(store: PostgreSQLSessionDBProvider, tmp_path: Pat
         for _ in range(3):  # a statement would be prepared at its second use
             with suppress(NotFound):  # some of them delete what others change
                 call(store, sample)
+    assert store.health()["ok"]
 
 
 def test_threads_share_few_sessions(store: PostgreSQLSessionDBProvider) -> None:

@@ -104,9 +104,7 @@ class TestSettings:
         assert opened("synchronous_commit") == "on"
         assert opened("synchronous_commit", synchronous_commit=False) == "off"
 
-    def test_commits_are_durable_even_if_the_database_turns_that_off(
-        self, dsn: str, settings: SessionDBConfig
-    ) -> None:
+    def test_commits_are_durable_even_if_the_database_turns_that_off(self, dsn: str, settings: SessionDBConfig) -> None:
         careless = psycopg.conninfo.make_conninfo(dsn, options="-c synchronous_commit=off")
         with PostgreSQLSessionDBProvider(careless, settings=settings) as store:
             assert engine_of(store).write(lambda tx: tx.value("SHOW synchronous_commit")) == "on"

@@ -43,6 +43,8 @@ def test_a_store_finds_what_the_naive_search_finds(trial: type[PostgresTrial], t
     assert not wrong, str(wrong[0])
 
 
-def test_a_store_of_several_batches_finds_what_the_naive_search_finds(trial: type[PostgresTrial], tmp_path: Path) -> None:
+def test_a_store_of_several_batches_finds_what_the_naive_search_finds(
+    trial: type[PostgresTrial], tmp_path: Path
+) -> None:
     wrong = list(trial(99, tmp_path, messages=1_100, queries=8).run())
     assert not wrong, str(wrong[0])

@@ -53,14 +53,14 @@ def texts(results: SearchResults, store: PostgreSQLSessionDBProvider) -> list[st
 
 
 def test_the_word_itself_comes_first(stemming: PostgreSQLSessionDBProvider) -> None:
-    found = said(stemming.search_messages("deploys"), stemming)
+    found = texts(stemming.search_messages("deploys"), stemming)
     assert found[0] == SAID[2]
     assert sorted(found) == sorted(SAID[:4])
 
 
 def test_unused_word_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider) -> None:
     results = stemming.search_messages("deploying")
-    assert sorted(said(results, stemming)) == sorted(SAID[:4])
+    assert sorted(texts(results, stemming)) == sorted(SAID[:4])
     assert results.repairs == ()
 
 
@@ -80,7 +80,7 @@ def test_unused_word_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider
 def test_forms_are_part_of_the_query(
     stemming: PostgreSQLSessionDBProvider, query: str, expected: tuple[str, ...]
 ) -> None:
-    assert sorted(said(stemming.search_messages(query), stemming)) == sorted(expected)
+    assert sorted(texts(stemming.search_messages(query), stemming)) == sorted(expected)
 
 
 def test_next_page_continues_after_the_last_one(stemming: PostgreSQLSessionDBProvider) -> None:
@@ -106,7 +106,7 @@ def test_without_the_setting_only_the_word_itself_is_found(
     stemming: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
 ) -> None:
     with PostgreSQLSessionDBProvider(dsn, settings=settings) as plain:
-        assert said(plain.search_messages("deploys"), plain) == [SAID[2]]
+        assert texts(plain.search_messages("deploys"), plain) == [SAID[2]]
 
 
 def test_stems_are_looked_up_in_an_index(

@@ -87,9 +87,7 @@ class TestServerOnAnotherMachine:
     def test_server_is_trusted_with_its_authority(self, place: Place) -> None:
         assert is_encrypted(place.dsn(f"sslrootcert={place.authority}"))
 
-    def test_server_with_a_system_authority_is_trusted(
-        self, place: Place, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_server_with_a_system_authority_is_trusted(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SSL_CERT_FILE", str(place.authority))
         assert is_encrypted(place.dsn())
 

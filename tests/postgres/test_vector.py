@@ -99,7 +99,7 @@ class TestExpression:
         ],
     )
     def test_exact_expressions(self, query: str, expected: str) -> None:
-        assert asked(query) == Expression(expected, is_exact=True)
+        assert expression_of(query) == Expression(expected, is_exact=True)
 
     @pytest.mark.parametrize(
         ("query", "expected"),
@@ -115,7 +115,7 @@ class TestExpression:
         ],
     )
     def test_wider_expressions(self, query: str, expected: str | None) -> None:
-        assert asked(query) == Expression(expected, is_exact=False)
+        assert expression_of(query) == Expression(expected, is_exact=False)
 
     def test_pattern_without_words_matches_nothing(self) -> None:
         tree = parse("nosuch*").tree

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.privileges import unprivileged
-from tests.support.servers import pass_over
+from tests.support.servers import skip_or_fail
 
 
 class Certificates:
@@ -54,7 +54,7 @@ class Certificates:
 def certificates() -> Iterator[Certificates]:
     """A temporary directory for certificates; without openssl the test is skipped, or fails in CI."""
     if shutil.which("openssl") is None:
-        pass_over("there is no openssl to make certificates with")
+        skip_or_fail("there is no openssl to make certificates with")
     with tempfile.TemporaryDirectory(prefix="hermes-") as place:
         Path(place).chmod(0o755)
         yield Certificates(Path(place))

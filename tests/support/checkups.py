@@ -86,7 +86,7 @@ def fill(path: Path) -> None:
         ids = db.append_messages("tip", [{"role": "user", "content": text} for text in ("first", "", "naïve \ud800")])
         db.rewind_to_message("tip", ids[0])
         db.create_session("helper", "subagent", parent_session_id="tip", child_kind="delegate")
-        db.append_message("helper", "assistant", "nobody asked me")
+        db.append_message("helper", "assistant", "a delegated answer")
         db.create_session("replaced", "telegram", user_id="7")
         db.append_message("replaced", "user", "gone soon")
         db.replace_messages("replaced", [{"role": "user", "content": "x" * 200}, {"role": "assistant", "content": "y"}])

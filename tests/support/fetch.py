@@ -19,7 +19,7 @@ def main() -> None:
         if kind.variable not in os.environ:
             with contextlib.suppress(OSError):
                 kind.find()
-    if absent := shells.absent():
+    if absent := shells.missing_shells():
         packages.install(*absent)
 
 

@@ -276,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve until stdin ends; the first line on stdout is the base URL."""
-    parser = argparse.ArgumentParser(description="A model server that answers as a script decides.")
+    parser = argparse.ArgumentParser(description="A model server with scripted answers.")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--script", type=Path)
     parser.add_argument("--log", type=Path)

@@ -71,7 +71,7 @@ def command(program: Path, place: Path, settings: dict[str, str]) -> list[str]:
     files = {"socket": place / "socket", "pid-file": place / "pid-file", "tmpdir": place}
     chosen = {**_SETTINGS, **{name: str(path) for name, path in files.items()}, **settings}
     if _is_mysql(program):
-        chosen = _as_mysql_says(chosen)
+        chosen = _mysql_names(chosen)
     return [
         *(str(program), "--no-defaults", f"--datadir={place / 'data'}"),
         *(f"--{name}={value}" for name, value in chosen.items()),

@@ -22,7 +22,7 @@ class Life:
 
     def run(self, steps: int, longest_pause_s: float) -> None:
         """Do random actions, with pauses."""
-        actions = [self.begin, self.talk, self.talk, self.talk, self.spend, self.spend, self.carry_on, self.undo]
+        actions = [self.begin, self.talk, self.talk, self.talk, self.spend, self.spend, self.change_session, self.undo]
         self.begin()
         for _ in range(steps):
             self.clock.advance(self.rng.random() ** 3 * longest_pause_s + 1)

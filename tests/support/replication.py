@@ -47,17 +47,17 @@ class Pair:
         self.second.prepare()
         self.first.start()
         self.second.start()
-        wait_until(lambda: bool(asked(self.first, "SELECT 1 FROM pg_stat_replication")), "the standby to follow")
+        wait_until(lambda: bool(query(self.first, "SELECT 1 FROM pg_stat_replication")), "the standby to follow")
 
     def let_standby_catch_up(self) -> None:
         """Wait until the standby has everything that the primary has."""
-        ((written,),) = asked(self.first, "SELECT pg_current_wal_lsn()")
+        ((written,),) = query(self.first, "SELECT pg_current_wal_lsn()")
         question = f"SELECT 1 WHERE pg_last_wal_replay_lsn() >= '{written}'"
-        wait_until(lambda: bool(asked(self.second, question)), "the standby to catch up")
+        wait_until(lambda: bool(query(self.second, question)), "the standby to catch up")
 
     def promote(self) -> None:
         """Let the standby take over."""
-        asked(self.second, "SELECT pg_promote()")
+        query(self.second, "SELECT pg_promote()")
 
     def signal_first(self, number: signal.Signals) -> None:
         """Send all processes of the primary a signal."""

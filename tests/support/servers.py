@@ -107,7 +107,7 @@ def server_or_skip(get: Callable[[], T]) -> T:
     try:
         return get()
     except NoServer as exc:
-        pass_over(f"there is no {exc.title}: {exc}")
+        skip_or_fail(f"there is no {exc.title}: {exc}")
 
 
 def begin_run() -> Path:
@@ -291,7 +291,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _guard(name: str, place: Path, run_pid: int) -> None:
-    """Run a server until the run is over, or until it is told to stop."""
+    """Run a server until the run is over, or until it gets a signal."""
     is_over: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: is_over.append(number))
@@ -299,11 +299,11 @@ def _guard(name: str, place: Path, run_pid: int) -> None:
     try:
         server.prepare()
         server.start()
-        _tell(place, {"dsn": server.dsn})
+        _publish(place, {"dsn": server.dsn})
         while not is_over and _is_alive(run_pid):
             time.sleep(GUARD_PAUSE_S)
     except NoServer as exc:
-        _tell(place, {"reason": str(exc)})
+        _publish(place, {"reason": str(exc)})
     finally:
         server.stop()
 

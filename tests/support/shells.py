@@ -29,8 +29,8 @@ def find(shell: str) -> str:
     with open(place / "shells.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if shutil.which(shell) is None and not note.exists():
-            packages.install(*absent())
-            for each in absent():
+            packages.install(*missing_shells())
+            for each in missing_shells():
                 (place / f"{each}{_ENDING}").write_text("it is not on the path and cannot be installed")
     if found := shutil.which(shell):
         return found

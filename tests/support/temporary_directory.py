@@ -21,7 +21,7 @@ def choose_temporary_directory() -> None:
     """Use the chosen directory in this process and its children; `TMPDIR` is obeyed if every user can enter it."""
     if os.name != "posix":
         return
-    in_memory = [MEMORY] if "TMPDIR" not in os.environ and has_room(MEMORY) else []
+    in_memory = [MEMORY] if "TMPDIR" not in os.environ and has_space(MEMORY) else []
     candidates = [*in_memory, Path(tempfile.gettempdir()), *ON_DISK]
     chosen = next((each for each in candidates if os.geteuid() or can_be_entered(each)), candidates[0])
     os.environ["TMPDIR"] = tempfile.tempdir = str(chosen)

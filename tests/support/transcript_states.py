@@ -260,7 +260,7 @@ def filled(home: Home) -> None:
         keep(home, session_id, "cli", f"notes {number + 1}", HOUR * (4 - number), *said)
 
 
-def backed_up(home: Home) -> None:
+def _backed_up(home: Home) -> None:
     """A backup of `filled`, after which a conversation was deleted and another one began."""
     filled(home)
     home.run(HOUR, "sessions", "backup")
@@ -270,8 +270,8 @@ def backed_up(home: Home) -> None:
 
 
 def two_backups(home: Home) -> None:
-    """The home of `backed_up` with a second backup, and a copy of the first with one changed letter."""
-    backed_up(home)
+    """A backup, changes, a second backup, and a copy of the first one with a changed letter."""
+    _backed_up(home)
     first = next((home.hermes / "backups").glob("*.db"))
     home.run(30, "sessions", "backup")
     data = first.read_bytes()
@@ -413,7 +413,7 @@ def model_that_asks(home: Home) -> None:
     home.configure(f"model:\n  base_url: {server.base_url}\n  default: test-model\nagent:\n  auto_title: false\n")
 
 
-def server(home: Home) -> None:
+def postgresql(home: Home) -> None:
     """A database of PostgreSQL without a store is configured, and there is a file with twelve sessions."""
     _use_server(home)
     for number in range(12):
@@ -421,7 +421,7 @@ def server(home: Home) -> None:
         keep(home, f"202611{number + 1:02}_090000_{number:x}a2b3c4d", "cli", None, HOUR * (20 - number), *said)
 
 
-def server_docker(home: Home) -> None:
+def postgresql_docker(home: Home) -> None:
     """One conversation about docker is in the database."""
     _use_server(home)
     fails, raise_it = "The docker build fails with a timeout", "Raise the client timeout: DOCKER_CLIENT_TIMEOUT=300"
@@ -432,26 +432,26 @@ def server_docker(home: Home) -> None:
             store.append_message("20261116_095900_3f2a91bc", role, text, timestamp=NOW - MINUTE / 2)
 
 
-def server_stemming(home: Home) -> None:
-    """The database of `server_docker`, with other forms of words."""
-    server_docker(home)
+def postgresql_stemming(home: Home) -> None:
+    """The database of `postgresql_docker`, with other forms of words."""
+    postgresql_docker(home)
     home.configure((home.hermes / "config.yaml").read_text() + "  postgresql:\n    stemming: english\n")
 
 
-def server_in_use(home: Home) -> None:
-    """The sessions of `server` are in the database."""
-    server(home)
+def postgresql_in_use(home: Home) -> None:
+    """The sessions of `postgresql` are in the database."""
+    postgresql(home)
     home.run(10, "sessiondb", "migrate")
 
 
-def server_interrupted(home: Home) -> None:
-    """A migration of the sessions of `server` was interrupted before the first messages."""
+def postgresql_interrupted(home: Home) -> None:
+    """A migration of the sessions of `postgresql` was interrupted before the first messages."""
 
     def stop(what: str, done: int, total: int) -> None:
         if what == "messages":
             raise KeyboardInterrupt
 
-    server(home)
+    postgresql(home)
     with SessionDB(home.database, read_only=True) as origin, open_session_db(load_config(home.hermes)) as target:
         migration = Migration(origin, target, stop)
         migration.begin(resume=False)
@@ -459,16 +459,16 @@ def server_interrupted(home: Home) -> None:
             migration.copy_all()
 
 
-def server_differs(home: Home) -> None:
+def postgresql_differs(home: Home) -> None:
     """After a migration, a message was changed in the database."""
-    server_in_use(home)
+    postgresql_in_use(home)
     with psycopg.connect(_dsn(home), autocommit=True) as connection:
         connection.execute("UPDATE messages SET content = 'something else' WHERE id = 41")
 
 
-def server_incomplete(home: Home) -> None:
+def postgresql_incomplete(home: Home) -> None:
     """Two messages of the database are missing from its search index."""
-    server_in_use(home)
+    postgresql_in_use(home)
     with psycopg.connect(_dsn(home), autocommit=True) as connection:
         connection.execute("DELETE FROM message_words WHERE message_id IN (11, 12)")
 
@@ -482,7 +482,6 @@ STATES: dict[str, Callable[[Home], None]] = {
         exported,
         old_conversations,
         filled,
-        backed_up,
         two_backups,
         wrong_counts,
         damaged,
@@ -495,13 +494,13 @@ STATES: dict[str, Callable[[Home], None]] = {
         nginx,
         commands_allowed,
         model_that_asks,
-        server,
-        server_docker,
-        server_stemming,
-        server_in_use,
-        server_interrupted,
-        server_differs,
-        server_incomplete,
+        postgresql,
+        postgresql_docker,
+        postgresql_stemming,
+        postgresql_in_use,
+        postgresql_interrupted,
+        postgresql_differs,
+        postgresql_incomplete,
     )
 }
 

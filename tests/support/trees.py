@@ -15,8 +15,8 @@ def tree_text(node: Node | None) -> str:
         case Part(text):
             return f"*{text}*"
         case Not(child):
-            return f"!{shown(child)}"
+            return f"!{tree_text(child)}"
         case And(children):
-            return f"({' & '.join(map(shown, children))})"
+            return f"({' & '.join(map(tree_text, children))})"
         case Or(children):
-            return f"({' | '.join(map(shown, children))})"
+            return f"({' | '.join(map(tree_text, children))})"

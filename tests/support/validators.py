@@ -23,7 +23,7 @@ def openai_flaws(messages: Sequence[Message]) -> list[str]:
         where = f"message {place} ({message.get('role')})"
         if message.get("role") == "tool":
             if message.get("tool_call_id") not in open_calls:
-                flaws.append(f"{where} answers no call of the message before: {message.get('tool_call_id')!r}")
+                flaws.append(f"{where} belongs to no call of the message before: {message.get('tool_call_id')!r}")
             else:
                 open_calls.remove(message["tool_call_id"])
             flaws += _extra(message, {"role", "content", "tool_call_id"}, where)
@@ -180,7 +180,7 @@ def _content_flaws(content: Any, where: str) -> list[str]:
 
 def _text_flaws(text: Any, where: str) -> list[str]:
     if not isinstance(text, str):
-        return [f"{where} has {type(text).__name__} in the place of text"]
+        return [f"{where} has {type(text).__name__} instead of text"]
     return [] if text.strip() else [f"{where} has an empty content"]
 
 

@@ -32,7 +32,7 @@ def main() -> int:
     chosen = [name for name in TITLES if name in options.only] or list(TITLES)
     outcomes = {name: Outcome() for name in chosen}
     started = time.monotonic()
-    _say(f"the first seed is {options.seed}")
+    _report(f"the first seed is {options.seed}")
     directory = Path(tempfile.mkdtemp(prefix="torture-"))
     heading = _heading(machine.describe(directory), options.seed)
     faults = [name for name in chosen if name in FAULTS]
@@ -61,13 +61,13 @@ def _strike(
             began = time.monotonic()
             outcome = run(name, directory, seed=options.seed + lap * rounds, rounds=rounds)
             outcomes[name].add(outcome)
-            _say(f"{name}: {outcome.times} times in {time.monotonic() - began:.0f} s{_verdict(outcome)}")
+            _report(f"{name}: {outcome.times} times in {time.monotonic() - began:.0f} s{_verdict(outcome)}")
         lap += 1
 
 
 def _ask(options: argparse.Namespace, deadline: float) -> Outcome:
     """Run random searches until the deadline or for the given number of stores."""
-    tally = search_oracle.try_seeds(options.seed, deadline, options.rounds, _say)
+    tally = search_oracle.try_seeds(options.seed, deadline, options.rounds, _report)
     complaints = [f"seed {options.seed}: {tally.wrong} questions answered wrongly"] * (tally.wrong > 0)
     return Outcome(
         times=tally.asked,
@@ -92,7 +92,7 @@ def _tidy(directory: Path, *, is_clean: bool) -> None:
         with suppress(OSError):
             directory.rmdir()
     else:
-        _say(f"the files of what went wrong are in {directory}")
+        _report(f"the files of what went wrong are in {directory}")
 
 
 def _heading(machine_line: str, seed: int) -> str:
@@ -123,7 +123,7 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 

@@ -23,21 +23,21 @@ def main(path: Path, stream: str) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         os.write(reports, f"{line}\n".encode())
 
     db: Any = import_module("hermes_state").SessionDB(db_path=path)
     db.create_session(SHARED, "cli")
-    say(ready(stream))
+    report(ready(stream))
     os.read(0, 1)
     for number in count():
         word = nth_word(stream, number)
-        say(begun(stream, Step("append", SHARED, (Message(word),))))
+        report(begun(stream, Step("append", SHARED, (Message(word),))))
         try:
             db.append_message(SHARED, role="user", content=f"{word} {COMMON}")
-            say(done(stream))
+            report(done(stream))
         except Exception as exc:  # noqa: BLE001 - any error means that the message is not acknowledged
-            say(failed(stream, f"{type(exc).__name__}: {exc}"))
+            report(failed(stream, f"{type(exc).__name__}: {exc}"))
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ class Supervisor:
 
         def work(pipe: Pipe) -> None:
             prepared = prepare()
-            writers.write(self.path, streams, seed, pipe.say, is_over=is_over, owed=tuple(owed), clock=self._clock)
+            writers.write(
+                self.path, streams, seed, pipe.send_line, is_over=is_over, owed=tuple(owed), clock=self._clock
+            )
             del prepared
 
         writer = Forked(work)
@@ -164,4 +166,4 @@ class Supervisor:
         return [letters(self._started - number, 4) for number in range(count)]
 
     def _note(self, _: Forked, line: str) -> None:
-        self.journal.hear(line)
+        self.journal.record(line)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-COMMON = "crewmate"
+COMMON = "harborlight"
 """Is in every message."""
-PART = "*rewmat*"
+PART = "*arborlig*"
 """Finds the common word by its inside, through the trigram index."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

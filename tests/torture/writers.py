@@ -44,11 +44,11 @@ def text_of(message: Message, random: Random) -> str:
 class WriterThread:
     """One thread of a writer: performs random steps and reports each before and after."""
 
-    def __init__(self, path: Path, stream: str, random: Random, say: Callable[[str], None], clock: Clock) -> None:
+    def __init__(self, path: Path, stream: str, random: Random, report: Callable[[str], None], clock: Clock) -> None:
         self._path = path
         self._stream = stream
         self._random = random
-        self._say = say
+        self._report = report
         self._clock = clock
         self._db = self._open()
         self._states: dict[str, State] = {}
@@ -59,9 +59,9 @@ class WriterThread:
         if repeatable := tuple(message for message in messages if message.uid is not None):
             self._do(Step("append", SHARED, repeatable))
 
-    def use_pipe(self, say: Callable[[str], None]) -> None:
+    def use_pipe(self, report: Callable[[str], None]) -> None:
         """Report through `say` from now on: after a fork the old pipe belongs to the parent."""
-        self._say = say
+        self._report = report
 
     def run_and_close(self, is_over: Callable[[], bool]) -> None:
         """Run until `is_over`, then close the store."""
@@ -74,7 +74,7 @@ class WriterThread:
             while not is_over():
                 self._act(self._random.choices(list(_PLAN), list(_PLAN.values()))[0])
         except Exception as exc:  # noqa: BLE001 - no operation may fail like this; the parent reports it
-            self._say(wrong(self._stream, f"{type(exc).__name__}: {exc}"))
+            self._report(wrong(self._stream, f"{type(exc).__name__}: {exc}"))
 
     def close(self) -> None:
         """Close the store."""
@@ -115,13 +115,13 @@ class WriterThread:
                 self._read(session, held)
 
     def _do(self, step: Step) -> None:
-        self._say(begun(self._stream, step))
+        self._report(begun(self._stream, step))
         try:
             self._perform(step)
         except StoreError as exc:
-            self._say(failed(self._stream, f"{exc.code}: {exc}"))
+            self._report(failed(self._stream, f"{exc.code}: {exc}"))
             return
-        self._say(done(self._stream))
+        self._report(done(self._stream))
         if step.session == SHARED:
             return
         state = after(self._states.get(step.session), step)
@@ -164,13 +164,13 @@ class WriterThread:
     def _search(self, message: Message) -> None:
         hits = self._db.search_messages(message.word, budget_s=PATIENCE_S)
         if len(hits) != message.is_active:
-            self._say(wrong(self._stream, f"{message} is found {len(hits)} times"))
+            self._report(wrong(self._stream, f"{message} is found {len(hits)} times"))
 
     def _read(self, session: str, held: tuple[Message, ...]) -> None:
         rows = self._db.get_messages(session, include_inactive=True)
         found = tuple(Message(word_of(str(row["content"])), bool(row["active"])) for row in rows)
         if found != held:
-            self._say(wrong(self._stream, f"{session} holds {found}, not {held}"))
+            self._report(wrong(self._stream, f"{session} holds {found}, not {held}"))
         self._db.list_sessions_rich(limit=5)
 
     def _messages(self, count: int) -> tuple[Message, ...]:
@@ -193,14 +193,16 @@ def write(
     path: Path,
     streams: list[str],
     seed: int,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     is_over: Callable[[], bool] = never,
     owed: tuple[Message, ...] = (),
     clock: Clock = system_clock,
 ) -> None:
     """Run one writer thread per stream until `is_over`, or until this process is killed."""
-    writers = [WriterThread(path, stream, Random(seed + number), say, clock) for number, stream in enumerate(streams)]
+    writers = [
+        WriterThread(path, stream, Random(seed + number), report, clock) for number, stream in enumerate(streams)
+    ]
     writers[0].resend(owed)
     threads = [threading.Thread(target=writer.run_and_close, args=(is_over,)) for writer in writers[1:]]
     for thread in threads:
@@ -220,16 +222,16 @@ def write(
 def append(path: Path, stream: str, times: int, pipe: Pipe) -> None:
     """Wait for the signal, then append `times` messages to the shared session and report the time of each call."""
     with SessionDB(path) as db:
-        pipe.say(ready(stream))
+        pipe.send_line(ready(stream))
         pipe.receive()
         for number in range(times):
             message = Message(nth_word(stream, number))
-            pipe.say(begun(stream, Step("append", SHARED, (message,))))
+            pipe.send_line(begun(stream, Step("append", SHARED, (message,))))
             started = time.perf_counter()
             try:
                 db.append_message(SHARED, "user", text_of(message, Random(number)), uid=message.uid)
             except StoreError as exc:
-                pipe.say(failed(stream, f"{exc.code}: {exc}"))
+                pipe.send_line(failed(stream, f"{exc.code}: {exc}"))
                 continue
-            pipe.say(took(stream, (time.perf_counter() - started) * 1000))
-            pipe.say(done(stream))
+            pipe.send_line(took(stream, (time.perf_counter() - started) * 1000))
+            pipe.send_line(done(stream))

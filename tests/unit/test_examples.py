@@ -29,16 +29,16 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 SERVER = {"docs/guide/providers.md"}
-"""Pages whose programs need a PostgreSQL server, which HERMES_DSN names."""
+"""Pages whose programs need a PostgreSQL server; HERMES_DSN is its address."""
 
 DIALOGUES = ["docs/guide/models.md"]
-"""Pages whose dialogues with Python stand by themselves."""
+"""Pages whose Python dialogues need no preparation."""
 
 NGINX, ASKING = "20261115_192300_a1b2c3d4", "20261116_090000_0badcafe"
-"""The two sessions that the page about recall speaks of."""
+"""The two sessions in the examples of the page about recall."""
 
 REFUSED = {"hermes sessions search deploy -docker"}
-"""Commands that are shown because they are refused."""
+"""Commands that the documents show as errors."""
 
 
 def blocks(kind: str) -> list[tuple[str, str]]:
@@ -111,10 +111,10 @@ def test_data_can_be_parsed(page: str, block: str) -> None:
 @pytest.mark.parametrize("page", DIALOGUES)
 def test_a_dialogue_comes_out_as_shown(page: str) -> None:
     text = "".join(block for where, block in blocks("pycon") if where == page)
-    told: list[str] = []
+    failures: list[str] = []
     test = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
-    doctest.DocTestRunner(verbose=False).run(test, out=told.append)
-    assert told == []
+    doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+    assert failures == []
 
 
 def test_the_dialogue_with_tools_comes_out_as_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,15 +131,15 @@ def test_the_dialogue_with_tools_comes_out_as_shown(tmp_path: Path, monkeypatch:
     shown = re.sub(r"pid \d+", "pid ...", shown.replace("/home/you/wiki", str(wiki)))
     # An empty line in a result would end it for doctest.
     shown = re.sub(r"\n\n(?!>>>)", "\n<BLANKLINE>\n", shown)
-    told: list[str] = []
+    failures: list[str] = []
     test = doctest.DocTestParser().get_doctest(shown, known, page, page, 0)
-    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=told.append)
-    assert told == []
+    doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS).run(test, out=failures.append)
+    assert failures == []
 
 
 @pytest.fixture
 def utc() -> Iterator[None]:
-    """The time zone of the documents."""
+    """Use the time zone of the documents."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", "UTC")
         time.tzset()

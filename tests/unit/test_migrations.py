@@ -26,6 +26,9 @@ SHIPPED = {
 }
 """The checksum in the ledger and the checksum of the statements; a release adds the migrations that it brings."""
 
+NAMED = {"sqlite": 6, "postgres": 2, "mysql": 2}
+"""How many migrations name the checksum that stores have recorded; a new one does not."""
+
 
 def migrations(engine: str) -> dict[str, Migration]:
     return read_migrations(STATE / engine / "migrations")
@@ -55,7 +58,7 @@ def test_the_first_line_says_what_a_migration_does(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_only_the_migrations_of_old_stores_name_a_checksum(engine: str) -> None:
     for each in migrations(engine).values():
-        assert ("Checksum in the ledger" in each.script) == (each.name in SHIPPED[engine])
+        assert ("Checksum in the ledger" in each.script) == (int(each.name[:4]) <= NAMED[engine]), each.name
 
 
 def test_the_ledger_of_a_server_has_exactly_the_files() -> None:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.support.temporary_directory import LEAST_FREE_BYTES, can_be_entered, has_room
+from tests.support.temporary_directory import LEAST_FREE_BYTES, can_be_entered, has_space
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,8 +33,8 @@ def test_memory_is_used_only_when_enough_is_free(
 ) -> None:
     (tmp_path / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {free_bytes // 1024} kB\n")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=LEAST_FREE_BYTES))
-    assert has_room(tmp_path, tmp_path / "meminfo") is is_enough
-    assert not has_room(tmp_path, tmp_path / "no such file")
+    assert has_space(tmp_path, tmp_path / "meminfo") is is_enough
+    assert not has_space(tmp_path, tmp_path / "no such file")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -30,7 +30,7 @@ MAX_NOT_RUN = 3
 SCENES = [scene for page in pages() for scene in scenes_of(page)]
 
 
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: re.sub(r"\W+", "-", scene.place))
+@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: f"{scene.place}-{scene.blocks[0].state}")
 def test_a_transcript_is_what_the_program_writes(scene: Scene) -> None:
     results = server_or_skip(lambda: run_scene(scene))
     differences = "\n".join(result.difference() for result in results if not result.is_same)
@@ -43,6 +43,12 @@ def test_few_transcripts_are_not_run(capsys: pytest.CaptureFixture[str]) -> None
             sys.stdout.write(f"\n{block.place}: not run: {block.reason}\n")
     assert all(block.reason for block in not_run())
     assert len(not_run()) <= MAX_NOT_RUN
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_command_at_a_prompt_is_in_a_console_block(page: Path) -> None:
+    others = re.sub(r"^ *```console\n.*?^ *```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^ *\$ \w.*", others, flags=re.MULTILINE) == []
 
 
 def test_every_state_is_used() -> None:

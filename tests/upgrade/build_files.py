@@ -80,8 +80,8 @@ def encoded(column: str, value: Json) -> bool | int | float | str | None:
 def _fill(connection: apsw.Connection, version: int, sessions: int) -> Expected:
     """Write the corpus into an empty file of that version."""
     has_meta = bool(connection.execute(_HAS_META).fetchall())
-    told = _account(version, sessions)
-    expected = limited(told, columns(connection, "sessions"), columns(connection, "messages"))
+    everything = _expected(version, sessions)
+    expected = limited(everything, columns(connection, "sessions"), columns(connection, "messages"))
     expected = replace(expected, meta=meta() if has_meta else {})
     with connection:
         for session in expected.sessions:
@@ -97,7 +97,7 @@ def _expected(version: int, sessions: int) -> Expected:
     """What a program of the last documented version would have stored."""
     ledger = Ledger()
     for event in events(sessions=sessions):
-        _tell(ledger, event)
+        _record(ledger, event)
     return ledger.close(version, meta={}, topics=())
 
 

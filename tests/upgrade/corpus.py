@@ -168,12 +168,12 @@ def events(*, sessions: int) -> list[Event]:
     More sessions than the corpus has repeat it, each round a month later with its own ids and titles.
     """
     stories = _corpus()["sessions"]
-    told = [
+    actions = [
         event
         for number in range(sessions)
         for event in _events_of(stories[number % len(stories)], number // len(stories))
     ]
-    return sorted(told, key=lambda event: event.at)
+    return sorted(actions, key=lambda event: event.at)
 
 
 def meta() -> dict[str, str]:
@@ -264,10 +264,10 @@ def _events_of(story: dict[str, Any], turn: int) -> list[Event]:
     """The actions on one session."""
     session_id = _renamed(story["id"], turn)
     start = story["starts"] + turn * SECONDS_PER_ROUND
-    told: list[Event] = []
+    actions: list[Event] = []
 
     def add(after: float, kind: str, payload: Payload) -> None:
-        told.append(Event(start + after, kind, session_id, payload))
+        actions.append(Event(start + after, kind, session_id, payload))
 
     born = {key: story[key] for key in _CREATED_WITH if key in story}
     if isinstance(born.get("model_config"), dict):
@@ -277,23 +277,23 @@ def _events_of(story: dict[str, Any], turn: int) -> list[Event]:
         }
     if "parent" in story:
         born["parent_session_id"] = _renamed(story["parent"], turn)
-    tell(0, "create", born)
+    add(0, "create", born)
     if "title" in story:
-        tell(0.5, "title", {"title": story["title"] if turn == 0 else f"{story['title']} ({turn})"})
+        add(0.5, "title", {"title": story["title"] if turn == 0 else f"{story['title']} ({turn})"})
     if "cwd" in story:
-        tell(0.5, "cwd", {"cwd": story["cwd"]})
+        add(0.5, "cwd", {"cwd": story["cwd"]})
     for row in (*story["messages"], *story.get("tokens", ())):
         kind = "append" if "role" in row else "tokens"
-        tell(row["after"], kind, {key: value for key, value in row.items() if key != "after"})
+        add(row["after"], kind, {key: value for key, value in row.items() if key != "after"})
     if "rewind" in story:
-        tell(story["rewind"]["after"], "rewind", {"to": story["rewind"]["to"]})
+        add(story["rewind"]["after"], "rewind", {"to": story["rewind"]["to"]})
     if "handoff_platform" in story:
-        tell(500, "handoff", {"platform": story["handoff_platform"]})
+        add(500, "handoff", {"platform": story["handoff_platform"]})
     if "end_reason" in story:
-        tell(story["ends_after"], "end", {"end_reason": story["end_reason"]})
+        add(story["ends_after"], "end", {"end_reason": story["end_reason"]})
     if story.get("archived"):
-        tell(story["ends_after"] + 1, "archive", {})
-    return told
+        add(story["ends_after"] + 1, "archive", {})
+    return actions
 
 
 def _renamed(session_id: str, turn: int) -> str:

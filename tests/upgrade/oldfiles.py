@@ -77,7 +77,7 @@ def without_fts(path: Path, *, version: int = NEWEST, keeps_triggers: bool = Tru
     expected = build(version, path)
     with _editing(path) as connection:
         if not keeps_triggers:
-            for name in _named(connection, "trigger"):
+            for name in _names_of(connection, "trigger"):
                 connection.execute(f"DROP TRIGGER {name}")
         for name in ("messages_fts", "messages_fts_trigram"):
             connection.execute(f"DROP TABLE IF EXISTS {name}")

@@ -34,13 +34,13 @@ def main(path: Path) -> None:
         # Python must load its modules before it loses the right to read files.
         warm = Path(scratch) / "state.db"
         SessionDB(warm).close()
-        look(warm)
+        read(warm)
     if os.geteuid() == 0:
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
     assert not os.access(path.parent, os.W_OK)
-    sys.stdout.write(json.dumps(look(path)))
+    sys.stdout.write(json.dumps(read(path)))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,9 @@ def path(tmp_path: Path) -> Path:
     "filters", [{}, {"role_filter": ["user"]}, {"sort": "newest"}, {"sort": "oldest"}, {"since": 0}]
 )
 @pytest.mark.parametrize("question", ["quince", "断", "断裂", "-pear", "*uinc*"])
-def test_store_with_an_earlier_index_is_searched(path: Path, read_only: bool, question: str, filters: dict[str, object]) -> None:
+def test_store_with_an_earlier_index_is_searched(
+    path: Path, read_only: bool, question: str, filters: dict[str, object]
+) -> None:
     with SessionDB(path, read_only=read_only) as db:
         found = db.search_messages(question, limit=1_000, budget_s=30.0, **filters)  # type: ignore[arg-type]
         assert len(found) == 700

@@ -94,9 +94,7 @@ class TestHealing:
         with SessionDB(path) as db:
             assert db.message_count("ours") == 3
 
-    def test_triggers_of_another_program_are_dropped_and_the_index_is_rebuilt(
-        self, path: Path, tmp_path: Path
-    ) -> None:
+    def test_triggers_of_another_program_are_dropped_and_the_index_is_rebuilt(self, path: Path, tmp_path: Path) -> None:
         SessionDB(tmp_path / "fresh.db").close()
         change(
             path,
@@ -326,52 +324,52 @@ class TestGuest:
     """A user who may only read, in a directory that cannot be written."""
 
     @pytest.mark.parametrize("version", [*range(1, 12), 14, 17, 22])
-    def test_guest_reads_every_version(self, shelf: Path, version: int) -> None:
-        path = shelf / "state.db"
+    def test_guest_reads_every_version(self, open_directory: Path, version: int) -> None:
+        path = open_directory / "state.db"
         expected = oldfiles.real(version, path) if version > 11 else build(version, path, sessions=10)
         assert self._look(path) == self._content(expected)
 
-    def test_guest_reads_a_store_of_ours(self, shelf: Path) -> None:
-        path = shelf / "state.db"
+    def test_guest_reads_a_store_of_ours(self, open_directory: Path) -> None:
+        path = open_directory / "state.db"
         expected = oldfiles.real(11, path)
         SessionDB(path).close()
         for extra in [*checks.backups(path), *path.parent.glob("*.lock"), *path.parent.glob("*.gate")]:
             extra.unlink()
         assert self._look(path) == self._content(expected)
 
-    def test_guest_reads_messages_in_the_log(self, shelf: Path) -> None:
-        path = shelf / "state.db"
+    def test_guest_reads_messages_in_the_log(self, open_directory: Path) -> None:
+        path = open_directory / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")
             db.append_message("s", "user", "in the log")
-            copy = shelf / "copy"
+            copy = open_directory / "copy"
             copy.mkdir()
             for name in ("state.db", "state.db-wal", "state.db-shm"):
-                shutil.copy(shelf / name, copy / name)
+                shutil.copy(open_directory / name, copy / name)
         assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
 
     @pytest.mark.parametrize("rest", ["", "state.db-journal"])
-    def test_guest_reads_a_log_without_shared_memory(self, shelf: Path, rest: str) -> None:
-        path = shelf / "state.db"
+    def test_guest_reads_a_log_without_shared_memory(self, open_directory: Path, rest: str) -> None:
+        path = open_directory / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")
             db.append_message("s", "user", "in the log")
-            copy = shelf / "copy"
+            copy = open_directory / "copy"
             copy.mkdir()
             for name in ("state.db", "state.db-wal"):
-                shutil.copy(shelf / name, copy / name)
+                shutil.copy(open_directory / name, copy / name)
         if rest:
             (copy / rest).touch()
         assert self._look(copy / "state.db") == {"sessions": ["s"], "messages": 1, "listed": 1}
 
-    def test_unreadable_log_is_an_error_and_not_an_empty_store(self, shelf: Path) -> None:
-        path = shelf / "state.db"
+    def test_unreadable_log_is_an_error_and_not_an_empty_store(self, open_directory: Path) -> None:
+        path = open_directory / "state.db"
         with SessionDB(path) as db:
             db.create_session("s", "cli")
-            copy = shelf / "copy"
+            copy = open_directory / "copy"
             copy.mkdir()
             for name in ("state.db", "state.db-wal", "state.db-shm"):
-                shutil.copy(shelf / name, copy / name)
+                shutil.copy(open_directory / name, copy / name)
         with pytest.raises(subprocess.CalledProcessError) as failed:
             self._look(copy / "state.db", closed="state.db-shm")
         copy.chmod(0o755)

@@ -126,7 +126,9 @@ class TestEveryVersion:
         assert rows(path, "SELECT * FROM sqlite_schema") == schema
         assert checks.digest(path) == kept
 
-    def test_upgraded_file_has_the_schema_of_a_new_file(self, path: Path, fresh: Path, make: Make, version: int) -> None:
+    def test_upgraded_file_has_the_schema_of_a_new_file(
+        self, path: Path, fresh: Path, make: Make, version: int
+    ) -> None:
         make(path)
         upgrade(path)
         wanted, found = schema_of(fresh), schema_of(path)
@@ -141,7 +143,7 @@ class TestEveryVersion:
                 row = db.get_session(session.id)
                 assert row is not None
                 count = (row["message_count"], row["tool_call_count"], row["last_active"])
-                assert count == checks.told(expected, session)
+                assert count == checks.expected_counters(expected, session)
                 assert row["listed"] == (session.id not in KINDS or KINDS[session.id] == "branch")
 
     def test_upgrade_sets_kinds_chains_and_previews(self, path: Path, make: Make, version: int) -> None:
@@ -271,7 +273,7 @@ def test_orphans_get_a_session_of_their_own(path: Path) -> None:
         row = db.get_session(oldfiles.MISSING_SESSION)
         assert row is not None
         assert (row["source"], row["message_count"], row["preview"]) == ("unknown", 1, "Nobody knows where I belong.")
-        assert db.append_message(oldfiles.MISSING_SESSION, "user", "now somebody does")
+        assert db.append_message(oldfiles.MISSING_SESSION, "user", "the session exists now")
 
 
 def test_broken_json_is_shown_as_text_or_nothing(path: Path) -> None:

@@ -133,7 +133,7 @@ def write(version: int, packed: Path) -> None:
         expected = writer.finish(version)
         leftovers = [other.name for other in path.parent.iterdir() if other != path]
         if leftovers:
-            raise SystemExit(f"the file is not whole, beside it are {leftovers}")
+            raise SystemExit(f"the file is incomplete, next to it are {leftovers}")
         packed.write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
     packed.with_name(packed.name.removesuffix(".db.gz") + ".json").write_text(expected.to_json(), encoding="utf-8")
 

@@ -49,7 +49,7 @@ def summed(bookings: Iterable[Row]) -> UsageTotals:
 def lived(request: pytest.FixtureRequest, store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
     """Create a store that was used for about a month."""
     clock.now = MARCH
-    Life(store, clock, request.param).go_on(steps=110, longest_pause_s=1.2 * DAY_S)
+    Life(store, clock, request.param).run(steps=110, longest_pause_s=1.2 * DAY_S)
     return store
 
 

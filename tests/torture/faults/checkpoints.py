@@ -88,8 +88,8 @@ def _start_writer_for_signal(supervisor: Supervisor, manner: str, inside: mmap, 
     def prepare() -> Disk:
         checkpoint_and_index_often()
         if manner != AT_ONCE:
-            signal.signal(signal.SIGTERM, hear)
-        return Disk(linger)
+            signal.signal(signal.SIGTERM, handle)
+        return Disk(delay)
 
     return supervisor.start_writer(after=last, is_over=over.is_set, prepare=prepare)
 

@@ -90,6 +90,6 @@ def _exchange_and_die(path: Path, left: int) -> None:
 
 
 FAULTS = (
-    Fault("exchanged-file", "a copy put in the place of the file while processes write", exchange_file, 6),
-    Fault("kill-exchange", "killed while it puts a copy in the place of the file", kill_exchange, 8),
+    Fault("exchanged-file", "the file replaced by a copy while processes write", exchange_file, 6),
+    Fault("kill-exchange", "killed while it replaces the file by a copy", kill_exchange, 8),
 )

@@ -37,16 +37,17 @@ def fork_under_load(trial: Trial) -> Outcome:
 def _write_and_fork(path: Path, random: Random, pipe: Pipe) -> None:
     over = threading.Event()
     writers = [
-        WriterThread(path, letters(number, 4), Random(number), pipe.say, system_clock) for number in range(THREADS)
+        WriterThread(path, letters(number, 4), Random(number), pipe.send_line, system_clock)
+        for number in range(THREADS)
     ]
     threads = [threading.Thread(target=writer.run_and_close, args=(over.is_set,)) for writer in writers]
     for thread in threads:
         thread.start()
     for number in range(FORKS):
-        inherited = WriterThread(path, letters(THREADS + number, 4), random, pipe.say, system_clock)
+        inherited = WriterThread(path, letters(THREADS + number, 4), random, pipe.send_line, system_clock)
         child = os.fork()
         if child == 0:
-            _write_in_child(inherited, pipe.after_fork().say, random.choice(MANNERS))
+            _write_in_child(inherited, pipe.after_fork().send_line, random.choice(MANNERS))
         inherited.close()
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         assert code in (0, -signal.SIGKILL), f"a child ended with {code}"
@@ -55,11 +56,11 @@ def _write_and_fork(path: Path, random: Random, pipe: Pipe) -> None:
         thread.join()
 
 
-def _write_in_child(writer: WriterThread, say: Callable[[str], None], manner: str) -> None:
+def _write_in_child(writer: WriterThread, report: Callable[[str], None], manner: str) -> None:
     """Write a little, within a time limit, and exit."""
     signal.alarm(LIMIT_S)
     left = iter(range(ACTS))
-    writer.use_pipe(say)
+    writer.use_pipe(report)
     if manner == KILLED:
         threading.Timer(KILLED_AFTER_S, os.kill, (os.getpid(), signal.SIGKILL)).start()
         writer.run(never)

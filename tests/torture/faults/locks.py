@@ -33,7 +33,7 @@ def hold_lock(path: Path, pipe: Pipe) -> None:
     """Hold the writer lock like a slow process of ours."""
     lock = WriterLock(path)
     lock.acquire()
-    pipe.say(HELD)
+    pipe.send_line(HELD)
     pipe.receive(2 * HELD_S)
     lock.close()
 
@@ -45,7 +45,7 @@ def hold_transaction(path: Path, pipe: Pipe) -> None:
             "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, 1)",
             (SHARED, f"foreign {COMMON}"),
         ).fetchall()
-        pipe.say(HELD)
+        pipe.send_line(HELD)
         pipe.receive(2 * HELD_S)
 
 
@@ -55,7 +55,7 @@ def freeze_in_transaction(path: Path, pipe: Pipe) -> None:
 
     def work(tx: Transaction) -> None:
         add_messages(tx, SHARED, [draft_message({"role": "user", "content": f"frozen {COMMON}"}, 1.0)], EVERYBODY)
-        pipe.say(HELD)
+        pipe.send_line(HELD)
         os.kill(os.getpid(), signal.SIGSTOP)
 
     engine.write(work)

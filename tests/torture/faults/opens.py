@@ -26,14 +26,14 @@ MEMORY = Path("/proc/self/statm")
 
 
 def memory() -> int:
-    """How many bytes of memory this process uses; where the system does not say, the most it has used."""
+    """How many bytes of memory this process uses; where the system does not report, the most it has used."""
     if MEMORY.exists():
         return int(MEMORY.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def open_often(trial: Trial) -> Outcome:
-    """Open and close a store for reading, for writing and for searching; descriptors, threads and memory do not grow."""
+    """Open and close a store for reading, writing and searching; descriptors, threads and memory do not grow."""
     times = OPENS_QUICKLY if trial.is_quick else OPENS
     with Forked(lambda pipe: _open_often(trial.store, times, pipe)) as opener:
         held, threads, grown, stored = map(int, all_lines(opener, LIMIT_S))
@@ -65,7 +65,7 @@ def _open_often(path: Path, times: int, pipe: Pipe) -> None:
             else:
                 assert db.message_count(SHARED) == stored
     for each in (len(os.listdir("/dev/fd")) - held, threading.active_count() - threads, memory() - size, stored):
-        pipe.say(str(each))
+        pipe.send_line(str(each))
 
 
 FAULTS = (Fault("opens", "opened and closed 10 000 times by one process", open_often, 1),)

@@ -33,7 +33,7 @@ def cut_power(trial: Trial) -> Outcome:
             checkpoint_and_index_often()
         recorder = Recorder(record)
         disk = Disk(recorder)
-        writers.write(trial.store, [letters(number, 4) for number in range(THREADS)], seed, recorder.say)
+        writers.write(trial.store, [letters(number, 4) for number in range(THREADS)], seed, recorder.record_line)
         del disk
 
     with Forked(work):
@@ -52,7 +52,7 @@ def _judge_cut(trial: Trial, before: dict[str, bytes], record: list[tuple[Entry,
         (directory / name).write_bytes(content)
     journal = Journal()
     for line in lines_sent(record[:until]):
-        journal.hear(line)
+        journal.record(line)
     outcome = judge(directory / trial.store.name, journal, trial.random)
     outcome.times = 1
     outcome.recovered = int(outcome.is_unhurt)

@@ -39,7 +39,7 @@ def report(text: str) -> None:
 @cache
 def install_once(peer: Peer) -> Environment:
     """Install a program once, next to the environments of the benchmarks."""
-    return install(peer, ROOT / ".bench", say)
+    return install(peer, ROOT / ".bench", report)
 
 
 def start(environment: Environment, path: Path) -> Forked:

@@ -59,7 +59,7 @@ def _total(path: Path, unit: str) -> int:
     def count(pipe: Pipe) -> None:
         countdown = _countdown(unit, ENDLESS)
         _upgrade(path, unit, countdown)
-        pipe.say(str(ENDLESS - countdown.left))
+        pipe.send_line(str(ENDLESS - countdown.left))
 
     with Forked(count) as whole:
         return int(next_line(whole))
@@ -190,7 +190,7 @@ def _write_as_old_program(path: Path, pipe: Pipe, *, is_inside: bool) -> None:
 
         def store(number: int, *, freezes: bool) -> None:
             word = nth_word(STREAM, number)
-            pipe.say(begun(STREAM, Step("append", SHARED, (Message(word),))))
+            pipe.send_line(begun(STREAM, Step("append", SHARED, (Message(word),))))
             connection.execute("BEGIN IMMEDIATE").fetchall()
             connection.execute(
                 "INSERT INTO messages (session_id, role, content, timestamp) VALUES (?, 'user', ?, ?)",
@@ -199,10 +199,10 @@ def _write_as_old_program(path: Path, pipe: Pipe, *, is_inside: bool) -> None:
             if freezes:
                 freeze()
             connection.execute("COMMIT").fetchall()
-            pipe.say(done(STREAM))
+            pipe.send_line(done(STREAM))
 
         def freeze() -> None:
-            pipe.say(ready(STREAM))
+            pipe.send_line(ready(STREAM))
             os.kill(os.getpid(), signal.SIGSTOP)
 
         connection.execute("INSERT INTO sessions (id, source, started_at) VALUES (?, 'cli', 1)", (SHARED,)).fetchall()
@@ -219,9 +219,9 @@ def _open(path: Path, limit_s: float, pipe: Pipe) -> None:
     try:
         SessionDB(path).close()
     except StoreError as exc:
-        pipe.say(exc.code)
+        pipe.send_line(exc.code)
     else:
-        pipe.say("open")
+        pipe.send_line("open")
 
 
 FAULTS = (

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.query.parse import MAX_LEAVES, MAX_WORDS, Query, parse
 from hermes.query.tree import Node, Part, Words, all_leaves, replace_leaves, wanted_leaves
-from tests.support.trees import shown
+from tests.support.trees import tree_text
 
 NASTY = (
     *"\"“”„«»()*-+^:{}[]\\/|&%_#@!?.,;<>=~`$'",
@@ -65,7 +65,7 @@ def tree_of(typed: str) -> Node:
     ],
 )
 def test_words_and_operators_form_a_tree(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_words_and_operators_form_a_tree(typed: str, tree: str) -> None:
     ],
 )
 def test_not_binds_tightest_then_and_then_or(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_not_binds_tightest_then_and_then_or(typed: str, tree: str) -> None:
     ],
 )
 def test_dangling_operators_are_dropped_and_lower_case_ones_are_words(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize("typed", ["", " ", "\t\n", "\u3000", "\u200d", "\ufeff", "\u0301"])
@@ -200,7 +200,7 @@ def test_a_phrase_of_five_thousand_words_searches_the_first_ones() -> None:
 
 
 def test_deep_parentheses_around_a_word_are_the_word() -> None:
-    assert shown(tree_of("(" * 100 + "docker" + ")" * 100)) == "docker"
+    assert tree_text(tree_of("(" * 100 + "docker" + ")" * 100)) == "docker"
 
 
 def test_excluded_words_are_not_wanted() -> None:
@@ -212,7 +212,7 @@ def test_excluded_words_are_not_wanted() -> None:
 def test_only_wanted_words_are_replaced() -> None:
     tree = tree_of("a OR (b -a)")
     (first, *_) = all_leaves(tree)
-    assert shown(replace_leaves(tree, {first: Part("a")})) == "(*a* | (b & !a))"
+    assert tree_text(replace_leaves(tree, {first: Part("a")})) == "(*a* | (b & !a))"
 
 
 def random_query(random: Random) -> str:

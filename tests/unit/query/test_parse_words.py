@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.query.parse import parse
-from tests.support.trees import shown
+from tests.support.trees import tree_text
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ from tests.support.trees import shown
     ],
 )
 def test_a_typed_word_is_the_phrase_of_its_words(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_typed_word_is_the_phrase_of_its_words(typed: str, tree: str) -> None:
     ],
 )
 def test_quoted_text_is_a_phrase(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_quoted_text_is_a_phrase(typed: str, tree: str) -> None:
     ],
 )
 def test_stars_mean_prefixes_and_parts(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_stars_mean_prefixes_and_parts(typed: str, tree: str) -> None:
     ],
 )
 def test_runs_of_scripts_without_spaces_are_pairs(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_runs_of_scripts_without_spaces_are_pairs(typed: str, tree: str) -> None
     ],
 )
 def test_punctuation_is_searched_only_alone_or_quoted(typed: str, tree: str) -> None:
-    assert shown(parse(typed).tree) == tree
+    assert tree_text(parse(typed).tree) == tree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
@@ -86,7 +87,7 @@ def migrate(
     target = _choose_target(config, target_name)
     with _open_origin(origin) as store:
         if dry_run:
-            _report_plan(count(store), _count_target(target), as_json=as_json)
+            _report_plan(count(store), _count_target(target, as_json=as_json), as_json=as_json)
             return
         with open_session_db(target) as receiver:
             outcome = MigrationReport(
@@ -176,13 +177,13 @@ def _progress() -> Iterator[Report | None]:
         yield None if report is None else SpeedReporter(report)
 
 
-def _count_target(target: Config) -> StoreCounts | None:
+def _count_target(target: Config, *, as_json: bool) -> StoreCounts | None:
     """Count what is in the target; None if it does not exist yet or is unreachable."""
     try:
         with open_session_db(target, read_only=True) as receiver:
             return count(receiver)
     except StoreUnavailable as exc:
-        write_stderr(f"Note: {exc.message}")
+        write_stderr(json.dumps({"warning": {"message": exc.message}}) if as_json else f"Note: {exc.message}")
         return None
 
 

@@ -32,12 +32,12 @@ class Import(Operations):
     ) -> str:
         """Import an exported session and return its id here.
 
-        If a session with that id exists, `skip` leaves it as it is, `rename` imports under a new id, and `merge` adds the
-        messages that it lacks. Importing twice never doubles a message, and children may come before their parents.
+        If a session with that id exists, `skip` leaves it as it is, `rename` imports under a new id, and `merge` adds
+        the messages that it lacks. Importing twice never doubles a message, and children may come before their parents.
 
         The session is marked with `imported_from`, the name of the file, and continues only sessions of the same file.
-        With `keep_owner` it belongs to the owner in the file, otherwise to the terminal. A session that was created here
-        gets no message and no child from an import, unless `add_to_own` is set.
+        With `keep_owner` it belongs to the owner in the file, otherwise to the terminal. A session that was created
+        here gets no message and no child from an import, unless `add_to_own` is set.
         """
         # Late: few processes import anything.
         from hermes.state.import_export.session_checks import check_session

@@ -117,6 +117,7 @@ class Lineage(Operations):
 
     def get_descendants(self, session_id: str, owner: OwnerName = None) -> list[Descendant]:
         """Return a session and all its descendants, generation by generation: id, title, started_at."""
+        optional_text(session_id, "session_id")
         asker = self._asker_for(owner)
         found = self._engine.read(lambda tx: descendants(tx, [session_id], asker))
         return [{"id": each.id, "title": each.title, "started_at": each.started_at} for each in found.values()]

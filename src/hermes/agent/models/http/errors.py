@@ -208,5 +208,6 @@ def _key_error(refusal: EndpointError, choice: ModelChoice) -> ModelKeyRefused:
 
 def _other_model_hint(choice: ModelChoice) -> str:
     return (
-        f"set {choice.section}.default in config.yaml to a model that the provider has, or {choice.section}.provider to another"
+        f"set {choice.section}.default in config.yaml to a model that the provider has, or {choice.section}.provider to"
+        " another one"
     )

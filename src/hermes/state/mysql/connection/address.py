@@ -40,9 +40,9 @@ class Address:
         try:
             parts = urlsplit(dsn)
             port = parts.port or DEFAULT_PORT
-            given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
-            socket = given.pop("unix_socket", None)
-            options = {name: _truth[value.lower()] if name in FLAGS else value for name, value in given.items()}
+            settings = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+            socket = settings.pop("unix_socket", None)
+            options = {name: _truth[value.lower()] if name in FLAGS else value for name, value in settings.items()}
         except (ValueError, KeyError):
             raise _unusable() from None
         name = database or unquote(parts.path.removeprefix("/"))

@@ -90,9 +90,9 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 def of_scope(scope: Scope) -> Expression:
     """Return a scope as an expression; times and hidden messages are not in it."""
-    asked = facets_of(scope)
-    lacked = [Lacks(_any(each)) for each in asked.excluded]
-    return Expression(_every([*map(_any, asked.wanted), *lacked]), asked.is_exact)
+    facets = facets_of(scope)
+    lacked = [Lacks(_any(each)) for each in facets.excluded]
+    return Expression(_every([*map(_any, facets.wanted), *lacked]), facets.is_exact)
 
 
 def both(one: Condition, other: Condition) -> Condition:
@@ -183,8 +183,8 @@ def _of_piece(piece: str | Pattern, expand: Expand) -> Condition:
     return ANYTHING if words is None else OneOf(tuple(words))
 
 
-def _any(asked: Facet) -> OneOf:
-    return OneOf(tuple(facet(asked.kind, value) for value in asked.values))
+def _any(wanted: Facet) -> OneOf:
+    return OneOf(tuple(facet(wanted.kind, value) for value in wanted.values))
 
 
 def _row(steps: Sequence[OneOf]) -> Condition:

@@ -42,17 +42,17 @@ class Address:
     def of(cls, dsn: str, connect_timeout_s: float, environ: Mapping[str, str] = os.environ) -> Address:
         """Return the address in a DSN: a URL, or `key=value` pairs of libpq."""
         try:
-            given = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
+            settings = {name: str(value) for name, value in conninfo_to_dict(dsn).items() if value is not None}
         except psycopg.Error:
             # libpq's error text quotes the DSN, which may contain a password.
             raise _unusable() from None
-        if is_misread(dsn) or not _is_plausible(given):
+        if is_misread(dsn) or not _is_plausible(settings):
             raise _unusable()
-        secrets = tuple(given[name] for name in _SECRETS if given.get(name))
+        secrets = tuple(settings[name] for name in _SECRETS if settings.get(name))
         # libpq allows no shorter timeout than two seconds.
         timeout = {"connect_timeout": str(max(2, round(connect_timeout_s)))}
-        chosen = {**_DEFAULTS, **timeout, **_tls_options(given, environ), **given}
-        return cls(make_conninfo("", **chosen), _display(given), secrets)
+        chosen = {**_DEFAULTS, **timeout, **_tls_options(settings, environ), **settings}
+        return cls(make_conninfo("", **chosen), _display(settings), secrets)
 
     def mask(self, text: str) -> str:
         """Return a text without the secrets of this address."""
@@ -61,16 +61,16 @@ class Address:
         return text
 
 
-def _tls_options(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+def _tls_options(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """The TLS check of a server on another machine if no setting decides it; by default, libpq checks nothing."""
     # A service file may decide it too, but its settings cannot be read here.
-    if "service" in given or "PGSERVICE" in environ or "sslmode" in given or "PGSSLMODE" in environ:
+    if "service" in settings or "PGSERVICE" in environ or "sslmode" in settings or "PGSSLMODE" in environ:
         return {}
-    hosts = given.get("host") or given.get("hostaddr") or environ.get("PGHOST") or environ.get("PGHOSTADDR") or ""
+    hosts = settings.get("host") or settings.get("hostaddr") or environ.get("PGHOST") or environ.get("PGHOSTADDR") or ""
     if all(is_on_this_machine(host) for host in hosts.split(",")):
         return {}
     home = Path("~/.postgresql/root.crt").expanduser()
-    if "sslrootcert" in given or "PGSSLROOTCERT" in environ or home.exists():
+    if "sslrootcert" in settings or "PGSSLROOTCERT" in environ or home.exists():
         return {"sslmode": "verify-full"}
     # A libpq with its own OpenSSL may not know where this machine keeps its trusted authorities.
     known = ssl.get_default_verify_paths().cafile
@@ -79,11 +79,11 @@ def _tls_options(given: Mapping[str, str], environ: Mapping[str, str]) -> dict[s
     return {"sslmode": "verify-full", "sslrootcert": known or "system"}
 
 
-def _is_plausible(given: dict[str, str]) -> bool:
+def _is_plausible(settings: dict[str, str]) -> bool:
     """Whether host, port and database are plausible, and not the rest of a password."""
     # The name of a socket may begin with an @.
-    is_host = all("@" not in each[1:] for each in given.get("host", "").split(",") if not each.startswith("/"))
-    return is_host and are_ports(given.get("port", "")) and "://" not in given.get("dbname", "")
+    is_host = all("@" not in each[1:] for each in settings.get("host", "").split(",") if not each.startswith("/"))
+    return is_host and are_ports(settings.get("port", "")) and "://" not in settings.get("dbname", "")
 
 
 def _unusable() -> ConfigError:
@@ -94,8 +94,8 @@ def _unusable() -> ConfigError:
     )
 
 
-def _display(given: dict[str, str]) -> str:
-    user = f"{given['user']}@" if "user" in given else ""
-    host = given.get("host") or given.get("hostaddr") or "localhost"
-    port = f":{given['port']}" if "port" in given else ""
-    return f"postgresql://{user}{host}{port}/{given.get('dbname', '')}"
+def _display(settings: dict[str, str]) -> str:
+    user = f"{settings['user']}@" if "user" in settings else ""
+    host = settings.get("host") or settings.get("hostaddr") or "localhost"
+    port = f":{settings['port']}" if "port" in settings else ""
+    return f"postgresql://{user}{host}{port}/{settings.get('dbname', '')}"

@@ -80,12 +80,12 @@ def timeline_of(connection: psycopg.Connection[Any]) -> int:
 
 def _rotations(conninfo: str) -> Iterator[str]:
     """The same address, starting with each of its hosts in turn."""
-    given = conninfo_to_dict(conninfo)
-    lists = {name: str(given[name]).split(",") for name in _LISTS if given.get(name)}
+    settings = conninfo_to_dict(conninfo)
+    lists = {name: str(settings[name]).split(",") for name in _LISTS if settings.get(name)}
     count = max((len(values) for values in lists.values()), default=1)
     for first in range(count):
         turned = {
             name: ",".join(values if len(values) == 1 else [*values[first:], *values[:first]])
             for name, values in lists.items()
         }
-        yield make_conninfo("", **{**given, **turned})
+        yield make_conninfo("", **{**settings, **turned})

@@ -87,7 +87,7 @@ class PostgresTransaction(ServerTransaction):
         self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
 
     def commit(self) -> None:
-        """Commit; if the connection breaks meanwhile, the server must be asked whether it was done."""
+        """Commit; if the connection breaks meanwhile, the server must be bound whether it was done."""
         if not self._is_begun:
             return
         try:
@@ -118,14 +118,14 @@ class PostgresTransaction(ServerTransaction):
 
     def probe(self, timeout_s: float, /, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
         """All rows of queries that may fail, or be cancelled by the server, without harm to the transaction."""
-        asked = [bind_statement(sql, values) for sql, values in queries]
+        bound = [bind_statement(sql, values) for sql, values in queries]
         limits = bind_statement(_LIMITS, {"milliseconds": str(max(1, round(timeout_s * 1000)))})
         try:
-            results = self._send([_MARK, limits, *asked, _BACK_TO_MARK])
+            results = self._send([_MARK, limits, *bound, _BACK_TO_MARK])
         except ServerError:
             self._send([_BACK_TO_MARK])
             raise
-        return [self.driver.rows(result) for result in results[-1 - len(asked) : -1]]
+        return [self.driver.rows(result) for result in results[-1 - len(bound) : -1]]
 
     def run(self, sql: str, /, **values: Any) -> int:
         """Execute one statement and return how many rows it changed."""

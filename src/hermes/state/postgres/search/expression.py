@@ -55,9 +55,9 @@ def of_query(node: Node, expand: Expand) -> Expression:
 
 def of_scope(scope: Scope) -> Expression:
     """Return a scope as an expression; times and hidden messages are not in it."""
-    asked = facets_of(scope)
-    lacked = [f"!{_any(each)}" for each in asked.excluded]
-    return Expression(_joined(" & ", [*map(_any, asked.wanted), *lacked]), asked.is_exact)
+    facets = facets_of(scope)
+    lacked = [f"!{_any(each)}" for each in facets.excluded]
+    return Expression(_joined(" & ", [*map(_any, facets.wanted), *lacked]), facets.is_exact)
 
 
 def of_span(low: int, high: int) -> str:
@@ -111,8 +111,8 @@ def _choice(words: Sequence[str]) -> str:
     return f"({' | '.join(map(quoted, words))})" if words else quoted(NOTHING)
 
 
-def _any(asked: Facet) -> str:
-    return f"({' | '.join(quoted(facet(asked.kind, value)) for value in asked.values)})"
+def _any(wanted: Facet) -> str:
+    return f"({' | '.join(quoted(facet(wanted.kind, value)) for value in wanted.values)})"
 
 
 def _joined(operator: str, parts: Sequence[str | None]) -> str | None:

@@ -27,24 +27,24 @@ _FORMS = f"""SELECT word FROM known_words WHERE {STEM.format("word")} = {STEM.fo
 Forms = Callable[[str], Sequence[str]]
 
 
-def find_forms(engine: Engine, asked: Query, scope: Scope, options: SearchOptions) -> SearchResults:
+def find_forms(engine: Engine, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
     """Return the matches of a query, then those of other forms of its words; mixed if ordered by time."""
-    tree = asked.tree
+    tree = query.tree
     wider = None if tree is None else engine.read(lambda tx: widened(tree, partial(_forms, tx)))
     if tree is None or wider is None or wider == tree:
-        return find(engine, asked, scope, options)
+        return find(engine, query, scope, options)
     if options.order != "relevance":
-        return find(engine, Query(wider, asked.repairs), scope, options)
-    exact = find(engine, asked, scope, options)
-    if _is_looser(exact, asked):
+        return find(engine, Query(wider, query.repairs), scope, options)
+    exact = find(engine, query, scope, options)
+    if _is_looser(exact, query):
         # No message has the word itself, so its forms are closer than words that only contain it.
-        found = find(engine, Query(wider, asked.repairs), scope, options)
-        return exact if _is_looser(found, asked) else found
+        found = find(engine, Query(wider, query.repairs), scope, options)
+        return exact if _is_looser(found, query) else found
     if len(exact) >= options.limit:
         return exact
-    others = Query(And((wider, Not(tree))), asked.repairs)
-    found = find(engine, others, scope, _rest(engine, asked, scope, options, len(exact)))
-    return exact if _is_looser(found, asked) else _joined(exact, found)
+    others = Query(And((wider, Not(tree))), query.repairs)
+    found = find(engine, others, scope, _rest(engine, query, scope, options, len(exact)))
+    return exact if _is_looser(found, query) else _joined(exact, found)
 
 
 def widened(node: Node, forms: Forms) -> Node:
@@ -63,17 +63,17 @@ def _forms(tx: Reading, word: str) -> Sequence[str]:
     return [row[0] for row in tx.rows(_FORMS, word=word, limit=MOST_FORMS)]
 
 
-def _rest(engine: Engine, asked: Query, scope: Scope, options: SearchOptions, found: int) -> SearchOptions:
+def _rest(engine: Engine, query: Query, scope: Scope, options: SearchOptions, found: int) -> SearchOptions:
     """The part of a page that the exact matches leave."""
     before = options.offset + found
     if not found and options.offset:
-        before = len(find(engine, asked, scope, replace(options, limit=options.offset, offset=0)))
+        before = len(find(engine, query, scope, replace(options, limit=options.offset, offset=0)))
     return replace(options, limit=options.limit - found, offset=max(0, options.offset - before))
 
 
-def _is_looser(results: SearchResults, asked: Query) -> bool:
+def _is_looser(results: SearchResults, query: Query) -> bool:
     """Whether a search had to look inside of words."""
-    return len(results.repairs) > len(asked.repairs)
+    return len(results.repairs) > len(query.repairs)
 
 
 def _joined(exact: SearchResults, others: SearchResults) -> SearchResults:

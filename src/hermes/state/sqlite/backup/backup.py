@@ -74,8 +74,8 @@ def backups_in(directory: Path, database: Path) -> list[Path]:
     form = re.compile(_name_pattern(database))
     found = []
     for each in directory.iterdir() if directory.is_dir() else ():
-        if (named := form.fullmatch(each.name)) and each.is_file() and not each.is_symlink():
-            found.append((named[2], int(named[3] or 1), each))
+        if (match := form.fullmatch(each.name)) and each.is_file() and not each.is_symlink():
+            found.append((match[2], int(match[3] or 1), each))
     return [path for *_, path in sorted(found, reverse=True)]
 
 
@@ -173,8 +173,8 @@ def _remove_leftovers(database: Path, directory: Path) -> None:
     """Remove the partial files of processes that died during a backup."""
     form = re.compile(_name_pattern(database) + rf"(?:{re.escape(PARTIAL)}.*|{re.escape(SUFFIX)})")
     for each in directory.iterdir():
-        named = form.fullmatch(each.name)
-        if named and (each.suffix != SUFFIX or PARTIAL in each.name or not (directory / named[1]).exists()):
+        match = form.fullmatch(each.name)
+        if match and (each.suffix != SUFFIX or PARTIAL in each.name or not (directory / match[1]).exists()):
             each.unlink(missing_ok=True)
 
 

@@ -37,8 +37,8 @@ def copies_of(database: Path, directory: Path) -> list[Copy]:
     for file in {database, real_file(database)}:
         form = re.compile(rf"{re.escape(file.name)}\.(replaced|pre)(?:-\d+)?-\d{{8}}_\d{{6}}(?:-\d+)?")
         for each in file.parent.iterdir() if file.parent.is_dir() else ():
-            if named := form.fullmatch(each.name):
-                kinds[each] = _KINDS[named[1]]
+            if match := form.fullmatch(each.name):
+                kinds[each] = _KINDS[match[1]]
     return [_read_copy(path, kinds[path]) for path in sorted(kinds, key=_made_at, reverse=True)]
 
 
@@ -54,9 +54,9 @@ def _read_copy(path: Path, kind: str) -> Copy:
 
 def _made_at(path: Path) -> tuple[float, int]:
     """When a copy was made, according to its name, and its number among the copies of the same second."""
-    named = _STAMPED.search(path.name)
-    assert named is not None
+    match = _STAMPED.search(path.name)
+    assert match is not None
     try:
-        return time.mktime(time.strptime(named[1], STAMP)), int(named[2] or 1)
+        return time.mktime(time.strptime(match[1], STAMP)), int(match[2] or 1)
     except (ValueError, OverflowError):
         return 0.0, 1

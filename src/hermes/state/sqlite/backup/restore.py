@@ -212,13 +212,35 @@ def _sessions_only_in(present: apsw.Connection, past: apsw.Connection) -> int:
 
 
 def _messages_only_in(present: apsw.Connection, past: apsw.Connection) -> int:
-    """How many messages are not in the other file; another message may have the same id there."""
-    messages = "SELECT id, session_id, timestamp FROM main.messages ORDER BY id"
+    """Count the messages that are not in the other file, where an import may have given them other ids."""
+    has_uids = all(_has_uids(each) for each in (present, past))
+    key = "uid" if has_uids else "id"
+    messages = f"SELECT session_id, {key}, timestamp FROM main.messages ORDER BY session_id, {key}"
     others: Iterator[Values] = past.execute(messages)
     other = next(others, None)
     count = 0
     for message in present.execute(messages):
-        while other is not None and other[0] < message[0]:
+        while other is not None and _comes_before(other, message):
             other = next(others, None)
         count += message != other
     return count
+
+
+def _has_uids(connection: apsw.Connection) -> bool:
+    """Whether every message has a uid; files of earlier versions and of other programs have messages without one."""
+    columns = [row[0] for row in connection.execute("SELECT name FROM pragma_table_info('messages')")]
+    return "uid" in columns and not connection.execute("SELECT 1 FROM main.messages WHERE uid IS NULL LIMIT 1").get
+
+
+def _comes_before(one: Values, other: Values) -> bool:
+    """Whether a row comes before another one in the order of session and key, as SQLite compares values."""
+    return [_sort_key(value) for value in one[:2]] < [_sort_key(value) for value in other[:2]]
+
+
+def _sort_key(value: object) -> tuple[int, object]:
+    """SQLite puts NULL first, then numbers, texts by their bytes, and blobs."""
+    if value is None:
+        return 0, 0
+    if isinstance(value, str):
+        return 2, value.encode(errors="surrogateescape")
+    return (1, value) if isinstance(value, int | float) else (3, value)

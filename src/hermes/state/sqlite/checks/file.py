@@ -27,7 +27,7 @@ def presence(subject: Subject) -> CheckResult:
     """Whether the file exists and has content."""
     path, file = subject.path, subject.file
     link = os.readlink(path) if os.path.islink(path) else None
-    named = f"{path} (a link to {link})" if link else f"{path}"
+    label = f"{path} (a link to {link})" if link else f"{path}"
     try:
         status = file.stat()
     except FileNotFoundError:
@@ -56,16 +56,16 @@ def presence(subject: Subject) -> CheckResult:
     details = {"path": str(path), "link": link, "bytes": status.st_size}
     if not stat.S_ISREG(status.st_mode):
         what = "a directory" if stat.S_ISDIR(status.st_mode) else "neither a file nor a directory"
-        return error(f"{named} is {what}", "move it away, or set sessiondb.path to a file", **details)
+        return error(f"{label} is {what}", "move it away, or set sessiondb.path to a file", **details)
     if status.st_size == 0 and bytes_of(beside(file, LOG)):
         return error(
-            f"{named} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
+            f"{label} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
             f"do not open it: SQLite would remove the log. Copy both to a safe place first, then: {REPAIR_HINT}",
             **details,
         )
     if status.st_size == 0:
-        return ok(f"{named} is empty: nothing is stored yet", **details)
-    return ok(named, **details)
+        return ok(f"{label} is empty: nothing is stored yet", **details)
+    return ok(label, **details)
 
 
 def has_content(subject: Subject) -> bool:

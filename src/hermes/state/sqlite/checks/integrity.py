@@ -26,14 +26,14 @@ def integrity(subject: Subject, view: View) -> CheckResult:
     done = 0
     try:
         with subject.watch.limit(view, READING_S):
-            whole = _first_flaw(view, "integrity_check") if is_deep and is_ours else None
-            if whole is not None or not (is_deep and is_ours):
+            file_flaw = _first_flaw(view, "integrity_check") if is_deep and is_ours else None
+            if file_flaw is not None or not (is_deep and is_ours):
                 for table in tables:
                     if flaw := _flaw_of_table(view, "integrity_check" if is_deep else "quick_check", table):
                         flaws[table] = flaw
                     done += 1
-            if whole is not None and not flaws:
-                flaws["pages"] = whole
+            if file_flaw is not None and not flaws:
+                flaws["pages"] = file_flaw
     except OutOfTime:
         if not flaws:
             return note(

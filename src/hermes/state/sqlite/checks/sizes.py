@@ -28,11 +28,11 @@ COPIES = 2.5
 def database(subject: Subject, view: View) -> CheckResult:
     """How large the file is, and how large each part of it."""
     page_bytes, pages, _ = count_pages(view)
-    whole = page_bytes * pages
+    size = page_bytes * pages
     parts = parts_of(view, subject.watch, MEASURING_S)
     if parts is None:
-        return note(f"{format_size(whole)}; its parts were not measured", DEEP_HINT, bytes=whole, parts=None)
-    return ok(format_size(whole), bytes=whole, parts=parts)
+        return note(f"{format_size(size)}; its parts were not measured", DEEP_HINT, bytes=size, parts=None)
+    return ok(format_size(size), bytes=size, parts=parts)
 
 
 def parts_of(view: View, watch: Watch, budget_s: float) -> dict[str, int] | None:

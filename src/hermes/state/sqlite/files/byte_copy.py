@@ -24,22 +24,22 @@ def copy_bytes(source: Path, target: Path, report: Report | None = None, *, read
     Unreadable bytes are zero in the copy. This process must not have the source open.
     """
     unreadable, done = 0, 0
-    given = os.open(source, os.O_RDONLY)
+    source_fd = os.open(source, os.O_RDONLY)
     try:
-        taken = private_opener(str(target), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        target_fd = private_opener(str(target), os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
-            total = os.fstat(given).st_size
-            while data := _read(read, given, done, min(CHUNK_BYTES, total - done)):
+            total = os.fstat(source_fd).st_size
+            while data := _read(read, source_fd, done, min(CHUNK_BYTES, total - done)):
                 unreadable += data[1]
-                write_all(taken, data[0])
+                write_all(target_fd, data[0])
                 done += len(data[0])
                 if report is not None:
                     report("copying", done, total)
-            os.fsync(taken)
+            os.fsync(target_fd)
         finally:
-            os.close(taken)
+            os.close(target_fd)
     finally:
-        os.close(given)
+        os.close(source_fd)
     return unreadable
 
 

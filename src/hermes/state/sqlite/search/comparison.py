@@ -18,7 +18,7 @@ PLACE = (1 << 37) - 1
 
 _SHADOWS = ("data", "idx", "docsize", "config")
 _TABLE_NAME = re.compile(r"IF NOT EXISTS (\w+)")
-_FOUND, _FRESH = "found", "anew"
+_FOUND, _FRESH = "found", "fresh"
 
 
 def wrong_indexes(view: View, schema_sql: str, report: Callable[[int, int], None]) -> list[str]:

@@ -83,15 +83,15 @@ def _and_not(expression: str, lacked: list[str]) -> str:
 
 def scope_expression(scope: Scope) -> Expression:
     """Return a scope as an expression for the word index; times and hidden messages are not in it."""
-    asked = facets_of(scope)
-    wanted, lacked = [*map(_any_facet, asked.wanted)], [*map(_any_facet, asked.excluded)]
+    facets = facets_of(scope)
+    wanted, lacked = [*map(_any_facet, facets.wanted)], [*map(_any_facet, facets.excluded)]
     if not wanted and not lacked:
-        return Expression(None, asked.is_exact)
-    return Expression(_and_not(" AND ".join(wanted) or EVERYTHING, lacked), asked.is_exact)
+        return Expression(None, facets.is_exact)
+    return Expression(_and_not(" AND ".join(wanted) or EVERYTHING, lacked), facets.is_exact)
 
 
-def _any_facet(asked: Facet) -> str:
-    return "(" + " OR ".join(f'"{facet_word(asked.kind, value)}"' for value in asked.values) + ")"
+def _any_facet(wanted: Facet) -> str:
+    return "(" + " OR ".join(f'"{facet_word(wanted.kind, value)}"' for value in wanted.values) + ")"
 
 
 def combine(query: Expression, scope: Expression) -> str | None:
@@ -103,8 +103,8 @@ def trigram_expression(node: Node) -> str | None:
     """Return a tree as an expression for the trigram index; None if it has no part that is long enough."""
     match node:
         case Part(text):
-            asked = trigrams.trigrams_to_query(text)
-            return f"({' AND '.join(map(_quoted, asked))})" if asked else None
+            parts = trigrams.trigrams_to_query(text)
+            return f"({' AND '.join(map(_quoted, parts))})" if parts else None
         case And(children):
             needed = [each for child in children if (each := trigram_expression(child)) is not None]
             return f"({' AND '.join(needed)})" if needed else None
