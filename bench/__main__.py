@@ -14,6 +14,8 @@ from bench import machine, peers, plot, postgrestable, report, searchtable, size
 from bench.built import Builder
 from bench.postgrestable import PostgresReport
 from bench.processes import ROOT, Processes
+from bench.recall import table as recalltable
+from bench.recall.measurement import RecallReport
 from bench.row import OURS, Row
 from bench.scale import DEFAULT, FULL, QUICK, Scale
 from bench.search import Search
@@ -22,8 +24,9 @@ from bench.suite import STORES, WORKLOADS, Suite
 
 PAGE = ROOT / "docs" / "reference" / "performance.md"
 PICTURE = PAGE.with_name("search.svg")
-SEARCH, POSTGRES = "search", "postgresql"
-EVERY = (*WORKLOADS, SEARCH, POSTGRES)
+RECALL_PAGE = PAGE.with_name("recall-quality.md")
+SEARCH, POSTGRES, RECALL = "search", "postgresql", "recall"
+EVERY = (*WORKLOADS, SEARCH, POSTGRES, RECALL)
 
 
 def main() -> int:
@@ -34,7 +37,8 @@ def main() -> int:
     home.mkdir(exist_ok=True)
     stores = tuple(store for store in STORES if store in options.only) or STORES
     chosen = [name for name in EVERY if name in options.only] or list(EVERY)
-    environments = {peer.name: peers.install(peer, home, _report) for peer in peers.PEERS if peer.name in stores}
+    wanted = [peer for peer in peers.PEERS if peer.name in stores and chosen != [RECALL]]
+    environments = {peer.name: peers.install(peer, home, _report) for peer in wanted}
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
         processes = Processes(Path(directory), environments)
         suite = Suite(processes, scale, options.rounds, stores, _report)
@@ -42,6 +46,7 @@ def main() -> int:
         rows = [row for name in chosen if name in WORKLOADS for row in WORKLOADS[name](suite)]
         searched = _search(suite, options, (options.dir or home) / "archives") if SEARCH in chosen else None
         served = _postgres(suite, options, (options.dir or home) / "archives") if POSTGRES in chosen else None
+        recalled = _recall(options, Path(directory)) if RECALL in chosen else None
     heading = _heading(machine_line, scale, options.rounds)
     print(heading)
     if rows:
@@ -50,7 +55,9 @@ def main() -> int:
         print(f"\n{searchtable.render(searched)}")
     if served is not None:
         print(f"\n{postgrestable.render(served)}")
-    _publish(options, suite, rows, searched, served, heading)
+    if recalled is not None:
+        print(f"\n{recalltable.render(recalled)}")
+    _publish(options, suite, rows, searched, served, recalled, heading)
     return 1 if any("error" in result for found in suite.raw_results.values() for result in found.get(OURS, [])) else 0
 
 
@@ -78,12 +85,21 @@ def _postgres(suite: Suite, options: argparse.Namespace, archives: Path) -> Post
     return Postgres(suite.processes, archives, suite.scale, sizes, rounds, _report, raw_results).measure()
 
 
+def _recall(options: argparse.Namespace, directory: Path) -> RecallReport:
+    # These import our store, which the other measurements run in processes of their own.
+    from bench.recall import corpus, locomo, measurement
+
+    dialogues = locomo.read_dialogues(options.locomo) if options.locomo else corpus.build_corpus()
+    return measurement.measure(dialogues, directory)
+
+
 def _publish(
     options: argparse.Namespace,
     suite: Suite,
     rows: list[Row],
     searched: SearchReport | None,
     served: PostgresReport | None,
+    recalled: RecallReport | None,
     heading: str,
 ) -> None:
     if options.json:
@@ -92,6 +108,8 @@ def _publish(
             data[SEARCH] = searched.plain()
         if served is not None:
             data[POSTGRES] = served.plain()
+        if recalled is not None:
+            data[RECALL] = recalled.plain()
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     if options.write_docs and rows:
         report.write(PAGE, f"{heading}\n\n{table.markdown(rows)}")
@@ -100,6 +118,8 @@ def _publish(
     if options.write_docs and searched is not None:
         PICTURE.write_text(plot.as_svg(plot.Plot.of(searched)))
         report.write(PAGE, f"{heading}\n\n{searchtable.markdown(searched, PICTURE.name)}", report.SEARCH)
+    if options.write_docs and recalled is not None:
+        report.write(RECALL_PAGE, f"{heading}\n\n{recalltable.markdown(recalled)}", report.RECALL)
 
 
 def _heading(machine_line: str, scale: Scale, rounds: int) -> str:
@@ -126,12 +146,19 @@ def _options() -> argparse.Namespace:
         metavar="SIZES",
         help="how many messages are searched, such as 100k,1M,5M; above 1M only ours",
     )
+    parser.add_argument(
+        "--locomo", type=Path, metavar="FILE", help="measure recall alone, with the dialogues of a LoCoMo file"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every single result there")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="where the data goes meanwhile (default: .bench)")
-    parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/performance.md")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/reference")
     options = parser.parse_args()
-    if options.write_docs and (options.only not in ([], [SEARCH], [POSTGRES]) or options.quick):
-        parser.error("--write-docs needs a whole run, or all of search or postgresql, without --quick")
+    if options.locomo:
+        if options.write_docs or options.only not in ([], [RECALL]):
+            parser.error("--locomo measures recall alone, and its numbers are not put into the docs")
+        options.only = [RECALL]
+    if options.write_docs and (options.only not in ([], [SEARCH], [POSTGRES], [RECALL]) or options.quick):
+        parser.error("--write-docs needs a whole run, or all of search, postgresql or recall, without --quick")
     return options
 
 

@@ -68,8 +68,8 @@ def _fill(home: Path, sessions: int, messages: int) -> None:
         for session in corpus.sessions(sessions):
             started = first + YEAR_S * session.number / sessions
             store.create_session(session.session_id, session.source, started_at=started)
-            said = islice(_dated(session, started), messages // sessions)
-            store.append_messages(session.session_id, [{**message} for message in said])
+            chosen = islice(_dated(session, started), messages // sessions)
+            store.append_messages(session.session_id, [{**message} for message in chosen])
 
 
 def _dated(session: corpus.Session, started: float) -> Iterator[corpus.Message]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-TABLE, SEARCH, POSTGRES = "bench", "bench-search", "bench-postgresql"
+TABLE, SEARCH, POSTGRES, RECALL = "bench", "bench-search", "bench-postgresql", "bench-recall"
 
 
 def write(page: Path, block: str, part: str = TABLE) -> None:

@@ -58,7 +58,7 @@ def whole_schema(migrations: Iterable[Migration]) -> str:
                     f"{migration.name}: only CREATE ... IF NOT EXISTS, DROP ... IF EXISTS, ALTER TABLE ... ADD COLUMN"
                     f" are allowed; schema/upgrade.py changes rows. Not understood: {statement}"
                 )
-    return HEADER + ledger + _joined(each for each in definitions.values() if each[1])
+    return HEADER + ledger + _join(each for each in definitions.values() if each[1])
 
 
 def _statements(script: str) -> Iterator[tuple[str, str]]:
@@ -89,7 +89,7 @@ def _with_column(table: str, column: str, comment: str) -> str:
     return "\n".join(lines)
 
 
-def _joined(definitions: Iterable[tuple[str, str]]) -> str:
+def _join(definitions: Iterable[tuple[str, str]]) -> str:
     """The text of the definitions by kind, with an empty line before each table and each new kind."""
     text, before = "", ""
     for kind, definition in sorted(definitions, key=lambda each: KINDS.index(each[0])):

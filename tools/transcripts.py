@@ -43,7 +43,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.servers import NoServer, begin_run, end_run
-from tests.support.transcript_states import ROOT, STATES, Home
+from tests.support.transcript_home import ROOT, Home
+from tests.support.transcript_states import STATES
 
 COLUMNS, LINES = 100, 50
 COMMAND_S = 60.0

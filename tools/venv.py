@@ -1,7 +1,7 @@
 """Make .venv from the locks: `venv.py PYTHON run|dev`, where PYTHON is the name that the person chose.
 
 A stamp in .venv holds word for word what the environment was made from. Stamps are removed before anything is changed
-and written when all is done, so an interrupted set-up is started afresh. Several at once wait for each other.
+and written when all is done, so the next run repeats an interrupted set-up. Several at once wait for each other.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def execute(*command: str) -> None:
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH")}
     done = subprocess.run(command, env=inherited | own, stdout=sys.stderr, close_fds=False, check=False)
     if done.returncode != 0:
-        sys.exit("Setting up .venv failed; the reason stands above, and the next run starts afresh.")
+        sys.exit("Setting up .venv failed; see the reason above; the next run starts from the beginning.")
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ _NO_VALUE = (
 )
 
 
-def _stated(name: str) -> str:
+def _sentence_pattern(name: str) -> str:
     """The pattern of a sentence such as `Password is x`: x has a digit or a sign, is quoted, or ends the line."""
     return (
         rf"(\b{name}\s{{1,4}}(?:is|was|ist|war|lautet)\s{{1,4}}(?:(?:now|jetzt)\s{{1,4}})?[\"'`]?){_OPEN}{_NO_VALUE}"
@@ -72,9 +72,9 @@ def _stated(name: str) -> str:
 
 
 _BY_PLACE = {
-    "passw": _stated("passwor[dt]"),
-    "kennwort": _stated("kennwort"),
-    "passphrase": _stated("passphrase"),
+    "passw": _sentence_pattern("passwor[dt]"),
+    "kennwort": _sentence_pattern("kennwort"),
+    "passphrase": _sentence_pattern("passphrase"),
     "hooks": r"(https://(?:hooks\.slack\.com/(?:services|workflows|triggers)|discord(?:app)?\.com/api/webhooks)/)"
     r"[\w/.-]{8,}",
     "://": rf"([a-z][a-z0-9+.-]{{1,20}}://[^\s:/@\"'<>]{{0,200}}:){_OPEN}[^\s/@\"'<>]+(?=@)",
@@ -208,16 +208,16 @@ def redact(text: str) -> tuple[str, int]:
 def redact_value(value: Any) -> tuple[Any, int]:
     """Return a value with the secrets in all of its texts replaced, and their number."""
     try:
-        return _redacted(value)
+        return _redact_value(value)
     except RecursionError:
         return HIDDEN, 1  # too deep to look for secrets
 
 
-def _redacted(value: Any) -> tuple[Any, int]:
+def _redact_value(value: Any) -> tuple[Any, int]:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
-        parts = [_redacted(each) for each in value]
+        parts = [_redact_value(each) for each in value]
         return [part for part, _ in parts], sum(count for _, count in parts)
     if isinstance(value, dict):
         entries = {name: _entry(name, each) for name, each in value.items()}
@@ -227,11 +227,11 @@ def _redacted(value: Any) -> tuple[Any, int]:
 
 def _entry(name: str, value: Any) -> tuple[Any, int]:
     if not _SECRET_NAME.search(name):
-        return _redacted(value)
+        return _redact_value(value)
     if isinstance(value, list):
         parts = [_entry(name, each) for each in value]
         return [part for part, _ in parts], sum(count for _, count in parts)
     is_number = type(value) is int and abs(value) >= _LEAST_SECRET_NUMBER
     if is_number or (isinstance(value, str) and value and not _REFERENCE.match(value)):
         return HIDDEN, 1
-    return _redacted(value)
+    return _redact_value(value)

@@ -34,7 +34,7 @@ SEARCH_TOOL: ToolSchema = {"type": "function", "function": {"name": "session_sea
 
 
 @dataclass
-class Heard:
+class ModelEvents:
     """The events and the error of a call."""
 
     events: list[Event] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Heard:
         return any(isinstance(event, Reply) for event in self.events)
 
 
-def said(text: str) -> list[Message]:
+def user_message(text: str) -> list[Message]:
     """A new conversation with one message of the user."""
     return [{"role": "user", "content": text}]
 
@@ -80,17 +80,17 @@ def ask(
     messages: str | Sequence[Message] = "hi",
     tools: Sequence[ToolSchema] = (),
     cancellation: Cancellation | None = None,
-) -> Heard:
+) -> ModelEvents:
     """Ask a model and collect all events until the end or an error."""
-    heard = Heard()
+    received = ModelEvents()
     try:
         for event in model.stream(
-            said(messages) if isinstance(messages, str) else messages, tools, cancellation or Cancellation()
+            user_message(messages) if isinstance(messages, str) else messages, tools, cancellation or Cancellation()
         ):
-            heard.events.append(event)
+            received.events.append(event)
     except ModelError as error:
-        heard.error = error
-    return heard
+        received.error = error
+    return received
 
 
 def choice_of(server: ModelServer, **fields: Any) -> ModelChoice:

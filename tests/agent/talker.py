@@ -29,28 +29,28 @@ def say(text: object) -> None:
     os.write(1, f"{text}\n".encode())
 
 
-def hear() -> None:
+def wait_for_parent() -> None:
     """Wait for a line from the parent, or until the limit."""
     if select.select([0], [], [], LIMIT_S)[0]:
         os.read(0, 4096)
 
 
-class Teller(Listener):
+class PausingListener(Listener):
     """Reports events to the parent and waits for its reaction."""
 
     def __init__(self, moment: str) -> None:
         self._moment = moment
 
     def text(self, piece: str) -> None:
-        self._tell("text")
+        self._report("text")
 
     def tool_started(self, call: ToolCall) -> None:
-        self._tell("tool")
+        self._report("tool")
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         if what == self._moment:
             say(what)
-            hear()
+            wait_for_parent()
 
 
 def pause_at_write(store: SessionDB, number: int, where: str) -> None:
@@ -58,7 +58,7 @@ def pause_at_write(store: SessionDB, number: int, where: str) -> None:
     write: Callable[..., object] = engine_of(store).write
     writes = 0
 
-    def pausing(work: Callable[[Transaction], T]) -> object:
+    def pause_before_write(work: Callable[[Transaction], T]) -> object:
         nonlocal writes
         writes += 1
         if writes != number:
@@ -67,16 +67,16 @@ def pause_at_write(store: SessionDB, number: int, where: str) -> None:
         def inside(tx: Transaction) -> T:
             done = work(tx)
             say("paused")
-            hear()
+            wait_for_parent()
             return done
 
         if where == "inside":
             return write(inside)
         say("paused")
-        hear()
+        wait_for_parent()
         return write(work)
 
-    setattr(engine_of(store), "write", pausing)  # noqa: B010 - a method, which no type checker lets go
+    setattr(engine_of(store), "write", pause_before_write)  # noqa: B010 - a method, which no type checker lets go
 
 
 def talk(home: Path, session_id: str, text: str, moment: str) -> None:
@@ -89,7 +89,7 @@ def talk(home: Path, session_id: str, text: str, moment: str) -> None:
             else Conversation.start(agent, asker=EVERYBODY)
         )
         _prepare(store, moment)
-        conversation.say(text, Teller(moment))
+        conversation.say(text, PausingListener(moment))
         agent.settle(LIMIT_S)
     say("over")
 

@@ -29,7 +29,7 @@ CONFIG = Config(model=ModelConfig(prices=PRICES), tools={"default": ("test",)})
 
 
 @dataclass
-class Ear(Listener):
+class RecordingListener(Listener):
     """A listener that records events and may react to them."""
 
     on_text: Callable[[str], object] = lambda _: None
@@ -68,7 +68,7 @@ def add(one: int, other: int) -> str:
 
 @tool(toolset="test")
 def wait(context: ToolContext) -> str:
-    """Wait for the wish to stop, which comes while this runs."""
+    """Wait for the cancellation, which comes while this runs."""
     threading.Thread(target=context.cancellation.cancel).start()
     assert context.cancellation.wait(20)
     return "stopped in the middle"

@@ -89,7 +89,7 @@ def flood(head: bytes, piece: bytes, total: int = 300 * MB) -> Iterator[str]:
 
 class TestFlood:
     @pytest.mark.parametrize(
-        ("head", "piece", "said"),
+        ("head", "piece", "expected"),
         [
             (STREAM, event({"content": "x" * 60_000}), "AnswerCut the answer was cut off: the answer has more than"),
             (STREAM, event({"reasoning": "x" * 60_000}), "AnswerCut the answer was cut off: the answer has more than"),
@@ -107,25 +107,27 @@ class TestFlood:
         ],
         ids=["content", "reasoning", "arguments", "comments", "line", "event", "whole", "refusal", "redirect"],
     )
-    def test_flood_of_300_mb_ends_with_an_error_and_little_memory(self, head: bytes, piece: bytes, said: str) -> None:
+    def test_flood_of_300_mb_ends_with_an_error_and_little_memory(
+        self, head: bytes, piece: bytes, expected: str
+    ) -> None:
         with flood(head, piece) as base_url:
-            told, grown = _ask_in_own_process(base_url, "answer")
-        assert told.startswith(said)
+            output, grown = _ask_in_own_process(base_url, "answer")
+        assert output.startswith(expected)
         assert grown < 60
 
     def test_flood_instead_of_a_model_list_gives_no_list(self) -> None:
         head = STREAM.replace(b"text/event-stream", b"application/json")
         with flood(head, b'{"id": "model"},' * 4_000) as base_url:
-            told, grown = _ask_in_own_process(base_url, "models")
-        assert told == "None"
+            output, grown = _ask_in_own_process(base_url, "models")
+        assert output == "None"
         assert grown < 60
 
     def test_compressed_flood_is_never_unpacked(self) -> None:
         bomb = gzip.compress(b"x" * 200 * MB)
         with flood(STREAM.replace(b"\r\n\r\n", b"\r\nContent-Encoding: gzip\r\n\r\n"), bomb, len(bomb)) as base_url:
-            told, grown = _ask_in_own_process(base_url, "answer")
-        assert told.startswith("ModelGarbled")
-        assert "compressed answer (gzip)" in told
+            output, grown = _ask_in_own_process(base_url, "answer")
+        assert output.startswith("ModelGarbled")
+        assert "compressed answer (gzip)" in output
         assert grown < 60
 
 
@@ -188,9 +190,9 @@ class TestKept:
     ) -> None:
         monkeypatch.setattr(reply_builder, "MAX_TEXT_CHARACTERS", 20)
         with ModelServer(Say(pieces=["fifteen letters", "</think>"] * 3)) as server:
-            heard = ask(endpoint(server))
-        assert isinstance(heard.error, AnswerCut)
-        assert "more than 20 characters of reasoning" in heard.error.message
+            received = ask(endpoint(server))
+        assert isinstance(received.error, AnswerCut)
+        assert "more than 20 characters of reasoning" in received.error.message
 
     @pytest.mark.parametrize("claimed", ["partial", "interrupted", "cut"])
     def test_internal_finish_reasons_of_an_endpoint_are_ignored(
@@ -269,5 +271,5 @@ def _ask_in_own_process(base_url: str, what: str) -> tuple[str, float]:
         timeout=100,
         check=True,
     )
-    told, grown = done.stdout.rstrip().rsplit("\n", 1)
-    return told, float(grown)
+    output, grown = done.stdout.rstrip().rsplit("\n", 1)
+    return output, float(grown)

@@ -154,7 +154,7 @@ class TestKeys:
     def test_credentials_in_an_address_are_used_and_not_displayed(self) -> None:
         choice = choose(base_url="https://ada:s%40fe@x.example/v1", default="m")
         assert choice.headers() == {"Authorization": "Basic YWRhOnNAZmU="}
-        assert choice.shown_url == "https://x.example/v1"
+        assert choice.display_url == "https://x.example/v1"
         assert "fe" not in choice.describe()
 
     def test_key_takes_precedence_over_credentials_in_the_address(self) -> None:

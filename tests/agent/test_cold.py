@@ -23,5 +23,5 @@ print([name for name in {HEAVY!r} if name in sys.modules])
 
 
 def test_agent_import_loads_no_rarely_needed_modules() -> None:
-    said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
-    assert said.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

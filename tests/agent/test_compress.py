@@ -24,7 +24,16 @@ from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.agent.asking import choice_of, endpoint
-from tests.agent.talking import CONFIG, Ear, agent_at, agent_with, assert_asked_soundly, assert_sound, stop_when, stored
+from tests.agent.talking import (
+    CONFIG,
+    RecordingListener,
+    agent_at,
+    agent_with,
+    assert_asked_soundly,
+    assert_sound,
+    stop_when,
+    stored,
+)
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, session_of
 from tests.support.modelserver import Call, Fail, ModelServer, Received, Say
@@ -71,12 +80,12 @@ class TestByHand:
             asked = server.requests[0].last_text
         assert done.is_changed
         assert (done.session_id, done.messages_before, done.messages_after) == (conversation.session_id, 12, 7)
-        told = [str(row["content"]) for row in conversation.history]
-        assert told[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
-        assert told[2].startswith(MARK)
-        assert told[2].endswith("They said several things.")
-        assert root in told[2]
-        assert told[3:] == ["!say answer 4" + MORE, "answer 4" + MORE, "!say answer 5" + MORE, "answer 5" + MORE]
+        texts = [str(row["content"]) for row in conversation.history]
+        assert texts[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
+        assert texts[2].startswith(MARK)
+        assert texts[2].endswith("They said several things.")
+        assert root in texts[2]
+        assert texts[3:] == ["!say answer 4" + MORE, "answer 4" + MORE, "!say answer 5" + MORE, "answer 5" + MORE]
         assert "answer 1" in asked
         assert "answer 3" in asked
         assert "answer 4" not in asked
@@ -122,9 +131,9 @@ class TestByHand:
         for number in range(3):
             assert conversation.compress().is_changed
             conversation.say(f"!say more {number}")
-        told = contents(conversation.history)
-        assert told[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
-        assert sum(str(text).startswith(MARK) for text in told) == 1
+        texts = contents(conversation.history)
+        assert texts[:2] == ["!say answer 0" + MORE, "answer 0" + MORE]
+        assert sum(str(text).startswith(MARK) for text in texts) == 1
         assert len(offline.store.list_sessions_rich()) == 1
         assert_sound(offline.store, conversation.session_id)
 
@@ -138,7 +147,7 @@ class TestByHand:
 
     def test_failed_summary_falls_back_to_an_extract(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(401)) as server:
-            conversation, ear = fill_conversation(agent_at(server, store, home)), Ear()
+            conversation, ear = fill_conversation(agent_at(server, store, home)), RecordingListener()
             assert conversation.compress(listener=ear).is_changed
         assert "could not write a summary" in ear.notices[0]
         assert "Asked for:" in str(conversation.history[2]["content"])
@@ -245,7 +254,7 @@ class TestAutomatic:
     def test_long_conversation_is_compressed_automatically(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Short."), Say("ok")) as server:
             conversation = fill_conversation(self.agent(server, store, home), exchanges=1)
-            root, ear = conversation.session_id, Ear()
+            root, ear = conversation.session_id, RecordingListener()
             self.fill(store, root, 80)
             outcome = conversation.say("on", ear)
             assert_asked_soundly(server)
@@ -272,7 +281,7 @@ class TestAutomatic:
 
     def test_automatic_compression_without_a_summary_is_postponed(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(401), Say("ok")) as server:
-            conversation, ear = fill_conversation(self.agent(server, store, home), exchanges=1), Ear()
+            conversation, ear = fill_conversation(self.agent(server, store, home), exchanges=1), RecordingListener()
             before = conversation.session_id
             self.fill(store, before, 80)
             outcome = conversation.say("on", ear)
@@ -302,7 +311,7 @@ class TestAutomatic:
 
     def test_overflow_with_too_little_to_compress_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(TOO_LONG) as server:
-            ear = Ear()
+            ear = RecordingListener()
             outcome = Conversation.start(agent_at(server, store, home), asker=EVERYBODY).say("on", ear)
         assert isinstance(outcome.error, ContextTooLong)
         assert TOO_LITTLE in ear.notices[0]
@@ -324,7 +333,7 @@ class TestElsewhere:
         here = fill_conversation(offline)
         there = Conversation.resume(offline, here.session_id, asker=EVERYBODY)
         assert there.compress().is_changed
-        ear = Ear()
+        ear = RecordingListener()
         outcome = here.say("!say on", ear)
         assert outcome.session_id == here.session_id == there.session_id
         assert "another process compressed" in ear.notices[0]

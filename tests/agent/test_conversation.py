@@ -13,7 +13,7 @@ from hermes.agent.models.offline.model import OfflineModel
 from hermes.errors import Conflict, InvalidValue, NotFound, StoreClosed, TitleTaken, UnknownSession
 from hermes.state.owner import EVERYBODY, owner_of
 from hermes.state.provider import SessionDBProvider
-from tests.agent.talking import Ear, agent_at, agent_with, assert_asked_soundly, assert_sound, stored
+from tests.agent.talking import RecordingListener, agent_at, agent_with, assert_asked_soundly, assert_sound, stored
 from tests.support.conversations import Row, at_once, contents, session_of
 from tests.support.modelserver import Call, Fail, ModelServer, Say
 
@@ -61,7 +61,7 @@ class TestStart:
             Conversation.start(agent, title="Plan", asker=EVERYBODY)
 
     def test_title_taken_in_the_meantime_is_reported(self, agent: Agent) -> None:
-        late, ear = Conversation.start(agent, title="Plan", asker=EVERYBODY), Ear()
+        late, ear = Conversation.start(agent, title="Plan", asker=EVERYBODY), RecordingListener()
         conversation_of(agent, "x").set_title("Plan")
         assert late.say("!say hi", ear).status == "done"
         assert "'Plan' is already in use" in ear.notices[0]
@@ -232,7 +232,9 @@ class TestStoreInTrouble:
     def test_outcome_of_a_store_failure_keeps_the_answer(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("One two")) as server:
             conversation = Conversation.start(agent_at(server, store, home), asker=EVERYBODY)
-            outcome = conversation.say("hi", Ear(on_text=lambda _: store.delete_session(conversation.session_id)))
+            outcome = conversation.say(
+                "hi", RecordingListener(on_text=lambda _: store.delete_session(conversation.session_id))
+            )
         assert (outcome.status, outcome.text) == ("failed", "One two")
         assert isinstance(outcome.error, UnknownSession)
         assert store.session_count() == 0

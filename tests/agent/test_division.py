@@ -93,10 +93,10 @@ def test_last_exchanges_are_kept_by_tokens_or_messages(
 @settings(deadline=None)
 @given(st.text("uats", max_size=30), st.integers(0, 10), st.integers(1, 10))
 def test_division_loses_and_repeats_nothing(conversation: str, head_messages: int, kept: int) -> None:
-    told = rows(conversation)
-    division = divide(exchanges_of(told), head_messages=head_messages, head_tokens=1_000, kept=kept)
-    assert [*division.head, *division.middle, *division.tail] == told
-    assert bool(division.tail) == bool(told)
+    history = rows(conversation)
+    division = divide(exchanges_of(history), head_messages=head_messages, head_tokens=1_000, kept=kept)
+    assert [*division.head, *division.middle, *division.tail] == history
+    assert bool(division.tail) == bool(history)
     assert len(division.head) <= head_messages
 
 
@@ -106,14 +106,14 @@ def call(**arguments: str) -> list[Row]:
 
 class TestExtract:
     def test_extract_has_requests_decisions_files_and_commands(self) -> None:
-        told = rows("uatuas")
-        told[0]["content"] = "Please move the parser into src/parse.py."
-        told[1] |= {"content": "We decided to keep the old tests.", "tool_calls": call(command="pytest -q tests/")}
-        told[2]["content"] = "3 passed"
-        told[3]["content"] = "Is ~/notes/plan.md up to date?"
-        told[4]["content"] = "It is, since today."
-        told[5]["content"] = "[Summary of earlier things]"
-        assert extract(told) == "\n\n".join(
+        history = rows("uatuas")
+        history[0]["content"] = "Please move the parser into src/parse.py."
+        history[1] |= {"content": "We decided to keep the old tests.", "tool_calls": call(command="pytest -q tests/")}
+        history[2]["content"] = "3 passed"
+        history[3]["content"] = "Is ~/notes/plan.md up to date?"
+        history[4]["content"] = "It is, since today."
+        history[5]["content"] = "[Summary of earlier things]"
+        assert extract(history) == "\n\n".join(
             [
                 "[Summary of earlier things]",
                 "Asked for:\n- Please move the parser into src/parse.py.\n- Is ~/notes/plan.md up to date?",
@@ -126,9 +126,9 @@ class TestExtract:
         )
 
     def test_extract_has_a_section_for_the_focus(self) -> None:
-        told = rows("uaua")
-        told[1]["content"] = "The cache is cold. The parser is slow."
-        assert "About parser:\n- The parser is slow." in extract(told, "parser")
+        history = rows("uaua")
+        history[1]["content"] = "The cache is cold. The parser is slow."
+        assert "About parser:\n- The parser is slow." in extract(history, "parser")
 
     def test_extract_is_never_empty(self) -> None:
         assert extract(rows("uata", "")) == "The messages contain no text."
@@ -136,9 +136,9 @@ class TestExtract:
     @settings(deadline=None)
     @given(st.lists(st.text(max_size=400), max_size=40), st.text(max_size=5) | st.none())
     def test_extract_is_limited_and_valid(self, texts: list[str], focus: str | None) -> None:
-        told = rows("ua" * len(texts))
-        for row, text in zip(told, [each for each in texts for _ in "ua"], strict=True):
+        history = rows("ua" * len(texts))
+        for row, text in zip(history, [each for each in texts for _ in "ua"], strict=True):
             row["content"] = text * 20
-        summary = extract(told, focus)
+        summary = extract(history, focus)
         assert 0 < len(summary) <= MAX_CHARACTERS
         summary.encode()

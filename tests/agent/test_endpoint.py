@@ -50,9 +50,9 @@ class TestRequests:
     def test_openrouter_is_asked_for_the_cost(self) -> None:
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}
         with ModelServer(Say("x", usage=usage)) as server:
-            heard = ask(endpoint(server, choice=choice_of(server, provider="openrouter")))
+            received = ask(endpoint(server, choice=choice_of(server, provider="openrouter")))
         assert server.requests[0].body["usage"] == {"include": True}
-        assert heard.reply.usage == Usage(1, 1, cost_usd=0.25)
+        assert received.reply.usage == Usage(1, 1, cost_usd=0.25)
 
     def test_lone_surrogate_is_sent_as_a_question_mark(self) -> None:
         with ModelServer() as server:
@@ -68,9 +68,9 @@ class TestRequests:
 class TestAnswers:
     def test_pieces_arrive_as_sent_and_then_the_reply(self) -> None:
         with ModelServer(Say(pieces=["Hel", "lo ", "京都"], reasoning="hmm", model="test-model-7")) as server:
-            heard = ask(endpoint(server))
-        assert (heard.pieces, heard.thoughts) == (["Hel", "lo ", "京都"], ["hmm"])
-        reply = heard.reply
+            received = ask(endpoint(server))
+        assert (received.pieces, received.thoughts) == (["Hel", "lo ", "京都"], ["hmm"])
+        reply = received.reply
         assert (reply.text, reply.reasoning, reply.finish_reason) == ("Hello 京都", "hmm", "stop")
         assert (reply.usage, reply.model) == (Usage(20, 5), "test-model-7")
 
@@ -85,8 +85,8 @@ class TestAnswers:
         assert (reply.text, reply.finish_reason) == ("Let me see.", "tool_calls")
 
     def test_answer_that_is_not_streamed_is_read(self) -> None:
-        said = Say("Hello.", reasoning="hmm", calls=[Call("search", {"q": 1})], stream=False)
-        with ModelServer(said, said) as server:
+        answer = Say("Hello.", reasoning="hmm", calls=[Call("search", {"q": 1})], stream=False)
+        with ModelServer(answer, answer) as server:
             reply = ask(endpoint(server)).reply
         assert (reply.text, reply.reasoning, reply.usage) == ("Hello.", "hmm", Usage(20, 5))
         assert reply.tool_calls == (ToolCall("call_1", "search", '{"q": 1}'),)
@@ -148,11 +148,11 @@ class TestFallbacks:
     )
     def test_refused_tools_are_omitted_with_a_notice(self, status: int, message: str) -> None:
         with ModelServer(Fail(status, {"error": {"message": message}})) as server:
-            heard = ask(endpoint(server), "hi", [SEARCH_TOOL])
-        assert heard.reply.text == "You said: hi"
+            received = ask(endpoint(server), "hi", [SEARCH_TOOL])
+        assert received.reply.text == "You said: hi"
         assert [request.tool_names for request in server.requests] == [["session_search"], []]
         host = f"127.0.0.1:{server.port}"
-        assert heard.notices == [f"{host} does not support tools with test-model; trying without"]
+        assert received.notices == [f"{host} does not support tools with test-model; trying without"]
 
     @pytest.mark.parametrize(
         "message",
@@ -174,9 +174,9 @@ class TestRetries:
     @pytest.mark.parametrize("retry_after", [0, "Wed, 21 Oct 2015 07:28:00 GMT"])
     def test_retry_waits_as_long_as_the_endpoint_asks(self, retry_after: Any) -> None:
         with ModelServer(Fail(429, retry_after=retry_after)) as server:
-            heard = ask(endpoint(server, random=lambda: 0.0))
-        assert heard.events[0] == Retrying(0.0, f"127.0.0.1:{server.port} is busy (rate limit): scripted")
-        assert heard.reply.text == "You said: hi"
+            received = ask(endpoint(server, random=lambda: 0.0))
+        assert received.events[0] == Retrying(0.0, f"127.0.0.1:{server.port} is busy (rate limit): scripted")
+        assert received.reply.text == "You said: hi"
 
     def test_long_requested_wait_is_not_retried(self) -> None:
         with ModelServer(Fail(429, retry_after=3600)) as server:
@@ -203,8 +203,8 @@ class TestRetries:
     )
     def test_stream_cut_before_the_first_word_is_retried(self, cut: Say | Raw) -> None:
         with ModelServer(Fail(500), cut) as server:
-            heard = ask(endpoint(server))
-        assert (heard.pieces, heard.reply.text) == (["You ", "said: ", "hi"], "You said: hi")
+            received = ask(endpoint(server))
+        assert (received.pieces, received.reply.text) == (["You ", "said: ", "hi"], "You said: hi")
         assert len(server.requests) == 3
 
     def test_stream_cut_within_a_tool_call_is_retried(self) -> None:
@@ -220,10 +220,10 @@ class TestRetries:
     def test_refused_connection_is_retried(self) -> None:
         with ModelServer() as server:
             pass
-        heard = ask(endpoint(server))
-        assert isinstance(heard.error, ModelUnavailable)
-        assert heard.error.message == f"no connection to 127.0.0.1:{server.port}: Connection refused"
-        assert heard.waits == [heard.error.message] * 3
+        received = ask(endpoint(server))
+        assert isinstance(received.error, ModelUnavailable)
+        assert received.error.message == f"no connection to 127.0.0.1:{server.port}: Connection refused"
+        assert received.waits == [received.error.message] * 3
 
 
 class TestBrokenAnswers:
@@ -237,18 +237,18 @@ class TestBrokenAnswers:
     )
     def test_cut_answer_keeps_its_text_and_is_not_retried(self, broken: Say) -> None:
         with ModelServer(broken) as server:
-            heard = ask(endpoint(server))
-        assert heard.pieces == ["Once ", "upon "]
-        assert not heard.has_reply
-        assert isinstance(heard.error, AnswerCut)
-        assert heard.error.message.startswith("the answer was cut off: ")
+            received = ask(endpoint(server))
+        assert received.pieces == ["Once ", "upon "]
+        assert not received.has_reply
+        assert isinstance(received.error, AnswerCut)
+        assert received.error.message.startswith("the answer was cut off: ")
         assert len(server.requests) == 1
 
     def test_cut_reasoning_is_not_retried(self) -> None:
         with ModelServer(Say("x", reasoning="hmm", cut_after=1)) as server:
-            heard = ask(endpoint(server))
-        assert heard.thoughts == ["hmm"]
-        assert isinstance(heard.error, AnswerCut)
+            received = ask(endpoint(server))
+        assert received.thoughts == ["hmm"]
+        assert isinstance(received.error, AnswerCut)
 
     @pytest.mark.parametrize(
         "garbage",

@@ -20,7 +20,7 @@ from hermes.agent.models.model import Cancellation, Model, TextDelta
 from hermes.agent.models.model_list import list_models
 from hermes.config import TimeoutsConfig
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelTimeout, NoModel
-from tests.agent.asking import AT_ONCE, Heard, ask, endpoint, said
+from tests.agent.asking import AT_ONCE, ModelEvents, ask, endpoint, user_message
 from tests.fault.processes import Task
 from tests.support.conversations import at_once
 from tests.support.modelserver import Fail, ModelServer, Say
@@ -59,17 +59,17 @@ class TestTimeouts:
 
     def test_silent_model_is_left_with_its_text_so_far(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
-            heard = ask(endpoint(server, timeouts=hasty(between_tokens_s=0.1)))
-        assert heard.pieces == ["Once "]
-        assert isinstance(heard.error, AnswerCut)
-        assert "sent nothing more for 0.1 s" in heard.error.message
+            received = ask(endpoint(server, timeouts=hasty(between_tokens_s=0.1)))
+        assert received.pieces == ["Once "]
+        assert isinstance(received.error, AnswerCut)
+        assert "sent nothing more for 0.1 s" in received.error.message
 
     def test_total_time_is_limited(self) -> None:
         with ModelServer(Say("word " * 1_000, between_s=0.02)) as server:
-            heard = ask(endpoint(server, timeouts=hasty(total_s=0.8)))
-        assert 0 < len(heard.pieces) < 1_000
-        assert isinstance(heard.error, AnswerCut)
-        assert "did not finish within 0.8 s" in heard.error.message
+            received = ask(endpoint(server, timeouts=hasty(total_s=0.8)))
+        assert 0 < len(received.pieces) < 1_000
+        assert isinstance(received.error, AnswerCut)
+        assert "did not finish within 0.8 s" in received.error.message
 
     def test_stream_open_after_the_last_word_is_left(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("hermes.agent.models.http.answer.FINISH_WAIT_S", 0.05)
@@ -99,40 +99,40 @@ class TestCancellation:
         ],
     )
     def test_cancel_from_another_thread_ends_a_waiting_call(self, slow: Say | Fail, pieces: list[str]) -> None:
-        cancellation, heard = Cancellation(), Heard()
+        cancellation, received = Cancellation(), ModelEvents()
         with ModelServer(slow) as server:
-            asking = Task(lambda: _listen(endpoint(server), cancellation, heard))
-            wait_until(lambda: len(server.requests) == 1 and heard.pieces == pieces, "no request")
+            asking = Task(lambda: _listen(endpoint(server), cancellation, received))
+            wait_until(lambda: len(server.requests) == 1 and received.pieces == pieces, "no request")
             cancellation.cancel()
             asking.result()
             assert server.requests[0].hung_up.wait(LIMIT_S)
-        assert (heard.pieces, heard.has_reply) == (pieces, False)
+        assert (received.pieces, received.has_reply) == (pieces, False)
         wait_until(lambda: not _carriers(), "the thread of the call goes on")
         assert cancellation._callbacks == []
 
     def test_cancel_ends_a_call_on_a_reused_connection(self) -> None:
-        cancellation, heard = Cancellation(), Heard()
+        cancellation, received = Cancellation(), ModelEvents()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S)) as server:
             model = endpoint(server)
             ask(model)
-            asking = Task(lambda: _listen(model, cancellation, heard))
-            wait_until(lambda: heard.pieces == ["Once "], "nothing is said")
+            asking = Task(lambda: _listen(model, cancellation, received))
+            wait_until(lambda: received.pieces == ["Once "], "nothing is said")
             cancellation.cancel()
             asking.result()
             assert server.requests[1].hung_up.wait(LIMIT_S)
         assert server.requests[0].port == server.requests[1].port
 
     def test_cancel_ends_a_call_before_the_answer_begins(self) -> None:
-        cancellation, heard = Cancellation(), Heard()
+        cancellation, received = Cancellation(), ModelEvents()
         with ModelServer(Say("x"), Say("Once upon", before_s=FOREVER_S)) as server:
             model = endpoint(server)
             ask(model)
-            asking = Task(lambda: _listen(model, cancellation, heard))
+            asking = Task(lambda: _listen(model, cancellation, received))
             wait_until(lambda: len(server.requests) == 2, "no request")
             cancellation.cancel()
             asking.result()
             assert ask(model).reply.text == "You said: hi"
-        assert heard == Heard()
+        assert received == ModelEvents()
 
     def test_cancel_during_a_refusal_ends_the_call_without_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         listening, words, cancellation = threading.Event(), AnswerStream._error_body, Cancellation()
@@ -148,38 +148,38 @@ class TestCancellation:
             asking = Task(lambda: ask(Endpoint(choice), cancellation=cancellation))
             assert listening.wait(LIMIT_S)
             cancellation.cancel()
-            assert asking.result() == Heard()
+            assert asking.result() == ModelEvents()
             serving.result()
 
     def test_cancel_ends_the_wait_before_a_retry(self) -> None:
         cancellation = Cancellation()
         policy = RetryPolicy(base_s=FOREVER_S, longest_s=FOREVER_S, budget_s=FOREVER_S * 10)
-        heard = Heard()
+        received = ModelEvents()
         with ModelServer(Fail(503)) as server:
             model = endpoint(server, policy=policy, random=lambda: 1.0)
-            asking = Task(lambda: _listen(model, cancellation, heard))
-            wait_until(lambda: bool(heard.waits and cancellation._callbacks), "no callback registered")
+            asking = Task(lambda: _listen(model, cancellation, received))
+            wait_until(lambda: bool(received.waits and cancellation._callbacks), "no callback registered")
             cancellation.cancel()
             asking.result()
-        assert (len(heard.events), len(server.requests)) == (1, 1)
+        assert (len(received.events), len(server.requests)) == (1, 1)
 
     def test_cancelled_call_sends_no_request(self) -> None:
         cancellation = Cancellation()
         cancellation.cancel()
         with ModelServer() as server:
-            assert ask(endpoint(server), cancellation=cancellation) == Heard()
+            assert ask(endpoint(server), cancellation=cancellation) == ModelEvents()
         assert server.visits == []
 
     def test_closing_the_stream_closes_the_connection(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
-            stream = endpoint(server).stream(said("hi"), [], Cancellation())
+            stream = endpoint(server).stream(user_message("hi"), [], Cancellation())
             assert isinstance(stream, Generator)
             assert next(stream) == TextDelta("Once ")
             stream.close()
             assert server.requests[0].hung_up.wait(LIMIT_S)
 
     def test_cancelled_call_does_not_affect_others(self) -> None:
-        cancellation, stopped = Cancellation(), Heard()
+        cancellation, stopped = Cancellation(), ModelEvents()
         with ModelServer(Say("x"), Say("Once upon", between_s=FOREVER_S), Say("a b c", between_s=0.05)) as server:
             model = endpoint(server)
             ask(model)
@@ -189,9 +189,9 @@ class TestCancellation:
             wait_until(lambda: len(server.requests) == 3, "the second is not asked")
             cancellation.cancel()
             first.result()
-            heard = second.result()
-        assert isinstance(heard, Heard)
-        assert heard.reply.text == "a b c"
+            received = second.result()
+        assert isinstance(received, ModelEvents)
+        assert received.reply.text == "a b c"
 
     def test_ctrl_c_closes_the_connection_and_is_raised(self) -> None:
         with ModelServer(Say("Once upon", between_s=FOREVER_S)) as server:
@@ -257,14 +257,14 @@ class TestConnections:
     def test_many_calls_at_once_share_a_client(self) -> None:
         with ModelServer() as server:
             model = endpoint(server)
-            heard = at_once(8, lambda number: ask(model, f"call {number}"))
-        assert [each.reply.text for each in heard] == [f"You said: call {number}" for number in range(8)]
+            received = at_once(8, lambda number: ask(model, f"call {number}"))
+        assert [each.reply.text for each in received] == [f"You said: call {number}" for number in range(8)]
 
 
-def _listen(model: Model, cancellation: Cancellation, heard: Heard) -> None:
+def _listen(model: Model, cancellation: Cancellation, received: ModelEvents) -> None:
     """Collect events on another thread while they arrive."""
-    for event in model.stream(said("hi"), [], cancellation):
-        heard.events.append(event)
+    for event in model.stream(user_message("hi"), [], cancellation):
+        received.events.append(event)
 
 
 def _carriers() -> list[threading.Thread]:

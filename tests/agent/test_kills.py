@@ -76,10 +76,10 @@ def fill_session(home: Path, exchanges: int) -> str:
         return conversation.session_id
 
 
-def kill_all(children: list[Talker], said: str) -> None:
+def kill_all(children: list[Talker], expected: str) -> None:
     """Kill each process when it has reached its point."""
     for child in children:
-        assert child.line() == said
+        assert child.line() == expected
     for child in children:
         child.kill()
         child.finish()

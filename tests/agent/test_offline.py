@@ -15,7 +15,7 @@ from hermes.agent.models.offline.script import FAILURES
 from hermes.errors import AnswerCut, ContextTooLong, ModelUnavailable
 from hermes.state.recall.tool import session_search
 from hermes_state import SessionDB
-from tests.agent.asking import SEARCH_TOOL, Heard, ask, said
+from tests.agent.asking import SEARCH_TOOL, ModelEvents, ask, user_message
 from tests.fault.processes import Task
 from tests.support.waiting import LIMIT_S, wait_until
 
@@ -85,9 +85,9 @@ class TestTalk:
         assert ask(MODEL, "hi").events == ask(MODEL, "hi").events
 
     def test_pieces_add_up_to_the_whole_answer(self) -> None:
-        heard = ask(MODEL, "hi")
-        assert len(heard.pieces) > 10
-        assert "".join(heard.pieces) == heard.reply.text
+        received = ask(MODEL, "hi")
+        assert len(received.pieces) > 10
+        assert "".join(received.pieces) == received.reply.text
 
     def test_empty_conversation_is_answered(self) -> None:
         assert INTRODUCTION in ask(MODEL, []).reply.text
@@ -110,7 +110,7 @@ class TestRecall:
 
     def test_search_for_all_words_falls_back_to_any(self, talk: Conversation) -> None:
         answer = talk.say("uploads in kubernetes?")
-        assert talk.searches == [{"query": "uploads kubernetes"}, {"query": "upload* OR kubernete*"}]
+        assert talk.searches == [{"query": "uploads kubernetes"}]
         assert "No past session has all of uploads kubernetes; these come close:" in answer
         assert "/resume 20261115_192300_a1b2c3d4" in answer
 
@@ -157,8 +157,8 @@ class TestDirectives:
         assert (reply.text, reply.finish_reason) == ("Hello,  world.\n  second line", "stop")
 
     def test_think_directive_sets_the_reasoning(self) -> None:
-        heard = ask(MODEL, "!think why\n!say because")
-        assert (heard.thoughts, heard.reply.reasoning, heard.reply.text) == (["why"], "why", "because")
+        received = ask(MODEL, "!think why\n!say because")
+        assert (received.thoughts, received.reply.reasoning, received.reply.text) == (["why"], "why", "because")
 
     def test_tool_directive_calls_a_tool(self) -> None:
         reply = ask(MODEL, '!say Wait.\n!tool read_file {"path": "a b"}\n!tool other\n!tool bad {not json').reply
@@ -171,7 +171,7 @@ class TestDirectives:
         assert (reply.text, reply.finish_reason) == ("Wait.", "tool_calls")
 
     def test_results_of_scripted_tools_are_reported(self) -> None:
-        messages = said("!tool a\n!tool b")
+        messages = user_message("!tool a\n!tool b")
         calls = [{"id": name, "function": {"name": name, "arguments": "{}"}} for name in "ab"]
         messages.append({"role": "assistant", "content": None, "tool_calls": calls})
         messages += [{"role": "tool", "tool_call_id": name, "content": name * 3} for name in "ba"]
@@ -184,15 +184,15 @@ class TestDirectives:
 
     @pytest.mark.parametrize("code", FAILURES)
     def test_fail_directive_raises_the_error(self, code: str) -> None:
-        heard = ask(MODEL, f"!fail {code}")
-        assert type(heard.error) is FAILURES[code]
-        assert not heard.events
+        received = ask(MODEL, f"!fail {code}")
+        assert type(received.error) is FAILURES[code]
+        assert not received.events
 
     def test_fail_directive_works_with_and_without_text(self) -> None:
         assert isinstance(ask(MODEL, "!fail").error, ModelUnavailable)
-        heard = ask(MODEL, "!say Once upon\n!fail answer_cut")
-        assert heard.pieces == ["Once ", "upon"]
-        assert isinstance(heard.error, AnswerCut)
+        received = ask(MODEL, "!say Once upon\n!fail answer_cut")
+        assert received.pieces == ["Once ", "upon"]
+        assert isinstance(received.error, AnswerCut)
 
     def test_fail_directive_knows_every_model_error(self) -> None:
         assert FAILURES["context_too_long"] is ContextTooLong
@@ -205,32 +205,32 @@ class TestDirectives:
 
 class TestStop:
     def test_cancel_stops_between_two_words(self) -> None:
-        cancellation, heard = Cancellation(), Heard()
-        for event in MODEL.stream(said("!long 1000"), [], cancellation):
-            heard.events.append(event)
-            if len(heard.events) == 3:
+        cancellation, received = Cancellation(), ModelEvents()
+        for event in MODEL.stream(user_message("!long 1000"), [], cancellation):
+            received.events.append(event)
+            if len(received.events) == 3:
                 cancellation.cancel()
-        assert heard.events == [TextDelta("word1 "), TextDelta("word2 "), TextDelta("word3 ")]
+        assert received.events == [TextDelta("word1 "), TextDelta("word2 "), TextDelta("word3 ")]
 
     def test_cancel_ends_a_pause(self) -> None:
-        cancellation, heard = Cancellation(), Heard()
+        cancellation, received = Cancellation(), ModelEvents()
 
         def listen() -> None:
-            for event in MODEL.stream(said("!long 10 60"), [], cancellation):
-                heard.events.append(event)
+            for event in MODEL.stream(user_message("!long 10 60"), [], cancellation):
+                received.events.append(event)
 
         talking = Task(listen)
-        wait_until(lambda: bool(heard.events and cancellation._callbacks), "nothing is said")
+        wait_until(lambda: bool(received.events and cancellation._callbacks), "nothing is said")
         cancellation.cancel()
         talking.join(LIMIT_S)
-        assert (heard.pieces, heard.has_reply, talking.is_alive()) == (["word1 "], False, False)
+        assert (received.pieces, received.has_reply, talking.is_alive()) == (["word1 "], False, False)
 
 
 def _searched(text: str, content: str) -> list[Message]:
     """A conversation with one search and this result."""
     call = {"id": "c1", "function": {"name": "session_search", "arguments": '{"query": "x"}'}}
     return [
-        *said(text),
+        *user_message(text),
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": content},
     ]

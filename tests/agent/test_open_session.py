@@ -11,14 +11,14 @@ from hermes.agent.models.offline.model import OfflineModel
 from hermes.state.owner import EVERYBODY
 from hermes.state.provider import SessionDBProvider
 from tests.agent.asking import choice_of, endpoint
-from tests.agent.talking import Ear, agent_at, agent_with
+from tests.agent.talking import RecordingListener, agent_at, agent_with
 from tests.support.conversations import contents
 from tests.support.modelserver import ModelServer, Say
 
 AGENT = Path(__file__).parents[2] / "src" / "hermes" / "agent"
 
 
-class Stopper(Ear):
+class Stopper(RecordingListener):
     """Cancels the turn at its first notice."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ def test_compression_elsewhere_during_a_turn_moves_everything_at_once(store: Ses
             store.compress_session(root, "child", "a summary", head_upto=None, tail_from=rows[-1]["id"])
             found.append(rows)
 
-    outcome = conversation.say("!say two", Ear(on_text=compress_elsewhere))
+    outcome = conversation.say("!say two", RecordingListener(on_text=compress_elsewhere))
     assert outcome.session_id == conversation.session_id == conversation.session.session_id == "child"
     assert contents(conversation.history)[-2:] == ["!say two", "two"]
 

@@ -37,8 +37,8 @@ class TestStreaming:
     def test_answer_is_stored_while_the_model_pauses_and_completed_in_its_row(
         self, home: Path, store: SessionDB
     ) -> None:
-        said = Say(pieces=["half an ", "answer"], reasoning="let me see", between_s=0.5)
-        with ModelServer(said) as server:
+        answer = Say(pieces=["half an ", "answer"], reasoning="let me see", between_s=0.5)
+        with ModelServer(answer) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             talking = Task(lambda: conversation.say("tell me"))
             wait_until(
@@ -53,8 +53,8 @@ class TestStreaming:
         assert (final["content"], final["finish_reason"]) == ("half an answer", "stop")
 
     def test_answer_that_calls_tools_is_completed_before_its_results(self, home: Path, store: SessionDB) -> None:
-        said = Say(pieces=["Let ", "me ", "add. "], calls=[Call("add", {"one": 1, "other": 2})], between_s=0.1)
-        with ModelServer(said, Say("It is 3.")) as server:
+        answer = Say(pieces=["Let ", "me ", "add. "], calls=[Call("add", {"one": 1, "other": 2})], between_s=0.1)
+        with ModelServer(answer, Say("It is 3.")) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             conversation.say("1 + 2?")
         assert [row["role"] for row in rows(store, conversation)] == ["user", "assistant", "tool", "assistant"]
@@ -65,8 +65,8 @@ class TestStreaming:
         self, cut_after: int | None, finish_reason: str, home: Path, store: SessionDB
     ) -> None:
         cancellation = Cancellation()
-        said = Say("one two three four five six", between_s=0.2, cut_after=cut_after)
-        with ModelServer(said) as server:
+        answer = Say("one two three four five six", between_s=0.2, cut_after=cut_after)
+        with ModelServer(answer) as server:
             conversation = Conversation.start(agent_with(endpoint(server), store, home), asker=EVERYBODY)
             talking = Task(lambda: conversation.say("count", cancellation=cancellation))
             wait_until(lambda: rows(store, conversation)[1:] != [], "a partial answer")

@@ -83,8 +83,8 @@ class TestResults:
         ]
 
     def test_one_lost_result_among_others_is_filled_in(self) -> None:
-        told = shapes(user("go"), model(None, call("a"), call("b"), call("c")), result("1", "a"), user("and?"))
-        assert told[2:] == [("tool", "1"), ("tool", LOST), ("tool", LOST), ("user", "and?")]
+        projected = shapes(user("go"), model(None, call("a"), call("b"), call("c")), result("1", "a"), user("and?"))
+        assert projected[2:] == [("tool", "1"), ("tool", LOST), ("tool", LOST), ("user", "and?")]
 
     def test_call_of_an_interrupted_turn_was_not_run(self) -> None:
         history = [user("go"), model(None, call("a"), call("b")), result("1", "a"), model(finish_reason="interrupted")]
@@ -95,8 +95,8 @@ class TestResults:
         assert ("tool", LOST) in shapes(*history)
 
     def test_late_result_is_moved_to_its_call(self) -> None:
-        told = shapes(user("go"), model(None, call()), user("meanwhile"), result("late"))
-        assert told == [("user", "go"), ("assistant", None, ["c1"]), ("tool", "late"), ("user", "meanwhile")]
+        projected = shapes(user("go"), model(None, call()), user("meanwhile"), result("late"))
+        assert projected == [("user", "go"), ("assistant", None, ["c1"]), ("tool", "late"), ("user", "meanwhile")]
 
     def test_result_without_a_call_is_left_out(self) -> None:
         assert shapes(user("go"), result("whose?"), model("ok")) == [("user", "go"), ("assistant", "ok")]
@@ -105,12 +105,12 @@ class TestResults:
         assert shapes(user("go"), model(None, call()), result("1"), result("2"))[2:] == [("tool", "1")]
 
     def test_result_without_an_id_belongs_to_the_call_before_it(self) -> None:
-        told = shapes(user("go"), model(None, call(None), call("")), result("1", None), result("2", ""))
-        assert told[2:] == [("tool", "1"), ("tool", "2")]
+        projected = shapes(user("go"), model(None, call(None), call("")), result("1", None), result("2", ""))
+        assert projected[2:] == [("tool", "1"), ("tool", "2")]
 
     def test_result_of_a_reused_id_belongs_to_its_own_turn(self) -> None:
-        told = shapes(user("a"), model(None, call()), result("1"), user("b"), model(None, call()), result("2"))
-        assert told[1:] == [
+        projected = shapes(user("a"), model(None, call()), result("1"), user("b"), model(None, call()), result("2"))
+        assert projected[1:] == [
             ("assistant", None, ["c1"]),
             ("tool", "1"),
             ("user", "b"),
@@ -119,8 +119,8 @@ class TestResults:
         ]
 
     def test_lost_result_is_not_taken_from_a_later_call_of_the_same_id(self) -> None:
-        told = shapes(user("a"), model(None, call()), user("b"), model(None, call()), result("2"))
-        assert [each[1] for each in told if each[0] == "tool"] == [LOST, "2"]
+        projected = shapes(user("a"), model(None, call()), user("b"), model(None, call()), result("2"))
+        assert [each[1] for each in projected if each[0] == "tool"] == [LOST, "2"]
 
     @pytest.mark.parametrize("content", [None, "", " \n", []])
     def test_empty_result_has_a_placeholder(self, content: Any) -> None:
@@ -129,9 +129,9 @@ class TestResults:
 
 class TestTurns:
     def test_unanswered_message_is_separated_from_the_next(self) -> None:
-        told = [("user", "a"), ("assistant", UNANSWERED), ("user", "b")]
-        assert shapes(user("a"), user("b")) == told
-        assert shapes(user("a"), model(finish_reason="interrupted"), user("b")) == told
+        projected = [("user", "a"), ("assistant", UNANSWERED), ("user", "b")]
+        assert shapes(user("a"), user("b")) == projected
+        assert shapes(user("a"), model(finish_reason="interrupted"), user("b")) == projected
 
     def test_observed_messages_of_a_group_are_joined(self) -> None:
         assert shapes({**user("a"), "observed": True}, {**user("b"), "observed": True}, user("c")) == [
@@ -148,8 +148,8 @@ class TestTurns:
         assert shapes(user("a"), model(finish_reason="interrupted"), user("a")) == [("user", "a")]
 
     def test_answers_in_a_row_are_joined(self) -> None:
-        told = shapes(user("a"), model("x"), model("y", call()), result())
-        assert told[1] == ("assistant", "x\n\ny", ["c1"])
+        projected = shapes(user("a"), model("x"), model("y", call()), result())
+        assert projected[1] == ("assistant", "x\n\ny", ["c1"])
 
     def test_projection_begins_with_the_user(self) -> None:
         assert shapes(model("x")) == [("user", BEGINNING), ("assistant", "x")]
@@ -170,10 +170,10 @@ class TestTurns:
 
 class TestWithoutTools:
     def test_calls_and_results_become_text_without_tools(self) -> None:
-        told = shapes(
+        projected = shapes(
             user("go"), model("I look", call(arguments='{"a": 1}')), result("x"), model("x"), with_tools=False
         )
-        assert told == [
+        assert projected == [
             ("user", "go"),
             ("assistant", 'I look\n\n[Called terminal with {"a": 1}]'),
             ("user", "[The tool returned: x]"),
@@ -181,10 +181,10 @@ class TestWithoutTools:
         ]
 
     def test_equal_results_are_all_given_without_tools(self) -> None:
-        told = shapes(
+        projected = shapes(
             user("go"), model(None, call("a"), call("b")), result("x", "a"), result("x", "b"), with_tools=False
         )
-        assert told[2][1] == "[The tool returned: x]\n\n[The tool returned: x]"
+        assert projected[2][1] == "[The tool returned: x]\n\n[The tool returned: x]"
 
 
 class TestText:
@@ -266,11 +266,11 @@ ROWS = (
 def texts_in(content: Any) -> list[str]:
     """The texts of messages, without surrounding whitespace."""
     parts = content if isinstance(content, list) else [content]
-    said = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
-    return [valid_text(each) for each in said if isinstance(each, str) and valid_text(each).strip()]
+    texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, str | dict)]
+    return [valid_text(each) for each in texts if isinstance(each, str) and valid_text(each).strip()]
 
 
-def heard(messages: list[Any], role: str) -> str:
+def texts_of_role(messages: list[Any], role: str) -> str:
     contents = [each["content"] for each in messages if each["role"] == role and each["content"]]
     return "\0".join("\0".join(texts_in(content)) for content in contents)
 
@@ -288,7 +288,7 @@ def test_no_text_of_the_user_or_the_model_is_lost(history: list[Row], with_tools
     for row in history:
         if row["role"] in ("user", "assistant"):
             for text in texts_in(row["content"]):
-                assert text in heard(messages, row["role"])
+                assert text in texts_of_role(messages, row["role"])
 
 
 @settings(max_examples=30, deadline=None)

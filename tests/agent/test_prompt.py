@@ -47,12 +47,12 @@ def test_prompt_has_all_parts_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "told"), [("cli", "terminal"), ("tui", "terminal"), ("telegram", "chat on Telegram"), ("cron", "")]
+    ("source", "expected"), [("cli", "terminal"), ("tui", "terminal"), ("telegram", "chat on Telegram"), ("cron", "")]
 )
-def test_prompt_names_the_surface(source: str, told: str) -> None:
+def test_prompt_names_the_surface(source: str, expected: str) -> None:
     prompt = build_system_prompt(PromptInputs(source, 0.0))
-    assert told in prompt
-    assert ("terminal" in prompt, "chat" in prompt) == (told == "terminal", "chat" in told)
+    assert expected in prompt
+    assert ("terminal" in prompt, "chat" in prompt) == (expected == "terminal", "chat" in expected)
 
 
 def test_prompt_has_no_time_of_day() -> None:

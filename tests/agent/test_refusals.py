@@ -81,7 +81,7 @@ class TestMeaning:
         assert type(refused(status, body)) is kind
 
     @pytest.mark.parametrize(
-        ("said", "kind"),
+        ("content", "kind"),
         [
             ({"error": {"message": "Provider returned error", "code": 502}}, ModelUnavailable),
             ({"error": {"message": "slow down", "code": "429"}}, ModelBusy),
@@ -94,8 +94,8 @@ class TestMeaning:
             ([{"error": {"code": 503, "message": "x"}}], ModelUnavailable),
         ],
     )
-    def test_error_event_gives_the_right_error(self, said: Any, kind: type[ModelError]) -> None:
-        assert type(to_model_error(read_error_event(said, OPENAI), OPENAI)) is kind
+    def test_error_event_gives_the_right_error(self, content: Any, kind: type[ModelError]) -> None:
+        assert type(to_model_error(read_error_event(content, OPENAI), OPENAI)) is kind
 
     def test_retryable_error_has_its_wait_time(self) -> None:
         assert refused(429, retry_after="7").retry_after_s == 7.0
@@ -137,11 +137,13 @@ class TestAdvice:
 
 class TestSecrets:
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500])
-    @pytest.mark.parametrize("said", [KEY, f"key {KEY}!", f"Bearer {KEY}", "sk-or-v1-zzzzzzzzzz", "sk-proj-****cdef"])
-    def test_key_is_never_quoted(self, status: int, said: str) -> None:
-        told = str(refused(status, error(f"something about {said} was wrong")))
-        assert KEY not in told
-        assert "sk-" not in told
+    @pytest.mark.parametrize(
+        "content", [KEY, f"key {KEY}!", f"Bearer {KEY}", "sk-or-v1-zzzzzzzzzz", "sk-proj-****cdef"]
+    )
+    def test_key_is_never_quoted(self, status: int, content: str) -> None:
+        text = str(refused(status, error(f"something about {content} was wrong")))
+        assert KEY not in text
+        assert "sk-" not in text
 
     def test_secrets_of_an_address_are_never_quoted(self) -> None:
         for failure in (refused(404, "no", CUSTOM), refused(500, "at ada:pa55word with t0ken-t0ken", CUSTOM)):
@@ -149,10 +151,10 @@ class TestSecrets:
             assert "models.example" in str(failure)
 
     def test_quoted_text_is_one_short_line(self) -> None:
-        told = refused(400, error("a\n\x1b[31m\u202eb" + "c" * 5_000)).message
-        assert "a [31m b" in told
-        assert told.isprintable()
-        assert len(told) < 500
+        text = refused(400, error("a\n\x1b[31m\u202eb" + "c" * 5_000)).message
+        assert "a [31m b" in text
+        assert text.isprintable()
+        assert len(text) < 500
 
     @pytest.mark.parametrize(
         "body", ["[]", "7", '"text"', "null", '{"error": [1]}', '{"error": {"message": {"a": 1}}}']

@@ -26,12 +26,12 @@ FAR = [
 
 
 @pytest.mark.parametrize("host", NEAR)
-def test_host_is_near(host: str) -> None:
+def test_host_in_the_own_network_needs_no_encryption(host: str) -> None:
     assert is_near(host)
 
 
 @pytest.mark.parametrize("host", FAR)
-def test_host_is_not_near(host: str) -> None:
+def test_public_host_needs_encryption(host: str) -> None:
     assert not is_near(host)
 
 

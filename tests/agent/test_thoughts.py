@@ -48,13 +48,13 @@ def split(pieces: list[str]) -> tuple[str, str]:
     return text, thought
 
 
-@pytest.mark.parametrize(("said", "text", "thought"), ANSWERS)
+@pytest.mark.parametrize(("answer", "text", "thought"), ANSWERS)
 class TestSplitting:
-    def test_answer_is_separated_from_its_reasoning(self, said: str, text: str, thought: str) -> None:
-        assert split([said]) == (text, thought)
+    def test_answer_is_separated_from_its_reasoning(self, answer: str, text: str, thought: str) -> None:
+        assert split([answer]) == (text, thought)
 
-    def test_tag_may_be_split_anywhere(self, said: str, text: str, thought: str) -> None:
-        assert split(list(said)) == (text, thought)
+    def test_tag_may_be_split_anywhere(self, answer: str, text: str, thought: str) -> None:
+        assert split(list(answer)) == (text, thought)
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", "<", "/think>", "<thi", "nk>", "a", " ", "`"]), max_size=12))
@@ -107,6 +107,6 @@ class TestStreaming:
     def test_partial_tag_at_the_end_of_a_cut_answer_is_kept(self) -> None:
         cut = [b'data: {"choices": [{"delta": {"content": "a <thi"}}]}\n\n']
         with ModelServer(Raw(cut, is_cut=True)) as server:
-            heard = ask(endpoint(server))
-        assert "".join(heard.pieces) == "a <thi"
-        assert TextWasReasoning() not in heard.events
+            received = ask(endpoint(server))
+        assert "".join(received.pieces) == "a <thi"
+        assert TextWasReasoning() not in received.events

@@ -45,7 +45,7 @@ def test_title_of_a_model_is_cleaned(written: str, title: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "title"),
+    ("message", "title"),
     [
         ("How do I set up a Docker network for two containers?", "Set up a Docker network for two"),
         ("Can you tell me what the best way is to use it?", "Best way is to use it"),
@@ -59,8 +59,8 @@ def test_title_of_a_model_is_cleaned(written: str, title: str | None) -> None:
         ("", None),
     ],
 )
-def test_title_without_a_model_uses_the_first_meaningful_words(said: str, title: str | None) -> None:
-    assert title_from_text(said) == title
+def test_title_without_a_model_uses_the_first_meaningful_words(message: str, title: str | None) -> None:
+    assert title_from_text(message) == title
 
 
 @pytest.fixture
@@ -138,16 +138,16 @@ class TestByTheMainModel:
 class TestSessionThatIsLeft:
     """A session without an answer is titled by its first words when the chat is left."""
 
-    @pytest.mark.parametrize(("said", "title"), [("connect two containers", "Connect two containers"), ("hi", "Hi")])
+    @pytest.mark.parametrize(("message", "title"), [("connect two containers", "Connect two containers"), ("hi", "Hi")])
     def test_session_left_after_a_failed_turn_gets_a_title(
-        self, store: SessionDBProvider, home: Path, said: str, title: str
+        self, store: SessionDBProvider, home: Path, message: str, title: str
     ) -> None:
         with ModelServer(Fail(400)) as server:
             conversation = Conversation.start(agent_at(server, store, home, auxiliary=None), asker=EVERYBODY)
-            assert conversation.say(said).status == "failed"
+            assert conversation.say(message).status == "failed"
             conversation.end("user_exit")
         assert conversation.title == title
-        assert [row["content"] for row in conversation.history] == [said]
+        assert [row["content"] for row in conversation.history] == [message]
 
     def test_session_left_after_an_answer_waits_for_the_model(self, offline: Agent) -> None:
         conversation = Conversation.start(offline, asker=EVERYBODY)

@@ -20,7 +20,7 @@ from hermes.errors import AnswerCut, ModelKeyRefused, ModelRefused
 from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
-from tests.agent.talking import CONFIG, Ear, agent_at, assert_asked_soundly, stop_when, stored
+from tests.agent.talking import CONFIG, RecordingListener, agent_at, assert_asked_soundly, stop_when, stored
 from tests.support.modelserver import Call, Fail, ModelServer, Received, Say
 
 SUM = Call("add", {"one": 1, "other": 2})
@@ -35,16 +35,16 @@ def talk(server: ModelServer, store: SessionDBProvider, home: Path, max_steps: i
 class TestAnswer:
     def test_answer_is_heard_in_pieces_and_stored_whole(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Hello to you.", reasoning="hm")) as server:
-            conversation, ear = talk(server, store, home), Ear()
+            conversation, ear = talk(server, store, home), RecordingListener()
             outcome = conversation.say("hi", ear)
         assert (outcome.status, outcome.text, outcome.error) == ("done", "Hello to you.", None)
         assert (ear.pieces, ear.thoughts) == (["Hello ", "to ", "you."], ["hm"])
         assert stored(conversation) == [("user", "hi"), ("assistant", "Hello to you.", "stop")]
         assert store.get_messages(outcome.session_id)[1]["reasoning"] == "hm"
 
-    def test_answer_that_is_not_streamed_is_heard(self, store: SessionDBProvider, home: Path) -> None:
+    def test_answer_that_is_not_streamed_reaches_the_listener(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Hello to you.", stream=False)) as server:
-            ear = Ear()
+            ear = RecordingListener()
             talk(server, store, home).say("hi", ear)
         assert "".join(ear.pieces) == "Hello to you."
 
@@ -74,14 +74,14 @@ class TestAnswer:
 
     def test_empty_answer_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("")) as server:
-            conversation, ear = talk(server, store, home), Ear()
+            conversation, ear = talk(server, store, home), RecordingListener()
             assert conversation.say("hi", ear).status == "done"
         assert ear.notices == ["the model returned an empty answer"]
         assert stored(conversation) == [("user", "hi"), ("assistant", None, "stop")]
 
     def test_too_long_answer_is_reported(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("And so", finish_reason="length")) as server:
-            ear = Ear()
+            ear = RecordingListener()
             talk(server, store, home).say("hi", ear)
         assert "reached its output limit" in ear.notices[0]
 
@@ -90,7 +90,7 @@ class TestTools:
     def test_tools_run_until_the_model_is_done(self, store: SessionDBProvider, home: Path) -> None:
         more = Call("add", {"one": 3, "other": 4}, id="call_2")
         with ModelServer(Say("First.", calls=[SUM, more]), Say(calls=[SUM]), Say("3 and 7.")) as server:
-            conversation, ear = talk(server, store, home), Ear()
+            conversation, ear = talk(server, store, home), RecordingListener()
             outcome = conversation.say("add", ear)
             assert_asked_soundly(server)
         assert (outcome.text, outcome.tool_calls) == ("3 and 7.", 3)
@@ -111,7 +111,7 @@ class TestTools:
             assert server.requests[1].messages[-1] == {"role": "tool", "tool_call_id": "call_1", "content": "3"}
 
     @pytest.mark.parametrize(
-        ("call", "told"),
+        ("call", "sent"),
         [
             (Call("fail"), "it went wrong"),
             (Call("nothing"), "there is no tool"),
@@ -120,11 +120,11 @@ class TestTools:
         ],
     )
     def test_failed_tools_are_reported_to_the_model(
-        self, store: SessionDBProvider, home: Path, call: Call, told: str
+        self, store: SessionDBProvider, home: Path, call: Call, sent: str
     ) -> None:
         with ModelServer(Say(calls=[call]), Say("sorry")) as server:
             assert talk(server, store, home).say("go").text == "sorry"
-            assert told in server.requests[1].last_text
+            assert sent in server.requests[1].last_text
             assert_asked_soundly(server)
 
     def test_result_is_stored_before_the_next_request(self, store: SessionDBProvider, home: Path) -> None:
@@ -140,7 +140,7 @@ class TestTools:
 
     def test_number_of_tool_rounds_is_limited(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[SUM]), Say(calls=[SUM]), Say("That far.", calls=[SUM])) as server:
-            conversation, ear = talk(server, store, home, max_steps=2), Ear()
+            conversation, ear = talk(server, store, home, max_steps=2), RecordingListener()
             outcome = conversation.say("add", ear)
             last = server.requests[2]
             assert_asked_soundly(server)
@@ -199,7 +199,7 @@ class TestFailure:
 
     def test_temporary_failure_is_retried(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Fail(429), Fail(503), Say("Now.")) as server:
-            ear = Ear()
+            ear = RecordingListener()
             assert talk(server, store, home).say("hi", ear).text == "Now."
         assert len(ear.waits) == 2
 
@@ -226,10 +226,12 @@ class TestFailure:
 
 class TestInterruption:
     def test_interruption_keeps_the_text_so_far(self, store: SessionDBProvider, home: Path) -> None:
-        heard = threading.Event()
+        has_text = threading.Event()
         with ModelServer(Say("One two three", between_s=20), Say("ok")) as server:
             conversation = talk(server, store, home)
-            outcome = conversation.say("count", Ear(on_text=lambda _: heard.set()), stop_when(heard))
+            outcome = conversation.say(
+                "count", RecordingListener(on_text=lambda _: has_text.set()), stop_when(has_text)
+            )
             assert (outcome.status, outcome.text, outcome.error) == ("interrupted", "One ", None)
             assert stored(conversation) == [("user", "count"), ("assistant", "One ", "interrupted")]
             conversation.say("go on")
@@ -262,7 +264,7 @@ class TestInterruption:
 
         with ModelServer(Say("One two")) as server:
             conversation = talk(server, store, home)
-            outcome = conversation.say("count", Ear(on_text=press))
+            outcome = conversation.say("count", RecordingListener(on_text=press))
             assert (outcome.status, outcome.text) == ("interrupted", "One ")
         assert stored(conversation)[1:] == [("assistant", "One ", "interrupted")]
 
@@ -300,22 +302,22 @@ class TestInterruption:
     def test_interrupted_tool_keeps_its_result_and_no_other_runs(self, store: SessionDBProvider, home: Path) -> None:
         calls = [Call("wait", id="a"), Call("add", {"one": 1, "other": 2}, id="b")]
         with ModelServer(Say(calls=calls), Say("ok")) as server:
-            conversation, ear = talk(server, store, home), Ear()
+            conversation, ear = talk(server, store, home), RecordingListener()
             assert conversation.say("go", ear).status == "interrupted"
             assert ear.finished == [("wait", "stopped in the middle")]
             conversation.say("why?")
-            told = server.requests[1].messages[3:]
+            sent = server.requests[1].messages[3:]
             assert_asked_soundly(server)
-        assert [each["content"] for each in told] == ["stopped in the middle", NOT_RUN, "why?"]
+        assert [each["content"] for each in sent] == ["stopped in the middle", NOT_RUN, "why?"]
 
     def test_ctrl_c_in_a_tool_is_reported_to_the_model(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say(calls=[Call("interrupt", id="a"), Call("add", id="b")]), Say("ok")) as server:
             conversation = talk(server, store, home)
             assert conversation.say("go").status == "interrupted"
             conversation.say("why?")
-            told = [each["content"] for each in server.requests[1].messages[3:]]
-        assert "interrupted while it ran" in told[0]
-        assert told[1:] == [NOT_RUN, "why?"]
+            sent = [each["content"] for each in server.requests[1].messages[3:]]
+        assert "interrupted while it ran" in sent[0]
+        assert sent[1:] == [NOT_RUN, "why?"]
 
     def test_failing_listener_keeps_the_text_and_is_raised(self, store: SessionDBProvider, home: Path) -> None:
         def fail(_: str) -> None:
@@ -324,5 +326,5 @@ class TestInterruption:
         with ModelServer(Say("One two")) as server:
             conversation = talk(server, store, home)
             with pytest.raises(BrokenPipeError):
-                conversation.say("count", Ear(on_text=fail))
+                conversation.say("count", RecordingListener(on_text=fail))
         assert stored(conversation)[1:] == [("assistant", "One ", "interrupted")]

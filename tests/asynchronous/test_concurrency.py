@@ -23,7 +23,7 @@ from tests.support.waiting import LIMIT_S, wait_until
 asker: ContextVar[str] = ContextVar("asker", default="unset")
 
 
-class Gated(SessionDB):
+class GatedStore(SessionDB):
     """A store whose appends wait for a gate."""
 
     def __init__(self, path: Path) -> None:
@@ -84,7 +84,7 @@ class TestTheLoop:
 
     def test_reads_run_while_a_write_waits(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(store := Gated(path)) as db:
+            async with AsyncSessionDB(store := GatedStore(path)) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "x"))
                 await until(store.begun.is_set)
                 assert await db.message_count("s") == 0
@@ -94,7 +94,7 @@ class TestTheLoop:
         asyncio.run(run())
 
     def test_reads_run_in_parallel_on_all_threads(self, path: Path) -> None:
-        class Meeting(SessionDB):
+        class BarrierStore(SessionDB):
             barrier = threading.Barrier(3)
 
             def session_count(self, *args: Any, **kwargs: Any) -> int:
@@ -102,7 +102,7 @@ class TestTheLoop:
                 return super().session_count(*args, **kwargs)
 
         async def run() -> list[int]:
-            async with AsyncSessionDB(Meeting(path), threads=3) as db:
+            async with AsyncSessionDB(BarrierStore(path), threads=3) as db:
                 return await asyncio.gather(*(db.session_count() for _ in range(6)))
 
         assert asyncio.run(run()) == [1] * 6
@@ -154,7 +154,7 @@ class TestWrites:
 
     def test_started_writes_finish_when_their_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(store := Gated(path)) as db:
+            async with AsyncSessionDB(store := GatedStore(path)) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "begun"))
                 await until(store.begun.is_set)
                 write.cancel()
@@ -167,7 +167,7 @@ class TestWrites:
 
     def test_queued_writes_are_dropped_when_their_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(store := Gated(path)) as db:
+            async with AsyncSessionDB(store := GatedStore(path)) as db:
                 first = asyncio.create_task(db.append_message("s", "user", "first"))
                 await until(store.begun.is_set)
                 second = asyncio.create_task(db.append_message("s", "user", "second"))
@@ -183,7 +183,7 @@ class TestWrites:
 
     def test_writes_that_fail_after_cancellation_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(store := Gated(path)) as db:
+            async with AsyncSessionDB(store := GatedStore(path)) as db:
                 write = asyncio.create_task(db.append_message("unknown", "user", "x"))
                 await until(store.begun.is_set)
                 write.cancel()
@@ -196,7 +196,7 @@ class TestWrites:
 
     def test_writes_run_in_the_context_of_their_caller(self, path: Path) -> None:
         async def run() -> list[str]:
-            async with AsyncSessionDB(store := Gated(path)) as db:
+            async with AsyncSessionDB(store := GatedStore(path)) as db:
                 store.gate.set()
                 asker.set("ann")
                 await db.append_message("s", "user", "x")
@@ -210,7 +210,7 @@ class TestWrites:
 class TestClosing:
     def test_close_waits_for_running_calls(self, path: Path) -> None:
         async def run() -> None:
-            db = AsyncSessionDB(store := Gated(path))
+            db = AsyncSessionDB(store := GatedStore(path))
             writes = [asyncio.create_task(db.append_message("s", "user", str(number))) for number in range(3)]
             await until(store.begun.is_set)
             closing = asyncio.create_task(db.close())
@@ -225,7 +225,7 @@ class TestClosing:
 
     def test_close_continues_when_its_caller_is_cancelled(self, path: Path) -> None:
         async def run() -> bool:
-            db = AsyncSessionDB(store := Gated(path))
+            db = AsyncSessionDB(store := GatedStore(path))
             write = asyncio.create_task(db.append_message("s", "user", "x"))
             await until(store.begun.is_set)
             closing = asyncio.create_task(db.close())

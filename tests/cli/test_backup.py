@@ -96,6 +96,7 @@ class TestBackup:
             "schema_version": 11,
             "sessions": 2,
             "messages": 2,
+            "compared": False,
             "findings": [],
             "removed": [],
             "spooled": 0,

@@ -127,6 +127,24 @@ class TestErrors:
         assert (done.returncode, done.stdout) == (2, "")
         assert json.loads(done.stderr)["error"]["code"] == "usage"
 
+    @pytest.mark.parametrize(
+        ("args", "is_json"),
+        [
+            (("-r", "nope", "-q", "--json"), False),
+            (("-Qq", "--json", "-r", "nope"), False),
+            (("-q", "x", "-r", "nope", "--json"), True),
+            (("sessions", "show", "--", "--json"), False),
+            (("sessions", "search", "x", "--session", "--json"), False),
+            (("sessions", "search", "x", "--session=nope", "--json"), True),
+            (("sessions", "list", "--json", "--nope"), True),
+        ],
+    )
+    def test_only_an_option_selects_json_errors(self, hermes: Hermes, args: tuple[str, ...], is_json: bool) -> None:
+        hermes.store(("s", "cli", None, "hello"))
+        done = hermes(*args)
+        assert done.returncode in (2, 3), done.stderr
+        assert done.stderr.startswith('{"error":' if is_json else "Error: ")
+
     def test_control_characters_in_arguments_are_not_echoed(self, hermes: Hermes) -> None:
         assert "\x1b" not in hermes("sessions", "\x1b[31mlist").stderr
 

@@ -198,6 +198,35 @@ class TestProgram:
         assert found["status"] == "warning"
         assert "unknown key sesions" in found["summary"]
 
+    @pytest.mark.parametrize(
+        ("settings", "summary", "remedy"),
+        [
+            (
+                "{default: gpt-5}",
+                "no provider is configured for the model gpt-5 (model.default in config.yaml)",
+                "model.base_url",
+            ),
+            (
+                "{provider: openai}",
+                "there is no key for api.openai.com (model.provider in config.yaml)",
+                "OPENAI_API_KEY",
+            ),
+            (
+                "{default: offline, auxiliary: {provider: openai}}",
+                "there is no key for api.openai.com (model.auxiliary.provider in config.yaml)",
+                "model.auxiliary.api_key",
+            ),
+        ],
+    )
+    def test_model_without_provider_or_key_is_a_warning(
+        self, healthy: Hermes, settings: str, summary: str, remedy: str
+    ) -> None:
+        (healthy.home / "config.yaml").write_text(f"model: {settings}\n")
+        found = items(healthy)["config"]
+        assert (found["status"], found["summary"]) == ("warning", f"no chat can start: {summary}")
+        assert remedy in found["remedy"]
+        assert healthy("chat", "-q", "hello").returncode == 1
+
     def test_key_over_http_is_an_error_that_hides_the_key(self, healthy: Hermes) -> None:
         (healthy.home / "config.yaml").write_text(
             "model: {base_url: 'http://models.example/v1', default: m, api_key: sk-secret-1}"

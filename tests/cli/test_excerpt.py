@@ -24,10 +24,12 @@ class TestExcerpts:
             ("x" * 30 + ">>>hit<<<", 10, ["…xxxxxxxxx", "xxhit"]),
         ],
     )
-    def test_are_wrapped_and_cut_around_the_first_hit(self, snippet: str, width: int, lines: list[str]) -> None:
+    def test_long_results_are_wrapped_and_cut_around_the_first_hit(
+        self, snippet: str, width: int, lines: list[str]
+    ) -> None:
         assert format_snippet(snippet, width) == lines
 
-    def test_a_hit_far_behind_is_shown_with_what_comes_before_and_after(self) -> None:
+    def test_hit_far_into_a_text_is_shown_with_its_surroundings(self) -> None:
         lines = format_snippet("words " * 20 + ">>>hit<<< and after " + "words " * 20, 30)
         assert lines == ["…words hit and after words", "words words words words words…"]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from hermes.state.sessions.forest import family_of
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
+from tests.sqlite.statements import recorded
 
 FIRST = "20261115_190312_a1b2c3d4"
 COMMANDS = [("show",), ("rename",), ("archive",), ("unarchive",), ("pin",), ("unpin",), ("lineage",)]
@@ -149,6 +152,16 @@ class TestLineage:
             ("branch-1", "branch"),
             ("next-1", "compression"),
         ]
+
+    def test_lineage_reads_a_large_family_with_few_statements(self, tmp_path: Path) -> None:
+        with recorded() as record, SessionDB(tmp_path / "state.db") as db:
+            db.create_session("first", "cli")
+            for number in range(40):
+                db.create_session(f"child-{number:02}", "cli", parent_session_id="first", child_kind="branch")
+            with record.listening():
+                family = family_of(db, "child-07")
+        assert [row["id"] for row in family] == ["first", *(f"child-{number:02}" for number in range(40))]
+        assert len(record.statements) < 10
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -116,6 +116,8 @@ class TestChoice:
             (["--session", STAGING], [4, 6]),
             (["--session", STAGING, "--session", WIKI], [3, 4, 6]),
             (["--session", STAGING[:10]], [4, 6]),
+            (["--session", "staging deploy"], [4, 6]),
+            (["--session", "Staging Deploy"], [4, 6]),
             (["--since", "12h"], [4, 6]),
             (["--until", "12h"], [3]),
             (["--since", "2d", "--until", "1d"], [3]),

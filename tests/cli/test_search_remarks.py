@@ -82,11 +82,11 @@ class TestMistakes:
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith("Error: ")
 
-    @pytest.mark.parametrize("session_id", ["nope", "2026111"])
-    def test_unknown_or_ambiguous_session_exits_with_3(self, talks: Hermes, session_id: str) -> None:
-        done = talks("sessions", "search", "docker", "--session", session_id)
+    @pytest.mark.parametrize("name", ["nope", "2026111"])
+    def test_unknown_or_ambiguous_session_exits_with_3(self, talks: Hermes, name: str) -> None:
+        done = talks("sessions", "search", "docker", "--session", name)
         assert (done.returncode, done.stdout) == (3, "")
-        assert session_id in done.stderr
+        assert name in done.stderr
 
     @pytest.mark.parametrize(
         ("args", "code"),

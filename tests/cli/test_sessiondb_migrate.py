@@ -28,7 +28,7 @@ SECRET = "hunter2-and-more"
 
 
 @pytest.fixture
-def filled(hermes: Hermes) -> Hermes:
+def full_home(hermes: Hermes) -> Hermes:
     """A home with three sessions."""
     hermes.store(("one", "cli", "First", "hello"), ("two", "telegram", None, "docker"), ("three", "cli", None, "words"))
     return hermes
@@ -54,93 +54,93 @@ def begin(origin: Path, target: Path) -> None:
 
 
 class TestMigrate:
-    def test_migrate_prints_one_summary_line(self, filled: Hermes, target: Path) -> None:
-        done = filled("sessiondb", "migrate", "--to", str(target))
+    def test_migrate_prints_one_summary_line(self, full_home: Hermes, target: Path) -> None:
+        done = full_home("sessiondb", "migrate", "--to", str(target))
         assert done.returncode == 0, done.stderr
         assert re.fullmatch(r"Migrated 3 sessions, 3 messages, 3 FTS entries in \d+\.\ds\n", done.stdout)
         assert re.search(r"The search index took \d+\.\ds\.", done.stderr)
 
-    def test_migrate_does_not_change_the_origin(self, filled: Hermes, target: Path) -> None:
-        before = digest(filled.database)
-        filled("sessiondb", "migrate", "--to", str(target), "--verify")
-        assert digest(filled.database) == before
+    def test_migrate_does_not_change_the_origin(self, full_home: Hermes, target: Path) -> None:
+        before = digest(full_home.database)
+        full_home("sessiondb", "migrate", "--to", str(target), "--verify")
+        assert digest(full_home.database) == before
 
-    def test_migrate_to_the_configured_server_and_back(self, filled: Hermes, dsn: str, target: Path) -> None:
-        (filled.home / "config.yaml").write_text(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
-        (filled.home / "config.yaml").chmod(0o600)
-        there = filled.json("sessiondb", "migrate", "--verify")
+    def test_migrate_to_the_configured_server_and_back(self, full_home: Hermes, dsn: str, target: Path) -> None:
+        (full_home.home / "config.yaml").write_text(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
+        (full_home.home / "config.yaml").chmod(0o600)
+        there = full_home.json("sessiondb", "migrate", "--verify")
         assert there["schema"] == "hermes.migrated/1"
         assert (there["item"]["sessions"], there["item"]["messages"], there["item"]["fts_entries"]) == (3, 3, 3)
         assert (there["item"]["differences"], there["item"]["changing"]) == ([], [])
-        assert there["item"]["from"] == str(filled.database)
-        assert len(filled.json("sessions", "list")["items"]) == 3
-        back = filled("sessiondb", "migrate", "--from", dsn, "--to", str(target), "--verify")
+        assert there["item"]["from"] == str(full_home.database)
+        assert len(full_home.json("sessions", "list")["items"]) == 3
+        back = full_home("sessiondb", "migrate", "--from", dsn, "--to", str(target), "--verify")
         assert back.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
         assert "Verified: every session has the same hash in both databases." in back.stderr
 
-    def test_second_migration_copies_nothing(self, filled: Hermes, target: Path) -> None:
-        filled("sessiondb", "migrate", "--to", str(target))
-        done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
+    def test_second_migration_copies_nothing(self, full_home: Hermes, target: Path) -> None:
+        full_home("sessiondb", "migrate", "--to", str(target))
+        done = full_home("sessiondb", "migrate", "--to", str(target), "--verify")
         assert done.stdout.startswith("Migrated 0 sessions, 0 messages, 0 FTS entries in ")
         assert done.returncode == 0
 
-    def test_verify_lists_differing_sessions(self, filled: Hermes, target: Path) -> None:
-        filled("sessiondb", "migrate", "--to", str(target))
+    def test_verify_lists_differing_sessions(self, full_home: Hermes, target: Path) -> None:
+        full_home("sessiondb", "migrate", "--to", str(target))
         change(target, "UPDATE messages SET content = 'other' WHERE session_id = 'two'")
-        done = filled("sessiondb", "migrate", "--to", str(target), "--verify")
+        done = full_home("sessiondb", "migrate", "--to", str(target), "--verify")
         assert done.returncode == 1
         assert "Mismatch: two differs in 1 message" in done.stderr
         assert "1 session in the target differs" in done.stderr
 
-    def test_migrate_shows_progress_on_a_terminal(self, filled: Hermes, target: Path) -> None:
-        shown = on_stderr(filled, "sessiondb", "migrate", "--to", str(target))
+    def test_migrate_shows_progress_on_a_terminal(self, full_home: Hermes, target: Path) -> None:
+        shown = on_stderr(full_home, "sessiondb", "migrate", "--to", str(target))
         assert "messages" in shown
         assert "100%" in shown
 
 
 class TestDryRun:
-    def test_dry_run_creates_no_target(self, filled: Hermes, target: Path) -> None:
-        done = filled("sessiondb", "migrate", "--to", str(target), "--dry-run")
+    def test_dry_run_creates_no_target(self, full_home: Hermes, target: Path) -> None:
+        done = full_home("sessiondb", "migrate", "--to", str(target), "--dry-run")
         assert (done.returncode, done.stdout) == (0, "Would migrate 3 sessions, 3 messages.\n")
         assert not target.exists()
 
-    def test_dry_run_counts_the_target(self, filled: Hermes, target: Path) -> None:
+    def test_dry_run_counts_the_target(self, full_home: Hermes, target: Path) -> None:
         with SessionDB(target) as store:
             store.create_session("mine", "cli")
-        found = filled.json("sessiondb", "migrate", "--to", str(target), "--dry-run")["item"]
+        found = full_home.json("sessiondb", "migrate", "--to", str(target), "--dry-run")["item"]
         assert found == {"dry_run": True, "sessions": 3, "messages": 3, "target": {"sessions": 1, "messages": 0}}
 
 
 class TestUnfinished:
-    def test_unfinished_migration_is_refused_without_resume(self, filled: Hermes, target: Path) -> None:
-        begin(filled.database, target)
-        done = filled("sessiondb", "migrate", "--to", str(target))
+    def test_unfinished_migration_is_refused_without_resume(self, full_home: Hermes, target: Path) -> None:
+        begin(full_home.database, target)
+        done = full_home("sessiondb", "migrate", "--to", str(target))
         assert done.returncode == 4
         assert "--resume" in done.stderr
 
-    def test_unfinished_migration_continues_with_resume(self, filled: Hermes, target: Path) -> None:
-        begin(filled.database, target)
-        done = filled("sessiondb", "migrate", "--to", str(target), "--resume")
+    def test_unfinished_migration_continues_with_resume(self, full_home: Hermes, target: Path) -> None:
+        begin(full_home.database, target)
+        done = full_home("sessiondb", "migrate", "--to", str(target), "--resume")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
 
     def test_interrupted_migration_shows_how_to_resume(
-        self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+        self, full_home: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setenv("HERMES_HOME", str(filled.home))
+        monkeypatch.setenv("HERMES_HOME", str(full_home.home))
         monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 1)
-        monkeypatch.setattr(migrate, "progress", lambda: interrupting(after=3))
+        monkeypatch.setattr(migrate, "progress", lambda: interrupt_after(after=3))
         assert run(["sessiondb", "migrate", "--to", str(target)]) == 130
         notice = capfd.readouterr().err
         assert "Interrupted after 3 sessions and 2 messages." in notice
         assert f"hermes sessiondb migrate --to {target} --resume" in notice
-        done = filled("sessiondb", "migrate", "--to", str(target), "--resume", "--verify")
+        done = full_home("sessiondb", "migrate", "--to", str(target), "--resume", "--verify")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in ")
 
     def test_sessions_that_keep_changing_are_listed(
-        self, filled: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+        self, full_home: Hermes, target: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setenv("HERMES_HOME", str(filled.home))
-        with SessionDB(filled.database) as live:
+        monkeypatch.setenv("HERMES_HOME", str(full_home.home))
+        with SessionDB(full_home.database) as live:
 
             @contextmanager
             def writing() -> Iterator[Callable[[str, int, int], None]]:
@@ -156,31 +156,31 @@ class TestUnfinished:
 
 
 @contextmanager
-def interrupting(after: int) -> Iterator[Callable[[str, int, int], None]]:
+def interrupt_after(after: int) -> Iterator[Callable[[str, int, int], None]]:
     """Raise KeyboardInterrupt after a number of steps."""
-    heard = []
+    reports = []
 
-    def hear(*format_speed: object) -> None:
-        heard.append(format_speed)
-        if len(heard) == after:
+    def count_reports(*report: object) -> None:
+        reports.append(report)
+        if len(reports) == after:
             raise KeyboardInterrupt
 
-    yield hear
+    yield count_reports
 
 
 class TestPlaces:
-    def test_migrate_without_a_target_is_a_usage_error(self, filled: Hermes) -> None:
-        done = filled("sessiondb", "migrate")
+    def test_migrate_without_a_target_is_a_usage_error(self, full_home: Hermes) -> None:
+        done = full_home("sessiondb", "migrate")
         assert done.returncode == 2
         assert "--to" in done.stderr
 
-    def test_migrate_from_a_missing_file_is_not_found(self, filled: Hermes, target: Path) -> None:
-        done = filled("sessiondb", "migrate", "--from", str(target), "--to", str(filled.database))
+    def test_migrate_from_a_missing_file_is_not_found(self, full_home: Hermes, target: Path) -> None:
+        done = full_home("sessiondb", "migrate", "--from", str(target), "--to", str(full_home.database))
         assert done.returncode == 3
 
-    def test_migrate_to_the_same_database_is_refused(self, filled: Hermes, tmp_path: Path) -> None:
-        (tmp_path / "link.db").symlink_to(filled.database)
-        done = filled("sessiondb", "migrate", "--to", str(tmp_path / "link.db"))
+    def test_migrate_to_the_same_database_is_refused(self, full_home: Hermes, tmp_path: Path) -> None:
+        (tmp_path / "link.db").symlink_to(full_home.database)
+        done = full_home("sessiondb", "migrate", "--to", str(tmp_path / "link.db"))
         assert done.returncode == 2
         assert "the same database" in done.stderr
 
@@ -192,8 +192,8 @@ class TestPlaces:
             f"host=/nowhere user=u password={SECRET}",
         ],
     )
-    def test_a_password_is_never_shown(self, filled: Hermes, address: str) -> None:
-        done = filled("sessiondb", "migrate", "--to", address)
+    def test_a_password_is_never_shown(self, full_home: Hermes, address: str) -> None:
+        done = full_home("sessiondb", "migrate", "--to", address)
         assert done.returncode in (1, 2)
         assert SECRET not in done.stdout + done.stderr
 
@@ -212,57 +212,57 @@ class TestPlaces:
         ],
     )
     @pytest.mark.parametrize("option", ["--from", "--to"])
-    def test_password_in_the_command_is_refused(self, filled: Hermes, option: str, address: str) -> None:
-        done = filled("sessiondb", "migrate", option, address)
+    def test_password_in_the_command_is_refused(self, full_home: Hermes, option: str, address: str) -> None:
+        done = full_home("sessiondb", "migrate", option, address)
         assert done.returncode != 0
         assert "the DSN contains a password" in done.stderr
         assert SECRET not in done.stdout + done.stderr
 
-    def test_password_is_read_from_the_env_file(self, filled: Hermes, tmp_path: Path, target: Path) -> None:
-        (filled.home / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
-        (filled.home / ".env").chmod(0o600)
+    def test_password_is_read_from_the_env_file(self, full_home: Hermes, tmp_path: Path, target: Path) -> None:
+        (full_home.home / ".env").write_text(f"DB_PASSWORD={SECRET}\n")
+        (full_home.home / ".env").chmod(0o600)
         with empty_schema(tmp_path) as dsn:
             joiner = "&" if "?" in dsn else "?"
             address = f"{dsn}{joiner}password=${{DB_PASSWORD}}" if "://" in dsn else f"{dsn} password=${{DB_PASSWORD}}"
-            done = filled("sessiondb", "migrate", "--to", address)
+            done = full_home("sessiondb", "migrate", "--to", address)
             assert done.returncode == 0, done.stderr
-            assert filled("sessiondb", "migrate", "--from", address, "--to", str(target)).returncode == 0
+            assert full_home("sessiondb", "migrate", "--from", address, "--to", str(target)).returncode == 0
         assert SECRET not in done.stdout + done.stderr
 
-    def test_unset_variable_is_named(self, filled: Hermes) -> None:
-        done = filled("sessiondb", "migrate", "--to", "mysql://u:${NO_SUCH_NAME}@127.0.0.1:1/d")
+    def test_unset_variable_is_named(self, full_home: Hermes) -> None:
+        done = full_home("sessiondb", "migrate", "--to", "mysql://u:${NO_SUCH_NAME}@127.0.0.1:1/d")
         assert done.returncode != 0
         assert "NO_SUCH_NAME" in done.stderr
 
-    def test_migrate_between_schemas_of_one_database(self, filled: Hermes, tmp_path: Path) -> None:
+    def test_migrate_between_schemas_of_one_database(self, full_home: Hermes, tmp_path: Path) -> None:
         with empty_schema(tmp_path / "one") as one, empty_schema(tmp_path / "two") as two:
-            assert filled("sessiondb", "migrate", "--to", one).returncode == 0
-            done = filled("sessiondb", "migrate", "--from", one, "--to", two, "--verify")
+            assert full_home("sessiondb", "migrate", "--to", one).returncode == 0
+            done = full_home("sessiondb", "migrate", "--from", one, "--to", two, "--verify")
         assert done.stdout.startswith("Migrated 3 sessions, 3 messages, 3 FTS entries in "), done.stderr
 
-    def test_migrate_json_error_is_an_object(self, filled: Hermes) -> None:
-        done = filled("sessiondb", "migrate", "--to", "redis://x", "--json")
+    def test_migrate_json_error_is_an_object(self, full_home: Hermes) -> None:
+        done = full_home("sessiondb", "migrate", "--to", "redis://x", "--json")
         assert json.loads(done.stderr)["error"]["code"] == "invalid_value"
 
 
 class TestPace:
     def test_speed_shows_rate_and_remaining_time(self) -> None:
         now = [10.0]
-        heard: list[tuple[str, int, int]] = []
-        pace = SpeedReporter(lambda *format_speed: heard.append(format_speed), lambda: now[0])
+        reports: list[tuple[str, int, int]] = []
+        pace = SpeedReporter(lambda *report: reports.append(report), lambda: now[0])
         pace("messages", 5_000, 50_000)
         now[0] += 2
         pace("messages", 25_000, 50_000)
-        assert heard == [("messages", 5_000, 50_000), ("messages 10,000/s, 2 s left", 25_000, 50_000)]
+        assert reports == [("messages", 5_000, 50_000), ("messages 10,000/s, 2 s left", 25_000, 50_000)]
 
     def test_speed_restarts_with_other_work(self) -> None:
         now = [0.0]
-        heard: list[str] = []
-        pace = SpeedReporter(lambda what, *_: heard.append(what), lambda: now[0])
+        reports: list[str] = []
+        pace = SpeedReporter(lambda what, *_: reports.append(what), lambda: now[0])
         pace("messages", 0, 10)
         now[0] = 5
         pace("indexing", 0, 10)
-        assert heard == ["messages", "indexing"]
+        assert reports == ["messages", "indexing"]
 
     @pytest.mark.parametrize(("done", "left", "seconds"), [(0, 10, 5), (10, 10, 0.1)])
     def test_speed_is_not_shown_too_early(self, done: int, left: int, seconds: float) -> None:

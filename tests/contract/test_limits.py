@@ -51,7 +51,7 @@ class TestLimit:
     def test_limit_of_zero_is_nothing(self, many: SessionDBProvider, name: str) -> None:
         assert list(LIMITED[name](many, 0)) == []
 
-    def test_limit_is_respected(self, many: SessionDBProvider, name: str) -> None:
+    def test_list_has_at_most_limit_rows(self, many: SessionDBProvider, name: str) -> None:
         assert len(LIMITED[name](many, 3)) == 3
 
     def test_limit_may_be_larger_than_any_table(self, many: SessionDBProvider, name: str) -> None:

@@ -35,7 +35,7 @@ class TestMeta:
         store.set_meta("key", "x")
         assert store.get_meta("KEY") is None
 
-    def test_meta_is_durable(self, open_store: Opener) -> None:
+    def test_meta_value_is_still_there_after_reopening(self, open_store: Opener) -> None:
         with open_store() as first:
             first.set_meta("key", "x")
         assert open_store().get_meta("key") == "x"

@@ -129,7 +129,7 @@ def test_a_store_has_exactly_these_names() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_name_is_used_by_this_suite(name: str) -> None:
+def test_every_public_name_is_used_by_a_contract_test(name: str) -> None:
     read, called = names_used()
     assert name in (read if name in NOT_CALLED else called)
 

@@ -57,14 +57,14 @@ class Child:
             if not more:
                 return ""
             self._pending += more
-        said, _, self._pending = self._pending.partition(b"\n")
-        return said.decode()
+        text, _, self._pending = self._pending.partition(b"\n")
+        return text.decode()
 
     def lines(self) -> list[str]:
         """All lines that it sends until it is done; an incomplete last line of a killed process is dropped."""
         found = []
-        while said := self.line():
-            found.append(said)
+        while text := self.line():
+            found.append(text)
         return found
 
     def kill(self) -> None:

@@ -68,9 +68,9 @@ class Victim:
 
     def is_killed_at_its_step(self) -> bool:
         """Wait for its end; return False if it finished alive."""
-        said, _ = self._process.communicate(timeout=LIMIT_S)
-        assert (said, self._process.returncode) in ((b"", -9), (b"done\n", 0))
-        return said == b""
+        output, _ = self._process.communicate(timeout=LIMIT_S)
+        assert (output, self._process.returncode) in ((b"", -9), (b"done\n", 0))
+        return output == b""
 
     def is_killed_after(self, after_s: float) -> bool:
         """Kill it after this time; return False if it was done already."""

@@ -29,9 +29,9 @@ def test_parent_and_child_both_write_after_a_fork(path: Path) -> None:
 
 def test_child_loses_nothing_when_the_parent_closes_first(path: Path) -> None:
     with Child("fork-and-outlive", path) as parent:
-        said = parent.lines()
+        output = parent.lines()
         assert parent.finish() == 0
-    assert said == [*(f"child-{number}" for number in range(1, 6)), "sees 7"]
+    assert output == [*(f"child-{number}" for number in range(1, 6)), "sees 7"]
     assert uids(path) == {"parent", *(f"child-{number}" for number in range(6))}
     assert_sound(path)
 

@@ -84,7 +84,7 @@ def test_unknown_message_is_torn(store: Path, journal: Journal) -> None:
     assert verdict(store, journal).torn == 1
 
 
-def test_a_counter_that_is_wrong_is_torn(store: Path, journal: Journal) -> None:
+def test_judge_reports_a_wrong_counter(store: Path, journal: Journal) -> None:
     change(store, f"UPDATE sessions SET message_count = 9 WHERE id = '{OWN}'")
     assert verdict(store, journal).torn == 1
 

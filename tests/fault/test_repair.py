@@ -85,14 +85,14 @@ class TestData:
         assert outcome.salvaged.rows["messages"].from_table == 0
         assert_saved(path, whole, [number], lost=0)
 
-    def test_damaged_overflow_page(self, path: Path, whole: IntactStore) -> None:
+    def test_text_before_a_damaged_overflow_page_is_saved(self, path: Path, whole: IntactStore) -> None:
         number = whole.message_pages.pages("overflow")[7]
         (key,) = whole.message_pages.keys[number]
         damage(path, number, DAMAGES["noise"])
         repair(path)
         assert_saved(path, whole, [number], lost=0)
-        (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
-        assert str(said).startswith("axolotl word")
+        (content,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
+        assert str(content).startswith("axolotl word")
 
     def test_damaged_page_with_sessions(self, path: Path, whole: IntactStore) -> None:
         number = whole.session_pages.pages("leaf")[1]
@@ -236,9 +236,9 @@ def test_truncated_message_is_kept_and_counted(path: Path, whole: IntactStore) -
     outcome = repair(path)
     assert outcome.salvaged is not None
     assert outcome.salvaged.rows["messages"].truncated == 1
-    (said,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
-    assert str(said).startswith("axolotl word")
-    assert str(said).endswith("\ufffd")
+    (content,) = rows(path, "SELECT content FROM messages WHERE id = ?", key)[0]
+    assert str(content).startswith("axolotl word")
+    assert str(content).endswith("\ufffd")
 
 
 def test_metadata_usage_and_undos_are_saved(path: Path) -> None:

@@ -265,7 +265,7 @@ class TestNotTouched:
         assert "nothing can be read" in refused(whole.path.read_bytes()[:100] + bytes(200_000), StoreCorrupt).message
 
     @pytest.mark.parametrize("data", [b"\xff\xd8\xff\xe0" + os.urandom(200_000), b"hello\n", b"\r" * 9_999])
-    def test_other_file_is_refused(self, refused: Callable[..., HermesError], data: bytes) -> None:
+    def test_repair_refuses_a_file_that_is_no_database(self, refused: Callable[..., HermesError], data: bytes) -> None:
         assert "not a session database" in refused(data, NotADatabase).message
 
     @pytest.mark.parametrize("byte", [0, 3_000, 5_000])

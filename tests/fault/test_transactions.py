@@ -247,9 +247,9 @@ class TestFull:
     def test_file_that_may_not_grow_loses_nothing(self, tmp_path: Path) -> None:
         path = tmp_path / "small" / "state.db"
         with Child("fill-up", path, 600_000) as child:
-            said = child.lines()
+            output = child.lines()
         # A limit on files is not a full disk: SQLite reports an I/O error.
-        assert said == ["store_unavailable"] * 3 + ["kept", "written"]
+        assert output == ["store_unavailable"] * 3 + ["kept", "written"]
         assert_sound(path)
 
 

@@ -111,7 +111,7 @@ def test_importing_a_grown_file_adds_only_new_messages(store: SessionDBProvider,
         assert grown[name] == whole[name], name
 
 
-def test_unfinished_answer_is_booked_when_it_is_complete(store: SessionDBProvider, tmp_path: Path) -> None:
+def test_usage_of_an_answer_is_stored_when_it_is_complete(store: SessionDBProvider, tmp_path: Path) -> None:
     claude = Claude()
     asked = claude.user("why?", timestamp="2025-06-15T15:06:00Z")
     begun = claude.assistant(text("Be"), output=1, timestamp="2025-06-15T15:06:30Z")
@@ -179,7 +179,7 @@ def test_title_added_later_is_imported(store: SessionDBProvider, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("said", "role", "content"),
+    ("typed", "role", "content"),
     [
         ("<command-name>/review</command-name>\n<command-args>this file</command-args>", "user", "/review this file"),
         ("<command-message>x</command-message><command-name>/clear</command-name>", "user", "/clear"),
@@ -191,9 +191,9 @@ def test_title_added_later_is_imported(store: SessionDBProvider, tmp_path: Path)
     ],
 )
 def test_commands_are_imported_as_typed(
-    store: SessionDBProvider, tmp_path: Path, said: str, role: str, content: str
+    store: SessionDBProvider, tmp_path: Path, typed: str, role: str, content: str
 ) -> None:
-    import_files(store, write(tmp_path / "talk.jsonl", [Claude().user(said)]))
+    import_files(store, write(tmp_path / "talk.jsonl", [Claude().user(typed)]))
     assert [(each["role"], each["content"]) for each in store.get_messages(ID)] == [(role, content)]
 
 

@@ -118,9 +118,9 @@ class TestSurrogatePairs:
     def test_adjacent_surrogates_survive_export_and_import(
         self, store: SessionDBProvider, tmp_path: Path, request: pytest.FixtureRequest, is_long: bool
     ) -> None:
-        for said in self.PAIRS:
+        for text in self.PAIRS:
             store.ensure_session("s", "cli")
-            store.append_message("s", "assistant", said, tool_calls=[{"name": said}], reasoning_details=[{said: said}])
+            store.append_message("s", "assistant", text, tool_calls=[{"name": text}], reasoning_details=[{text: text}])
         before = store.get_messages_as_conversation("s")
         path = tmp_path / "export.jsonl"
         path.write_bytes(read_sessions(store, ["s"], lambda sessions: b"".join(line_of(next(sessions)))))
@@ -130,7 +130,7 @@ class TestSurrogatePairs:
         assert import_files(store, path).failures == {}
         assert store.get_messages_as_conversation("s") == before
         assert contents(before) == list(self.PAIRS)
-        assert [message["reasoning_details"] for message in before] == [[{said: said}] for said in self.PAIRS]
+        assert [message["reasoning_details"] for message in before] == [[{text: text}] for text in self.PAIRS]
 
 
 class TestLongLines:

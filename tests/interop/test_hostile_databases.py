@@ -151,11 +151,11 @@ class TestLines:
         assert only_message(store, "s")["content"] == "hello"
 
     def test_unclosed_command_tags_are_text(self, store: SessionDBProvider, tmp_path: Path) -> None:
-        said = "<command-name>" * 200_000
+        text = "<command-name>" * 200_000
         began = time.monotonic()
-        import_files(store, write(tmp_path / "claude.jsonl", [Claude("s").user(said)]))
+        import_files(store, write(tmp_path / "claude.jsonl", [Claude("s").user(text)]))
         assert time.monotonic() - began < 10
-        assert contents(store.get_messages("claude-code_s")) == [said]
+        assert contents(store.get_messages("claude-code_s")) == [text]
 
     @pytest.mark.parametrize("padding", [0, 2 << 20], ids=["short", "long"])
     def test_lists_that_would_fill_the_memory_are_refused(

@@ -56,25 +56,25 @@ class Middleman:
 
     def _forward_requests(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while said := client.recv(SIZE):
+            while data := client.recv(SIZE):
                 cut = self.cut
-                if cut is not None and cut.text in said:
+                if cut is not None and cut.text in data:
                     self.cut = None
                     if cut.is_answer:
                         _hang_up(client)
-                        server.sendall(said)
+                        server.sendall(data)
                     cut.is_done.set()
                     break
-                server.sendall(said)
+                server.sendall(data)
         _hang_up(client)
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_WR)
 
     def _forward_responses(self, client: socket.socket, server: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            while said := server.recv(SIZE):
+            while data := server.recv(SIZE):
                 with contextlib.suppress(OSError):
-                    client.sendall(said)
+                    client.sendall(data)
         _hang_up(client)
         _hang_up(server)
 

@@ -43,8 +43,8 @@ def demanding_server() -> Iterator[int]:
     def serve() -> None:
         with listening.accept()[0] as line:
             line.settimeout(LIMIT_S)
-            for number, said in enumerate((GREETING, SEND_IT_ALL, b"\x01no key of ours")):
-                line.sendall(struct.pack("<I", len(said))[:3] + bytes([2 * number]) + said)
+            for number, expected in enumerate((GREETING, SEND_IT_ALL, b"\x01no key of ours")):
+                line.sendall(struct.pack("<I", len(expected))[:3] + bytes([2 * number]) + expected)
                 line.recv(65_536)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -86,7 +86,7 @@ class TestUser:
         assert advice in caught.value.hint
 
     @pytest.mark.parametrize(
-        ("change", "said", "advice"),
+        ("change", "expected", "advice"),
         [
             (("hermes_resident@", "hermes_resident:wrong@"), "Access denied", "check the user and the password"),
             (("hermes_resident@", "ghost@"), "Access denied", "check the user and the password"),
@@ -94,11 +94,11 @@ class TestUser:
         ],
     )
     def test_refused_user_gets_the_reason_of_the_server_and_a_hint(
-        self, guest: str, change: tuple[str, str], said: str, advice: str
+        self, guest: str, change: tuple[str, str], expected: str, advice: str
     ) -> None:
         with pytest.raises(StoreUnavailable, match="refused the connection") as caught:
             MySQLSessionDBProvider(guest.replace(*change))
-        assert said in caught.value.message
+        assert expected in caught.value.message
         assert advice in caught.value.hint
 
     def test_user_with_too_many_connections_gets_an_error(self, guest: str, connection: pymysql.Connection) -> None:
@@ -129,7 +129,7 @@ def test_silent_server_is_given_up_after_the_connect_timeout() -> None:
 
 def test_node_without_its_cluster_is_retried() -> None:
     fault = ServerError("1047", "WSREP has not yet prepared node for application use")
-    told = errors.translate(fault, "here")
-    assert (type(told), told.retryable) == (StoreUnavailable, True)
-    assert "another node" in told.hint
+    translated = errors.translate(fault, "here")
+    assert (type(translated), translated.retryable) == (StoreUnavailable, True)
+    assert "another node" in translated.hint
     assert errors.verdict(fault) is Verdict.RETRY_SOON

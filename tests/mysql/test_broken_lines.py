@@ -106,8 +106,8 @@ class TestCommitWithoutResponse:
         self, line: tuple[Middleman, str], far: MySQLSessionDBProvider, is_answer: bool
     ) -> None:
         line[0].cut = Cut(b"COMMIT", is_answer)
-        said = [{"role": "user", "content": f"{number}"} for number in range(5)]
-        assert len(far.append_messages("s", said)) == 5
+        messages = [{"role": "user", "content": f"{number}"} for number in range(5)]
+        assert len(far.append_messages("s", messages)) == 5
         assert contents(far.get_messages("s")) == ["first", *"01234"]
 
     @pytest.mark.parametrize("is_answer", [False, True], ids=["not done", "done"])

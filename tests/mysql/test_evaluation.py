@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.state.mysql.search.document import EVERYTHING, Text, entry, facet, packed_words
-from hermes.state.mysql.search.evaluation import cover, holds, matching
+from hermes.state.mysql.search.evaluation import cover, find_matching, holds
 from hermes.state.mysql.search.expression import ANYTHING, Condition, Every, InARow, Lacks, OneOf, Some, without_order
 
 A, B, C = OneOf(("a",)), OneOf(("b",)), OneOf(("c",))
@@ -29,7 +29,7 @@ IDS = {"a": 1, "b": 2, "c": 3}
     ],
 )
 def test_places_decide_which_messages_match(condition: Condition, found: set[int]) -> None:
-    assert matching(condition, PLACES) == found
+    assert find_matching(condition, PLACES) == found
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_words_in_a_row_are_adjacent(words: list[int], is_so: bool) -> None:
     assert holds(InARow((A, OneOf(("b", "unknown", "d")))), text, {**IDS, "d": 9}) is is_so
 
 
-def test_a_step_of_a_row_may_be_one_of_several() -> None:
+def test_each_word_of_a_phrase_may_have_alternatives() -> None:
     assert Text(packed_words([2, 1, 3])).has_in_a_row([[1], [2, 3]])
     assert not Text(packed_words([3, 1])).has_in_a_row([[1], [2, 3]])
     assert not Text(packed_words([1, 2])).has_in_a_row([[1], []])

@@ -140,9 +140,9 @@ def test_acknowledged_messages_of_all_nodes_are_stored_on_every_node(
             stores[number % NODES].append_message(session_id, "user", f"hello word{turn}", uid=uid)
         return uids
 
-    told = sorted(uid for uids in at_once(WRITERS, write) for uid in uids)
+    written_uids = sorted(uid for uids in at_once(WRITERS, write) for uid in uids)
     for node in range(NODES):
-        assert sorted(row[0] for row in rows_on(place, node, "SELECT uid FROM messages")) == told
+        assert sorted(row[0] for row in rows_on(place, node, "SELECT uid FROM messages")) == written_uids
         stored = "SELECT COUNT(*) FROM messages m WHERE m.session_id = s.id"
         counted = f"SELECT SUM(message_count), SUM(message_count <> ({stored})) FROM sessions s"
         assert rows_on(place, node, counted) == [(WRITERS * APPENDS, 0)]

@@ -67,11 +67,11 @@ class TestFilling:
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
-        said = say(store, "s", *(f"number{n} docker" for n in range(2 * BATCH + 5)))
+        message_ids = say(store, "s", *(f"number{n} docker" for n in range(2 * BATCH + 5)))
         catch_up(store)
-        assert mark_of(connection) == said[-1]
-        assert ids(store.search_messages("number700")) == [said[700]]
-        assert len(store.search_messages("docker", limit=5_000, budget_s=LIMIT_S)) == len(said)
+        assert mark_of(connection) == message_ids[-1]
+        assert ids(store.search_messages("number700")) == [message_ids[700]]
+        assert len(store.search_messages("docker", limit=5_000, budget_s=LIMIT_S)) == len(message_ids)
 
     def test_message_committed_later_is_not_skipped(
         self, store: MySQLSessionDBProvider, other: pymysql.Connection, connection: pymysql.Connection
@@ -96,12 +96,12 @@ class TestFilling:
         start(store, "s")
         before = say(store, "s", *["docker"] * count)
         insert(other, "docker never")
-        said = [*before, *say(store, "s", "docker")]
+        message_ids = [*before, *say(store, "s", "docker")]
         catch_up(store)
         other.rollback()
         catch_up(store)
         assert rows_of(connection, "SELECT * FROM stale_index") == []
-        assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == said
+        assert sorted(ids(store.search_messages("docker", limit=999, budget_s=LIMIT_S))) == message_ids
 
     def test_indexing_does_not_wait_for_locks_of_other_programs(
         self, store: MySQLSessionDBProvider, dsn: str, connection: pymysql.Connection
@@ -153,12 +153,12 @@ class TestChanges:
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
-        (said,) = say(store, "s", "docker")
+        (message_ids,) = say(store, "s", "docker")
         catch_up(store)
-        rows_of(connection, "UPDATE messages SET content = 'podman' WHERE id = %s", said)
+        rows_of(connection, "UPDATE messages SET content = 'podman' WHERE id = %s", message_ids)
         for _ in range(2):
             assert ids(store.search_messages("docker")) == []
-            assert ids(store.search_messages("podman")) == [said]
+            assert ids(store.search_messages("podman")) == [message_ids]
             catch_up(store)
         assert rows_of(connection, "SELECT * FROM stale_index") == []
 
@@ -166,21 +166,21 @@ class TestChanges:
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s", owner="one")
-        (said,) = say(store, "s", "docker")
+        (message_ids,) = say(store, "s", "docker")
         catch_up(store)
         rows_of(connection, "UPDATE sessions SET owner = 'two' WHERE id = 's'")
         for _ in range(2):
             assert ids(store.search_messages("docker", owner="one")) == []
-            assert ids(store.search_messages("docker", owner="two")) == [said]
+            assert ids(store.search_messages("docker", owner="two")) == [message_ids]
             catch_up(store)
 
     def test_changes_of_other_columns_do_not_touch_the_index(
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "s")
-        (said,) = say(store, "s", "docker")
+        (message_ids,) = say(store, "s", "docker")
         catch_up(store)
-        store.rewind_to_message("s", said)
+        store.rewind_to_message("s", message_ids)
         store.set_session_title("s", "A title")
         assert rows_of(connection, "SELECT * FROM stale_index") == []
 
@@ -188,11 +188,11 @@ class TestChanges:
         self, store: MySQLSessionDBProvider, connection: pymysql.Connection
     ) -> None:
         start(store, "theirs")
-        said = insert(connection, "docker", uid=None)
+        message_ids = insert(connection, "docker", uid=None)
         shown = store.get_messages("theirs")[0]["uid"]
-        assert ids(store.search_messages("docker")) == [said]
+        assert ids(store.search_messages("docker")) == [message_ids]
         catch_up(store)
-        assert ids(store.search_messages("docker")) == [said]
+        assert ids(store.search_messages("docker")) == [message_ids]
         assert rows_of(connection, "SELECT uid FROM messages") == [(shown,)]
 
 
@@ -226,11 +226,11 @@ class TestDeletion:
 class TestTexts:
     def test_very_long_words_are_found_by_any_part(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s")
-        said = say(store, "s", "x" * 600 + "needle" + "y" * 600, "docker", "needlework")
+        message_ids = say(store, "s", "x" * 600 + "needle" + "y" * 600, "docker", "needlework")
         catch_up(store)
-        assert sorted(ids(store.search_messages("*needle*"))) == [said[0], said[2]]
-        assert ids(store.search_messages("docker -*needle*")) == [said[1]]
-        assert ids(store.search_messages("x" * 600 + "needle" + "y" * 600)) == [said[0]]
+        assert sorted(ids(store.search_messages("*needle*"))) == [message_ids[0], message_ids[2]]
+        assert ids(store.search_messages("docker -*needle*")) == [message_ids[1]]
+        assert ids(store.search_messages("x" * 600 + "needle" + "y" * 600)) == [message_ids[0]]
         assert ids(store.search_messages("x" * 600 + "needle" + "z" * 600)) == []
 
     def test_very_long_texts_are_found_by_phrases_at_their_end(
@@ -238,14 +238,14 @@ class TestTexts:
     ) -> None:
         monkeypatch.setattr(document, "MAX_PLACES", 50)
         start(store, "s")
-        said = say(store, "s", "filler " * 60 + "red docker", "docker red", "red docker")
+        message_ids = say(store, "s", "filler " * 60 + "red docker", "docker red", "red docker")
         catch_up(store)
-        assert sorted(ids(store.search_messages('"red docker"'))) == [said[0], said[2]]
-        assert sorted(ids(store.search_messages('red docker -"red docker"'))) == [said[1]]
+        assert sorted(ids(store.search_messages('"red docker"'))) == [message_ids[0], message_ids[2]]
+        assert sorted(ids(store.search_messages('red docker -"red docker"'))) == [message_ids[1]]
 
     def test_phrases_are_found_without_reading_the_text(self, store: MySQLSessionDBProvider) -> None:
         start(store, "s")
-        said = say(store, "s", "red docker", "docker red")
+        message_ids = say(store, "s", "red docker", "docker red")
         catch_up(store)
         phrase = Words(("red", "docker"), "red docker")
         found = mysql_engine(store).read(
@@ -253,7 +253,7 @@ class TestTexts:
                 mysql_engine(store).index.candidates(tx, phrase, Scope(), 1, 99, 9, deadline=time.monotonic() + LIMIT_S)
             )
         )
-        assert found == [Found(said[:1], 1, is_certain=True, is_scoped=True)]
+        assert found == [Found(message_ids[:1], 1, is_certain=True, is_scoped=True)]
 
 
 class TestDamage:
@@ -263,27 +263,27 @@ class TestDamage:
     ) -> None:
         with MySQLSessionDBProvider(dsn, settings=settings) as store:
             start(store, "s")
-            said = say(store, "s", "docker")
+            message_ids = say(store, "s", "docker")
             catch_up(store)
             rows_of(connection, f"ALTER TABLE {table} RENAME TO elsewhere")
             results = store.search_messages("docker")
-            assert (ids(results), results.degraded) == (said, True)
+            assert (ids(results), results.degraded) == (message_ids, True)
             mysql_engine(store)._worker.close()
             rows_of(connection, f"ALTER TABLE elsewhere RENAME TO {table}")
             mysql_engine(store).heal_index(0)
             mysql_engine(store)._index_waiting()
             results = store.search_messages("docker")
-            assert (ids(results), results.degraded) == (said, False)
+            assert (ids(results), results.degraded) == (message_ids, False)
             assert rows_of(connection, "SELECT value FROM state_meta WHERE `key` = 'index_epoch'") == [("1",)]
 
 
 def test_maintenance_works_while_the_store_is_used(store: MySQLSessionDBProvider) -> None:
     start(store, "s")
-    said = say(store, "s", "docker")
-    told: list[str] = []
+    message_ids = say(store, "s", "docker")
+    phases: list[str] = []
     maintenance = mysql_engine(store).maintenance
     assert maintenance.merge_index() == 2
-    maintenance.compact(lambda what, *_: told.append(what))
+    maintenance.compact(lambda what, *_: phases.append(what))
     maintenance.erase()
-    assert told
-    assert ids(store.search_messages("docker")) == said
+    assert phases
+    assert ids(store.search_messages("docker")) == message_ids

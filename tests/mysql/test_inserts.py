@@ -23,7 +23,7 @@ NOTES = 'SELECT "key", value FROM state_meta WHERE "key" LIKE \'mine%\' ORDER BY
 BOOKING = "INSERT INTO usage_events (session_id, at, kind) VALUES (:session, :at, :kind)"
 
 
-class Counted:
+class CountedStatements:
     """Counts the statements that contain a text."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -82,17 +82,17 @@ class TestManyRows:
     ) -> None:
         start(store, "s")
         rows = [{"session": "s", "at": float(number), "kind": "delta"} for number in range(MANY_ROWS + 100)]
-        sent = Counted(monkeypatch, "INSERT INTO usage_events")
+        sent = CountedStatements(monkeypatch, "INSERT INTO usage_events")
         engine_of(store).write(lambda tx: tx.run_many(BOOKING, rows))
         assert sent.count == 2
         found = engine_of(store).read(lambda tx: tx.rows("SELECT at FROM usage_events ORDER BY id"))
         assert [at for (at,) in found] == [row["at"] for row in rows]
 
     def test_rows_keep_every_character(self, store: MySQLSessionDBProvider) -> None:
-        said = ["it's", "back\\slash", "), (1, '", ":key ::", "%s", "世界 😀", ""]
-        rows = [{"key": f"mine {number}", "value": value} for number, value in enumerate(said)]
+        texts = ["it's", "back\\slash", "), (1, '", ":key ::", "%s", "世界 😀", ""]
+        rows = [{"key": f"mine {number}", "value": value} for number, value in enumerate(texts)]
         engine_of(store).write(lambda tx: tx.run_many(NOTE, [*rows, {"key": "mine none", "value": None}]))
-        assert [value for _, value in engine_of(store).read(lambda tx: tx.rows(NOTES))] == [*said, None]
+        assert [value for _, value in engine_of(store).read(lambda tx: tx.rows(NOTES))] == [*texts, None]
 
     def test_rows_that_exist_are_handled_one_by_one(self, store: MySQLSessionDBProvider) -> None:
         upsert = DIALECT.upsert("state_meta", ["key"], ["value"])
@@ -155,7 +155,7 @@ class TestManyMessages:
         start(store, "s")
         opening = Server.setup_statements
         monkeypatch.setattr(
-            Server, "setup_statements", lambda *told: (*opening(*told), "SET SESSION auto_increment_increment = 3")
+            Server, "setup_statements", lambda *args: (*opening(*args), "SET SESSION auto_increment_increment = 3")
         )
         with MySQLSessionDBProvider(dsn) as gaps:
             made = gaps.append_messages("s", [{"role": "user", "content": str(number)} for number in range(1_200)])
@@ -166,9 +166,9 @@ class TestManyMessages:
     def test_all_messages_are_rolled_back_if_one_fails(self, private: Running) -> None:
         with MySQLSessionDBProvider(in_database(private.dsn, "hermes")) as store:
             start(store, "undone")
-            said = [{"role": "user", "content": each} for each in ("short", "x" * 5_000_000, "short too")]
+            messages = [{"role": "user", "content": each} for each in ("short", "x" * 5_000_000, "short too")]
             with pytest.raises(InvalidValue, match="max_allowed_packet"):
-                store.append_messages("undone", said)
+                store.append_messages("undone", messages)
             assert store.get_messages("undone") == []
             assert session_of(store, "undone")["message_count"] == 0
 
@@ -176,12 +176,12 @@ class TestManyMessages:
         start(store, *(f"s{number}" for number in range(4)))
 
         def add(number: int) -> dict[int, str]:
-            said = [f"{number} {each}" for each in range(300)]
-            made = store.append_messages(f"s{number}", [{"role": "user", "content": each} for each in said])
-            return dict(zip(made, said, strict=True))
+            texts = [f"{number} {each}" for each in range(300)]
+            made = store.append_messages(f"s{number}", [{"role": "user", "content": each} for each in texts])
+            return dict(zip(made, texts, strict=True))
 
-        for number, told in enumerate(at_once(4, add)):
-            assert {row["id"]: row["content"] for row in store.get_messages(f"s{number}")} == told
+        for number, stored in enumerate(at_once(4, add)):
+            assert {row["id"]: row["content"] for row in store.get_messages(f"s{number}")} == stored
 
 
 def test_messages_with_more_words_than_a_packet_are_indexed(private: Running) -> None:

@@ -44,8 +44,8 @@ def test_literals_mean_the_same_with_any_sql_mode_and_charset(dsn: str, mode: st
         rows_of(connection, f"SET NAMES {charset}")
         rows_of(connection, f"SET SESSION sql_mode = '{mode}'")
         for text in [*HOSTILE, "世界\\' OR 1=1 -- " * LONG_BYTES]:
-            said = render("SELECT HEX(CONVERT(:text USING utf8mb4)), :id", {"text": text, "id": 1})
-            assert rows_of(connection, said) == [(text.encode().hex().upper(), 1)]
+            statement = render("SELECT HEX(CONVERT(:text USING utf8mb4)), :id", {"text": text, "id": 1})
+            assert rows_of(connection, statement) == [(text.encode().hex().upper(), 1)]
 
 
 @pytest.fixture(scope="module", params=["gbk", "sjis"])

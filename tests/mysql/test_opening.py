@@ -70,8 +70,8 @@ def test_processes_that_open_a_new_store_at_once_create_it_once(dsn: str, connec
         )
         for _ in range(OPENERS)
     ]
-    told = [each.communicate(timeout=60)[1] for each in running]
-    assert [each.returncode for each in running] == [0] * OPENERS, told
+    outputs = [each.communicate(timeout=60)[1] for each in running]
+    assert [each.returncode for each in running] == [0] * OPENERS, outputs
     assert rows_of(connection, "SELECT COUNT(*) FROM hermes_ledger") == [(len(schema.LEDGER),)]
     assert rows_of(connection, "SELECT COUNT(*) FROM messages") == [(OPENERS,)]
 
@@ -90,8 +90,8 @@ def test_next_process_finishes_the_tables_of_a_killed_one(
         MySQLSessionDBProvider(dsn, settings=settings, read_only=True)
     with MySQLSessionDBProvider(dsn, settings=settings) as store:
         start(store, "s")
-        said = say(store, "s", "docker")
-        assert ids(store.search_messages("docker")) == said
+        message_ids = say(store, "s", "docker")
+        assert ids(store.search_messages("docker")) == message_ids
     triggers = rows_of(connection, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()")
     assert triggers == [(4,)]
     assert rows_of(connection, "SELECT name, checksum FROM hermes_ledger") == list(schema.LEDGER.items())
@@ -151,8 +151,8 @@ def test_a_store_of_an_earlier_step_gets_the_remaining_migrations(
     create_at_step(dsn, settings, steps)
     before = shape(connection)
     with MySQLSessionDBProvider(dsn, settings=settings) as store:
-        said = say(store, start(store, "s"), "docker")
-        assert ids(store.search_messages("docker")) == said
+        message_ids = say(store, start(store, "s"), "docker")
+        assert ids(store.search_messages("docker")) == message_ids
         store.delete_session("s")
     upgraded = shape(connection)
     assert upgraded != before
@@ -251,9 +251,9 @@ class TestWithFewRights:
         self, guest: str, store: MySQLSessionDBProvider, settings: SessionDBConfig
     ) -> None:
         start(store, "s")
-        said = say(store, "s", "docker")
+        message_ids = say(store, "s", "docker")
         with MySQLSessionDBProvider(guest, settings=settings, read_only=True) as reading:
-            assert ids(reading.search_messages("docker")) == said
+            assert ids(reading.search_messages("docker")) == message_ids
 
 
 def test_connection_refuses_a_server_with_backslash_escapes(connection: pymysql.Connection) -> None:

@@ -63,13 +63,13 @@ class Middleman:
         session = socket.socket(socket.AF_UNIX)
         session.connect(self._server)
         session.sendall(struct.pack("!i", len(START) + 8) + VERSION + START)
-        heard = b""
+        greeting = b""
         for kind, message in _messages(session):
             if kind == b"S":
-                heard += message  # the server's parameters
+                greeting += message  # the server's parameters
             if kind == READY:
                 break
-        self._greeting = heard
+        self._greeting = greeting
         return session
 
     def _accept(self) -> None:

@@ -161,28 +161,28 @@ class TestRestart:
         self, private: Server, store: PostgreSQLSessionDBProvider, how: signal.Signals
     ) -> None:
         session_id = store.create_session(f"s{how}", "cli")
-        told: list[str] = []
+        stored_texts: list[str] = []
         is_over = threading.Event()
 
         def talk() -> None:
             while not is_over.is_set():
-                text = f"word{len(told)}"
+                text = f"word{len(stored_texts)}"
                 store.append_message(session_id, "user", text)
-                told.append(text)
+                stored_texts.append(text)
 
         talking = threading.Thread(target=talk)
         talking.start()
         try:
             for _ in range(2):
-                before = len(told)
-                wait_until(lambda: len(told) > before + 20, "messages to be stored")  # noqa: B023 - waited for at once
+                before = len(stored_texts)
+                wait_until(lambda: len(stored_texts) > before + 20, "messages to be stored")  # noqa: B023 - waited for at once
                 private.stop(how)
                 private.start()
         finally:
             is_over.set()
             talking.join(timeout=LIMIT_S)
         assert not talking.is_alive()
-        assert contents(store.get_messages(session_id)) == told
+        assert contents(store.get_messages(session_id)) == stored_texts
 
     def test_server_that_stays_down_is_an_error(self, private: Server) -> None:
         settings = SessionDBConfig(provider="postgresql", write_timeout_s=0.5, pool_timeout_s=0.5)

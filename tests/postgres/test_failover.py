@@ -28,29 +28,31 @@ def test_with_synchronous_replication_every_acknowledged_message_survives_the_pr
         store = stack.enter_context(PostgreSQLSessionDBProvider(servers.dsn, settings=patient))
         for number in range(WRITERS):
             store.create_session(f"s{number}", "cli")
-        told: list[str] = []
+        stored_texts: list[str] = []
         is_over = threading.Event()
 
         def write(number: int) -> None:
             turn = 0
             while not is_over.is_set():
                 store.append_message(f"s{number}", "user", f"{number}-{turn}")
-                told.append(f"{number}-{turn}")
+                stored_texts.append(f"{number}-{turn}")
                 turn += 1
 
         def fail_over() -> None:
             try:
-                wait_until(lambda: len(told) > BEFORE, "some messages")
+                wait_until(lambda: len(stored_texts) > BEFORE, "some messages")
                 servers.first.stop(signal.SIGKILL)
                 servers.promote()
-                there = len(told)
-                wait_until(lambda: len(told) > there + AFTER, "messages on the server that took over", 2 * LIMIT_S)
+                there = len(stored_texts)
+                wait_until(
+                    lambda: len(stored_texts) > there + AFTER, "messages on the server that took over", 2 * LIMIT_S
+                )
             finally:
                 is_over.set()
 
         at_once(WRITERS + 1, lambda number: fail_over() if number == WRITERS else write(number))
         stored = [str(row[0]) for row in query(servers.second, CONTENTS)]
-        assert sorted(stored) == sorted(told)
+        assert sorted(stored) == sorted(stored_texts)
 
 
 def test_replaced_primary_is_not_written_when_it_wakes(

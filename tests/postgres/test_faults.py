@@ -32,7 +32,7 @@ from tests.upgrade.checks import environment
 
 TALKERS, CRASHES = 3, 2
 LINES = 3
-SAID = 40
+MESSAGES = 40
 PATIENT = SessionDBConfig(provider="postgresql", write_timeout_s=2 * LIMIT_S, pool_timeout_s=2 * LIMIT_S)
 
 
@@ -105,7 +105,9 @@ class TestCrash:
         killed.kill()
         assert [each.end() for each in ended] == [""] * len(ended)
         with PostgreSQLSessionDBProvider(private.dsn, settings=PATIENT) as store:
-            stored = {each: [int(said) for said in contents(store.get_messages(each.session_id))] for each in talkers}
+            stored = {
+                each: [int(content) for content in contents(store.get_messages(each.session_id))] for each in talkers
+            }
             for each, numbers in stored.items():
                 assert numbers == list(range(len(numbers)))
                 assert session_of(store, each.session_id)["message_count"] == len(numbers)
@@ -134,7 +136,7 @@ class TestLineThatBreaks:
         line.is_flaky = False
         with PostgreSQLSessionDBProvider(line.dsn, settings=settings) as store:
             line.is_flaky = True
-            for number in range(SAID):
+            for number in range(MESSAGES):
                 store.append_message(session_id, "user", f"{number}", uid=f"{number}" if number % 2 else None)
                 try:
                     store.update_token_counts(session_id, input_tokens=1)
@@ -143,7 +145,7 @@ class TestLineThatBreaks:
                     assert "it is not known whether" in exc.message  # noqa: PT017 - only one reason is good enough
                     unknown += 1
             line.is_flaky = False
-            assert contents(store.get_messages(session_id)) == [f"{number}" for number in range(SAID)]
+            assert contents(store.get_messages(session_id)) == [f"{number}" for number in range(MESSAGES)]
             assert counted <= session_of(store, session_id)["input_tokens"] <= counted + unknown
         assert line.cuts > 5
 
@@ -231,27 +233,27 @@ class TestPgBouncer:
         self, store: PostgreSQLSessionDBProvider, pooler: PgBouncer
     ) -> None:
         start(store, *(f"s{number}" for number in range(4)))
-        told: list[list[str]] = [[] for _ in range(4)]
+        stored_texts: list[list[str]] = [[] for _ in range(4)]
         is_over = threading.Event()
 
         def talk(number: int) -> None:
             while not is_over.is_set():
-                text = f"{len(told[number])}"
+                text = f"{len(stored_texts[number])}"
                 store.append_message(f"s{number}", "user", text)
-                told[number].append(text)
+                stored_texts[number].append(text)
 
         def kill(_: int) -> None:
             try:
                 for _ in range(2):
-                    before = min(map(len, told))
-                    wait_until(lambda: min(map(len, told)) > before + 5, "everybody to talk")  # noqa: B023 - waited for at once
+                    before = min(map(len, stored_texts))
+                    wait_until(lambda: min(map(len, stored_texts)) > before + 5, "everybody to talk")  # noqa: B023 - waited for at once
                     pooler.stop()
                     pooler.start()
             finally:
                 is_over.set()
 
         at_once(5, lambda number: talk(number) if number < 4 else kill(number))
-        assert [contents(store.get_messages(f"s{number}")) for number in range(4)] == told
+        assert [contents(store.get_messages(f"s{number}")) for number in range(4)] == stored_texts
 
 
 def test_process_killed_in_a_transaction_does_not_block_others(private: Server, tmp_path: Path) -> None:

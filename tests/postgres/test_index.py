@@ -201,7 +201,9 @@ class TestPlainSQL:
     """Changes of other programs to the tables."""
 
     @pytest.fixture(params=["unindexed", "indexed"])
-    def aged(self, request: pytest.FixtureRequest, store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
+    def indexed_store(
+        self, request: pytest.FixtureRequest, store: PostgreSQLSessionDBProvider
+    ) -> PostgreSQLSessionDBProvider:
         start(store, "s", "t")
         say(store, "s", "docker one", "docker two", "podman three")
         say(store, "t", "docker four")
@@ -211,59 +213,63 @@ class TestPlainSQL:
 
     @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
     def test_edited_text_is_found(
-        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], column: str
+        self, indexed_store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], column: str
     ) -> None:
-        first, *_ = found_in(aged, "one")
+        first, *_ = found_in(indexed_store, "one")
         plain.execute("UPDATE messages SET content = NULL WHERE id = %s", [first])
         plain.execute(f"UPDATE messages SET {column} = '\"compose\"' WHERE id = {first}".encode())
         for _ in range(2):
-            assert found_in(aged, "compose") == found_in(aged, "*ompos*") == [first]
-            assert found_in(aged, "one") == []
-            assert first not in found_in(aged, "docker")
-            postgres_engine(aged).catch_up()
+            assert found_in(indexed_store, "compose") == found_in(indexed_store, "*ompos*") == [first]
+            assert found_in(indexed_store, "one") == []
+            assert first not in found_in(indexed_store, "docker")
+            postgres_engine(indexed_store).catch_up()
 
-    def test_inserted_row_is_found(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
+    def test_inserted_row_is_found(
+        self, indexed_store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
         for number in ("DEFAULT", "-5"):
             plain.execute(
                 f"""INSERT INTO messages (id, session_id, role, content, timestamp)
                     VALUES ({number}, 's', 'user', 'compose', 1.0)""".encode()
             )
-        shown = [each["uid"] for each in aged.get_messages("s")]
+        shown = [each["uid"] for each in indexed_store.get_messages("s")]
         for _ in range(2):
-            assert len(found_in(aged, "compose")) == len(found_in(aged, "compose", until=1.0)) == 2
-            postgres_engine(aged).catch_up()
+            assert len(found_in(indexed_store, "compose")) == len(found_in(indexed_store, "compose", until=1.0)) == 2
+            postgres_engine(indexed_store).catch_up()
         assert one(plain, "SELECT count(*) FROM messages WHERE uid IS NULL") == 0
-        assert [each["uid"] for each in aged.get_messages("s")] == shown
+        assert [each["uid"] for each in indexed_store.get_messages("s")] == shown
 
-    def test_deleted_row_is_not_found(self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]) -> None:
-        first, *_ = found_in(aged, "one")
+    def test_deleted_row_is_not_found(
+        self, indexed_store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+    ) -> None:
+        first, *_ = found_in(indexed_store, "one")
         plain.execute("DELETE FROM messages WHERE id = %s", [first])
-        assert first not in found_in(aged, "docker")
-        postgres_engine(aged).catch_up()
-        assert found_in(aged, "one") == []
+        assert first not in found_in(indexed_store, "docker")
+        postgres_engine(indexed_store).catch_up()
+        assert found_in(indexed_store, "one") == []
 
     def test_moved_message_is_found_in_its_new_session(
-        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+        self, indexed_store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
-        first, *_ = found_in(aged, "one")
+        first, *_ = found_in(indexed_store, "one")
         plain.execute("UPDATE messages SET role = 'system', session_id = 't', timestamp = 5.0 WHERE id = %s", [first])
         for _ in range(2):
-            assert found_in(aged, "docker", role_filter=["system"]) == [first]
-            assert first in found_in(aged, "docker", session_ids=["t"])
-            assert first not in found_in(aged, "docker", session_ids=["s"])
-            assert found_in(aged, "docker", until=5.0) == [first]
-            assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
-            postgres_engine(aged).catch_up()
+            assert found_in(indexed_store, "docker", role_filter=["system"]) == [first]
+            assert first in found_in(indexed_store, "docker", session_ids=["t"])
+            assert first not in found_in(indexed_store, "docker", session_ids=["s"])
+            assert found_in(indexed_store, "docker", until=5.0) == [first]
+            assert ids(indexed_store.search_messages("docker", sort="oldest"))[0] == first
+            postgres_engine(indexed_store).catch_up()
 
     def test_moved_session_is_found_under_its_new_owner(
-        self, aged: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
+        self, indexed_store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any]
     ) -> None:
         plain.execute("UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
         for _ in range(2):
-            assert len(found_in(aged, "docker", source_filter=["web"])) == 2
-            assert len(found_in(aged, "docker", owner="web:1")) == 2
-            assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
-            postgres_engine(aged).catch_up()
+            assert len(found_in(indexed_store, "docker", source_filter=["web"])) == 2
+            assert len(found_in(indexed_store, "docker", owner="web:1")) == 2
+            assert len(found_in(indexed_store, "docker", exclude_sources=["web"])) == 1
+            postgres_engine(indexed_store).catch_up()
 
 
 class TestDamage:

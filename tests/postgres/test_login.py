@@ -45,7 +45,7 @@ def refusal(dsn: str) -> StoreUnavailable:
 
 
 @pytest.mark.parametrize(
-    ("user", "database", "said", "advice"),
+    ("user", "database", "expected", "advice"),
     [
         ("hermes:wrong", "hermes", "password authentication failed", "check the user and the password"),
         ("hermes", "hermes", "no password supplied", "check the user and the password"),
@@ -56,11 +56,11 @@ def refusal(dsn: str) -> StoreUnavailable:
     ],
 )
 def test_refused_login_has_the_reason_of_the_server_and_a_hint(
-    address: str, user: str, database: str, said: str, advice: str
+    address: str, user: str, database: str, expected: str, advice: str
 ) -> None:
     caught = refusal(f"postgresql://{user}@{address}/{database}")
     assert "refused the connection" in caught.message
-    assert said in caught.message
+    assert expected in caught.message
     assert advice in caught.hint
     assert "server is up" not in caught.hint
 
@@ -78,6 +78,6 @@ def test_hint_comes_from_the_host_that_refused(address: str) -> None:
 
 
 def test_error_in_another_language_has_a_general_hint() -> None:
-    said = "FATAL:  Passwort-Authentifizierung für Benutzer »hermes« fehlgeschlagen"
-    assert login.is_refusal(said)
-    assert login.hint_for(said) == login.GENERAL
+    expected = "FATAL:  Passwort-Authentifizierung für Benutzer »hermes« fehlgeschlagen"
+    assert login.is_refusal(expected)
+    assert login.hint_for(expected) == login.GENERAL

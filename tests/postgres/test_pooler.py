@@ -43,7 +43,7 @@ def test_pooler_is_detected(store: PostgreSQLSessionDBProvider) -> None:
     assert store.health()["is_behind_pooler"] is True
 
 
-def test_every_operation_works(store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
+def test_every_operation_works_through_a_pooler(store: PostgreSQLSessionDBProvider, tmp_path: Path) -> None:
     with SessionDB(tmp_path / "other.db") as other:
         sample = fill(store, other, tmp_path / "other.db")
     for call in (*READS.values(), *WRITES.values()):

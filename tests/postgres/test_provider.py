@@ -147,7 +147,7 @@ def open_mine(settings: SessionDBConfig, *, read_only: bool) -> SessionDBProvide
     return SessionDB(settings.path, read_only=read_only)
 
 
-def test_the_health_of_a_file_names_it(tmp_path: Path) -> None:
+def test_health_names_the_file(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as store:
         assert store.health()["path"] == str(tmp_path / "state.db")
         assert store.capabilities == {Capability.FILE, Capability.PARTS}

@@ -14,12 +14,12 @@ from hermes.query.tree import And, Not, Or, Part, Words
 from hermes.state.postgres import schema as tables
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
-from hermes.state.postgres.search.stemming import widened
+from hermes.state.postgres.search.stemming import widen
 from hermes.state.search.results import SearchResults
 from tests.support.conversations import ids, say, start
 from tests.support.stores import engine_of
 
-SAID = (
+TEXTS = (
     "the deployment failed",
     "deployed at noon",
     "she deploys it every day",
@@ -39,7 +39,7 @@ def stemming(dsn: str, english: SessionDBConfig) -> Iterator[PostgreSQLSessionDB
     """A store with stemming, with the words of `SAID` in its index."""
     with PostgreSQLSessionDBProvider(dsn, settings=english) as opened:
         start(opened, "s")
-        say(opened, "s", *SAID)
+        say(opened, "s", *TEXTS)
         engine = engine_of(opened)
         assert isinstance(engine, PostgresEngine)
         engine.catch_up()
@@ -54,27 +54,27 @@ def texts(results: SearchResults, store: PostgreSQLSessionDBProvider) -> list[st
 
 def test_the_word_itself_comes_first(stemming: PostgreSQLSessionDBProvider) -> None:
     found = texts(stemming.search_messages("deploys"), stemming)
-    assert found[0] == SAID[2]
-    assert sorted(found) == sorted(SAID[:4])
+    assert found[0] == TEXTS[2]
+    assert sorted(found) == sorted(TEXTS[:4])
 
 
 def test_unused_word_is_found_by_its_forms(stemming: PostgreSQLSessionDBProvider) -> None:
     results = stemming.search_messages("deploying")
-    assert sorted(texts(results, stemming)) == sorted(SAID[:4])
+    assert sorted(texts(results, stemming)) == sorted(TEXTS[:4])
     assert results.repairs == ()
 
 
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        ("deploying noon", SAID[1:2]),
-        ("deploys NOT deploys", (SAID[0], SAID[1], SAID[3])),
-        ("deploying NOT noon", (SAID[0], SAID[2], SAID[3])),
-        ('"deployed at"', SAID[1:2]),
+        ("deploying noon", TEXTS[1:2]),
+        ("deploys NOT deploys", (TEXTS[0], TEXTS[1], TEXTS[3])),
+        ("deploying NOT noon", (TEXTS[0], TEXTS[2], TEXTS[3])),
+        ('"deployed at"', TEXTS[1:2]),
         ('"deploys at"', ()),
-        ("deplo*", SAID[:4]),
-        ("kinds OR noons", (SAID[1], SAID[4])),
-        ("the", SAID[:1]),
+        ("deplo*", TEXTS[:4]),
+        ("kinds OR noons", (TEXTS[1], TEXTS[4])),
+        ("the", TEXTS[:1]),
     ],
 )
 def test_forms_are_part_of_the_query(
@@ -99,14 +99,14 @@ def test_order_by_time_mixes_all_forms(stemming: PostgreSQLSessionDBProvider) ->
 def test_form_is_marked_in_the_snippet(stemming: PostgreSQLSessionDBProvider) -> None:
     (hit,) = stemming.search_messages("universes")
     assert "universe" in hit["snippet"]
-    assert hit["snippet"] != SAID[5]
+    assert hit["snippet"] != TEXTS[5]
 
 
 def test_without_the_setting_only_the_word_itself_is_found(
     stemming: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
 ) -> None:
     with PostgreSQLSessionDBProvider(dsn, settings=settings) as plain:
-        assert texts(plain.search_messages("deploys"), plain) == [SAID[2]]
+        assert texts(plain.search_messages("deploys"), plain) == [TEXTS[2]]
 
 
 def test_stems_are_looked_up_in_an_index(
@@ -129,7 +129,7 @@ def test_store_created_without_stemming_gets_the_index_once(
 def test_excluded_words_and_phrases_have_no_forms() -> None:
     word, phrase, beginning = Words(("runs",), "runs"), Words(("a", "b"), "a b"), Words(("run",), "run", prefix=True)
     tree = And((word, phrase, beginning, Part("run"), Not(word)))
-    assert widened(tree, lambda _: ["run", "runs"]) == And(
+    assert widen(tree, lambda _: ["run", "runs"]) == And(
         (Or((word, Words(("run",), "run"))), phrase, beginning, Part("run"), Not(word))
     )
-    assert widened(word, lambda _: []) == word
+    assert widen(word, lambda _: []) == word

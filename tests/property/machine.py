@@ -161,9 +161,9 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.sessions)
     def rewind(self, index: int, position: int) -> None:
         session = self.some(index)
-        said = [message for message in session.messages if message.role == "user"]
-        assume(said)
-        target = said[position % len(said)]
+        user_messages = [message for message in session.messages if message.role == "user"]
+        assume(user_messages)
+        target = user_messages[position % len(user_messages)]
         hidden = [message for message in session.active if message.id >= target.id]
         assert self.db.rewind_to_message(session.id, target.id)["rewound_count"] == len(hidden)
         for message in hidden:
@@ -250,10 +250,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(days=st.sampled_from([0.0, 1.0, 30.0]), source=st.one_of(st.none(), st.sampled_from(SOURCES)))
     def prune(self, days: float, source: str | None) -> None:
-        doomed = self.model.prunable(self.now, days, source)
-        assert sorted(self.db.list_prunable(days, source)) == sorted(doomed)
-        assert self.db.prune_sessions(days, source) == len(doomed)
-        self.model.delete(doomed)
+        expected_ids = self.model.prunable(self.now, days, source)
+        assert sorted(self.db.list_prunable(days, source)) == sorted(expected_ids)
+        assert self.db.prune_sessions(days, source) == len(expected_ids)
+        self.model.delete(expected_ids)
 
     @rule(index=indexes)
     @precondition(lambda self: self.model.sessions)

@@ -60,8 +60,8 @@ class Session:
     @property
     def preview(self) -> str:
         """The first text of the user."""
-        said = [m.content for m in self.active if m.role == "user" and m.content is not None]
-        return said[0] if said else ""
+        user_texts = [m.content for m in self.active if m.role == "user" and m.content is not None]
+        return user_texts[0] if user_texts else ""
 
     @property
     def is_listed(self) -> bool:
@@ -142,11 +142,11 @@ class Model:
             or (session.kind == "compression" and session.parent in helpers)
         } - {*ids, *helpers}:
             helpers |= more
-        doomed = {*ids, *helpers}
-        for each in doomed:
+        deleted = {*ids, *helpers}
+        for each in deleted:
             del self.sessions[each]
         for session in self.sessions.values():
-            if session.parent in doomed:
+            if session.parent in deleted:
                 session.parent = None
                 session.kind = None if session.kind == "compression" else session.kind
 

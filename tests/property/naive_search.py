@@ -10,13 +10,94 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 
 MAX_PARTS = 8
 MAX_PARTS_WITH_DIGITS = 3
 MIN_INSIDE = 3
 """Shorter words are not searched inside words."""
+SAME_START = 3
+"""So many letters are the same in all forms of a word."""
 
+MAX_JOINT = 8
+"""More white space separates even characters of scripts without spaces."""
+UNITS = [
+    "ns",
+    "us",
+    "ms",
+    "s",
+    "sec",
+    "secs",
+    "min",
+    "mins",
+    "h",
+    "hr",
+    "hrs",
+    "d",
+    "b",
+    "kb",
+    "mb",
+    "gb",
+    "tb",
+    "kib",
+    "mib",
+    "gib",
+    "tib",
+    "kbit",
+    "mbit",
+    "gbit",
+    "kbps",
+    "mbps",
+    "gbps",
+    "bit",
+    "bits",
+    "byte",
+    "bytes",
+    "hz",
+    "khz",
+    "mhz",
+    "ghz",
+    "px",
+    "pt",
+    "em",
+    "rem",
+    "dpi",
+    "fps",
+    "p",
+    "k",
+    "kw",
+    "w",
+    "wh",
+    "kwh",
+    "mah",
+    "ma",
+    "a",
+    "mv",
+    "v",
+    "db",
+    "mm",
+    "cm",
+    "m",
+    "km",
+    "in",
+    "ft",
+    "yd",
+    "mi",
+    "kg",
+    "g",
+    "mg",
+    "lb",
+    "oz",
+    "l",
+    "ml",
+    "c",
+    "f",
+    "x",
+]
+
+_DIGITS = "0123456789"
+_NO_PUNCTUATION = "'’‘\""
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "IDEOGRAPHIC ITERATION")
 _INVISIBLE_MARKS = ("COMBINING", "HEBREW POINT", "ARABIC", "VARIATION SELECTOR", "EMOJI MODIFIER")
 _PLAIN = {"ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "ı": "i"}
@@ -29,7 +110,9 @@ class Leaf:
     text: str
     """The text as a user types it, without stars and quotes."""
     kind: str = "word"
-    """word, phrase, prefix or part"""
+    """word, phrase, literal, prefix or part"""
+    typed: str = ""
+    """What is searched inside words, if it is not the text."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +151,9 @@ class Message:
             *([self.tool_name] if self.tool_name else []),
             *_calls_text(self.tool_calls),
         ]
-        self.text = "\n".join(lines)
+        self.text = "\n".join(lines).replace("\0", " ")
         self.items = items(self.text)
-        self.groups = parts(self.text)
+        self.groups = [*parts(self.text), *_measures(self.items), *([run] for run in _joined_runs(self.text))]
         self.flat = flat(self.text)
 
 
@@ -78,9 +161,16 @@ Item = tuple[str, str]
 """A kind (word, run or symbol) and its folded characters."""
 
 
-def find(messages: Sequence[Message], tree: Tree, admits: Callable[[Message], bool]) -> set[int]:
-    """Return the ids of exactly the messages that a search must find."""
+def find(
+    messages: Sequence[Message], tree: Tree, admits: Callable[[Message], bool], literal: Tree | None = None
+) -> set[int]:
+    """Return the ids of exactly the messages that a search must find; `literal` is meant if a message has it."""
     scope = [message for message in messages if admits(message)]
+    if literal is not None:
+        literal = _with_ids(literal)
+        if found := {message.id for message in scope if holds(literal, message)}:
+            return found
+    tree = _with_ids(tree)
     found = {message.id for message in scope if holds(tree, message)}
     if found:
         return found
@@ -104,7 +194,7 @@ def holds(tree: Tree, message: Message) -> bool:
 
 def may_be_inside(leaf: Leaf) -> bool:
     """Whether a leaf that no message has is searched inside words."""
-    folded = flat(leaf.text)
+    folded = flat(leaf.typed or leaf.text)
     is_word = len(folded) >= MIN_INSIDE and " " not in folded and not all(map(is_unspaced, folded))
     return leaf.kind != "part" and is_word
 
@@ -112,9 +202,75 @@ def may_be_inside(leaf: Leaf) -> bool:
 def _has(leaf: Leaf, message: Message) -> bool:
     if leaf.kind == "part":
         return flat(leaf.text) in message.flat
-    sought = items(leaf.text)
-    assert sought, f"{leaf.text!r} has no words"
-    return any(_occurs_in(sought, sequence, leaf.kind == "prefix") for sequence in (message.items, *message.groups))
+    if (leaf.kind == "literal" or _is_exact(leaf)) and flat(leaf.text) not in message.flat:
+        return False
+    assert items(leaf.text), f"{leaf.text!r} has no words"
+    return any(
+        _occurs_in(sought, sequence, leaf.kind == "prefix")
+        for sought in _forms(leaf)
+        for sequence in (message.items, *message.groups)
+    )
+
+
+def has_some(text: str, message: Message) -> bool:
+    """Whether a message has a word of a text, or a word that begins like one, or two neighbours of a run."""
+    words = [word for kind, word in items(message.text) if kind == "word"]
+    words += [word for group in message.groups for kind, word in group if kind == "word"]
+    for kind, sought in items(text):
+        if kind == "run":
+            pairs = [sought[at : at + 2] for at in range(len(sought) - 1)] or [sought]
+            if any(pair in join(message.flat) for pair in pairs):
+                return True
+        elif (kind, sought) in message.items or any(word.startswith(sought[:SAME_START]) for word in words):
+            return True
+    return False
+
+
+def is_machine_id(text: str) -> bool:
+    """Whether a typed word looks like an id that a program made."""
+    pieces = text.replace("-", "_").split("_")
+    if not (text.isascii() and all(map(str.isalnum, pieces))):
+        return False
+    if not any(map(str.isdigit, text)) or not any(map(str.isalpha, text)):
+        return False
+    first, *others = map(len, pieces)
+    if not others:
+        return 9 <= first <= 64
+    return 2 <= first <= 20 and len(others) <= 4 and all(2 <= length <= 64 for length in others)
+
+
+def machine_word(text: str) -> str:
+    """Return the one word of an id."""
+    return "0" + "".join(character for character in text if character.isascii() and character.isalnum())
+
+
+def _with_ids(tree: Tree) -> Tree:
+    """Add to every typed id the one word that it is in a tool call."""
+    if isinstance(tree, Branch):
+        return Branch(tree.kind, tuple(map(_with_ids, tree.children)))
+    if tree.kind not in ("word", "phrase", "prefix") or not is_machine_id(tree.text):
+        return tree
+    kind = "prefix" if tree.kind == "prefix" else "word"
+    return Branch("or", (tree, Leaf(machine_word(tree.text).lower(), kind, tree.text)))
+
+
+def _is_exact(leaf: Leaf) -> bool:
+    """Whether a leaf is a phrase with punctuation."""
+    return leaf.kind == "phrase" and any(map(_is_punctuation, fold(leaf.text)))
+
+
+def _is_punctuation(character: str) -> bool:
+    is_of_word = character.isalnum() or is_unspaced(character) or unicodedata.category(character)[0] == "M"
+    return not (is_of_word or character.isspace() or character in _NO_PUNCTUATION)
+
+
+def _forms(leaf: Leaf) -> list[list[Item]]:
+    """The items of a leaf; in a phrase, runs are also joined, and a phrase that is one run is nothing else."""
+    if leaf.kind != "phrase":
+        return [items(leaf.text)]
+    joined = items(leaf.text, is_joined=True)
+    is_one_run = len(joined) == 1 and "".join(flat(leaf.text).split()) == joined[0][1]
+    return [joined] if is_one_run else [joined, items(leaf.text)]
 
 
 def _occurs_in(sought: list[Item], sequence: list[Item], is_prefix: bool) -> bool:
@@ -151,7 +307,7 @@ def _wanted_leaves(tree: Tree) -> Iterable[Leaf]:
 
 def _replace_leaves(tree: Tree, absent: set[Leaf]) -> Tree:
     if isinstance(tree, Leaf):
-        return Leaf(tree.text, "part") if tree in absent else tree
+        return Leaf(tree.typed or tree.text, "part") if tree in absent else tree
     if tree.kind == "not":
         return tree
     return Branch(tree.kind, tuple(_replace_leaves(child, absent) for child in tree.children))
@@ -171,11 +327,12 @@ def flat(text: str) -> str:
 
 
 @lru_cache(maxsize=4_096)
-def items(text: str) -> list[Item]:
+def items(text: str, *, is_joined: bool = False) -> list[Item]:
     """Return the words, runs and symbols of a text, in order."""
     found: list[Item] = []
     open_kind = ""
-    for character in fold(_with_language_marks(text)):
+    folded = fold(_with_language_marks(text))
+    for character in join(folded) if is_joined else folded:
         kind = _kind(character)
         if kind in ("word", "run") and kind == open_kind:
             found[-1] = (kind, found[-1][1] + character)
@@ -183,6 +340,33 @@ def items(text: str) -> list[Item]:
             found.append((kind, character))
         open_kind = kind
     return found
+
+
+def join(folded: str) -> str:
+    """Remove short white space between characters of scripts without spaces."""
+    found = ""
+    space = ""
+    for character in folded:
+        if character.isspace():
+            space += character
+            continue
+        is_joint = found and len(space) <= MAX_JOINT and is_unspaced(found[-1]) and is_unspaced(character)
+        found += character if is_joint else space + character
+        space = ""
+    return found
+
+
+def _joined_runs(text: str) -> list[Item]:
+    return [(kind, run) for kind, run in items(text, is_joined=True) if kind == "run"]
+
+
+def _measures(sequence: list[Item]) -> list[list[Item]]:
+    """Return numbers with the unit that follows them as one word."""
+    return [
+        [("word", number + unit)]
+        for (kind, number), (_, unit) in pairwise(sequence)
+        if kind == "word" and not number.strip(_DIGITS) and unit in UNITS
+    ]
 
 
 @cache
@@ -198,13 +382,19 @@ def parts(text: str) -> list[list[Item]]:
     groups = []
     for token in tokens:
         inner = _inner(token)
-        if len(inner) > 1 and _is_split(token, inner):
+        number = _leading_digits(token)
+        unit = token[len(number) :].lower()
+        if number and unit in UNITS:
+            groups.append([("word", number), ("word", unit)])
+        elif len(inner) > 1 and _is_split(token, inner):
             groups.append([("word", part.lower()) for part in inner])
     return groups
 
 
 def _is_split(token: str, inner: list[str]) -> bool:
     """Whether a token is an identifier or a version, and not a hash or a number."""
+    if token[0] == "0" and token[1].isalpha():
+        return False
     if token.isalpha() or "." in token:
         return len(inner) <= MAX_PARTS
     if len(inner) <= MAX_PARTS_WITH_DIGITS and inner[0].isalpha() and (len(inner[0]) > 1 or inner[0] in "vV"):
@@ -226,7 +416,7 @@ def _tokens(text: str) -> Iterable[str]:
             token += character
     for number, (word, _) in enumerate(tokens):
         yield word
-        letters = word.rstrip("0123456789")
+        letters = word.rstrip(_DIGITS)
         if not (word.isascii() and letters.isalpha() and letters != word):
             continue
         version, at = word, number
@@ -242,7 +432,7 @@ def _tokens(text: str) -> Iterable[str]:
 
 def _leading_digits(word: str) -> str:
     length = 0
-    while length < len(word) and word[length] in "0123456789":
+    while length < len(word) and word[length] in _DIGITS:
         length += 1
     return word[:length]
 
@@ -312,6 +502,6 @@ def _content_text(content: Any) -> list[str]:
 def _calls_text(tool_calls: Any) -> list[str]:
     lines: list[str] = []
     for call in tool_calls or ():
-        lines += [call["id"], call["function"]["name"]]
+        lines += [machine_word(call["id"]), call["function"]["name"]]
         lines += [f"{name} {value}" for name, value in json.loads(call["function"]["arguments"]).items()]
     return lines

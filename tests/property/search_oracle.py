@@ -2,7 +2,8 @@
 
 Every trial makes a store of random messages and asks it random questions: while nothing is indexed, when all is, when
 some is and messages were changed, hidden and deleted since, and when all that is indexed too. The set of answers must
-be that of `naive_search`, and their order the one that was asked for.
+be that of `naive_search`, and their order the one that was asked for. A sentence that no message matches may also find
+messages that have some of its words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -21,7 +22,8 @@ from typing import Any, NamedTuple
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.property import search_corpus
-from tests.property.naive_search import Branch, Message, Tree, find
+from tests.property.naive_query import is_row_of_words, may_be_sentence
+from tests.property.naive_search import Branch, Message, find, has_some
 from tests.property.search_corpus import EPOCH, OWNERS, SOURCES, Query
 from tests.support.plainsql import plain
 
@@ -29,6 +31,7 @@ SESSIONS = 9
 EVERYTHING = 10_000
 PATIENCE_S = 30.0
 OUT_OF_ORDER = "not in the order that was asked for"
+SOME_WORDS = "no message has all of these words"
 
 
 @dataclass(frozen=True)
@@ -130,11 +133,11 @@ class Trial:
     def _edit(self, session: str) -> None:
         statements: list[tuple[str, tuple[Any, ...]]] = []
         for number in self._random.sample(range(len(self._messages)), 8):
-            said = search_corpus.text(self._random).replace("\0", " ")
+            new_content = search_corpus.text(self._random).replace("\0", " ")
             at = self._at + self._random.randint(-300, 300)
-            values = (said, at, self._messages[number].id)
+            values = (new_content, at, self._messages[number].id)
             statements.append(("UPDATE messages SET content = ?, timestamp = ? WHERE id = ?", values))
-            self._messages[number] = replace(self._messages[number], content=said, timestamp=at)
+            self._messages[number] = replace(self._messages[number], content=new_content, timestamp=at)
         source, owner = self._random.choice(SOURCES), self._random.choice(OWNERS)
         statements.append(("UPDATE sessions SET source = ?, owner = ? WHERE id = ?", (source, owner, session)))
         self._run(statements)
@@ -147,16 +150,24 @@ class Trial:
         for _ in range(self._queries):
             query = search_corpus.query(self._random, self._messages)
             self.asked += 1
-            wanted = find(self._messages, query.tree, query.admits)
-            found, complaint = answer(self._db, query)
+            wanted = wanted_ids(self._messages, query)
+            found, complaint = answer(self._db, query, self._messages)
             if found != wanted or (complaint and not (complaint == OUT_OF_ORDER and phase == "partly indexed")):
                 missed = [each for each in self._messages if each.id in wanted - found]
                 invented = [each for each in self._messages if each.id in found - wanted]
                 yield Mismatch(self._seed, phase, query, missed, invented, complaint)
 
 
-def answer(db: SessionDBProvider, query: Query) -> tuple[set[int], str]:
-    """Return the ids that a store finds, and any other error of its result."""
+def wanted_ids(messages: Sequence[Message], query: Query) -> set[int]:
+    """Return the ids of the messages that match a query."""
+    return find(messages, query.tree, query.admits, query.literal)
+
+
+def answer(db: SessionDBProvider, query: Query, messages: Sequence[Message]) -> tuple[set[int], str]:
+    """Return the ids of the matches that a store finds, and any other error of its result.
+
+    Messages that have only some words of a sentence are checked here, and are no matches.
+    """
     try:
         results = db.search_messages(
             query.typed, limit=EVERYTHING, budget_s=PATIENCE_S, sort=query.sort, **query.filters
@@ -171,7 +182,18 @@ def answer(db: SessionDBProvider, query: Query) -> tuple[set[int], str]:
         complaint = "the same message twice"
     elif query.sort is not None and moments != sorted(moments, reverse=query.sort == "newest"):
         complaint = OUT_OF_ORDER
-    return {message_id for _, message_id in moments}, complaint
+    found = {message_id for _, message_id in moments}
+    if results.path != "coverage":
+        return found, complaint
+    if query.has_operators or not may_be_sentence(query.typed):
+        complaint = "the query is no sentence, but finds messages with some of its words"
+    elif not any(SOME_WORDS in repair for repair in results.repairs):
+        complaint = f"no repair says that only some words were found: {results.repairs}"
+    elif not found:
+        complaint = "some words were found, but no message"
+    # Those that the scope does not admit, or that have no word of the query, are wrong.
+    admitted = {each.id for each in messages if query.admits(each) and has_some(query.typed, each)}
+    return found - admitted, complaint
 
 
 def mismatches(seed: int, **size: int) -> tuple[list[Mismatch], int]:
@@ -188,38 +210,42 @@ def smallest(mismatch: Mismatch) -> str:
     """Return a store of one message and a short query that still disagree, if there are any."""
     texts = [message.text for message in (*mismatch.missed, *mismatch.invented)]
     for text in texts:
-        if not _disagrees(text, mismatch.query.tree):
+        query = replace(mismatch.query, filters={}, sort=None)
+        if not _disagrees(text, query):
             continue
-        tree = mismatch.query.tree
-        while shorter := next((each for each in _shorter(text, tree) if _disagrees(*each)), None):
-            text, tree = shorter
-        return f"smallest: {text!r} and {search_corpus.render(Random(0), tree)!r}"
+        while shorter := next((each for each in _shorter(text, query) if _disagrees(*each)), None):
+            text, query = shorter
+        return f"smallest: {text!r} and {query.typed!r}"
     return "one message alone does not show it"
 
 
-def _shorter(text: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
-    if isinstance(tree, Branch):
-        yield from ((text, child) for child in tree.children)
+def _shorter(text: str, query: Query) -> Iterator[tuple[str, Query]]:
+    if is_row_of_words(query.typed):
+        words = query.typed.split()
+        fewer = [" ".join(words[:at] + words[at + 1 :]) for at in range(len(words))]
+        yield from ((text, search_corpus.as_query(typed, None, {}, None)) for typed in fewer if typed)
+    elif isinstance(query.tree, Branch):
+        for child in query.tree.children:
+            yield text, search_corpus.as_query(search_corpus.render(Random(0), child), child, {}, None)
     length = max(1, len(text) // 2)
     while length:
         for start in range(0, len(text), length):
-            yield text[:start] + text[start + length :], tree
+            yield text[:start] + text[start + length :], query
         length //= 2
 
 
-def _disagrees(text: str, tree: Tree) -> bool:
-    query = Query(search_corpus.render(Random(0), tree), tree, {}, None)
+def _disagrees(text: str, query: Query) -> bool:
     place = Path(tempfile.mkdtemp())
     try:
         with SessionDB(place / "state.db") as db:
             db.create_session("s", "cli")
             message_id = db.append_message("s", "user", text)
-            message = Message(message_id, "s", "cli", None, "user", EPOCH, text)
-            wanted = find([message], tree, query.admits)
-            if answer(db, query) != (wanted, ""):
+            messages = [Message(message_id, "s", "cli", None, "user", EPOCH, text)]
+            wanted = wanted_ids(messages, query)
+            if answer(db, query, messages) != (wanted, ""):
                 return True
         with SessionDB(place / "state.db") as db:
-            return answer(db, query) != (wanted, "")
+            return answer(db, query, messages) != (wanted, "")
     finally:
         shutil.rmtree(place)
 

@@ -70,7 +70,7 @@ def _shrink_pages(path: Path) -> None:
             connection.execute(statement).fetchall()
 
 
-class Brought(NamedTuple):
+class SalvagedRows(NamedTuple):
     """The rows that were salvaged from a damaged file."""
 
     salvaged: Salvaged
@@ -78,7 +78,7 @@ class Brought(NamedTuple):
     sessions: dict[str, Any]
 
 
-def brought_from(data: bytes, log: bytes = b"") -> Brought:
+def brought_from(data: bytes, log: bytes = b"") -> SalvagedRows:
     """Salvage the rows of a file and a log with these bytes."""
     with tempfile.TemporaryDirectory() as place:
         path, target = Path(place) / "state.db", Path(place) / "new.db"
@@ -89,7 +89,7 @@ def brought_from(data: bytes, log: bytes = b"") -> Brought:
             salvaged = salvage(damaged, target)
         finally:
             damaged.close()
-        return Brought(
+        return SalvagedRows(
             salvaged,
             {row[0]: row for row in rows(target, MESSAGES)},
             {row[1]: row for row in rows(target, SESSIONS)},
@@ -99,7 +99,7 @@ def brought_from(data: bytes, log: bytes = b"") -> Brought:
 flips = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(1, 255)), min_size=1, max_size=8)
 
 
-@settings(max_examples=600 if IS_LONG else 25, deadline=None)
+@settings(max_examples=600 if IS_LONG else 25, deadline=None, derandomize=not IS_LONG)
 @given(page=st.integers(0, 10_000), edits=flips)
 @example(page=0, edits=[(20, 8)])  # the space that is reserved on each page
 @example(page=0, edits=[(59, 2)])  # the text encoding
@@ -124,7 +124,7 @@ def test_damage_to_one_page_affects_only_that_page(page: int, edits: list[tuple[
     assert len(after.messages.keys() - before.messages.keys()) <= of_page
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None, derandomize=not IS_LONG)
 @given(kept=st.integers(0, 10_000), more=st.integers(0, SIZE - 1))
 def test_remaining_pages_of_a_truncated_file_are_salvaged(kept: int, more: int) -> None:
     before = original()
@@ -135,7 +135,7 @@ def test_remaining_pages_of_a_truncated_file_are_salvaged(kept: int, more: int) 
         assert after.messages.get(key) == before.messages[key]
 
 
-@settings(max_examples=300 if IS_LONG else 15, deadline=None)
+@settings(max_examples=300 if IS_LONG else 15, deadline=None, derandomize=not IS_LONG)
 @given(
     edits=st.lists(st.tuples(st.integers(0, 1 << 30), st.binary(min_size=1, max_size=700)), max_size=30),
     kept=st.integers(0, 1 << 30) | st.none(),
@@ -151,7 +151,7 @@ def test_random_damage_never_makes_salvage_fail(edits: list[tuple[int, bytes]], 
     assert after.salvaged.sessions == len(after.sessions)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None, derandomize=not IS_LONG)
 @given(st.binary(max_size=3_000), st.booleans())
 def test_a_log_of_random_bytes_is_not_used(noise: bytes, has_magic: bool) -> None:
     magic = (0x377F0682).to_bytes(4, "big") + (3_007_000).to_bytes(4, "big") + SIZE.to_bytes(4, "big")
@@ -159,7 +159,7 @@ def test_a_log_of_random_bytes_is_not_used(noise: bytes, has_magic: bool) -> Non
     assert after.messages == original().messages
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10, deadline=None, derandomize=not IS_LONG)
 @given(st.binary(max_size=5_000))
 def test_random_bytes_contain_no_rows(data: bytes) -> None:
     after = brought_from(data)

@@ -13,13 +13,14 @@ from hermes.query.tree import Part, Words
 from hermes.state.sqlite.search import trigrams
 from tests.support.patterns import attacks, is_quick_on, patterns, unnamed
 
-MADE_OF_WORDS = [
+MADE_OF_WORDS: list[Words | Part] = [
     Words(("alpha", "beta", "gamma"), "alpha beta-gamma"),
     Words(("a", "a", "a", "b"), "a a a b"),
     Words(("__init__",), "__init__"),
     Part("over the sea"),
 ]
 MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
+    "hermes.query.analyze:_joints": lambda: [analyze._joints()],
     "hermes.query.analyze:_patterns": lambda: list(analyze._patterns()),
     "hermes.query.snippet:_patterns": lambda: [each for leaf in MADE_OF_WORDS for each in snippet._patterns(leaf)],
     "hermes.state.sqlite.search.trigrams:_inside": lambda: [trigrams._inside()],

@@ -116,8 +116,10 @@ class TestConfiguration:
 
 
 def test_missing_driver_is_an_error_with_the_install_command(kind: Kind) -> None:
-    told = kind.provider.kind
-    program = NO_DRIVER.format(driver=told.driver, extra=told.extra, name=told.name, provider=kind.provider.__name__)
+    engine_kind = kind.provider.kind
+    program = NO_DRIVER.format(
+        driver=engine_kind.driver, extra=engine_kind.extra, name=engine_kind.name, provider=kind.provider.__name__
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, env=environment(), check=True
     )

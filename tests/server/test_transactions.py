@@ -135,7 +135,7 @@ class TestConflicts:
 
 
 class TestReads:
-    def test_a_read_sees_one_moment(self, store: SessionDBProvider) -> None:
+    def test_read_sees_one_snapshot(self, store: SessionDBProvider) -> None:
         start(store, "s")
 
         def work(tx: Any) -> tuple[int, int]:
@@ -207,9 +207,9 @@ class TestOrder:
                     return type(exc).__name__
                 return "stored"
 
-            said, pruned = at_once(2, work)
+            outcome, pruned = at_once(2, work)
             is_there = store.get_session(session_id) is not None
-            assert (said, pruned, is_there) in (("stored", "0", True), ("UnknownSession", "1", False))
+            assert (outcome, pruned, is_there) in (("stored", "0", True), ("UnknownSession", "1", False))
 
 
 def test_chains_written_and_settled_at_the_same_time_agree(store: SessionDBProvider) -> None:
@@ -229,7 +229,7 @@ def test_chains_written_and_settled_at_the_same_time_agree(store: SessionDBProvi
     assert session_of(store, "root")["chain_active"] == 3e9 + 14
 
 
-def test_a_column_that_is_added_meanwhile_does_no_harm(store: SessionDBProvider, connection: Connection) -> None:
+def test_column_added_by_another_process_does_no_harm(store: SessionDBProvider, connection: Connection) -> None:
     start(store, "s")
     for _ in range(3):
         session_of(store, "s")

@@ -87,9 +87,9 @@ def put_on(monkeypatch: pytest.MonkeyPatch, kind: str, *, is_shared: bool) -> No
 
 def processes(found: Finding, key: str = "processes") -> list[int]:
     """The pids in a finding."""
-    told = found.values[key]
-    assert isinstance(told, list)
-    return [each["pid"] for each in told]
+    listed = found.values[key]
+    assert isinstance(listed, list)
+    return [each["pid"] for each in listed]
 
 
 class TestEngine:
@@ -376,9 +376,9 @@ class TestOtherFiles:
         (path.parent / "another.db.damaged-x").touch()
         found = look(path, "leftovers")
         assert (found.status, found.values["bytes"]) == (NOTE, 4096)
-        told = found.values["files"]
-        assert isinstance(told, dict)
-        assert {kind: [Path(each).name for each in files] for kind, files in told.items()} == {
+        listed = found.values["files"]
+        assert isinstance(listed, dict)
+        assert {kind: [Path(each).name for each in files] for kind, files in listed.items()} == {
             "copies from before an upgrade": ["state.db.pre-9-20260101_000000"],
             "logs of replaced files": ["state.db.left-20260101_000000-wal"],
             "damaged files": ["state.db.damaged-20260101_000000"],

@@ -28,7 +28,9 @@ TRIGGERS = {
     "keeps from storing": (
         "CREATE TRIGGER thief BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'not today'); END"
     ),
-    "hears of bookings": ("CREATE TRIGGER thief AFTER UPDATE ON sessions BEGIN INSERT INTO taken VALUES (new.id); END"),
+    "copies ids of changed sessions": (
+        "CREATE TRIGGER thief AFTER UPDATE ON sessions BEGIN INSERT INTO taken VALUES (new.id); END"
+    ),
     "fires when foreign rows are adopted": (
         "CREATE TRIGGER thief AFTER UPDATE OF uid ON messages BEGIN INSERT INTO taken VALUES (new.content); END"
     ),
@@ -118,7 +120,7 @@ class TestTriggers:
     """A foreign trigger never fires."""
 
     @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=TRIGGERS)
-    def test_opening_and_writing_does_not_fire_it(self, path: Path, trigger: str) -> None:
+    def test_opening_and_writing_does_not_fire_a_foreign_trigger(self, path: Path, trigger: str) -> None:
         change(path, PLAIN_MESSAGE)
         plant(path, TAKEN, trigger)
         with SessionDB(path) as db:
@@ -128,8 +130,13 @@ class TestTriggers:
         assert rows(path, "SELECT * FROM taken") == []
         assert "thief" not in names(path)
 
-    def test_upgrade_of_an_old_file_does_not_fire_it(self, path: Path) -> None:
-        plant(path, TAKEN, TRIGGERS["copies what is stored"], TRIGGERS["hears of bookings"].replace("thief", "spy"))
+    def test_upgrade_of_an_old_file_does_not_fire_a_foreign_trigger(self, path: Path) -> None:
+        plant(
+            path,
+            TAKEN,
+            TRIGGERS["copies what is stored"],
+            TRIGGERS["copies ids of changed sessions"].replace("thief", "spy"),
+        )
         change(path, "DROP TABLE hermes_ledger")
         assert contents(path) == ["walrus"]
         assert rows(path, "SELECT * FROM taken") == []
@@ -161,14 +168,14 @@ class TestTriggers:
                 SessionDB(path, read_only=read_only)
         assert verify(path).has(DefectKind.DAMAGE)
 
-    def test_claim_of_a_newer_version_does_not_let_it_fire(self, path: Path) -> None:
+    def test_claim_of_a_newer_version_does_not_fire_a_foreign_trigger(self, path: Path) -> None:
         plant(path, TAKEN, TRIGGERS["copies what is stored"], NO_LEDGER_OF_OURS)
         with pytest.raises(StoreTooNew, match="thief"):
             SessionDB(path)
         assert verify(path).has(DefectKind.FOREIGN)
         assert status_of(path, "schema") == "error"
 
-    def test_doctor_and_verify_name_it_and_leave_it_alone(self, path: Path) -> None:
+    def test_doctor_and_verify_name_a_foreign_trigger_and_keep_it(self, path: Path) -> None:
         plant(path, TAKEN, TRIGGERS["copies what is stored"])
         (found,) = verify(path).defects
         assert (found.kind, found.code) == (DefectKind.DRIFT, "foreign_schema")
@@ -176,7 +183,7 @@ class TestTriggers:
         assert status_of(path, "schema") == "warning"
         assert "thief" in names(path)
 
-    def test_restored_backup_comes_without_it(self, path: Path, tmp_path: Path) -> None:
+    def test_restored_backup_has_no_foreign_trigger(self, path: Path, tmp_path: Path) -> None:
         plant(path, TAKEN, TRIGGERS["copies what is stored"], "CREATE VIEW shown AS SELECT 1")
         backup = tmp_path / "backup.db"
         back_up(path, backup)
@@ -184,7 +191,7 @@ class TestTriggers:
         assert {"thief", "shown"} & names(path) == set()
         assert contents(path) == ["walrus"]
 
-    def test_repaired_file_comes_without_it(self, path: Path) -> None:
+    def test_repaired_file_has_no_foreign_trigger(self, path: Path) -> None:
         plant(path, TAKEN, *TRIGGERS["copies what is stored"].splitlines())
         outcome = repair(path)
         assert (outcome.condition, outcome.damage) == (FileCondition.REPAIRED, ("schema",))

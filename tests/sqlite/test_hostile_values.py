@@ -105,10 +105,10 @@ def test_definition_that_is_not_text_is_refused(path: Path, name: str) -> None:
     assert found(path) == 1
 
 
-@pytest.mark.parametrize(("old", "new", "said"), CONVERSIONS.values(), ids=CONVERSIONS)
-def test_column_that_changes_or_refuses_values_is_not_written_to(path: Path, old: str, new: str, said: str) -> None:
+@pytest.mark.parametrize(("old", "new", "message"), CONVERSIONS.values(), ids=CONVERSIONS)
+def test_column_that_changes_or_refuses_values_is_not_written_to(path: Path, old: str, new: str, message: str) -> None:
     rewrite(path, f"UPDATE sqlite_schema SET sql = replace(sql, '{old}', '{new.replace(chr(39), chr(39) * 2)}')")
-    with pytest.raises(StoreCorrupt, match=said):
+    with pytest.raises(StoreCorrupt, match=message):
         SessionDB(path)
     assert found(path, read_only=True) == 1
     assert repair(path).condition is FileCondition.REPAIRED

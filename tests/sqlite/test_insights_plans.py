@@ -23,9 +23,9 @@ def statements(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             db.create_session(f"s{number}", "cli")
             db.append_messages(f"s{number}", [{"role": "user", "content": "hello"}] * 4)
             db.update_token_counts(f"s{number}", input_tokens=1)
-        with record.listening() as heard:
+        with record.listening() as run:
             read_insights(db, last_days(7, NOW), source=request.param)
-        yield [each for each in heard if each.sql.lstrip().startswith(("SELECT", "WITH"))]
+        yield [each for each in run if each.sql.lstrip().startswith(("SELECT", "WITH"))]
 
 
 def test_no_table_is_read_completely(statements: list[Statement]) -> None:

@@ -14,7 +14,7 @@ from tests.sqlite.statements import Record, Statement, recorded
 from tests.support.stores import engine_of
 
 SESSIONS = 120
-QUERIES = ("SELECT", "UPDATE", "DELETE", "INSERT")
+QUERIES = ("SELECT", "WITH", "UPDATE", "DELETE", "INSERT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def queries(statements: list[Statement]) -> list[Statement]:
 
 def is_scan(step: str) -> bool:
     """Whether a step looks at every row of a table; the few rows of a walk that is merged with others are none."""
-    return step.startswith("SCAN") and not step.startswith("SCAN range") and "INDEX" not in step
+    return step.startswith("SCAN") and not step.startswith(("SCAN range", "SCAN line")) and "INDEX" not in step
 
 
 @pytest.mark.parametrize("name", OPERATIONS)

@@ -99,14 +99,14 @@ def test_only_the_owner_can_read_a_backup(tmp_path: Path) -> None:
 def test_log_is_moved_into_the_file_every_fifty_writes(path: Path, record: Record) -> None:
     with SessionDB(path) as db:
         db.create_session("s", "cli")
-        heard = []
+        received = []
         with record.listening():
             for number in range(2, 151):
                 db.append_message("s", "user", str(number))
                 if "PRAGMA wal_checkpoint(PASSIVE)" in record.sql():
-                    heard.append(number)
+                    received.append(number)
                     record.statements.clear()
-        assert heard == [50, 100, 150]
+        assert received == [50, 100, 150]
 
 
 def test_log_is_emptied_on_close(path: Path, record: Record) -> None:

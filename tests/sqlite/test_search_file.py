@@ -48,7 +48,7 @@ def store(path: Path) -> Iterator[SessionDB]:
 
 
 @pytest.fixture(params=["unindexed", "indexed", "more of both"])
-def aged(request: pytest.FixtureRequest, path: Path) -> Iterator[SessionDB]:
+def indexed_store(request: pytest.FixtureRequest, path: Path) -> Iterator[SessionDB]:
     """A store with the sessions `s` and `t`, its index in one of several states."""
     store = SessionDB(path)
     start(store, "s", "t")
@@ -63,69 +63,69 @@ def aged(request: pytest.FixtureRequest, path: Path) -> Iterator[SessionDB]:
         yield store
 
 
-def test_message_of_another_process_is_found(aged: SessionDB, path: Path) -> None:
-    before = found_in(aged, "docker")
+def test_message_of_another_process_is_found(indexed_store: SessionDB, path: Path) -> None:
+    before = found_in(indexed_store, "docker")
     run(path, "db.append_message('s', 'user', 'docker from elsewhere')")
-    assert len(found_in(aged, "docker")) == len(before) + 1
-    assert len(found_in(aged, "elsewhere")) == 1
+    assert len(found_in(indexed_store, "docker")) == len(before) + 1
+    assert len(found_in(indexed_store, "elsewhere")) == 1
 
 
-def test_search_works_while_another_process_indexes(aged: SessionDB, path: Path) -> None:
+def test_search_works_while_another_process_indexes(indexed_store: SessionDB, path: Path) -> None:
     run(path, f"db.append_messages('s', [dict(role='user', content='docker elsewhere')] * {2 * BATCH})")
-    assert len(found_in(aged, "elsewhere")) == 2 * BATCH
-    found = say(aged, "s", "docker here")
-    assert found_in(aged, "here") == found
+    assert len(found_in(indexed_store, "elsewhere")) == 2 * BATCH
+    found = say(indexed_store, "s", "docker here")
+    assert found_in(indexed_store, "here") == found
 
 
-def test_another_process_finds_a_message_of_this_one(aged: SessionDB, path: Path) -> None:
-    say(aged, "s", "docker here")
+def test_another_process_finds_a_message_of_this_one(indexed_store: SessionDB, path: Path) -> None:
+    say(indexed_store, "s", "docker here")
     assert run(path, "print(len(db.search_messages('docker here')))") == "1\n"
 
 
 @pytest.mark.parametrize("column", ["content", "tool_name", "tool_calls"])
-def test_text_is_edited_by_plain_sql(aged: SessionDB, path: Path, column: str) -> None:
-    first, *_ = found_in(aged, "one")
+def test_text_is_edited_by_plain_sql(indexed_store: SessionDB, path: Path, column: str) -> None:
+    first, *_ = found_in(indexed_store, "one")
     change(path, f"UPDATE messages SET content = NULL, {column} = '\"compose\"' WHERE id = {first}")
-    assert found_in(aged, "compose") == [first]
-    assert found_in(aged, "one") == []
-    assert found_in(aged, "*ompos*") == [first]
-    assert first not in found_in(aged, "docker")
+    assert found_in(indexed_store, "compose") == [first]
+    assert found_in(indexed_store, "one") == []
+    assert found_in(indexed_store, "*ompos*") == [first]
+    assert first not in found_in(indexed_store, "docker")
 
 
-def test_rows_are_inserted_by_plain_sql(aged: SessionDB, path: Path) -> None:
+def test_rows_are_inserted_by_plain_sql(indexed_store: SessionDB, path: Path) -> None:
     insert = "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'compose', 1.0)"
     change(path, insert, insert)
-    assert len(found_in(aged, "compose")) == 2
-    assert len(found_in(aged, "compose", until=1.0)) == 2
+    assert len(found_in(indexed_store, "compose")) == 2
+    assert len(found_in(indexed_store, "compose", until=1.0)) == 2
 
 
-def test_rows_are_deleted_by_plain_sql(aged: SessionDB, path: Path) -> None:
-    first, *_ = found_in(aged, "one")
+def test_rows_are_deleted_by_plain_sql(indexed_store: SessionDB, path: Path) -> None:
+    first, *_ = found_in(indexed_store, "one")
     change(path, f"DELETE FROM messages WHERE id = {first}")
-    assert first not in found_in(aged, "docker")
-    assert found_in(aged, "one") == []
+    assert first not in found_in(indexed_store, "docker")
+    assert found_in(indexed_store, "one") == []
 
 
-def test_role_and_session_are_edited_by_plain_sql(aged: SessionDB, path: Path) -> None:
-    first, *_ = found_in(aged, "one")
+def test_role_and_session_are_edited_by_plain_sql(indexed_store: SessionDB, path: Path) -> None:
+    first, *_ = found_in(indexed_store, "one")
     change(path, f"UPDATE messages SET role = 'system', session_id = 't' WHERE id = {first}")
-    assert found_in(aged, "docker", role_filter=["system"]) == [first]
-    assert first in found_in(aged, "docker", session_ids=["t"])
-    assert first not in found_in(aged, "docker", session_ids=["s"])
+    assert found_in(indexed_store, "docker", role_filter=["system"]) == [first]
+    assert first in found_in(indexed_store, "docker", session_ids=["t"])
+    assert first not in found_in(indexed_store, "docker", session_ids=["s"])
 
 
-def test_source_and_owner_are_edited_by_plain_sql(aged: SessionDB, path: Path) -> None:
+def test_source_and_owner_are_edited_by_plain_sql(indexed_store: SessionDB, path: Path) -> None:
     change(path, "UPDATE sessions SET source = 'web', owner = 'web:1' WHERE id = 's'")
-    assert len(found_in(aged, "docker", source_filter=["web"])) == 2
-    assert len(found_in(aged, "docker", owner="web:1")) == 2
-    assert len(found_in(aged, "docker", exclude_sources=["web"])) == 1
+    assert len(found_in(indexed_store, "docker", source_filter=["web"])) == 2
+    assert len(found_in(indexed_store, "docker", owner="web:1")) == 2
+    assert len(found_in(indexed_store, "docker", exclude_sources=["web"])) == 1
 
 
-def test_times_are_edited_by_plain_sql(aged: SessionDB, path: Path) -> None:
-    first, *_ = found_in(aged, "one")
+def test_times_are_edited_by_plain_sql(indexed_store: SessionDB, path: Path) -> None:
+    first, *_ = found_in(indexed_store, "one")
     change(path, f"UPDATE messages SET timestamp = 5.0 WHERE id = {first}")
-    assert found_in(aged, "docker", until=5.0) == [first]
-    assert ids(aged.search_messages("docker", sort="oldest"))[0] == first
+    assert found_in(indexed_store, "docker", until=5.0) == [first]
+    assert ids(indexed_store.search_messages("docker", sort="oldest"))[0] == first
 
 
 def test_edits_stay_visible_once_they_are_indexed(path: Path, store: SessionDB) -> None:

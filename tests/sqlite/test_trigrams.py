@@ -107,7 +107,7 @@ def test_index_with_an_older_format_is_rebuilt(tmp_path: Path) -> None:
         found = say(store, start(store, "s"), "kubernetes 記憶断裂")
     change(
         path,
-        "DELETE FROM hermes_ledger WHERE name = '0004_parts'",
+        "DELETE FROM hermes_ledger WHERE name = '0007_stems'",
         "DELETE FROM messages_fts_trigram",
         "INSERT INTO messages_fts_trigram (rowid, content) VALUES (1, 'as it was filled before')",
     )

@@ -12,7 +12,7 @@ MODELS = ("openai/gpt-5", "gpt-5", "通义千问", "claude \U0001f600", None)
 TOOLS = ("terminal", "read_file", "skill_view")
 
 
-class Life:
+class RandomUse:
     """Fills a store while time passes."""
 
     def __init__(self, store: SessionDBProvider, clock: FakeClock, seed: int) -> None:

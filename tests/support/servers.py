@@ -147,10 +147,10 @@ def dsn_of(name: str) -> str:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not note.exists():
             note.write_text(json.dumps(_start(kind, place)))
-    told = _read(note)
-    if "reason" in told:
-        raise NoServer(kind, told["reason"])
-    return str(told["dsn"])
+    server = _read(note)
+    if "reason" in server:
+        raise NoServer(kind, server["reason"])
+    return str(server["dsn"])
 
 
 @contextlib.contextmanager
@@ -257,11 +257,11 @@ def _start(kind: Kind, place: Path) -> dict[str, Any]:
         start_new_session=True,
     )
     _guards[guard.pid] = guard
-    told = own / "told.json"
-    wait_until(lambda: told.exists() or guard.poll() is not None, f"{kind.title} to be there", START_S)
-    if not told.exists():
+    ready = own / "ready.json"
+    wait_until(lambda: ready.exists() or guard.poll() is not None, f"{kind.title} to be there", START_S)
+    if not ready.exists():
         return {"reason": f"its guard ended with code {guard.returncode}"}
-    return {**_read(told), "guard": guard.pid}
+    return {**_read(ready), "guard": guard.pid}
 
 
 def _run_pid(place: Path) -> int:
@@ -309,9 +309,9 @@ def _guard(name: str, place: Path, run_pid: int) -> None:
 
 
 def _publish(place: Path, what: dict[str, str]) -> None:
-    draft = place / "told.draft"
+    draft = place / "ready.draft"
     draft.write_text(json.dumps(what))
-    draft.replace(place / "told.json")
+    draft.replace(place / "ready.json")
 
 
 if __name__ == "__main__":

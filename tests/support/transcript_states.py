@@ -3,142 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
-import psycopg
-
-from hermes.config import load_config
-from hermes.state.provider import open_session_db
-from hermes.state.transfer.migration import Migration
-from hermes_state import SessionDB
 from tests.support.behaviours import Call, Say
 from tests.support.modelserver import ModelServer
 from tests.support.pagemap import overwrite, page_map
 from tests.support.plainsql import change
-from tests.support.servers import dsn_of
+from tests.support.transcript_home import DAY, HOUR, NOW, ROOT, Home, keep
+from tests.support.transcript_servers import (
+    postgresql,
+    postgresql_differs,
+    postgresql_docker,
+    postgresql_in_use,
+    postgresql_incomplete,
+    postgresql_interrupted,
+    postgresql_stemming,
+)
+from tests.support.transcript_usage import used
 from tests.upgrade.build_files import build
 
-ROOT = Path(__file__).resolve().parents[2]
-NOW = 1794823200
-"""When the first command of a transcript starts: Monday 2026-11-16 10:00:00 UTC."""
-MINUTE, HOUR, DAY = 60, 3600, 86_400
-
-MODELS = ("anthropic/claude-opus-4.5", "通义千问-3-coder", "openai/gpt-5", "house-model")
-QUESTIONS = (
-    "Check the test failures",
-    "Summarise the stand-up",
-    "Write the release notes",
-    "Which index did we choose?",
-)
-TOOLS = (
-    *["terminal"] * 6,
-    *["read_file"] * 4,
-    "session_search",
-    "session_search",
-    "memory",
-    "skill_view",
-    "skill_manage",
-)
-SKILLS = ("release-notes", "pdf-tables", "日報")
-
 STAGING, WIKI, KYOTO = "20261116_023000_5be01f77", "20261115_040000_e5f60718", "20261112_220000_f9a8b7c6"
-
-
-@dataclass
-class Home:
-    """A home directory for the commands of a transcript."""
-
-    SHOWN: ClassVar[str] = "/home/ada"
-    """Its path as the pages show it."""
-
-    path: Path
-    resources: ExitStack
-    """Closed after the last command."""
-    shown: dict[str, str] = field(default_factory=dict)
-    """Texts of this run, with what the pages show instead."""
-    seconds: float = 0
-    """How long after `NOW` the next command starts."""
-
-    @classmethod
-    def create(cls, path: Path, resources: ExitStack) -> Home:
-        """A home without a store."""
-        home = cls(path, resources, {str(path): cls.SHOWN})
-        for directory in (home.work, home.bin):
-            directory.mkdir()
-        return home
-
-    @property
-    def work(self) -> Path:
-        """The directory in which commands run."""
-        return self.path / "work"
-
-    @property
-    def bin(self) -> Path:
-        """The directory of the program."""
-        return self.path / "bin"
-
-    @property
-    def hermes(self) -> Path:
-        """The Hermes home."""
-        return self.path / ".hermes"
-
-    @property
-    def database(self) -> Path:
-        return self.hermes / "state.db"
-
-    def environment(self) -> dict[str, str]:
-        """The variables of a command: a terminal without colours, and nothing of the caller's own."""
-        path = f"{self.bin}:{os.environ.get('PATH', os.defpath)}"
-        own = {"HOME": str(self.path), "PATH": path, "PYTHONPATH": str(ROOT / "src")}
-        return own | {"TERM": "dumb", "NO_COLOR": "1", "LANG": "C.UTF-8", "TZ": "UTC"}
-
-    def entry(self, program: str, seconds: float) -> list[str]:
-        """The command that runs `hermes` or `python` so many seconds after `NOW`."""
-        at = f"{NOW + seconds:.0f}"
-        return [sys.executable, str(ROOT / "tools" / "hermes_at.py"), at, at, program]
-
-    def run(self, age_s: float, *arguments: str, stdin: str = "") -> None:
-        """Run `hermes` so many seconds before `NOW`."""
-        command, environment = [*self.entry("hermes", -age_s), *arguments], self.environment()
-        done = subprocess.run(command, env=environment, cwd=self.work, input=stdin, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-    def configure(self, text: str) -> None:
-        """Write config.yaml."""
-        self.hermes.mkdir(mode=0o700, exist_ok=True)
-        (self.hermes / "config.yaml").write_text(text)
-        (self.hermes / "config.yaml").chmod(0o600)
-
-    def open(self, age_s: float = 0) -> SessionDB:
-        """The store, with a clock that stands still."""
-        return SessionDB(self.database, clock=lambda: NOW - age_s)
-
-
-def keep(
-    home: Home, session_id: str, source: str, title: str | None, age_s: float, *said: tuple[str, Any], **fields: Any
-) -> None:
-    """Store a session whose messages are a minute apart and end `age_s` ago. A tool is named as `tool:name`."""
-    start = NOW - age_s - MINUTE * (len(said) - 1)
-    with home.open(age_s) as db:
-        db.create_session(session_id, source, started_at=start, **fields)
-        messages = []
-        for number, (speaker, content) in enumerate(said):
-            role, _, tool = speaker.partition(":")
-            at = start + MINUTE * number
-            messages.append({"role": role, "content": content, "timestamp": at, "tool_name": tool or None})
-        db.append_messages(session_id, messages)
-        if title:
-            db.set_session_title(session_id, title)
 
 
 def empty(home: Home) -> None:
@@ -179,14 +65,16 @@ def conversations(home: Home) -> None:
         db.end_session(project, "compression")
     again = ("user", "Now make them pass")
     keep(home, second, "cli", "my project #2", 20, again, ("assistant", "Done."), parent_session_id=project)
-    said = ("user", "Try it without the cache")
-    keep(home, "20261116_043000_5e55101d", "cli", None, 5.5 * HOUR, said, parent_session_id=second, child_kind="branch")
+    turns = ("user", "Try it without the cache")
+    keep(
+        home, "20261116_043000_5e55101d", "cli", None, 5.5 * HOUR, turns, parent_session_id=second, child_kind="branch"
+    )
     weather = ("user", "What's the weather in Las Vegas?")
     keep(home, "20261116_023000_5be01f77", "telegram", None, 7.5 * HOUR, weather, ("assistant", "Sunny, 24 °C."))
     refactor = ("user", "Help me refactor the auth module please")
     keep(home, auth, "cli", "refactoring auth", 2.2 * HOUR, refactor, ("assistant", "Let me read it first."))
-    said = ("user", "And with tokens instead of sessions?")
-    keep(home, tokens, "cli", None, 1.5 * HOUR, said, parent_session_id=auth, child_kind="branch")
+    turns = ("user", "And with tokens instead of sessions?")
+    keep(home, tokens, "cli", None, 1.5 * HOUR, turns, parent_session_id=auth, child_kind="branch")
     delegate = {"parent_session_id": tokens, "child_kind": "delegate"}
     keep(
         home, "20261116_083100_de1e9a7e", "subagent", None, 1.4 * HOUR, ("user", "List the token libraries"), **delegate
@@ -256,8 +144,8 @@ def filled(home: Home) -> None:
     """Four conversations with 40 messages each."""
     for number in range(4):
         session_id = f"2026111{number}_090000_{number}a2b3c4d"
-        said = [("user" if each % 2 else "assistant", f"message {each}") for each in range(40)]
-        keep(home, session_id, "cli", f"notes {number + 1}", HOUR * (4 - number), *said)
+        turns = [("user" if each % 2 else "assistant", f"message {each}") for each in range(40)]
+        keep(home, session_id, "cli", f"notes {number + 1}", HOUR * (4 - number), *turns)
 
 
 def _backed_up(home: Home) -> None:
@@ -314,31 +202,13 @@ def old_file(home: Home) -> None:
     build(9, home.database)
 
 
-def used(home: Home) -> None:
-    """A month of conversations on three platforms with four models."""
-    chance = Random(7)  # the same every time
-    for number in range(38):
-        day = NOW - 10 * HOUR - DAY * int(29 * chance.random())
-        at = min(day + int(chance.triangular(7, 22, 15) * HOUR), NOW - 2 * HOUR)
-        session_id = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{number:08x}"
-        source, model = chance.choice(["cli", "cli", "telegram", "discord"]), chance.choices(MODELS, [9, 6, 3, 1])[0]
-        _talk(home, chance, at, session_id, source, model)
-        if number % 12 == 5:
-            with home.open(NOW - at) as db:
-                db.end_session(session_id, "compression")
-            _talk(home, chance, at + HOUR, f"{session_id[:-8]}{number + 256:08x}", source, model, session_id)
-        if number % 5 == 2:
-            child = f"{session_id[:-8]}{number + 512:08x}"
-            _talk(home, chance, at + 90, child, "subagent", model, session_id, child_kind="delegate")
-
-
 def other_programs(home: Home) -> None:
     """Files of Claude Code and of the Codex CLI."""
     claude = home.path / ".claude" / "projects" / "-home-ada-wiki"
     claude.mkdir(parents=True)
     lines: list[dict[str, Any]] = [{"type": "something-new", "uuid": "0"}]
-    said = [("user", "Which port does the wiki use?"), ("assistant", "Port 8123."), ("user", "Thanks.")]
-    for number, (role, text) in enumerate(said, 1):
+    turns = [("user", "Which port does the wiki use?"), ("assistant", "Port 8123."), ("user", "Thanks.")]
+    for number, (role, text) in enumerate(turns, 1):
         lines.append(
             {
                 "type": role,
@@ -392,8 +262,8 @@ def backup_plan(home: Home) -> None:
 def nginx(home: Home) -> None:
     """A conversation about nginx, and the program of the page about the agent as `ask.py`."""
     refuses = "nginx refuses bodies above 1 MB. Set client_max_body_size 50m; in the server block and reload."
-    said = [("user", "The upload of large files fails with 413."), ("assistant", refuses), ("user", "That works.")]
-    keep(home, "20261115_192300_a1b2c3d4", "cli", "nginx in front of the app", 14.6 * HOUR, *said)
+    turns = [("user", "The upload of large files fails with 413."), ("assistant", refuses), ("user", "That works.")]
+    keep(home, "20261115_192300_a1b2c3d4", "cli", "nginx in front of the app", 14.6 * HOUR, *turns)
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
     (home.work / "ask.py").write_text(page.partition("```python\n")[2].partition("```")[0])
 
@@ -411,66 +281,6 @@ def model_that_asks(home: Home) -> None:
     )
     server = home.resources.enter_context(ModelServer(*script))
     home.configure(f"model:\n  base_url: {server.base_url}\n  default: test-model\nagent:\n  auto_title: false\n")
-
-
-def postgresql(home: Home) -> None:
-    """A database of PostgreSQL without a store is configured, and there is a file with twelve sessions."""
-    _use_server(home)
-    for number in range(12):
-        said = [("user" if each % 2 else "assistant", f"message {each} of {number}") for each in range(40)]
-        keep(home, f"202611{number + 1:02}_090000_{number:x}a2b3c4d", "cli", None, HOUR * (20 - number), *said)
-
-
-def postgresql_docker(home: Home) -> None:
-    """One conversation about docker is in the database."""
-    _use_server(home)
-    fails, raise_it = "The docker build fails with a timeout", "Raise the client timeout: DOCKER_CLIENT_TIMEOUT=300"
-    with open_session_db(load_config(home.hermes)) as store:
-        store.create_session("20261116_095900_3f2a91bc", "telegram", user_id="1", started_at=NOW - MINUTE)
-        said = [("user", fails), ("assistant", raise_it)]
-        for role, text in said:
-            store.append_message("20261116_095900_3f2a91bc", role, text, timestamp=NOW - MINUTE / 2)
-
-
-def postgresql_stemming(home: Home) -> None:
-    """The database of `postgresql_docker`, with other forms of words."""
-    postgresql_docker(home)
-    home.configure((home.hermes / "config.yaml").read_text() + "  postgresql:\n    stemming: english\n")
-
-
-def postgresql_in_use(home: Home) -> None:
-    """The sessions of `postgresql` are in the database."""
-    postgresql(home)
-    home.run(10, "sessiondb", "migrate")
-
-
-def postgresql_interrupted(home: Home) -> None:
-    """A migration of the sessions of `postgresql` was interrupted before the first messages."""
-
-    def stop(what: str, done: int, total: int) -> None:
-        if what == "messages":
-            raise KeyboardInterrupt
-
-    postgresql(home)
-    with SessionDB(home.database, read_only=True) as origin, open_session_db(load_config(home.hermes)) as target:
-        migration = Migration(origin, target, stop)
-        migration.begin(resume=False)
-        with suppress(KeyboardInterrupt):
-            migration.copy_all()
-
-
-def postgresql_differs(home: Home) -> None:
-    """After a migration, a message was changed in the database."""
-    postgresql_in_use(home)
-    with psycopg.connect(_dsn(home), autocommit=True) as connection:
-        connection.execute("UPDATE messages SET content = 'something else' WHERE id = 41")
-
-
-def postgresql_incomplete(home: Home) -> None:
-    """Two messages of the database are missing from its search index."""
-    postgresql_in_use(home)
-    with psycopg.connect(_dsn(home), autocommit=True) as connection:
-        connection.execute("DELETE FROM message_words WHERE message_id IN (11, 12)")
 
 
 STATES: dict[str, Callable[[Home], None]] = {
@@ -503,71 +313,3 @@ STATES: dict[str, Callable[[Home], None]] = {
         postgresql_incomplete,
     )
 }
-
-
-def _talk(
-    home: Home,
-    chance: Random,
-    at: float,
-    session_id: str,
-    source: str,
-    model: str,
-    parent: str | None = None,
-    **kind: Any,
-) -> None:
-    """Store a session with several turns, each with its tokens and sometimes with a tool call."""
-    with SessionDB(home.database, clock=lambda: at) as db:
-        db.create_session(session_id, source, model=model, started_at=at, parent_session_id=parent, **kind)
-        for turn in range(chance.randrange(2, 9)):
-            db.append_message(session_id, "user", chance.choice(QUESTIONS), timestamp=at)
-            if chance.random() < 0.6:
-                at += 20
-                tool = chance.choice(TOOLS)
-                arguments = json.dumps({"name": chance.choice(SKILLS)} if tool.startswith("skill") else {"turn": turn})
-                call = {"id": "1", "type": "function", "function": {"name": tool, "arguments": arguments}}
-                db.append_message(session_id, "assistant", None, tool_calls=[call], timestamp=at)
-                db.append_message(session_id, "tool", "done", tool_name=tool, tool_call_id="1", timestamp=at)
-            at += chance.randrange(20, 400)
-            db.append_message(session_id, "assistant", "Done.", timestamp=at)
-            _book(db, session_id, model, chance)
-
-
-def _book(db: SessionDB, session_id: str, model: str, chance: Random) -> None:
-    tokens: dict[str, Any] = {
-        "input_tokens": chance.randrange(200, 3_000),
-        "cache_read_tokens": chance.randrange(2_000, 16_000),
-        "cache_write_tokens": chance.randrange(1_500),
-        "output_tokens": chance.randrange(400, 900),
-        "reasoning_tokens": chance.randrange(300),
-    }
-    price = round(sum(tokens.values()) * 1.1e-5, 6)
-    cost: dict[str, Any] = {
-        "anthropic/claude-opus-4.5": {"estimated_cost_usd": price, "cost_status": "estimated"},
-        "openai/gpt-5": {"actual_cost_usd": price, "cost_status": "actual"},
-        "通义千问-3-coder": {"estimated_cost_usd": 0.0, "cost_status": "included"},
-    }.get(model, {"cost_status": "unknown"})
-    db.update_token_counts(session_id, model=model, api_call_count=1, **tokens, **cost)
-
-
-def _use_server(home: Home) -> None:
-    """Create a database of PostgreSQL and configure it."""
-    own = dsn_of("postgresql")
-    name = f"transcript_{home.path.name}"
-    with psycopg.connect(own, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    home.resources.callback(_drop_database, own, name)
-    dsn = own.replace("/postgres?", f"/{name}?")
-    home.configure(f"sessiondb:\n  provider: postgresql\n  dsn: {dsn}\n")
-    host = dsn.partition("?host=")[2]
-    home.shown[f"postgresql://postgres@{host}/{name}"] = "postgresql://hermes@localhost/hermes"
-
-
-def _dsn(home: Home) -> str:
-    dsn = load_config(home.hermes).sessiondb.dsn
-    assert dsn is not None
-    return str(dsn)
-
-
-def _drop_database(dsn: str, name: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())

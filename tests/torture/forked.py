@@ -40,8 +40,8 @@ class Pipe:
 
     def receive(self, limit_s: float = LIMIT_S) -> bool:
         """Wait until the parent wakes this process; False if it does not within the limit."""
-        heard, _, _ = select.select([self._input], [], [], limit_s)
-        return bool(heard) and bool(os.read(self._input, 1))
+        readable, _, _ = select.select([self._input], [], [], limit_s)
+        return bool(readable) and bool(os.read(self._input, 1))
 
     def exec_program(self, program: list[str], variables: Mapping[str, str]) -> None:
         """Replace this process by another program that has these pipes as standard input and output."""
@@ -142,18 +142,18 @@ def listen(
 
 def all_lines(process: Forked, limit_s: float = LIMIT_S) -> list[str]:
     """All lines that a process sends until it closes its pipe."""
-    said: list[str] = []
-    listen([process], limit_s, lambda _, line: said.append(line))
+    output: list[str] = []
+    listen([process], limit_s, lambda _, line: output.append(line))
     assert process.is_silent, f"process {process.pid} talks on after {limit_s:g} s"
-    return said
+    return output
 
 
 def next_line(process: Forked, limit_s: float = LIMIT_S) -> str:
     """The next line of a process."""
-    said: list[str] = []
-    listen([process], limit_s, lambda _, line: said.append(line), lambda: bool(said))
-    assert len(said) == 1, f"process {process.pid} was to say one thing and said {said}"
-    return said[0]
+    output: list[str] = []
+    listen([process], limit_s, lambda _, line: output.append(line), lambda: bool(output))
+    assert len(output) == 1, f"process {process.pid} was to say one thing and said {output}"
+    return output[0]
 
 
 def kill_all(victims: Iterable[Forked]) -> None:

@@ -28,17 +28,17 @@ def run(name: str, directory: Path, *, seed: int, rounds: int, is_quick: bool = 
         start_new_session=True,
     )
     try:
-        said, _ = process.communicate(timeout=LIMIT_S + rounds * LIMIT_PER_ROUND_S)
+        output, _ = process.communicate(timeout=LIMIT_S + rounds * LIMIT_PER_ROUND_S)
     except subprocess.TimeoutExpired:
-        said = ""
+        output = ""
     finally:
         # The processes that it started belong to its group, even if it has ended.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
-    if code != 0 or not said:
+    if code != 0 or not output:
         return Outcome(times=rounds, complaints=[f"seed {seed}: the trial itself ended with {code}"])
-    return Outcome.from_json(said)
+    return Outcome.from_json(output)
 
 
 def assert_unharmed(name: str, directory: Path, *, rounds: int = 1) -> None:

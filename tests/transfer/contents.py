@@ -13,7 +13,7 @@ from tests.support.conversations import ids
 from tests.support.stores import engine_of
 
 CALLS = [{"id": "c1", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}]
-SAID: list[Any] = [
+CONTENTS: list[Any] = [
     "plain words",
     "",
     None,
@@ -35,7 +35,7 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
     store.create_session(
         "alone", "cli", model="m", system_prompt="Be kind.\0", cwd="/home/\udcff", model_config={"a": 1}
     )
-    for number, content in enumerate(SAID):
+    for number, content in enumerate(CONTENTS):
         clock.advance(0.25)
         uid = f"given-{number}" if number % 2 else None
         store.append_message("alone", "user" if number % 2 else "assistant", content, uid=uid)
@@ -62,8 +62,8 @@ def fill(store: SessionDBProvider, clock: FakeClock) -> None:
     store.set_session_archived("c-branch")
 
     store.create_session("rewound", "discord", user_id="9")
-    said = [store.append_message("rewound", "user", f"turn {number}") for number in range(6)]
-    store.rewind_to_message("rewound", said[3])
+    message_ids = [store.append_message("rewound", "user", f"turn {number}") for number in range(6)]
+    store.rewind_to_message("rewound", message_ids[3])
     store.append_message("rewound", "user", "another way")
     store.request_handoff("rewound", "slack")
 

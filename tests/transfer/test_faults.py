@@ -267,11 +267,11 @@ def interrupted(
 
 def at_step(step: int, act: Callable[[], None]) -> Callable[..., None]:
     """Return a progress function that runs `work` at one step of a migration."""
-    heard = []
+    reports = []
 
-    def hear(*told: object) -> None:
-        heard.append(told)
-        if len(heard) == step:
+    def note_progress(*progress: object) -> None:
+        reports.append(progress)
+        if len(reports) == step:
             act()
 
-    return hear
+    return note_progress

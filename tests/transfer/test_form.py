@@ -95,7 +95,7 @@ def test_values_of_another_type_are_converted(column: str, value: Any, expected:
     assert formed[MESSAGE.index(column)] == expected
 
 
-def test_a_session_of_an_old_file_gets_what_it_lacks() -> None:
+def test_session_of_an_old_file_gets_default_values() -> None:
     formed = canonical_session({**dict.fromkeys(SESSION), "id": "s", "started_at": 5, "child_kind": "?"})
     assert (formed["last_active"], formed["chain_active"], formed["active_tick"]) == (5.0, 5.0, 500)
     assert (formed["source"], formed["listed"], formed["message_count"], formed["child_kind"]) == (
@@ -115,7 +115,7 @@ def test_unreadable_tool_calls_count_no_tool() -> None:
 
 
 class TestOrder:
-    def test_parents_come_first(self) -> None:
+    def test_parent_sessions_come_before_their_children(self) -> None:
         assert parents_first({"a": "c", "b": None, "c": "b"}) == ["b", "c", "a"]
 
     def test_a_cycle_of_parents_is_followed_once(self) -> None:

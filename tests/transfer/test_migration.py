@@ -157,10 +157,10 @@ class TestUsedTarget:
         assert half is not None
         target.import_session({**half, "messages": half["messages"][:4]})
         migrate(origin, target)
-        said = [each["uid"] for each in half["messages"]]
+        uids = [each["uid"] for each in half["messages"]]
         found = target.export_session("rewound", include_inactive=True)
         assert found is not None
-        assert sorted(each["uid"] for each in found["messages"]) == sorted(said)
+        assert sorted(each["uid"] for each in found["messages"]) == sorted(uids)
 
 
 class TestUnfinished:
@@ -199,15 +199,15 @@ class TestMeanwhile:
     ) -> None:
         monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 4)
         with SessionDB(source, clock=clock) as origin:
-            heard = []
+            reports = []
 
             def change(*progress: object) -> None:
-                heard.append(progress)
-                if len(heard) == 3:
-                    said = origin.append_message("alone", "user", "later")
+                reports.append(progress)
+                if len(reports) == 3:
+                    message_id = origin.append_message("alone", "user", "later")
                     origin.create_session("new", "cli")
                     origin.append_message("new", "user", "all of it is new")
-                    origin.rewind_to_message("alone", said)
+                    origin.rewind_to_message("alone", message_id)
                     origin.set_session_title("b-child", "Named meanwhile")
                     origin.update_token_counts("rewound", input_tokens=5)
                     origin.replace_messages("z-parent", [{"role": "user", "content": "instead"}])
@@ -236,11 +236,11 @@ class TestMeanwhile:
         self, origin: SessionDBProvider, target: SessionDBProvider, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(message_pages, "PAGE_MESSAGES", 4)
-        heard = []
+        reports = []
 
         def change(*progress: object) -> None:
-            heard.append(progress)
-            if len(heard) == 3:
+            reports.append(progress)
+            if len(reports) == 3:
                 target.create_session("mine", "cli")
                 target.append_message("mine", "user", "typed too early")
                 target.append_message("alone", "user", "typed here")
@@ -290,11 +290,11 @@ def stop_after(origin: SessionDBProvider, target: SessionDBProvider, steps: int)
     class Stop(Exception):
         pass
 
-    heard = []
+    reports = []
 
     def stop(*progress: object) -> None:
-        heard.append(progress)
-        if len(heard) == steps:
+        reports.append(progress)
+        if len(reports) == steps:
             raise Stop
 
     migration = Migration(origin, target, stop)

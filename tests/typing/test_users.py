@@ -34,9 +34,9 @@ def complaints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, 
     )
     found: dict[str, dict[int, str]] = {"right.py": {}, "wrong.py": {}}
     for line in done.stdout.splitlines():
-        told = re.fullmatch(r"(right\.py|wrong\.py):(\d+): error: (.*)", line)
-        if told:
-            found[told[1]].setdefault(int(told[2]), told[3])
+        match = re.fullmatch(r"(right\.py|wrong\.py):(\d+): error: (.*)", line)
+        if match:
+            found[match[1]].setdefault(int(match[2]), match[3])
     assert done.returncode == 1, done.stdout + done.stderr
     return found
 

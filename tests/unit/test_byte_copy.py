@@ -20,11 +20,11 @@ def source(tmp_path: Path) -> Path:
 
 def test_the_copy_is_the_same_and_private(source: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
-    heard: list[tuple[int, int]] = []
-    assert copy_bytes(source, target, lambda _, done, total: heard.append((done, total))) == 0
+    reports: list[tuple[int, int]] = []
+    assert copy_bytes(source, target, lambda _, done, total: reports.append((done, total))) == 0
     assert target.read_bytes() == source.read_bytes()
     assert target.stat().st_mode & 0o777 == 0o600
-    assert heard[-1] == (source.stat().st_size, source.stat().st_size)
+    assert reports[-1] == (source.stat().st_size, source.stat().st_size)
 
 
 def test_nothing_is_overwritten(source: Path, tmp_path: Path) -> None:

@@ -131,8 +131,8 @@ class TestWrongValues:
         self, section: str, line: str, found: str, expected: str, tmp_path: Path
     ) -> None:
         key = f"{section}.{line.partition(':')[0]}"
-        said = complaint(tmp_path, f"# a comment\n{section}:\n  {line}\n")
-        assert f"{tmp_path / 'config.yaml'}, line 3: {key} is {found}; expected {expected} (" in said
+        message = complaint(tmp_path, f"# a comment\n{section}:\n  {line}\n")
+        assert f"{tmp_path / 'config.yaml'}, line 3: {key} is {found}; expected {expected} (" in message
 
     def test_the_hint_names_the_default(self, tmp_path: Path) -> None:
         assert "remove the line to use the default, 90" in complaint(tmp_path, "sessions: {retention_days: x}")
@@ -142,12 +142,12 @@ class TestWrongValues:
         assert f"line 1: sessiondb is {kind}, expected settings by name" in complaint(tmp_path, text)
 
     def test_a_setting_written_twice_is_ambiguous(self, tmp_path: Path) -> None:
-        said = complaint(tmp_path, "sessions:\n  retention_days: 7\n  retention_days: 8\n")
-        assert "line 3: sessions.retention_days is set twice; the first is on line 2" in said
+        message = complaint(tmp_path, "sessions:\n  retention_days: 7\n  retention_days: 8\n")
+        assert "line 3: sessions.retention_days is set twice; the first is on line 2" in message
 
     def test_a_section_written_twice_is_ambiguous(self, tmp_path: Path) -> None:
-        said = complaint(tmp_path, "sessions: {retention_days: 7}\nsessions: {auto_prune: true}\n")
-        assert "line 2: sessions is set twice; the first is on line 1" in said
+        message = complaint(tmp_path, "sessions: {retention_days: 7}\nsessions: {auto_prune: true}\n")
+        assert "line 2: sessions is set twice; the first is on line 1" in message
 
 
 class TestUnknownKeys:
@@ -269,13 +269,15 @@ class TestReferences:
         assert load(tmp_path, "sessiondb: {path: '${X}'}", X="007").sessiondb.path == "007"
 
     def test_a_failed_conversion_names_the_variable_and_hides_its_value(self, tmp_path: Path) -> None:
-        said = complaint(tmp_path, "sessiondb:\n  write_timeout_s: ${T}\n", T="s3cret")
-        assert "line 2: sessiondb.write_timeout_s is ${T}, but the value of T does not fit; expected a number" in said
-        assert "s3cret" not in said
+        message = complaint(tmp_path, "sessiondb:\n  write_timeout_s: ${T}\n", T="s3cret")
+        assert (
+            "line 2: sessiondb.write_timeout_s is ${T}, but the value of T does not fit; expected a number" in message
+        )
+        assert "s3cret" not in message
 
     def test_a_number_from_an_unset_variable_names_it(self, tmp_path: Path) -> None:
-        said = complaint(tmp_path, "sessiondb:\n  write_timeout_s: ${T}\n")
-        assert "is ${T}, but T is not set; expected a number above 0" in said
+        message = complaint(tmp_path, "sessiondb:\n  write_timeout_s: ${T}\n")
+        assert "is ${T}, but T is not set; expected a number above 0" in message
 
     def test_keys_are_not_expanded(self, tmp_path: Path) -> None:
         (warning,) = load(tmp_path, '"${X}": 1', X="sessions").warnings
@@ -335,14 +337,14 @@ class TestEnvFile:
 class TestSecrets:
     @pytest.mark.parametrize("dsn", ["[s3cret]", "{s3cret: 1}", "!x s3cret", "!!binary s3cret"])
     def test_a_wrong_dsn_is_not_shown(self, dsn: str, tmp_path: Path) -> None:
-        said = complaint(tmp_path, f"sessiondb:\n  dsn: {dsn}\n")
-        assert "line 2: sessiondb.dsn has a wrong value (not shown, it may be a secret)" in said
-        assert "s3cret" not in said
+        message = complaint(tmp_path, f"sessiondb:\n  dsn: {dsn}\n")
+        assert "line 2: sessiondb.dsn has a wrong value (not shown, it may be a secret)" in message
+        assert "s3cret" not in message
 
     def test_url_in_the_wrong_place_shows_only_its_host(self, tmp_path: Path) -> None:
-        said = complaint(tmp_path, "sessiondb:\n  write_timeout_s: postgresql://u:s3cret@s3cret/s3cret@host/db\n")
-        assert "***@host/db" in said
-        assert "s3cret" not in said
+        message = complaint(tmp_path, "sessiondb:\n  write_timeout_s: postgresql://u:s3cret@s3cret/s3cret@host/db\n")
+        assert "***@host/db" in message
+        assert "s3cret" not in message
 
     @pytest.mark.parametrize(
         "text",

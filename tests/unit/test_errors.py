@@ -45,7 +45,7 @@ def test_the_error_tree_is_as_drawn() -> None:
     assert drawn_tree() == real
 
 
-def test_all_names_what_is_defined() -> None:
+def test_dunder_all_lists_every_error() -> None:
     assert sorted(errors.__all__) == sorted(each.__name__ for each in DEFINED)
 
 

@@ -98,7 +98,7 @@ def test_the_programs_for_a_server_run(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("page", "block"), blocks("yaml"))
-def test_settings_are_accepted(page: str, block: str, tmp_path: Path) -> None:
+def test_settings_of_an_example_are_accepted(page: str, block: str, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(block)
     assert load_config(tmp_path) is not None
 
@@ -155,8 +155,8 @@ def test_recall_examples_show_the_real_output(tmp_path: Path, monkeypatch: pytes
         db.create_session(NGINX, "cli", model="some-model")
         db.set_session_title(NGINX, "nginx in front of the app")
         refuses = "nginx refuses bodies above 1 MB. Set client_max_body_size 50m; in the server block and reload."
-        said = [("user", "The upload of large files fails with 413."), ("assistant", refuses)]
-        for number, (role, text) in enumerate([*said, ("user", "That works, thanks.")]):
+        messages = [("user", "The upload of large files fails with 413."), ("assistant", refuses)]
+        for number, (role, text) in enumerate([*messages, ("user", "That works, thanks.")]):
             db.append_message(NGINX, role, text, timestamp=now + number)
         now = 1794820580.0
         db.create_session(ASKING, "cli")

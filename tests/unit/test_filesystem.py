@@ -57,12 +57,12 @@ def test_a_mount_that_is_not_local_is_shared(path: str, kind: str, *, is_shared:
     assert (found.kind, found.is_shared) == (kind, is_shared)
 
 
-def test_a_system_that_lists_nothing_counts_as_local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_system_without_a_list_of_mounts_counts_as_local(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(filesystem, "_MOUNTINFO", tmp_path / "missing")
     assert file_system_of(tmp_path / "state.db") == FileSystem("", "", is_shared=False)
 
 
-def test_this_machine_says_where_a_file_is_and_what_is_free(tmp_path: Path) -> None:
+def test_place_and_free_space_of_a_file_are_known(tmp_path: Path) -> None:
     assert file_system_of(tmp_path / "state.db").kind
     assert (free_bytes(tmp_path / "state.db") or 0) > 0
     assert free_bytes(tmp_path / "missing" / "state.db") is None

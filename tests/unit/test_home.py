@@ -129,7 +129,7 @@ class TestEnsurePrivateDir:
         with pytest.raises(ConfigError, match=f"{home} should be a directory, but it is a file"):
             ensure_private_dir(home / "cache")
 
-    def test_a_link_to_nothing_is_named(self, home: Path, tmp_path: Path) -> None:
+    def test_error_names_a_broken_link(self, home: Path, tmp_path: Path) -> None:
         home.symlink_to(tmp_path / "gone")
         with pytest.raises(ConfigError, match=r"is a link to .*gone, which does not exist"):
             ensure_private_dir(home)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,3 +31,13 @@ def test_json_of_another_program_is_read_unchanged() -> None:
 
 def test_plain_text_is_written_unescaped() -> None:
     assert json_text.dumps(["Grüße", "\U0001f600"]) == '["Grüße", "\U0001f600"]'
+
+
+@pytest.mark.parametrize(("value", "parsed"), [('{"a": 1}', {"a": 1}), ("{", "{"), ("[" * 100_000, "[" * 100_000)])
+def test_text_that_is_not_json_is_kept(value: str, parsed: object) -> None:
+    assert json_text.loads_or_keep(value) == json_text.parse_if_text(value) == parsed
+
+
+@pytest.mark.parametrize("value", [None, 5, ["x"], {"a": "b"}])
+def test_value_that_is_not_text_is_kept(value: object) -> None:
+    assert json_text.loads_or_keep(value) == json_text.parse_if_text(value) == value

@@ -73,7 +73,7 @@ class TestChecksum:
     def test_comment_lines_and_empty_lines_do_not_count(self) -> None:
         assert checksum("-- Create t.\n\nCREATE TABLE t (a TEXT);\n") == checksum("CREATE TABLE t (a TEXT);  \n")
 
-    def test_statements_count(self) -> None:
+    def test_checksum_changes_with_a_statement(self) -> None:
         assert checksum("CREATE TABLE t (a TEXT);\n") != checksum("CREATE TABLE t (b TEXT);\n")
 
     def test_a_new_file_has_the_checksum_of_its_statements(self, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_day_has_its_real_length(zone: str, day: date, hours: float) -> None:
         assert (period.first, period.until - period.since) == (day, hours * HOUR_S)
 
 
-def test_one_day_is_today() -> None:
+def test_period_of_one_day_is_today() -> None:
     with local_zone("UTC0"):
         period = last_days(1, NOON)
         assert (period.since, period.until) == (NOON - DAY_S / 2, NOON + DAY_S / 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.state.sqlite.repair.fileformat.records import LOST_TEXT, Value, decode, signed, size_on_page, varint
+from hermes.state.sqlite.repair.fileformat.records import LOST_TEXT, Value, decode, size_on_page, to_signed, varint
 
 UTF8 = "utf-8"
 VALUES: list[Value] = [
@@ -89,7 +89,7 @@ def test_a_truncated_number_ends_after_the_data() -> None:
 
 
 def test_keys_can_be_negative() -> None:
-    assert [signed(2**64 - 5), signed(2**63), signed(5)] == [-5, -(2**63), 5]
+    assert [to_signed(2**64 - 5), to_signed(2**63), to_signed(5)] == [-5, -(2**63), 5]
 
 
 def test_text_that_is_not_unicode_is_kept_with_marks() -> None:

@@ -92,8 +92,8 @@ class TestCut:
 
 class TestTranscript:
     def test_every_paragraph_names_its_role(self) -> None:
-        said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
-        assert format_transcript(said) == "[USER] hi\n\n[ASSISTANT] hello"
+        history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+        assert format_transcript(history) == "[USER] hi\n\n[ASSISTANT] hello"
 
     def test_tool_results_are_shortened(self) -> None:
         text = format_transcript([{"role": "tool", "tool_name": "terminal", "content": "a" * 400 + "b" * 400}])
@@ -104,13 +104,13 @@ class TestTranscript:
         assert "lantern" in text
         assert len(text) < 600
 
-    def test_calls_are_named(self) -> None:
+    def test_transcript_names_tool_calls(self) -> None:
         calls = [{"function": {"name": "terminal"}}, {"function": {"name": "read_file"}}]
-        said: list[Row] = [
+        history: list[Row] = [
             {"role": "assistant", "content": "wait", "tool_calls": calls},
             {"role": "assistant", "content": None},
         ]
-        assert format_transcript(said) == "[ASSISTANT] wait\ncalled: terminal, read_file"
+        assert format_transcript(history) == "[ASSISTANT] wait\ncalled: terminal, read_file"
 
     def test_only_the_text_of_structured_content_is_shown(self) -> None:
         parts: list[Row] = [
@@ -140,7 +140,7 @@ class TestFormatMoment:
         assert format_moment(moment) == "November 15, 2026 at 07:23 PM"
 
     @pytest.mark.parametrize(
-        ("moment", "said"), [(None, "unknown"), ("yesterday", "yesterday"), (1e300, "1e+300"), ([], "[]")]
+        ("moment", "text"), [(None, "unknown"), ("yesterday", "yesterday"), (1e300, "1e+300"), ([], "[]")]
     )
-    def test_format_moment_returns_an_invalid_time_as_text(self, moment: Any, said: str) -> None:
-        assert format_moment(moment) == said
+    def test_format_moment_returns_an_invalid_time_as_text(self, moment: Any, text: str) -> None:
+        assert format_moment(moment) == text

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers import server_or_skip
-from tests.support.transcript_states import ROOT, STATES
+from tests.support.transcript_home import ROOT
+from tests.support.transcript_states import STATES
 from tools.transcripts import (
     Block,
     Result,

@@ -141,7 +141,7 @@ class TestHealing:
         SessionDB(path).close()
         assert schema_of(path) == schema_of(tmp_path / "fresh.db")
 
-    def test_healing_happens_once(self, path: Path) -> None:
+    def test_adopted_file_is_not_changed_again(self, path: Path) -> None:
         change(path, "UPDATE schema_version SET version = 22")
         for _ in range(2):
             SessionDB(path).close()

@@ -77,7 +77,7 @@ class _Interrupted(Exception):
 
 
 class Turn:
-    """Answers the last message of a record."""
+    """One turn of the agent: the model answers the last message of a record, with tool calls on the way."""
 
     def __init__(
         self, session: OpenSession, record: TurnRecord, listener: Listener, cancellation: Cancellation
@@ -145,7 +145,7 @@ class Turn:
         self._record.add(
             "assistant",
             reply.text or None,
-            tool_calls=[] if is_last else [_stored(call) for call in reply.tool_calls],
+            tool_calls=[] if is_last else [_call_json(call) for call in reply.tool_calls],
             finish_reason=None if reply.finish_reason in _OWN_ENDS else reply.finish_reason,
             reasoning=reply.reasoning,
             token_count=reply.usage.output_tokens if reply.usage else None,
@@ -279,5 +279,5 @@ class Turn:
         )
 
 
-def _stored(call: ToolCall) -> dict[str, object]:
+def _call_json(call: ToolCall) -> dict[str, object]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -50,8 +50,6 @@ def hermes() -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run a command line and return its exit code."""
-    # Read from the raw arguments: an error while parsing them is reported as JSON too.
-    as_json = "--json" in args
     before_first(_log_to_file)
     try:
         if "_HERMES_COMPLETE" in os.environ:
@@ -68,8 +66,17 @@ def run(args: Sequence[str]) -> int:
     except BrokenPipeError:
         discard_output()  # the reader has left, as in `| head`
     except (HermesError, click.ClickException) as error:
-        return report_error(error, as_json=as_json)
+        return report_error(error, as_json=_has_json_option(args))
     return 0
+
+
+def _has_json_option(args: Sequence[str]) -> bool:
+    """Whether the arguments ask for JSON; they may be invalid, because that error is reported as JSON too."""
+    if "--json" not in args:
+        return False
+    from hermes.cli.command_line import iter_options
+
+    return "--json" in iter_options(hermes, args)
 
 
 def _log_to_file() -> None:

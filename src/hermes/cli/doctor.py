@@ -8,7 +8,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from hermes.cli.display.terminal import terminal_width, write_json, write_stderr
 from hermes.cli.errors import FAILED
 from hermes.cli.options import AS_JSON
 from hermes.cli.progress import progress
-from hermes.config import CONFIG_FILENAME, ENV_FILENAME, Config, load_config, load_variables
+from hermes.config import CONFIG_FILENAME, ENV_FILENAME, Config, EndpointConfig, load_config, load_variables
 from hermes.errors import HermesError, NoModel
 from hermes.home import get_hermes_home, serves_more_than_hermes
 from hermes.state.engine import Report
@@ -153,22 +152,37 @@ def check_config(directory: Path) -> CheckResult:
     seen = {"path": str(file), "exists": file.exists()}
     try:
         config = load_config(directory)
-        warnings = config.warnings
-        _check_models(config, directory)
+        warnings = list(config.warnings)
+        missing = _find_missing_model(config, directory)
     except HermesError as exc:
         return error(exc.message, exc.hint or f"correct {file}", **seen)
+    remedies = [f"correct {file}"] if warnings else []
+    if missing is not None:
+        warnings.append(missing.message)
+        remedies.append(missing.hint)
     if warnings:
-        return warning("; ".join(warnings), f"correct {file}", **seen, warnings=list(warnings))
+        return warning("; ".join(warnings), "; ".join(remedies), **seen, warnings=warnings)
     return ok(f"{file}" if file.exists() else "no config.yaml: all settings have their defaults", **seen, warnings=[])
 
 
-def _check_models(config: Config, directory: Path) -> None:
-    """Raise `ConfigError` if the configured model cannot be used, or only by exposing its key."""
+def _find_missing_model(config: Config, directory: Path) -> NoModel | None:
+    """Return why a configured model cannot be used here: no provider or no key, which another terminal may have.
+
+    Raise `ConfigError` if the model can be used nowhere, or only by exposing its key.
+    """
     from hermes.agent.models.choice import choose_auxiliary_model, choose_model
 
     variables = load_variables(directory)
-    with suppress(NoModel):  # the key may be set in another terminal, a local server may start later
-        choose_auxiliary_model(config.model, variables, choose_model(config.model, variables))
+    section: str = "model"
+    settings: EndpointConfig = config.model
+    try:
+        main = choose_model(config.model, variables)
+        section, settings = "model.auxiliary", config.model.auxiliary
+        choose_auxiliary_model(config.model, variables, main)
+    except NoModel as exc:
+        name = next(each for each in ("provider", "base_url", "api_key", "default") if getattr(settings, each))
+        return NoModel(f"no chat can start: {exc.message} ({section}.{name} in config.yaml)", hint=exc.hint)
+    return None
 
 
 def check_permissions(directory: Path) -> CheckResult:

@@ -44,10 +44,10 @@ class Exported:
 
     def sessions(self, now: float, progress: ByteProgress) -> Iterator[CheckedSession]:
         """Yield the sessions that `examine` found; call `examine` first."""
-        return (self._incoming(record, now) for record in self._records(self._good_upto, progress))
+        return (self._read(record, now) for record in self._records(self._good_upto, progress))
 
     def _check(self, record: Line | LongLine, now: float) -> str:
-        session = self._incoming(record, now)
+        session = self._read(record, now)
         try:
             for _ in iter_drafts(session, now):
                 pass
@@ -57,7 +57,7 @@ class Exported:
             self._ends[record.number] = record.end
         return session.id
 
-    def _incoming(self, record: Line | LongLine, now: float) -> CheckedSession:
+    def _read(self, record: Line | LongLine, now: float) -> CheckedSession:
         if isinstance(record, LongLine):
             head, messages = record.head(EXPORT_SCHEMA), record
         else:

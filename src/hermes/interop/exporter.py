@@ -50,7 +50,7 @@ class Lines:
     def session(self, session: SessionExport) -> Iterator[bytes]:
         """Yield a session, in pieces."""
         pieces = line_of(session)
-        return (_CONTROLS.sub(_escaped, piece) for piece in pieces) if self._for_terminal else pieces
+        return (_CONTROLS.sub(_escape, piece) for piece in pieces) if self._for_terminal else pieces
 
     def end(self) -> Iterator[bytes]:
         """Yield nothing."""
@@ -130,29 +130,29 @@ class _GroupWriter:
         written = Written()
         for session in sessions:
             written.sessions += 1
-            for piece in self._form.session(self._filtered(session, written)):
+            for piece in self._form.session(self._filter(session, written)):
                 self._held.write(piece)
         return written
 
-    def _filtered(self, session: SessionExport, written: Written) -> SessionExport:
+    def _filter(self, session: SessionExport, written: Written) -> SessionExport:
         def found(secrets: int) -> None:
             written.secrets += secrets
 
-        def counted() -> Iterator[list[Row]]:
+        def filter_pages() -> Iterator[list[Row]]:
             for whole in session.pages:
                 page = whole if self._with_undone else [each for each in whole if each["active"]]
                 written.messages += len(page)
                 self._report_messages(written.messages)
                 yield page
 
-        counting = session._replace(pages=counted())
+        counting = session._replace(pages=filter_pages())
         if not self._hides_secrets:
             return counting
         # Imported late: compiling the patterns of secrets takes a while.
-        from hermes.interop.redacted import redacted
+        from hermes.interop.redacted import redact_session
 
-        return redacted(counting, found)
+        return redact_session(counting, found)
 
 
-def _escaped(control: re.Match[bytes]) -> bytes:
+def _escape(control: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(control[0].decode())

@@ -14,6 +14,7 @@ from hermes.ids import new_session_id
 from hermes.interop.detection import FoundFile
 from hermes.interop.source import ByteProgress, Source
 from hermes.state.engine import Reading, Report
+from hermes.state.import_export.message_pages import group_by_messages
 from hermes.state.import_export.session_checks import CheckedSession, iter_drafts
 from hermes.state.import_export.session_writer import (
     ImportOutcome,
@@ -110,7 +111,8 @@ class Importer:
                 self._preview(session)
             return
         self._choose_new_ids(examined.ids)
-        for together in _groups(self._sessions_of(path, source)):
+        sessions = self._sessions_of(path, source)
+        for together in group_by_messages(sessions, _messages_in_memory, MAX_GROUP_MESSAGES, MAX_GROUP_SESSIONS):
             assert self._store is not None
             for arrival in write_sessions(self._store, together, self._options.on_conflict, self._now, self._renamed):
                 self.tally.sessions[arrival.outcome] += 1
@@ -160,19 +162,6 @@ class Importer:
         return report_bytes
 
 
-def _groups(sessions: Iterator[CheckedSession]) -> Iterator[list[CheckedSession]]:
-    """Yield groups of sessions; one whose messages are not in memory forms a group alone, before the next is read."""
-    group: list[CheckedSession] = []
-    messages = 0
-    for session in sessions:
-        count = len(session.messages) if isinstance(session.messages, list) else MAX_GROUP_MESSAGES
-        if group and messages + count > MAX_GROUP_MESSAGES:
-            yield group
-            group, messages = [], 0
-        group.append(session)
-        messages += count
-        if messages >= MAX_GROUP_MESSAGES or len(group) == MAX_GROUP_SESSIONS:
-            yield group
-            group, messages = [], 0
-    if group:
-        yield group
+def _messages_in_memory(session: CheckedSession) -> int:
+    """Count the messages of a session; one that is still read from its file fills a group alone."""
+    return len(session.messages) if isinstance(session.messages, list) else MAX_GROUP_MESSAGES

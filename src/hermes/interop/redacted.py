@@ -27,7 +27,7 @@ KEPT = frozenset(
 """Columns that an import needs as they are; they contain ids and names, not text."""
 
 
-def redacted(session: SessionExport, report: Callable[[int], None]) -> SessionExport:
+def redact_session(session: SessionExport, report: Callable[[int], None]) -> SessionExport:
     """Return a session without secrets; `report` is called with the number of each value's secrets."""
 
     def hide(row: Row) -> Row:

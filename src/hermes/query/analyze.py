@@ -13,6 +13,8 @@ import re
 from functools import cache, lru_cache
 from unicodedata import is_normalized, normalize
 
+from hermes.query.stems import stem_words
+
 GAP = "¦"
 """Separates the words of a text and each group of parts; no analyzed text contains it."""
 
@@ -20,6 +22,83 @@ MAX_IDENTIFIERS = 10_000
 """How many different words of one text are checked for being identifiers."""
 MAX_PARTS = 8
 """A word with more parts is no identifier."""
+
+UNITS = frozenset(
+    [
+        "ns",
+        "us",
+        "ms",
+        "s",
+        "sec",
+        "secs",
+        "min",
+        "mins",
+        "h",
+        "hr",
+        "hrs",
+        "d",
+        "b",
+        "kb",
+        "mb",
+        "gb",
+        "tb",
+        "kib",
+        "mib",
+        "gib",
+        "tib",
+        "kbit",
+        "mbit",
+        "gbit",
+        "kbps",
+        "mbps",
+        "gbps",
+        "bit",
+        "bits",
+        "byte",
+        "bytes",
+        "hz",
+        "khz",
+        "mhz",
+        "ghz",
+        "px",
+        "pt",
+        "em",
+        "rem",
+        "dpi",
+        "fps",
+        "p",
+        "k",
+        "kw",
+        "w",
+        "wh",
+        "kwh",
+        "mah",
+        "ma",
+        "a",
+        "mv",
+        "v",
+        "db",
+        "mm",
+        "cm",
+        "m",
+        "km",
+        "in",
+        "ft",
+        "yd",
+        "mi",
+        "kg",
+        "g",
+        "mg",
+        "lb",
+        "oz",
+        "l",
+        "ml",
+        "c",
+        "f",
+        "x",
+    ]
+)
+"""What follows a number as its unit."""
 
 UNSPACED = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17d3\u17e0-\u17ff"  # Thai, Lao, Tibetan, Myanmar, Khmer
@@ -54,6 +133,10 @@ _moment = re.compile(r"(?<![0-9])([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]
 _jamo = re.compile("([\u3131-\u318e]+)")
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _identifier = re.compile("(?<![À-ɏ])[A-Za-z0-9]++(?![À-ɏ])")
+_separators = re.compile(r"[^0-9A-Za-z]+")
+_whole_id = re.compile("0[A-Za-z]")
+"""The start of an id as one word, which is never split."""
+_DIGITS = "0123456789"
 _version = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]++[0-9]++(?:\.[0-9]++)+")
 
 
@@ -65,6 +148,12 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
         re.compile(f"([{UNSPACED}]+)|((?:[^\\W_{UNSPACED}{_SYMBOLS}]|[{_MARKED}])+)|([{_SYMBOLS}])"),
         re.compile(f"[{UNSPACED}]+"),
     )
+
+
+@cache
+def _joints() -> re.Pattern[str]:
+    """White space between two characters of unspaced scripts, with the first of them."""
+    return re.compile(f"([{UNSPACED}])\\s{{1,8}}(?=[{UNSPACED}])")
 
 
 def replace_unindexable(text: str) -> str:
@@ -95,19 +184,40 @@ def stream(text: str) -> str:
     separated = _separate_symbols(text)
     if separated.isascii():
         cased = separated.translate(_ASCII_BREAKS).split()
-        return f" {' '.join([*cased, *_identifier_parts(text, cased)]).lower()} "
-    found, singles = _split_pieces(fold(separated), at_end=False)
+        parts = _identifier_parts(text, cased)
+        lowered = [word.lower() for word in cased]
+        return f" {' '.join([*lowered, *parts, *_measures(lowered), *stem_words(lowered)])} "
+    folded = fold(separated)
+    found, singles = _split_pieces(folded, at_end=False)
     return " ".join(
-        ["", *found, *_identifier_parts(text, _identifier.findall(text)), *map(GAP.__add__, dict.fromkeys(singles)), ""]
+        [
+            "",
+            *found,
+            *_identifier_parts(text, _identifier.findall(text)),
+            *_measures(found),
+            *map(GAP.__add__, dict.fromkeys(singles)),
+            *_joined_runs(folded, found),
+            *stem_words(found),
+            "",
+        ]
     )
 
 
-def words(text: str) -> list[str]:
-    """Return the words of a query's text in order; its last unspaced run may continue in the message."""
+def join_unspaced(text: str) -> str:
+    """A text without the blanks and line breaks inside of runs of scripts that write none."""
+    return text if text.isascii() else _joints().sub(r"\1", text)
+
+
+def words(text: str, *, is_joined: bool = False) -> list[str]:
+    """Return the words of a query's text in order; its last unspaced run may continue in the message.
+
+    With `is_joined`, blanks inside of unspaced runs do not count.
+    """
     separated = _separate_symbols(text)
     if separated.isascii():
         return separated.lower().translate(_ASCII_BREAKS).split()
-    found, _ = _split_pieces(fold(separated), at_end=True)
+    folded = fold(separated)
+    found, _ = _split_pieces(join_unspaced(folded) if is_joined else folded, at_end=True)
     return found
 
 
@@ -130,6 +240,20 @@ def is_unspaced(character: str) -> bool:
         return False
     _, _, runs = _patterns()
     return runs.match(character) is not None
+
+
+def _joined_runs(folded: str, found: list[str]) -> list[str]:
+    """The words of runs that blanks or line breaks interrupt, once more without these, behind a gap."""
+    joined = join_unspaced(folded)
+    if joined == folded:
+        return []
+    known = " ".join(found)
+    whole: list[str] = []
+    for run in unspaced_runs(joined):
+        pairs = [*map("".join, itertools.pairwise(run)), run[-1]]
+        if " ".join(pairs) not in known:
+            whole += [GAP, *pairs]
+    return whole
 
 
 def _decompose(text: str) -> str:
@@ -181,14 +305,39 @@ def _identifier_parts(text: str, cased: list[str]) -> list[str]:
     return [word.lower() for parts in groups.values() for word in (GAP, *parts)]
 
 
+def machine_id_word(text: str) -> str:
+    """Return an id that a program made as one word, which no part of it matches."""
+    return f"0{_separators.sub('', text)}"
+
+
+def is_measure(word: str, *, is_prefix: bool = False) -> bool:
+    """Whether a word is a number with its unit, or with the start of one; a text may write it as two words."""
+    unit = word.lstrip(_DIGITS)
+    if not word[0].isdigit():
+        return False
+    return any(each.startswith(unit) for each in UNITS) if is_prefix else unit in UNITS
+
+
+def _measures(folded: list[str]) -> list[str]:
+    """Numbers and the units that follow them as one word, each behind a gap: `500ms` also finds `500 ms`."""
+    pairs = itertools.pairwise(folded)
+    measures = [number + unit for number, unit in pairs if unit in UNITS and number.isascii() and number.isdigit()]
+    return [word for measure in dict.fromkeys(measures) for word in (GAP, measure)]
+
+
 @lru_cache(maxsize=4_096)
 def _split_identifier(word: str) -> tuple[str, ...]:
     """Return the parts of an identifier; empty for a single word, a number or a hash."""
     if not word.isascii() or (word.isalpha() and word[1:].islower()):
         return ()
+    if is_measure(word.lower()):
+        unit = word.lstrip(_DIGITS)
+        return (word.removesuffix(unit), unit)
     parts = tuple(_part.findall(word))
     if word.isalpha():
         return parts if 1 < len(parts) <= MAX_PARTS else ()
+    if _whole_id.match(word):
+        return ()
     if 1 < len(parts) <= 3 and parts[0].isalpha() and (len(parts[0]) > 1 or parts[0] in "vV"):
         return parts
     return parts if 1 < len(parts) <= MAX_PARTS and _reads_like_words(parts) else ()

@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache
 
 from hermes.query import analyze
 from hermes.query.analyze import GAP, SYMBOL_WORDS
+from hermes.query.stems import MARK as STEM_MARK
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 _CACHED_TEXT = 4_096
@@ -30,21 +31,30 @@ class Document:
         return analyze.fold(self.text)
 
     @cached_property
+    def joined(self) -> str:
+        """Its folded characters, with runs of unspaced scripts in one piece."""
+        return analyze.join_unspaced(self.folded)
+
+    @cached_property
     def flat(self) -> str:
         """The folded text with single blanks."""
         return " ".join(self.folded.split())
 
     def has_words(self, leaf: Words) -> bool:
         """Whether the text has the words next to each other."""
+        if leaf.is_literal and leaf.text not in self.flat:
+            return False
         if len(leaf.words) == 1 and leaf.words[0].isascii() and self.text.isascii():
             # A substring test decides most texts without splitting them into words.
             lowered = self.text.lower()
-            if leaf.words[0] not in lowered:
+            if leaf.words[0] not in lowered and not analyze.is_measure(leaf.words[0], is_prefix=leaf.prefix):
                 return False
             if leaf.prefix and _begins_a_word(leaf.words[0], lowered):
                 return True
         elif not self.text.isascii() and not all(
-            word.strip(GAP) in self.folded for word in set(leaf.words) - SYMBOL_WORDS
+            word.strip(GAP) in self.joined or analyze.is_measure(word, is_prefix=leaf.prefix)
+            for word in set(leaf.words) - SYMBOL_WORDS
+            if not word.startswith(STEM_MARK)
         ):
             return False
         return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -12,9 +12,12 @@ from hermes.query.tree import Leaf
 HEAD = 2_000
 """How many characters of a message count for ranking."""
 
-_ROLE_WEIGHT = {"assistant": 1.0, "user": 0.95, "tool": 0.7}
+_ROLE_WEIGHT = {"assistant": 1.0, "user": 0.95, "tool": 0.5}
 _OTHER_ROLE = 0.8
+_MACHINERY = 0.01
 _SATURATION = 1.2
+_MOST_MENTIONS = 4
+"""More mentions count no more: a tool that prints a word twenty times says it no better than a person does once."""
 _LENGTH_SHARE = 0.35
 """How much less a long text weighs. Little: a short question must not beat the answer to it."""
 _RECENCY_SHARE = 0.1
@@ -31,12 +34,21 @@ class Candidate:
     message_id: int
     role: str
     head: str
+    is_machinery: bool = False
+    """Whether it is only the call or the result of an earlier search."""
 
 
-def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: bool = False) -> list[int]:
+def rank(
+    candidates: Sequence[Candidate],
+    wanted: Sequence[Leaf],
+    *,
+    is_choice: bool = False,
+    rarities: Mapping[str, float] | None = None,
+) -> list[int]:
     """Return the ids, best first; `candidates` come newest first, which decides between equals.
 
-    Words that few of the candidates have weigh more, a repeated word weighs more but not in proportion, and so does
+    `rarities` says how much a word weighs that few messages of the store have; without it, words that few of the
+    candidates have weigh more. A repeated word weighs more but not in proportion, and so does
     a text that has the whole query in one place.
     """
     together = " ".join(leaf.text for leaf in wanted)
@@ -52,12 +64,13 @@ def rank(candidates: Sequence[Candidate], wanted: Sequence[Leaf], *, is_choice: 
     scores = [0.0] * len(heads)
     for needle in needles:
         mentions = _mentions(heads, needle)
-        rarity = log(1 + len(heads) / (1 + len(heads) - mentions.count(0)))
+        rarity = (rarities or {}).get(needle) or log(1 + len(heads) / (1 + len(heads) - mentions.count(0)))
         for at, often in enumerate(mentions):
-            weight = often or unseen
+            weight = min(often, _MOST_MENTIONS) or unseen
             scores[at] += rarity * weight / (weight + damping[at])
     for age, (candidate, head) in enumerate(zip(candidates, heads, strict=True)):
-        scores[age] *= _ROLE_WEIGHT.get(candidate.role, _OTHER_ROLE) * (1 - _RECENCY_SHARE * age / len(heads))
+        role_weight = _MACHINERY if candidate.is_machinery else _ROLE_WEIGHT.get(candidate.role, _OTHER_ROLE)
+        scores[age] *= role_weight * (1 - _RECENCY_SHARE * age / len(heads))
         if len(needles) > 1 and together in head:
             scores[age] *= 1 + _TOGETHER
     return [candidates[at].message_id for at in sorted(range(len(scores)), key=lambda at: (-scores[at], at))]

@@ -9,6 +9,7 @@ from itertools import islice
 from unicodedata import normalize
 
 from hermes.query import analyze
+from hermes.query.stems import MARK as STEM_MARK
 from hermes.query.tree import Leaf, Part, Words
 
 WIDTH = 200
@@ -16,7 +17,8 @@ OPEN, CLOSE, CUT = ">>>", "<<<", "..."
 
 _SLICE = 65_536
 _MAX_SPANS = 24
-_MAX_PIECES = 16
+_MAX_PIECES, _MAX_RUN = 16, 32
+_VOICED_MARKS = "\uff9e\uff9f"
 _WORD_START = re.compile(r"\s\S")
 _NOT_IN_WORDS = re.compile(r"[\W_]+")
 
@@ -61,8 +63,8 @@ def _spans(text: str, wanted: Sequence[Leaf]) -> list[Span]:
 
 
 def _with_marks(text: str, end: int) -> int:
-    """Extend the end of a match over the accents, joiners and skin tones of its last character."""
-    while end < len(text) and not text[end].isascii() and not _fold_one(text[end]):
+    """Extend the end of a match over the accents, joiners, sound marks and skin tones of its last character."""
+    while end < len(text) and not text[end].isascii() and (text[end] in _VOICED_MARKS or not _fold_one(text[end])):
         end += 1
     return end
 
@@ -90,6 +92,10 @@ def _fold_with_positions(text: str) -> tuple[str, Sequence[int]]:
     characters: list[str] = []
     origin: list[int] = []
     for position, character in enumerate(text):
+        if character in _VOICED_MARKS and characters and characters[-1]:
+            # A half-width kana and its mark are one character.
+            characters[-1] = _fold_one(text[position - 1] + character)
+            continue
         plain = _fold_one(character)
         characters.append(plain)
         origin.extend([position] * len(plain))
@@ -102,7 +108,7 @@ def _fold_one(character: str) -> str:
 
 
 def _occurrences(folded: str, leaf: Leaf) -> list[tuple[int, int]]:
-    if isinstance(leaf, Words) and leaf.text.isascii() and leaf.text.isalnum():
+    if isinstance(leaf, Words) and leaf.text.isascii() and leaf.text.isalnum() and not _has_forms(leaf):
         return _plain_occurrences(folded, leaf.text, prefix=leaf.prefix)
     for pattern in _patterns(leaf):
         found = [match.span() for match in islice(pattern.finditer(folded), _MAX_SPANS) if match[0]]
@@ -124,13 +130,28 @@ def _plain_occurrences(folded: str, word: str, *, prefix: bool) -> list[tuple[in
     return found or inside[:_MAX_SPANS]
 
 
+def _has_forms(leaf: Words) -> bool:
+    """Whether a leaf stands for several spellings."""
+    return leaf.words[0].startswith(STEM_MARK) or analyze.is_measure(leaf.words[0])
+
+
 @lru_cache(maxsize=256)
 def _patterns(leaf: Leaf) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of a leaf in folded text, the strictest first."""
     literal = re.escape(leaf.text).replace(r"\ ", r"\s+")
     if isinstance(leaf, Part):
         return (re.compile(literal),)
+    if leaf.words[0].startswith(STEM_MARK):
+        # Forms of a word begin like its stem, whose last letter may differ, as in happy and happi.
+        stem = leaf.words[0].removeprefix(STEM_MARK)
+        return (re.compile(rf"(?<![^\W_]){re.escape(stem[:-1] if stem[-1:] in 'iy' else stem)}[^\W_]{{0,7}}"),)
+    if analyze.is_measure(leaf.words[0]):
+        unit = leaf.text.lstrip("0123456789")
+        number = leaf.text.removesuffix(unit)
+        return (re.compile(rf"(?<![^\W_]){re.escape(number)}\s{{0,8}}{re.escape(unit)}(?![^\W_])"),)
     pieces = [re.escape(piece) for piece in _NOT_IN_WORDS.split(leaf.text) if piece][:_MAX_PIECES]
+    if leaf.text and all(map(analyze.is_unspaced, leaf.text)):
+        pieces = [r"\s{0,8}".join(map(re.escape, leaf.text[:_MAX_RUN]))]
     loose = r"[\W_]*".join(pieces or map(re.escape, leaf.words))
     return tuple(re.compile(form) for form in (_with_word_bounds(literal, leaf), _with_word_bounds(loose, leaf), loose))
 

@@ -15,6 +15,8 @@ class Words:
     """The typed text, folded: used for highlighting, and for a substring search if no message has the words."""
     prefix: bool = False
     """Whether the last word matches as a prefix."""
+    is_literal: bool = False
+    """Whether the text itself must occur, with its punctuation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,24 @@ def loads(text: str | bytes) -> Any:
     return unmark_surrogates(_parse(text) if isinstance(text, str) else json.loads(text), text)
 
 
+def loads_or_keep(text: Any) -> Any:
+    """Return the value that `dumps` encoded, or the argument itself if it is not JSON text."""
+    try:
+        return loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return text
+
+
+def parse_if_text(value: Any) -> Any:
+    """Parse plain JSON text, which may be that of a model; return any other value unchanged."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def mark_surrogates(value: Any) -> Any:
     """Insert a mark between surrogates that are separate characters."""
     return _in_strings(value, lambda text: _PAIR.sub("\\1\x1a", text))

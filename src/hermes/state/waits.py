@@ -17,8 +17,8 @@ class Waits:
     total_s: float = 0.0
 
     @contextmanager
-    def uncounted(self) -> Iterator[None]:
-        """Add the time in which this thread does nothing during a block of code that itself takes little time."""
+    def exclude_waiting(self) -> Iterator[None]:
+        """Do not count the time in which this thread waits inside the block; the block itself must take little time."""
         began, worked = time.monotonic(), time.thread_time()
         try:
             yield

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.safety.approval import Approvals
+from hermes.agent.safety.permits import Permits
 from hermes.clock import system_clock
 from hermes.state.provider import SessionDBProvider
 from tests.agent.tools.workbench import Workbench
@@ -36,3 +38,15 @@ def bench(tmp_path: Path, store: SessionDBProvider) -> Iterator[Workbench]:
     bench = Workbench(tmp_path / "person" / ".hermes", work, store)
     yield bench
     bench.context.processes.close(kill=True)
+
+
+@pytest.fixture
+def permits(tmp_path: Path) -> Permits:
+    """The store of lasting permissions."""
+    return Permits(tmp_path)
+
+
+@pytest.fixture
+def approvals(permits: Permits) -> Approvals:
+    """Approvals in the mode `ask`."""
+    return Approvals("ask", permits)

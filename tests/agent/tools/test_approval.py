@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import stat
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hermes.agent.memory.owner_files import owner_file_stem
-from hermes.agent.safety.approval import ApprovalRequest, Approvals, ConversationOrigin, Decision
-from hermes.agent.safety.permits import Permit, Permits
-from hermes.config import ChatMode, Mode, load_config
-from hermes.errors import ConfigError
-from hermes.state.owner import TERMINAL, Owner, owner_of
+from hermes.agent.safety.approval import Approvals, Decision
+from hermes.agent.safety.permits import Permits
+from hermes.config import Mode
+from tests.agent.tools.approving import command, refusal
 from tests.agent.tools.workbench import SESSION, Person, Workbench
-
-
-def command(
-    text: str, bare: str | None = None, tool: str = "terminal", directory: str = "/src/wiki"
-) -> ApprovalRequest:
-    return ApprovalRequest(
-        tool=tool, summary=text, detail=text, risk="normal", subject=text, directory=directory, bare=bare
-    )
-
-
-def refusal(
-    approvals: Approvals,
-    request: ApprovalRequest,
-    person: Person | None,
-    session_id: str = "s",
-    owner: Owner = TERMINAL,
-) -> str | None:
-    return approvals.refusal(request, ConversationOrigin(session_id, "cli", owner), person)
-
-
-@pytest.fixture
-def permits(tmp_path: Path) -> Permits:
-    """The store of lasting permissions."""
-    return Permits(tmp_path)
-
-
-@pytest.fixture
-def approvals(permits: Permits) -> Approvals:
-    """Approvals in the mode `ask`."""
-    return Approvals("ask", permits)
 
 
 class TestDecisions:
@@ -76,19 +41,19 @@ class TestDecisions:
         assert other.asked == []
 
     def test_denial_tells_the_model_not_to_try_again(self, approvals: Approvals) -> None:
-        said = refusal(approvals, command("make"), Person(Decision.DENY))
-        assert said is not None
-        assert said.startswith("The user has not allowed this. Do not try it again in any form;")
+        reason = refusal(approvals, command("make"), Person(Decision.DENY))
+        assert reason is not None
+        assert reason.startswith("The user has not allowed this. Do not try it again in any form;")
 
     def test_denial_is_not_remembered(self, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.DENY))
         assert refusal(approvals, command("make"), Person(Decision.ONCE)) is None
 
     def test_user_who_cannot_be_asked_means_denied_with_a_hint(self, approvals: Approvals) -> None:
-        said = refusal(approvals, command("make"), None)
-        assert said is not None
-        assert "the user, who cannot be asked" in said
-        assert "`approvals.mode: allow`" in said
+        reason = refusal(approvals, command("make"), None)
+        assert reason is not None
+        assert "the user, who cannot be asked" in reason
+        assert "`approvals.mode: allow`" in reason
 
     def test_permitted_action_runs_if_the_user_cannot_be_asked(self, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.ALWAYS))
@@ -104,105 +69,10 @@ class TestModes:
     def test_mode_deny_never_asks_and_allows_nothing(self, permits: Permits, approvals: Approvals) -> None:
         refusal(approvals, command("make"), Person(Decision.ALWAYS))
         person = Person(Decision.ONCE)
-        said = refusal(Approvals("deny", permits), command("make"), person)
-        assert said is not None
-        assert "approvals.mode is deny" in said
+        reason = refusal(Approvals("deny", permits), command("make"), person)
+        assert reason is not None
+        assert "approvals.mode is deny" in reason
         assert person.asked == []
-
-
-class TestChats:
-    """On chat platforms the operator decides."""
-
-    CHAT = ConversationOrigin("s", "telegram", owner_of("telegram", "1"))
-
-    def test_mode_allow_applies_only_to_the_terminal(self, permits: Permits) -> None:
-        approvals = Approvals("allow", permits)
-        said = approvals.refusal(command("make"), self.CHAT, None)
-        assert said is not None
-        assert "the operator, who cannot be asked" in said
-        assert "approvals.mode" not in said
-
-    @pytest.mark.parametrize("mode", ["ask", "allow"])
-    def test_chat_user_does_not_decide(self, permits: Permits, mode: Mode) -> None:
-        stranger = Person(Decision.ONCE)
-        assert Approvals(mode, permits).refusal(command("make"), self.CHAT, stranger) is not None
-        assert stranger.asked == []
-
-    def test_operator_decides_and_sees_the_origin(self, permits: Permits) -> None:
-        asked: list[tuple[str, ConversationOrigin]] = []
-
-        def operator(request: ApprovalRequest, origin: ConversationOrigin) -> Decision:
-            asked.append((request.subject, origin))
-            return Decision.ONCE
-
-        stranger = Person(Decision.DENY)
-        approvals = Approvals("deny", permits, operator=operator)
-        assert approvals.refusal(command("make"), self.CHAT, stranger) is None
-        assert asked == [("make", self.CHAT)]
-        assert stranger.asked == []
-
-    def test_denial_by_the_operator_is_respected(self, permits: Permits) -> None:
-        approvals = Approvals("allow", permits, operator=lambda *_: Decision.DENY)
-        assert approvals.refusal(command("make"), self.CHAT, Person(Decision.ONCE)) is not None
-
-    def test_operator_is_not_asked_for_the_terminal(self, permits: Permits) -> None:
-        approvals = Approvals("ask", permits, operator=lambda *_: Decision.ONCE)
-        assert refusal(approvals, command("make"), None) is not None
-
-    def test_single_platform_can_be_denied(self, permits: Permits) -> None:
-        approvals = Approvals("ask", permits, chat_modes={"telegram": "deny"}, operator=lambda *_: Decision.ONCE)
-        said = approvals.refusal(command("make"), self.CHAT, None)
-        assert said is not None
-        assert "approvals.sources.telegram is deny" in said
-        assert (
-            approvals.refusal(command("make"), ConversationOrigin("s", "slack", owner_of("slack", "1")), None) is None
-        )
-
-    def test_platform_names_ignore_case(self, permits: Permits) -> None:
-        modes: dict[str, ChatMode] = {"Telegram": "deny", "telegram": "ask"}
-        approvals = Approvals("ask", permits, chat_modes=modes, operator=lambda *_: Decision.ONCE)
-        assert approvals.refusal(command("make"), self.CHAT, None) is not None
-
-    def test_permission_of_the_terminal_does_not_apply_in_a_chat(self, approvals: Approvals) -> None:
-        refusal(approvals, command("make"), Person(Decision.ALWAYS), session_id="terminal")
-        assert approvals.refusal(command("make"), self.CHAT, None) is not None
-        assert approvals.refusal(command("make"), ConversationOrigin("s", "telegram", TERMINAL), None) is not None
-
-    def test_always_without_an_owner_is_not_stored_for_the_terminal(self, permits: Permits) -> None:
-        approvals = Approvals("ask", permits, operator=lambda *_: Decision.ALWAYS)
-        assert approvals.refusal(command("make"), ConversationOrigin("s", "telegram", TERMINAL), None) is None
-        assert permits.of(TERMINAL) == []
-
-    @pytest.mark.parametrize("source", ["telegram", "default", "CLI", "terminal", ""])
-    def test_every_other_source_than_the_terminal_is_a_chat(self, permits: Permits, source: str) -> None:
-        assert (
-            Approvals("allow", permits).refusal(
-                command("make"), ConversationOrigin("s", source, owner_of("x", "1")), None
-            )
-            is not None
-        )
-
-    @pytest.mark.parametrize(
-        ("text", "said"),
-        [
-            ("approvals: {sources: {telegram: allow}}", "`allow` works only in the terminal"),
-            ("approvals: {sources: {cli: deny}}", "use approvals.mode for the terminal"),
-            ("approvals: {sources: {' CLI ': deny}}", "use approvals.mode for the terminal"),
-            ("approvals: {sources: {tui: ask}}", "use approvals.mode for the terminal"),
-        ],
-    )
-    def test_invalid_chat_modes_are_errors(self, tmp_path: Path, permits: Permits, text: str, said: str) -> None:
-        (tmp_path / "config.yaml").write_text(text)
-        with pytest.raises(ConfigError, match=said):
-            Approvals("ask", permits, chat_modes=load_config(tmp_path, environ={}).approvals.sources)
-
-    def test_tool_in_a_chat_asks_the_operator(self, bench: Workbench, tmp_path: Path) -> None:
-        bench.change(
-            source="telegram", owner=owner_of("telegram", "1"), approvals=Approvals("allow", Permits(tmp_path))
-        )
-        bench.refused("terminal", command="touch here")
-        assert bench.person.asked == []
-        assert not (bench.work / "here").exists()
 
 
 class TestCover:
@@ -293,108 +163,6 @@ class TestSessions:
         refusal(approvals, command("make"), Person(Decision.SESSION))
         approvals.forget("s")
         assert refusal(approvals, command("make"), Person(Decision.DENY)) is not None
-
-
-class TestFile:
-    def file(self, home: Path, owner: Owner = TERMINAL) -> Path:
-        return home / "approvals" / f"{owner_file_stem(owner)}.json"
-
-    def test_permission_file_is_private_and_readable(self, permits: Permits, tmp_path: Path) -> None:
-        permits.add(TERMINAL, Permit("terminal", "make test", "/src/wiki", with_options=True))
-        permits.add(TERMINAL, Permit("read_file", "/etc/hosts"))
-        file = self.file(tmp_path)
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600
-        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
-        assert json.loads(file.read_text()) == {
-            "version": 2,
-            "allowed": [
-                {"tool": "terminal", "text": "make test", "directory": "/src/wiki", "covers": "options"},
-                {"tool": "read_file", "text": "/etc/hosts", "covers": "exact"},
-            ],
-        }
-
-    def test_permission_is_not_stored_twice(self, permits: Permits) -> None:
-        for _ in range(2):
-            permits.add(TERMINAL, Permit("terminal", "make"))
-        assert permits.of(TERMINAL) == [Permit("terminal", "make")]
-
-    def test_owners_do_not_share_permissions(self, permits: Permits) -> None:
-        permits.add(owner_of("telegram", "1"), Permit("terminal", "make"))
-        assert permits.of(owner_of("telegram", "2")) == []
-        assert permits.of(TERMINAL) == []
-
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "",
-            "{",
-            "[]",
-            "null",
-            '{"version": 3, "allowed": []}',
-            '{"version": 2}',
-            '{"version": 2, "allowed": [{"tool": "terminal", "text": "", "covers": "options"}]}',
-            '{"version": 2, "allowed": [{"tool": "terminal", "text": "x", "covers": "prefix"}]}',
-            '{"version": 2, "allowed": [{"tool": "terminal", "text": 7, "covers": "exact"}]}',
-            '{"version": 2, "allowed": [{"tool": "terminal", "text": "x", "directory": "", "covers": "exact"}]}',
-            "[" * 100_000,
-            "\udcff",
-        ],
-    )
-    def test_invalid_permission_file_allows_nothing_and_stays(
-        self, permits: Permits, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        file = self.file(tmp_path)
-        file.parent.mkdir()
-        file.write_text(text, errors="surrogateescape")
-        with caplog.at_level(logging.WARNING):
-            assert permits.of(TERMINAL) == []
-        assert "is not a list of permissions" in caplog.text
-        with pytest.raises(ConfigError, match="is not a list of permissions"):
-            permits.add(TERMINAL, Permit("terminal", "make"))
-        assert file.read_text(errors="surrogateescape") == text
-
-    def test_command_permission_without_a_directory_never_applies(self, permits: Permits, approvals: Approvals) -> None:
-        permits.add(TERMINAL, Permit("terminal", "make"))
-        assert refusal(approvals, command("make"), Person(Decision.DENY)) is not None
-
-    OLD = '{"version": 1, "allowed": [{"tool": "terminal", "text": "make", "covers": "prefix"}]}'
-
-    def test_permission_file_of_an_earlier_version_is_ignored_with_a_note(
-        self, approvals: Approvals, tmp_path: Path
-    ) -> None:
-        file = self.file(tmp_path)
-        file.parent.mkdir()
-        file.write_text(self.OLD)
-        person = Person(Decision.ONCE)
-        assert refusal(approvals, command("make", "make"), person) is None
-        (request,) = person.asked
-        assert request.note == (
-            f"The permissions in {file} are ignored: an earlier version wrote the file, without the directories in"
-            " which they apply."
-        )
-        said = refusal(approvals, command("make", "make"), None)
-        assert said is not None
-        assert said.endswith(request.note)
-        assert file.read_text() == self.OLD
-
-    def test_permission_file_of_an_earlier_version_is_kept(self, permits: Permits, tmp_path: Path) -> None:
-        file = self.file(tmp_path)
-        file.parent.mkdir()
-        for name in ("terminal.version-1.json", "terminal.version-1-2.json"):
-            file.write_text(self.OLD)
-            permits.add(TERMINAL, Permit("terminal", "make", "/src/wiki"))
-            assert (file.parent / name).read_text() == self.OLD
-            assert permits.of(TERMINAL) == [Permit("terminal", "make", "/src/wiki")]
-            assert permits.note(TERMINAL) == ""
-
-    def test_permission_that_cannot_be_stored_lasts_for_the_session(
-        self, approvals: Approvals, tmp_path: Path, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        (tmp_path / "approvals").write_text("a file in the way")
-        with caplog.at_level(logging.WARNING):
-            assert refusal(approvals, command("make"), Person(Decision.ALWAYS)) is None
-        assert "a permission holds for this session only" in caplog.text
-        assert refusal(approvals, command("make"), Person(Decision.DENY)) is None
 
 
 class TestTerminal:

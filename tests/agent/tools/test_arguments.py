@@ -84,7 +84,7 @@ def test_empty_text_is_an_empty_object(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "expected"),
     [
         ('{"path": "a"', "not JSON: Expecting ',' delimiter at character 12"),
         ("path=a", "not JSON: Expecting value at character 0, near 'path=a'"),
@@ -116,9 +116,9 @@ def test_empty_text_is_an_empty_object(written: str) -> None:
         (json.dumps({"path": "a", "count": "x" * 500}), "..."),
     ],
 )
-def test_mistakes_are_explained_exactly(written: str, said: str) -> None:
+def test_mistakes_are_explained_exactly(written: str, expected: str) -> None:
     found = complaint(written)
-    assert said in found
+    assert expected in found
     assert len(found) < 300
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from hermes.agent.safety.environment import command_environment, is_secret_name
 from hermes.agent.safety.redaction import redact
+
+SRC = Path(__file__).parents[3] / "src"
 
 
 @pytest.mark.parametrize(
@@ -52,3 +59,26 @@ def test_secrets_in_errors_are_hidden(text: str, shown: str) -> None:
 
 def test_secret_that_contains_another_is_hidden_whole() -> None:
     assert redact("longsecretvalue", {"A_KEY": "longsecret", "B_KEY": "longsecretvalue"}) == "***"
+
+
+HIDING = """
+import os, subprocess
+from hermes.agent.safety.environment import hide_own_secrets
+
+def run(*command, env=None):
+    return subprocess.run(command, env=env, capture_output=True, text=True).stdout
+
+hide_own_secrets()
+print(run("cat", f"/proc/{os.getpid()}/environ", env={}))
+print(os.environ["OPENAI_API_KEY"], run("printenv", "OPENAI_API_KEY"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc here")
+def test_secrets_of_this_process_are_not_shown_by_the_system() -> None:
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SRC), "OPENAI_API_KEY": "correct-horse", "PLAIN": "shown"}
+    done = subprocess.run([sys.executable, "-c", HIDING], env=environ, capture_output=True, text=True, timeout=60)
+    shown, own = done.stdout.strip().splitlines()
+    assert "PLAIN=shown" in shown
+    assert "correct-horse" not in shown
+    assert own == "correct-horse correct-horse"

@@ -244,7 +244,7 @@ class TestTool:
         assert bench.call("memory", action="read") == "[there are no notes yet]"
 
     @pytest.mark.parametrize(
-        ("action", "given", "said"),
+        ("action", "given", "expected"),
         [
             ("add", {}, "add needs text"),
             ("replace", {"text": "x"}, "replace needs match"),
@@ -255,6 +255,6 @@ class TestTool:
         ],
     )
     def test_memory_tool_reports_missing_arguments(
-        self, bench: Workbench, action: str, given: dict[str, str], said: str
+        self, bench: Workbench, action: str, given: dict[str, str], expected: str
     ) -> None:
-        assert bench.refused("memory", action=action, **given) == said
+        assert bench.refused("memory", action=action, **given) == expected

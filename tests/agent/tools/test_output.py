@@ -14,22 +14,22 @@ PIECES = st.lists(st.binary(max_size=50), max_size=30)
 
 @given(PIECES)
 def test_output_taken_in_parts_is_complete(pieces: list[bytes]) -> None:
-    output, heard = Output(), ""
+    output, taken = Output(), ""
     for piece in pieces:
         output.add(piece)
-        heard += output.take(is_last=False)
-    heard += output.take(is_last=True)
-    assert heard == b"".join(pieces).decode("utf-8", "replace")
+        taken += output.take(is_last=False)
+    taken += output.take(is_last=True)
+    assert taken == b"".join(pieces).decode("utf-8", "replace")
 
 
 @given(st.text(min_size=1), st.integers(1, 7))
 def test_taking_output_splits_no_character(text: str, size: int) -> None:
     data = text.encode("utf-8", "replace")
-    output, heard = Output(), ""
+    output, taken = Output(), ""
     for start in range(0, len(data), size):
         output.add(data[start : start + size])
-        heard += output.take(is_last=False)
-    assert heard + output.take(is_last=True) == data.decode()
+        taken += output.take(is_last=False)
+    assert taken + output.take(is_last=True) == data.decode()
 
 
 @given(st.integers(0, 4), st.integers(0, 300_000))

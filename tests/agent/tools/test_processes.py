@@ -14,24 +14,24 @@ from tests.support.waiting import wait_until
 
 def start(bench: Workbench, command: str) -> int:
     """Start a command in the background and return its process."""
-    said = re.fullmatch(
+    started = re.fullmatch(
         r"\[started as p\d+, pid (\d+); use the process tool to follow it\]",
         bench.call("terminal", command=command, background=True),
     )
-    assert said
-    return int(said[1])
+    assert started
+    return int(started[1])
 
 
 def poll_until(bench: Workbench, process_id: str, ending: str) -> str:
     """Poll a process until its output has the ending, and return the output."""
-    heard: list[str] = []
+    pieces: list[str] = []
 
-    def has_said_it() -> bool:
-        heard.append(bench.call("process", action="poll", process_id=process_id).rpartition("[")[0])
-        return "".join(heard).endswith(ending)
+    def has_ending() -> bool:
+        pieces.append(bench.call("process", action="poll", process_id=process_id).rpartition("[")[0])
+        return "".join(pieces).endswith(ending)
 
-    wait_until(has_said_it, f"{process_id} to say {ending!r}")
-    return "".join(heard)
+    wait_until(has_ending, f"{process_id} to write {ending!r}")
+    return "".join(pieces)
 
 
 def test_start_returns_at_once_and_wait_returns_the_end(bench: Workbench) -> None:
@@ -156,8 +156,8 @@ class TestLimits:
     def test_number_of_running_processes_is_limited(self, bench: Workbench) -> None:
         for _ in range(MAX_RUNNING):
             start(bench, "sleep 300")
-        said = bench.refused("terminal", command="sleep 300", background=True)
-        assert said == "16 processes of this session are running already (kill one first)"
+        output = bench.refused("terminal", command="sleep 300", background=True)
+        assert output == "16 processes of this session are running already (kill one first)"
 
     def test_number_of_ended_processes_is_limited(self, bench: Workbench) -> None:
         for number in range(MAX_ENDED + 5):

@@ -122,8 +122,8 @@ class TestFailures:
 
     def test_secrets_in_an_error_are_hidden(self, bench: Workbench) -> None:
         bench.change(environ={"MY_SERVICE_TOKEN": "squeamish-ossifrage"})
-        said = error(bench, "broken", '{"how": "secret"}')
-        assert said == "RuntimeError: cannot reach https://me:***@example.org with *** and ***"
+        reported = error(bench, "broken", '{"how": "secret"}')
+        assert reported == "RuntimeError: cannot reach https://me:***@example.org with *** and ***"
 
     def test_unexpected_error_is_logged_without_its_text(
         self, bench: Workbench, caplog: pytest.LogCaptureFixture

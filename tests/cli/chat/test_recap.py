@@ -39,7 +39,7 @@ def recap_texts(*history: dict[str, Any], limits: DisplayConfig = LIMITS) -> lis
     return [entry.text for entry in build_recap(history, limits).entries]
 
 
-class TestWhatIsSaid:
+class TestTexts:
     def test_system_messages_and_tool_results_are_hidden(self) -> None:
         history = [
             {"role": "system", "content": "a summary"},

@@ -209,7 +209,7 @@ class TestTurns:
         assert "Not compressed: there is too little to compress." in output
 
     @pytest.mark.parametrize(
-        ("argument", "wish"),
+        ("argument", "parsed"),
         [
             ("", (None, None)),
             ("the schema", ("the schema", None)),
@@ -222,8 +222,8 @@ class TestTurns:
             ("where it is kept", ("where it is kept", None)),
         ],
     )
-    def test_compress_parses_focus_and_count(self, argument: str, wish: tuple[str | None, int | None]) -> None:
-        assert parse_compress_argument(argument) == wish
+    def test_compress_parses_focus_and_count(self, argument: str, parsed: tuple[str | None, int | None]) -> None:
+        assert parse_compress_argument(argument) == parsed
 
     @pytest.mark.parametrize(
         "argument", ["here x", "here 0", "here -1", "here 2 3", "-k nonsense", "--keep=101", "--keep"]

@@ -280,9 +280,9 @@ class TestConflict:
 
 
 class TestForeignData:
-    @pytest.mark.parametrize(("told", "archived"), [(True, 1), (2, 1), (0, 0), (False, 0)])
-    def test_flag_becomes_yes_or_no(self, store: SessionDBProvider, told: object, archived: int) -> None:
-        store.import_session({"id": "s", "source": "cli", "archived": told})
+    @pytest.mark.parametrize(("given", "archived"), [(True, 1), (2, 1), (0, 0), (False, 0)])
+    def test_flag_becomes_yes_or_no(self, store: SessionDBProvider, given: object, archived: int) -> None:
+        store.import_session({"id": "s", "source": "cli", "archived": given})
         assert session_of(store, "s")["archived"] == archived
 
     def test_import_needs_only_an_id(self, store: SessionDBProvider) -> None:

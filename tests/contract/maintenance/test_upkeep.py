@@ -30,10 +30,10 @@ class TestReceipt:
     def test_receipt_of_a_prune_counts_every_slice(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_ended(store, *(f"s{n}" for n in range(450)))
         clock.advance(100 * DAY_S)
-        heard: list[tuple[str, int, int]] = []
-        receipt = store.prune_with_receipt(report=lambda *told: heard.append(told))
+        reports: list[tuple[str, int, int]] = []
+        receipt = store.prune_with_receipt(report=lambda *progress: reports.append(progress))
         assert (receipt.sessions, receipt.messages) == (450, 450)
-        assert heard == [("deleting", 200, 450), ("deleting", 400, 450), ("deleting", 450, 450)]
+        assert reports == [("deleting", 200, 450), ("deleting", 400, 450), ("deleting", 450, 450)]
 
     def test_receipt_records_erasure(self, store: SessionDBProvider) -> None:
         start_ended(store, "s", "t")

@@ -18,7 +18,7 @@ from tests.support.conversations import (
 from tests.support.stores import Opener
 
 
-class Shout(str):
+class StringSubclass(str):
     """A string subclass, such as enums and template engines make."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ class TestContent:
     @pytest.mark.parametrize("text", ["hello", "a\0b", "\ud800", "\x00json:[1]", "\x01json:[1]"], ids=ascii)
     def test_string_of_another_class_round_trips_as_its_text(self, store: SessionDBProvider, text: str) -> None:
         start(store, "s")
-        store.append_message("s", "user", Shout(text))
+        store.append_message("s", "user", StringSubclass(text))
         assert only_message(store, "s")["content"] == text
 
     @pytest.mark.parametrize("content", ["a\0b", '\x01json:["x"]', '\x00json:["x"]'], ids=ascii)

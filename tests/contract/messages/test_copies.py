@@ -12,7 +12,7 @@ from hermes.state.recall.tool import session_search
 from tests.support.clock import NOW, FakeClock
 from tests.support.conversations import column, contents, exported, ids, say, start
 
-SAID = ["zebra one", "answer one", "zebra two", "answer two", "zebra three", "answer three"]
+TEXTS = ["zebra one", "answer one", "zebra two", "answer two", "zebra three", "answer three"]
 ROLES = ["user", "assistant"] * 3
 SUMMARY = "in short: animals"
 
@@ -22,7 +22,7 @@ def numbers(store: SessionDBProvider, clock: FakeClock) -> list[int]:
     """Return the ids of a conversation whose first and last exchange were copied."""
     start(store, "root")
     found = []
-    for role, text in zip(ROLES, SAID, strict=True):
+    for role, text in zip(ROLES, TEXTS, strict=True):
         clock.advance(0.37)
         found.append(store.append_message("root", role, text))
     clock.advance(1)
@@ -39,7 +39,7 @@ def replayed(store: SessionDBProvider, session_id: str, **options: Any) -> list[
 @pytest.mark.usefixtures("numbers")
 class TestReplay:
     def test_replay_shows_what_was_carried_over_once(self, store: SessionDBProvider) -> None:
-        assert replayed(store, "child") == [*SAID, SUMMARY, "zebra four"]
+        assert replayed(store, "child") == [*TEXTS, SUMMARY, "zebra four"]
 
     def test_replay_shows_a_copy_once_over_several_compressions(
         self, store: SessionDBProvider, clock: FakeClock
@@ -49,21 +49,21 @@ class TestReplay:
         first = store.get_messages("child")[0]["id"]
         store.compress_session("child", "grandchild", "shorter", head_upto=first, tail_from=last)
         say(store, "grandchild", "zebra five")
-        assert replayed(store, "grandchild") == [*SAID, SUMMARY, "zebra four", "shorter", "zebra five"]
+        assert replayed(store, "grandchild") == [*TEXTS, SUMMARY, "zebra four", "shorter", "zebra five"]
 
     def test_replay_of_the_child_alone_has_only_its_messages(self, store: SessionDBProvider) -> None:
         alone = contents(store.get_messages_as_conversation("child"))
-        assert alone == [*SAID[:2], SUMMARY, *SAID[4:], "zebra four"]
+        assert alone == [*TEXTS[:2], SUMMARY, *TEXTS[4:], "zebra four"]
 
     def test_replay_leaves_out_messages_undone_in_the_child(self, store: SessionDBProvider) -> None:
         copy = store.get_messages("child")[3]
         assert copy["content"] == "zebra three"
         store.rewind_to_message("child", copy["id"])
-        assert replayed(store, "child") == [*SAID[:4], SUMMARY]
+        assert replayed(store, "child") == [*TEXTS[:4], SUMMARY]
 
     def test_replay_shows_undone_messages_on_request(self, store: SessionDBProvider) -> None:
         store.rewind_to_message("child", store.get_messages("child")[3]["id"])
-        assert replayed(store, "child", include_inactive=True) == [*SAID, SUMMARY, "zebra four"]
+        assert replayed(store, "child", include_inactive=True) == [*TEXTS, SUMMARY, "zebra four"]
 
     def test_copies_keep_their_uids_in_an_export(self, store: SessionDBProvider) -> None:
         originals, copies = (column(exported(store, each)["messages"], "uid") for each in ("root", "child"))

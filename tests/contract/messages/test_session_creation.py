@@ -128,8 +128,8 @@ class TestBranch:
 
     def test_branch_does_not_copy_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 2)
-        store.rewind_to_message("s", said[2])
+        message_ids = talk(store, "s", 2)
+        store.rewind_to_message("s", message_ids[2])
         store.branch_session("s", "b")
         assert contents(store.get_messages("b", include_inactive=True)) == ["question 0", "answer 0"]
 
@@ -213,28 +213,28 @@ class TestBranch:
 class TestCompress:
     def test_continuation_has_the_head_the_summary_and_the_tail(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 4)
-        answer = store.compress_session("s", "c", "in short", head_upto=said[1], tail_from=said[6])
+        message_ids = talk(store, "s", 4)
+        answer = store.compress_session("s", "c", "in short", head_upto=message_ids[1], tail_from=message_ids[6])
         assert answer == {"title": None, "message_count": 5}
         assert contents(store.get_messages("c")) == ["question 0", "answer 0", "in short", "question 3", "answer 3"]
         assert column(store.get_messages("c"), "role")[2] == "system"
 
     def test_compress_copies_the_tail_unchanged(self, store: SessionDBProvider) -> None:
-        said = everything(store, "s")
-        store.compress_session("s", "c", "in short", tail_from=said[0])
+        message_ids = everything(store, "s")
+        store.compress_session("s", "c", "in short", tail_from=message_ids[0])
         assert copied(store, "c")[1:] == copied(store, "s")
 
     def test_compress_never_copies_a_message_twice(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 2)
-        store.compress_session("s", "c", "in short", head_upto=said[3], tail_from=said[2])
+        message_ids = talk(store, "s", 2)
+        store.compress_session("s", "c", "in short", head_upto=message_ids[3], tail_from=message_ids[2])
         assert contents(store.get_messages("c")) == ["question 0", "answer 0", "in short", "question 1", "answer 1"]
 
     def test_compress_copies_messages_stored_meanwhile(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 2)
+        message_ids = talk(store, "s", 2)
         store.append_message("s", "user", "one more thing", uid="late")
-        store.compress_session("s", "c", "in short", tail_from=said[2])
+        store.compress_session("s", "c", "in short", tail_from=message_ids[2])
         assert contents(store.get_messages("c"))[-1] == "one more thing"
 
     def test_continuation_recognizes_a_repeated_message(self, store: SessionDBProvider) -> None:
@@ -246,9 +246,9 @@ class TestCompress:
 
     def test_continuation_is_the_tip_of_the_chain(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s", model="m", cwd="/work", system_prompt="old")
-        said = talk(store, "s", 1)
+        message_ids = talk(store, "s", 1)
         clock.advance(10)
-        store.compress_session("s", "c", "in short", tail_from=said[0], system_prompt="new")
+        store.compress_session("s", "c", "in short", tail_from=message_ids[0], system_prompt="new")
         row = session_of(store, "c")
         assert (row["parent_session_id"], row["child_kind"], row["chain_root"]) == ("s", "compression", "s")
         assert [row[name] for name in ("source", "model", "cwd", "system_prompt")] == ["cli", "m", "/work", "new"]
@@ -258,18 +258,18 @@ class TestCompress:
 
     def test_compress_overwrites_the_end_reason_of_its_parent(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "s")
-        said = talk(store, "s", 1)
+        message_ids = talk(store, "s", 1)
         store.end_session("s", "cli_close")
         clock.advance(10)
-        store.compress_session("s", "c", "in short", tail_from=said[0])
+        store.compress_session("s", "c", "in short", tail_from=message_ids[0])
         assert (session_of(store, "s")["end_reason"], session_of(store, "s")["ended_at"]) == ("compression", NOW)
 
     def test_continuation_gets_the_next_title_number(self, store: SessionDBProvider) -> None:
         start(store, "s")
         store.set_session_title("s", "Plan")
-        said = talk(store, "s", 1)
-        assert store.compress_session("s", "c", "in short", tail_from=said[0])["title"] == "Plan #2"
-        assert store.compress_session("c", "d", "shorter", tail_from=said[0])["title"] == "Plan #3"
+        message_ids = talk(store, "s", 1)
+        assert store.compress_session("s", "c", "in short", tail_from=message_ids[0])["title"] == "Plan #2"
+        assert store.compress_session("c", "d", "shorter", tail_from=message_ids[0])["title"] == "Plan #3"
         assert store.resolve_session_by_title("Plan") == "d"
 
     def test_continuation_inherits_pin_and_owner(self, store: SessionDBProvider) -> None:
@@ -280,10 +280,10 @@ class TestCompress:
 
     def test_compress_repeated_for_the_same_child_changes_nothing(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 1)
+        message_ids = talk(store, "s", 1)
         store.try_acquire_compression_lock("s", "me")
-        first = store.compress_session("s", "c", "in short", tail_from=said[0], holder="me")
-        assert store.compress_session("s", "c", "in short", tail_from=said[0], holder="me") == first
+        first = store.compress_session("s", "c", "in short", tail_from=message_ids[0], holder="me")
+        assert store.compress_session("s", "c", "in short", tail_from=message_ids[0], holder="me") == first
         assert len(store.get_messages("c")) == 3
 
     def test_session_can_be_compressed_only_once(self, store: SessionDBProvider) -> None:

@@ -129,7 +129,7 @@ class TestRoles:
         view = store.get_anchored_view("s", mixed[5], window=2, bookend=0)
         assert (view["messages_before"], view["messages_after"]) == (2, 2)
 
-    def test_anchor_always_stays(self, store: SessionDBProvider, mixed: list[int]) -> None:
+    def test_window_always_has_its_anchor(self, store: SessionDBProvider, mixed: list[int]) -> None:
         view = store.get_anchored_view("s", mixed[4], window=1, bookend=0)
         assert contents(view["window"]) == ["assistant 3", "tool 4", "user 5"]
 

@@ -17,6 +17,7 @@ from hermes.state.provider import SessionDBProvider
 from hermes.state.recall.tool import session_search
 from hermes.state.sessions.lookup import Purpose, find_session
 from hermes_state import SessionDB
+from tests.contract.owners.stored_rows import rows_of
 from tests.contract.test_surface import NAMES
 from tests.support.calls import READS, WRITES, Sample, fill
 from tests.support.clock import FakeClock
@@ -65,14 +66,6 @@ OWN = {"asker", "narrowed_to", "owner"}
 """What only a view has."""
 
 CALLS = {name: call for name, call in {**READS, **WRITES}.items() if hasattr(OwnerView, name)}
-TABLES = {
-    "sessions": "id",
-    "messages": "session_id",
-    "rewinds": "session_id",
-    "session_tools": "session_id",
-    "usage_events": "session_id",
-    "compression_locks": "session_id",
-}
 
 
 @pytest.fixture
@@ -93,19 +86,6 @@ def outcome(view: OwnerView, sample: Sample, name: str) -> Any:
         return {**came, "message_id": 0} if name == "start_session" else came
     except HermesError as error:
         return type(error), str(error), error.hint
-
-
-def rows_of(store: SessionDBProvider, *session_ids: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Return all stored rows of some sessions."""
-    listed = ", ".join(f"'{each}'" for each in session_ids)
-
-    def dump(tx: Any) -> dict[str, list[tuple[Any, ...]]]:
-        return {
-            table: sorted(tx.rows(f"SELECT * FROM {table} WHERE {column} IN ({listed})"), key=repr)
-            for table, column in TABLES.items()
-        }
-
-    return read(store, dump)
 
 
 def rows_of_alice(store: SessionDBProvider) -> dict[str, list[tuple[Any, ...]]]:
@@ -272,64 +252,6 @@ class TestTitles:
         assert store.get_session_title("imported") == "Title"
 
 
-class TestRelativesOfAnotherOwner:
-    @pytest.fixture
-    def view(self, store: SessionDBProvider) -> OwnerView:
-        """Let a session of Alice continue one of Bob, and one of Bob continue hers."""
-        start(store, "bobs", source="telegram", user_id="2")
-        say(store, "bobs", "his secret")
-        start(store, "alices", source="telegram", user_id="1", parent_session_id="bobs", child_kind="compression")
-        say(store, "alices", "her words")
-        start(store, "bobs again", source="telegram", user_id="2", parent_session_id="alices", child_kind="compression")
-        say(store, "bobs again", "his second secret")
-        return store.for_owner(ALICE)
-
-    def test_relatives_of_another_owner_are_named_nowhere(self, store: SessionDBProvider, view: OwnerView) -> None:
-        view.set_session_title("alices", "Plan")
-        shown = [
-            view.get_session("alices"),
-            view.get_session_by_title("Plan"),
-            view.search_sessions(),
-            view.list_sessions_rich(include_children=True),
-            view.search_sessions_by_id("alices"),
-            view.export_session("alices"),
-            view.export_all(),
-            view.get_ancestors("alices"),
-            view.get_descendants("alices"),
-            view.get_compression_tip("alices"),
-            view.get_messages_as_conversation("alices", include_ancestors=True),
-            view.search_messages("secret OR words"),
-            store.get_session("alices", owner="telegram:1"),
-            store.list_sessions_rich(include_children=True, owner="telegram:1"),
-        ]
-        assert "alices" in repr(shown)
-        assert "bobs" not in repr(shown)
-        assert "secret" not in repr([each for each in shown if each is not shown[11]])
-
-    def test_relatives_of_another_owner_are_not_found_by_parts_of_their_ids(self, view: OwnerView) -> None:
-        assert view.search_sessions_by_id("again") == []
-        assert view.list_sessions_rich(include_children=True, id_query="again") == []
-
-    def test_relatives_of_another_owner_stay_unchanged_when_the_own_session_changes(
-        self, store: SessionDBProvider, view: OwnerView, clock: FakeClock
-    ) -> None:
-        before = rows_of(store, "bobs", "bobs again")
-        clock.advance(100)
-        view.append_message("alices", "user", "more")
-        view.set_session_archived("alices")
-        view.set_session_pinned("alices")
-        view.replace_messages("alices", [{"role": "user", "content": "else"}])
-        view.clear_messages("alices")
-        view.append_message("alices", "user", "again")
-        view.compress_session("alices", "next", "in short", tail_from=10**9)
-        view.append_message("next", "user", "and on")
-        assert rows_of(store, "bobs", "bobs again") == before
-
-    def test_relatives_of_another_owner_do_not_hinder_a_compression(self, view: OwnerView) -> None:
-        view.compress_session("alices", "next", "in short", tail_from=10**9)
-        assert view.get_compression_tip("alices") == "next"
-
-
 class TestTheTerminalAsAnOwner:
     def test_terminal_sees_its_own_sessions_only(self, store: SessionDBProvider, sample: Sample) -> None:
         view = store.for_owner(TERMINAL)
@@ -372,7 +294,7 @@ class TestEverybody:
                 narrow.narrowed_to(other)  # type: ignore[arg-type]
 
 
-def test_what_reads_everybodys_sessions_refuses_a_view(store: SessionDBProvider) -> None:
+def test_reading_the_sessions_of_all_owners_refuses_a_view(store: SessionDBProvider) -> None:
     with pytest.raises(InvalidValue):
         read(store.for_owner(BOB), lambda tx: tx.value("SELECT 1"))
     assert read(store.for_owner(EVERYBODY), lambda tx: tx.value("SELECT 1")) == 1

@@ -18,12 +18,15 @@ class TestResult:
     ) -> None:
         start(store, "s", model="m")
         store.set_session_title("s", "Title")
-        said = [*talk(store, "s", 10), *say(store, "s", "where is the lantern"), *talk(store, "s", 10)]
+        message_ids = [*talk(store, "s", 10), *say(store, "s", "where is the lantern"), *talk(store, "s", 10)]
         (result,) = recall(store, query="lantern")["results"]
         messages = result.pop("messages")
-        assert ids(messages) == said[15:26]
+        assert ids(messages) == message_ids[15:26]
         assert [message["content"] for message in messages if "anchor" in message] == ["where is the lantern"]
-        assert [ids(result.pop(name)) for name in ("bookend_start", "bookend_end")] == [said[:3], said[-3:]]
+        assert [ids(result.pop(name)) for name in ("bookend_start", "bookend_end")] == [
+            message_ids[:3],
+            message_ids[-3:],
+        ]
         assert result == {
             "session_id": "s",
             "when": local(clock.now),
@@ -31,7 +34,7 @@ class TestResult:
             "model": "m",
             "title": "Title",
             "matched_role": "user",
-            "match_message_id": said[20],
+            "match_message_id": message_ids[20],
             "snippet": "where is the >>>lantern<<<",
             "messages_before": 5,
             "messages_after": 5,
@@ -68,8 +71,8 @@ class TestResult:
 
     def test_result_shows_no_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = say(store, "s", "lantern", "gone")
-        store.rewind_to_message("s", said[1])
+        message_ids = say(store, "s", "lantern", "gone")
+        store.rewind_to_message("s", message_ids[1])
         assert [contents(each["messages"]) for each in recall(store, query="lantern")["results"]] == [["lantern"]]
 
     @pytest.mark.parametrize(
@@ -201,8 +204,8 @@ class TestHidden:
 
     def test_undone_messages_are_not_found_but_counted(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = say(store, "s", "kept", "lantern", "lantern")
-        store.rewind_to_message("s", said[1])
+        message_ids = say(store, "s", "kept", "lantern", "lantern")
+        store.rewind_to_message("s", message_ids[1])
         response = recall(store, query="lantern")
         assert (found(response), response["hidden"]) == ([], {"rewound": 2})
 

@@ -137,22 +137,22 @@ class TestRead:
 
     def test_read_shows_thirty_messages_whole(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 15)
+        message_ids = talk(store, "s", 15)
         response = recall(store, session_id="s")
-        assert (ids(response["messages"]), response["truncated"], "message" in response) == (said, False, False)
+        assert (ids(response["messages"]), response["truncated"], "message" in response) == (message_ids, False, False)
 
     def test_read_shows_both_ends_of_a_longer_one(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = talk(store, "s", 15) + say(store, "s", "one more")
+        message_ids = talk(store, "s", 15) + say(store, "s", "one more")
         response = recall(store, session_id="s")
-        assert ids(response["messages"]) == said[:20] + said[-10:]
+        assert ids(response["messages"]) == message_ids[:20] + message_ids[-10:]
         assert (response["truncated"], response["message_count"]) == (True, 31)
         assert "31 messages" in response["message"]
 
     def test_read_leaves_out_undone_messages(self, store: SessionDBProvider) -> None:
         start(store, "s")
-        said = say(store, "s", "kept", "gone")
-        store.rewind_to_message("s", said[1])
+        message_ids = say(store, "s", "kept", "gone")
+        store.rewind_to_message("s", message_ids[1])
         assert contents(recall(store, session_id="s")["messages"]) == ["kept"]
 
     def test_read_is_not_refused_for_the_current_session(self, store: SessionDBProvider) -> None:

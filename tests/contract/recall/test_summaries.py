@@ -89,8 +89,8 @@ def test_branch_is_summarized_without_its_siblings(store: SessionDBProvider, sum
 
 def test_undone_messages_are_not_summarized(store: SessionDBProvider, summarizer: Summarizer) -> None:
     start(store, "s")
-    said = say(store, "s", "lantern", "gone")
-    store.rewind_to_message("s", said[1])
+    returned = say(store, "s", "lantern", "gone")
+    store.rewind_to_message("s", returned[1])
     recall(store, query="lantern", summarize=summarizer)
     assert summarizer.transcript == "[USER] lantern"
 
@@ -182,9 +182,9 @@ def test_failed_summary_keeps_the_result_and_the_reason(
     assert [contents(result["messages"]) for result in results] == [["lantern"]] * 3
 
 
-@pytest.mark.parametrize("said", ["", " \n", None, 5, ["x"]])
-def test_empty_summary_is_a_failure(store: SessionDBProvider, three: None, said: Any) -> None:
-    results = recall(store, query="lantern", summarize=lambda *_: said)["results"]
+@pytest.mark.parametrize("returned", ["", " \n", None, 5, ["x"]])
+def test_empty_summary_is_a_failure(store: SessionDBProvider, three: None, returned: Any) -> None:
+    results = recall(store, query="lantern", summarize=lambda *_: returned)["results"]
     assert {(each["summary"], each["summary_error"]) for each in results} == {(None, "the summary is empty")}
 
 

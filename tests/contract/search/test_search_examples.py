@@ -36,7 +36,7 @@ EXAMPLES = [
 
 
 @pytest.fixture(scope="module", params=["unindexed", "indexed"])
-def filled(
+def example_store(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
     """Create a store with a session for each text of the table; no test changes it."""
@@ -53,8 +53,8 @@ def filled(
     store.close()
 
 
-def test_every_example_is_true(filled: tuple[SessionDBProvider, dict[str, int]]) -> None:
-    store, found = filled
+def test_every_example_is_true(example_store: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    store, found = example_store
     wrong = []
     for example in EXAMPLES:
         results = store.search_messages(example.query, session_ids=[example.text], budget_s=PATIENCE_S)
@@ -66,8 +66,8 @@ def test_every_example_is_true(filled: tuple[SessionDBProvider, dict[str, int]])
     assert wrong == []
 
 
-def test_matches_of_examples_are_marked(filled: tuple[SessionDBProvider, dict[str, int]]) -> None:
-    store, _ = filled
+def test_matches_of_examples_are_marked(example_store: tuple[SessionDBProvider, dict[str, int]]) -> None:
+    store, _ = example_store
     wrong = []
     for example in EXAMPLES:
         for hit in store.search_messages(example.query, session_ids=[example.text], budget_s=PATIENCE_S):

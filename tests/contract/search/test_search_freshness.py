@@ -125,7 +125,7 @@ class TestAppend:
 
 
 @pytest.fixture(params=["unindexed", "indexed", "more of both"])
-def aged(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvider:
+def indexed_store(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvider:
     """Create a store with the sessions `s` and `t`, with its index in one of several states."""
     store = open_store()
     start(store, "s", "t")
@@ -140,79 +140,79 @@ def aged(request: pytest.FixtureRequest, open_store: Opener) -> SessionDBProvide
 
 
 class TestChange:
-    def test_replaced_messages_are_not_found_any_more(self, aged: SessionDBProvider) -> None:
-        aged.replace_messages("s", [{"role": "user", "content": "compose five"}])
-        assert len(found_in(aged, "docker")) == 1
-        assert len(found_in(aged, "compose")) == 1
-        assert found_in(aged, "podman") == []
+    def test_replaced_messages_are_not_found_any_more(self, indexed_store: SessionDBProvider) -> None:
+        indexed_store.replace_messages("s", [{"role": "user", "content": "compose five"}])
+        assert len(found_in(indexed_store, "docker")) == 1
+        assert len(found_in(indexed_store, "compose")) == 1
+        assert found_in(indexed_store, "podman") == []
 
-    def test_replaced_messages_with_the_same_text_are_found(self, aged: SessionDBProvider) -> None:
+    def test_replaced_messages_with_the_same_text_are_found(self, indexed_store: SessionDBProvider) -> None:
         for _ in range(3):
-            aged.replace_messages("s", [{"role": "user", "content": "docker one"}])
-            assert len(found_in(aged, "docker")) == 2
-        assert found_in(aged, "two") == []
+            indexed_store.replace_messages("s", [{"role": "user", "content": "docker one"}])
+            assert len(found_in(indexed_store, "docker")) == 2
+        assert found_in(indexed_store, "two") == []
 
-    def test_messages_of_a_cleared_session_are_not_found(self, aged: SessionDBProvider) -> None:
-        aged.clear_messages("s")
-        assert contents(aged.search_messages("docker")[0]["context"])[0] == "docker four"
-        assert len(found_in(aged, "docker")) == 1
-        say(aged, "s", "docker again")
-        assert len(found_in(aged, "docker")) == 2
+    def test_messages_of_a_cleared_session_are_not_found(self, indexed_store: SessionDBProvider) -> None:
+        indexed_store.clear_messages("s")
+        assert contents(indexed_store.search_messages("docker")[0]["context"])[0] == "docker four"
+        assert len(found_in(indexed_store, "docker")) == 1
+        say(indexed_store, "s", "docker again")
+        assert len(found_in(indexed_store, "docker")) == 2
 
-    def test_messages_of_a_deleted_session_are_not_found(self, aged: SessionDBProvider) -> None:
-        aged.delete_session("s")
-        assert len(found_in(aged, "docker")) == 1
-        assert found_in(aged, "podman") == []
-        assert found_in(aged, "*odma*") == []
+    def test_messages_of_a_deleted_session_are_not_found(self, indexed_store: SessionDBProvider) -> None:
+        indexed_store.delete_session("s")
+        assert len(found_in(indexed_store, "docker")) == 1
+        assert found_in(indexed_store, "podman") == []
+        assert found_in(indexed_store, "*odma*") == []
 
-    def test_nothing_is_found_after_deleting_everything(self, aged: SessionDBProvider) -> None:
-        aged.delete_sessions(["s", "t"])
-        assert found_in(aged, "docker") == []
-        assert found_in(aged, "NOT nothing") == []
+    def test_nothing_is_found_after_deleting_everything(self, indexed_store: SessionDBProvider) -> None:
+        indexed_store.delete_sessions(["s", "t"])
+        assert found_in(indexed_store, "docker") == []
+        assert found_in(indexed_store, "NOT nothing") == []
 
-    def test_deleted_ids_are_not_found_under_new_text(self, aged: SessionDBProvider) -> None:
-        aged.delete_sessions(["s", "t"])
-        start(aged, "u")
-        found = say(aged, "u", "compose", "nginx")
-        assert found_in(aged, "docker OR podman") == []
-        assert found_in(aged, "compose OR nginx") == found
+    def test_deleted_ids_are_not_found_under_new_text(self, indexed_store: SessionDBProvider) -> None:
+        indexed_store.delete_sessions(["s", "t"])
+        start(indexed_store, "u")
+        found = say(indexed_store, "u", "compose", "nginx")
+        assert found_in(indexed_store, "docker OR podman") == []
+        assert found_in(indexed_store, "compose OR nginx") == found
 
-    def test_messages_of_an_imported_session_are_found(self, aged: SessionDBProvider) -> None:
-        exported = aged.export_session("s")
+    def test_messages_of_an_imported_session_are_found(self, indexed_store: SessionDBProvider) -> None:
+        exported = indexed_store.export_session("s")
         assert exported is not None
-        aged.import_session({**exported, "title": None}, "rename")
-        assert len(found_in(aged, "docker")) == 5
-        assert len(found_in(aged, "podman", source_filter=["cli"])) == 2
+        indexed_store.import_session({**exported, "title": None}, "rename")
+        assert len(found_in(indexed_store, "docker")) == 5
+        assert len(found_in(indexed_store, "podman", source_filter=["cli"])) == 2
 
 
 class TestRewind:
-    def test_undo_hides_messages_from_search_at_once(self, aged: SessionDBProvider) -> None:
-        found = ids(aged.get_messages("s"))
-        aged.rewind_to_message("s", found[1])
-        assert found_in(aged, "docker", session_ids=["s"]) == found[:1]
-        assert found_in(aged, "podman") == []
-        assert found_in(aged, "*odma*") == []
-        assert found_in(aged, "NOT nothing", session_ids=["s"]) == found[:1]
+    def test_undo_hides_messages_from_search_at_once(self, indexed_store: SessionDBProvider) -> None:
+        found = ids(indexed_store.get_messages("s"))
+        indexed_store.rewind_to_message("s", found[1])
+        assert found_in(indexed_store, "docker", session_ids=["s"]) == found[:1]
+        assert found_in(indexed_store, "podman") == []
+        assert found_in(indexed_store, "*odma*") == []
+        assert found_in(indexed_store, "NOT nothing", session_ids=["s"]) == found[:1]
 
-    def test_undone_messages_are_found_on_request(self, aged: SessionDBProvider) -> None:
-        found = ids(aged.get_messages("s"))
-        aged.rewind_to_message("s", found[1])
-        assert found_in(aged, "docker", session_ids=["s"], include_inactive=True) == found[:2]
-        assert found_in(aged, "podman", include_inactive=True) == found[2:]
+    def test_undone_messages_are_found_on_request(self, indexed_store: SessionDBProvider) -> None:
+        found = ids(indexed_store.get_messages("s"))
+        indexed_store.rewind_to_message("s", found[1])
+        assert found_in(indexed_store, "docker", session_ids=["s"], include_inactive=True) == found[:2]
+        assert found_in(indexed_store, "podman", include_inactive=True) == found[2:]
 
-    def test_restored_messages_are_found_again(self, aged: SessionDBProvider) -> None:
-        found = ids(aged.get_messages("s"))
-        aged.rewind_to_message("s", found[0])
-        assert found_in(aged, "docker", session_ids=["s"]) == []
-        aged.restore_rewound("s", found[0])
-        assert found_in(aged, "docker", session_ids=["s"]) == found[:2]
-        assert found_in(aged, "podman") == found[2:]
+    def test_restored_messages_are_found_again(self, indexed_store: SessionDBProvider) -> None:
+        found = ids(indexed_store.get_messages("s"))
+        indexed_store.rewind_to_message("s", found[0])
+        assert found_in(indexed_store, "docker", session_ids=["s"]) == []
+        indexed_store.restore_rewound("s", found[0])
+        assert found_in(indexed_store, "docker", session_ids=["s"]) == found[:2]
+        assert found_in(indexed_store, "podman") == found[2:]
 
-    def test_message_after_an_undo_is_found_instead_of_the_undone_one(self, aged: SessionDBProvider) -> None:
-        found = ids(aged.get_messages("s"))
-        aged.rewind_to_message("s", found[1])
-        (instead,) = say(aged, "s", "docker instead")
-        assert found_in(aged, "docker", session_ids=["s"]) == [found[0], instead]
+    def test_message_after_an_undo_is_found_instead_of_the_undone_one(self, indexed_store: SessionDBProvider) -> None:
+        found = ids(indexed_store.get_messages("s"))
+        indexed_store.rewind_to_message("s", found[1])
+        (instead,) = say(indexed_store, "s", "docker instead")
+        assert found_in(indexed_store, "docker", session_ids=["s"]) == [found[0], instead]
 
     def test_word_that_only_undone_messages_have_is_searched_inside_words(self, store: SessionDBProvider) -> None:
         found = say(store, start(store, "s"), "dockerfile", "docker")

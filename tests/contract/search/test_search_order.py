@@ -170,10 +170,10 @@ class TestRelevance:
     def test_the_answer_comes_before_the_question(self, store: SessionDBProvider) -> None:
         start(store, "s")
         (question,) = say(store, "s", "how do I fix the docker timeout?")
-        said = (
+        text = (
             "The docker timeout goes away with a higher limit: set the docker client timeout to 300 seconds, and retry"
         )
-        (answer,) = say(store, "s", said, role="assistant")
+        (answer,) = say(store, "s", text, role="assistant")
         assert ids(store.search_messages("docker timeout")) == [answer, question]
 
     def test_newest_of_equally_relevant_messages_comes_first(self, store: SessionDBProvider) -> None:

@@ -49,7 +49,7 @@ ODD_NAMES = [
 ]
 
 
-class Said(NamedTuple):
+class CorpusMessage(NamedTuple):
     """A message with all values that filters check."""
 
     id: int
@@ -65,7 +65,7 @@ class Corpus(NamedTuple):
     """A store with many messages of many kinds; no test changes it."""
 
     store: SessionDBProvider
-    said: list[Said]
+    messages: list[CorpusMessage]
 
     def finds(self, query: str, **filters: Any) -> list[int]:
         """Return what the store finds, sorted."""
@@ -81,7 +81,7 @@ def corpus(
     """Create 24 sessions of 3 sources and 4 owners, 1 400 messages of 4 roles; one in three contains docker."""
     directory = tmp_path_factory.mktemp("scope")
     store = stores.open(directory, "main", FakeClock(), read_only=False)
-    said: list[Said] = []
+    messages: list[CorpusMessage] = []
     at = NOW
     places = [
         (
@@ -98,30 +98,30 @@ def corpus(
             at += 1
             # Imported history is older than the messages before it.
             moment = at - 5_000 if turn % 7 == 0 else at
-            role = ("user", "assistant", "tool", "system")[(turn + len(said)) % 4]
-            word = ("docker", "podman", "compose")[len(said) % 3]
+            role = ("user", "assistant", "tool", "system")[(turn + len(messages)) % 4]
+            word = ("docker", "podman", "compose")[len(messages) % 3]
             message_id = store.append_message(session, role, f"the {word} of {turn}", timestamp=moment)
-            said.append(Said(message_id, session, source, owner, role, moment, word))
+            messages.append(CorpusMessage(message_id, session, source, owner, role, moment, word))
     if request.param == "indexed":
         store.close()
         store = stores.open(directory, "main", FakeClock(), read_only=False)
-    yield Corpus(store, said)
+    yield Corpus(store, messages)
     store.close()
 
 
 MIDDLE = NOW + 300
 FILTERS: dict[str, tuple[Any, Any]] = {
-    "source_filter": (["cli", "web ui"], lambda said: said.source in ("cli", "web ui")),
-    "exclude_sources": (["cli"], lambda said: said.source != "cli"),
-    "role_filter": (["user", "tool"], lambda said: said.role in ("user", "tool")),
-    "owner": ("telegram:1", lambda said: said.owner == "telegram:1"),
+    "source_filter": (["cli", "web ui"], lambda each: each.source in ("cli", "web ui")),
+    "exclude_sources": (["cli"], lambda each: each.source != "cli"),
+    "role_filter": (["user", "tool"], lambda each: each.role in ("user", "tool")),
+    "owner": ("telegram:1", lambda each: each.owner == "telegram:1"),
     "session_ids": (
         [f"session-{number}" for number in range(0, 24, 3)] + ["nowhere"],
-        lambda said: int(said.session.rpartition("-")[2]) % 3 == 0,
+        lambda each: int(each.session.rpartition("-")[2]) % 3 == 0,
     ),
-    "exclude_session_ids": (["session-9", "session-1"], lambda said: said.session not in ("session-9", "session-1")),
-    "since": (MIDDLE, lambda said: said.timestamp >= MIDDLE),
-    "until": (MIDDLE + 200, lambda said: said.timestamp <= MIDDLE + 200),
+    "exclude_session_ids": (["session-9", "session-1"], lambda each: each.session not in ("session-9", "session-1")),
+    "since": (MIDDLE, lambda each: each.timestamp >= MIDDLE),
+    "until": (MIDDLE + 200, lambda each: each.timestamp <= MIDDLE + 200),
 }
 QUERIES: dict[str, Any] = {
     "docker": lambda word: word == "docker",
@@ -154,7 +154,9 @@ def test_all_filters_together_find_exactly_their_messages(corpus: Corpus) -> Non
 def assert_filtered(corpus: Corpus, names: tuple[str, ...], query: str) -> None:
     filters = {name: FILTERS[name][0] for name in names}
     expected = [
-        said.id for said in corpus.said if QUERIES[query](said.word) and all(FILTERS[name][1](said) for name in names)
+        each.id
+        for each in corpus.messages
+        if QUERIES[query](each.word) and all(FILTERS[name][1](each) for name in names)
     ]
     assert corpus.finds(query, **filters) == expected, (query, names)
 
@@ -180,14 +182,14 @@ class TestNames:
         assert corpus.finds("NOT docker", **filters) == []
 
     def test_included_and_excluded_sources_may_overlap(self, corpus: Corpus) -> None:
-        expected = [said.id for said in corpus.said if said.word == "docker" and said.source == "telegram"]
+        expected = [each.id for each in corpus.messages if each.word == "docker" and each.source == "telegram"]
         assert corpus.finds("docker", source_filter=["cli", "telegram"], exclude_sources=["cli"]) == expected
 
     @pytest.mark.parametrize("length", [200, 201, 1_000, 5_000])
     def test_filters_may_have_very_many_names(self, corpus: Corpus, length: int) -> None:
         others = [f"other-{number}" for number in range(length - 1)]
-        chosen = [said.id for said in corpus.said if said.word == "docker" and said.session == "session-7"]
-        rest = [said.id for said in corpus.said if said.word == "docker" and said.session != "session-7"]
+        chosen = [each.id for each in corpus.messages if each.word == "docker" and each.session == "session-7"]
+        rest = [each.id for each in corpus.messages if each.word == "docker" and each.session != "session-7"]
         assert corpus.finds("docker", session_ids=["session-7", *others]) == chosen
         assert corpus.finds("docker", exclude_session_ids=[*others, "session-7"]) == rest
         assert corpus.finds("docker", source_filter=["telegram", *others]) == corpus.finds(
@@ -205,7 +207,7 @@ class TestNames:
 
 
 @pytest.fixture(scope="module", params=["unindexed", "indexed"])
-def oddly_named(
+def odd_store(
     request: pytest.FixtureRequest, stores: Stores, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[SessionDBProvider, dict[str, int]]]:
     """Create a store where every odd name is the source, owner, role and session of one message."""
@@ -224,23 +226,21 @@ def oddly_named(
 
 class TestOddNames:
     @pytest.mark.parametrize("name", ["source_filter", "role_filter", "owner"])
-    def test_odd_name_matches_only_itself(
-        self, oddly_named: tuple[SessionDBProvider, dict[str, int]], name: str
-    ) -> None:
-        store, found = oddly_named
+    def test_odd_name_matches_only_itself(self, odd_store: tuple[SessionDBProvider, dict[str, int]], name: str) -> None:
+        store, found = odd_store
         asked: dict[str, Any] = {odd: odd if name == "owner" else [odd] for odd in ODD_NAMES}
         assert {odd: ids(store.search_messages("docker", **{name: asked[odd]})) for odd in ODD_NAMES} == {
             odd: [found[odd]] for odd in ODD_NAMES
         }
 
-    def test_odd_session_id_matches_only_itself(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
-        store, found = oddly_named
+    def test_odd_session_id_matches_only_itself(self, odd_store: tuple[SessionDBProvider, dict[str, int]]) -> None:
+        store, found = odd_store
         assert {odd: ids(store.search_messages("docker", session_ids=[f"s {odd}"])) for odd in ODD_NAMES} == {
             odd: [found[odd]] for odd in ODD_NAMES
         }
 
-    def test_odd_name_excludes_only_itself(self, oddly_named: tuple[SessionDBProvider, dict[str, int]]) -> None:
-        store, found = oddly_named
+    def test_odd_name_excludes_only_itself(self, odd_store: tuple[SessionDBProvider, dict[str, int]]) -> None:
+        store, found = odd_store
         for odd in ODD_NAMES:
             others = sorted(each for each in found.values() if each != found[odd])
             without_source = store.search_messages("docker", exclude_sources=[odd], limit=100)
@@ -252,14 +252,14 @@ class TestOwner:
     def test_owner_finds_nothing_of_other_owners(self, corpus: Corpus) -> None:
         for query in ("docker", "NOT zzz", "*ocke*", "the", "do*", "zzz", "ocke"):
             hits = corpus.store.search_messages(query, owner="telegram:1", limit=EVERYTHING, budget_s=PATIENCE_S)
-            mine = {said.session for said in corpus.said if said.owner == "telegram:1"}
+            mine = {each.session for each in corpus.messages if each.owner == "telegram:1"}
             assert {hit["session_id"] for hit in hits} <= mine
 
     def test_owner_filter_is_not_a_prefix_match(self, corpus: Corpus) -> None:
         assert set(corpus.finds("docker", owner="telegram:1")).isdisjoint(corpus.finds("docker", owner="telegram:11"))
 
     def test_owner_none_means_everybody(self, corpus: Corpus) -> None:
-        assert corpus.finds("docker", owner=None) == [said.id for said in corpus.said if said.word == "docker"]
+        assert corpus.finds("docker", owner=None) == [each.id for each in corpus.messages if each.word == "docker"]
 
     def test_empty_owner_finds_nothing(self, corpus: Corpus) -> None:
         assert corpus.finds("docker", owner="") == []
@@ -295,11 +295,11 @@ class TestTime:
     def test_time_filter_works_on_imported_history(self, corpus: Corpus, since: float | None) -> None:
         for until in (None, NOW - 4_000, NOW, NOW + 700):
             expected = [
-                said.id
-                for said in corpus.said
-                if said.word == "docker"
-                and (since is None or said.timestamp >= since)
-                and (until is None or said.timestamp <= until)
+                each.id
+                for each in corpus.messages
+                if each.word == "docker"
+                and (since is None or each.timestamp >= since)
+                and (until is None or each.timestamp <= until)
             ]
             assert corpus.finds("docker", since=since, until=until) == expected, until
             assert corpus.finds("docker", since=since, until=until, sort="oldest") == expected, until

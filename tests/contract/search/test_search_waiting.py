@@ -90,7 +90,7 @@ def timer(monkeypatch: pytest.MonkeyPatch) -> Timer:
 
 
 @pytest.fixture
-def filled(store: SessionDBProvider) -> SessionDBProvider:
+def full_store(store: SessionDBProvider) -> SessionDBProvider:
     """Fill a store with unindexed messages, each in a session of its own."""
     for number in range(SESSIONS):
         say(store, start(store, f"s{number}"), "hello")
@@ -114,22 +114,24 @@ def search(store: SessionDBProvider, timer: Timer, waiting_s: float = 0.0, worki
     return engine_of(store).read(look)
 
 
-def test_waiting_for_the_store_does_not_use_up_the_budget(filled: SessionDBProvider, timer: Timer) -> None:
-    outcome = search(filled, timer, waiting_s=2 * BUDGET_S)
+def test_waiting_for_the_store_does_not_use_up_the_budget(full_store: SessionDBProvider, timer: Timer) -> None:
+    outcome = search(full_store, timer, waiting_s=2 * BUDGET_S)
     assert (outcome.found, outcome.is_complete) == (SESSIONS, True)
 
 
-def test_endless_waiting_uses_up_the_budget(filled: SessionDBProvider, timer: Timer) -> None:
-    outcome = search(filled, timer, waiting_s=MOST_S + BUDGET_S)
+def test_endless_waiting_uses_up_the_budget(full_store: SessionDBProvider, timer: Timer) -> None:
+    outcome = search(full_store, timer, waiting_s=MOST_S + BUDGET_S)
     assert outcome.found < SESSIONS
     assert not outcome.is_complete
 
 
-def test_own_work_uses_up_the_budget(filled: SessionDBProvider, timer: Timer) -> None:
-    outcome = search(filled, timer, working_s=2 * BUDGET_S)
+def test_own_work_uses_up_the_budget(full_store: SessionDBProvider, timer: Timer) -> None:
+    outcome = search(full_store, timer, working_s=2 * BUDGET_S)
     assert outcome.found < SESSIONS
     assert not outcome.is_complete
 
 
-def test_messages_that_wait_for_the_index_are_read_with_their_sessions(filled: SessionDBProvider, timer: Timer) -> None:
-    assert len(search(filled, timer).asked) == 1
+def test_messages_that_wait_for_the_index_are_read_with_their_sessions(
+    full_store: SessionDBProvider, timer: Timer
+) -> None:
+    assert len(search(full_store, timer).asked) == 1

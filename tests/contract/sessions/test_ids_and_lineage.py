@@ -11,7 +11,7 @@ from tests.support.conversations import compress, ids, say, start
 
 class TestResolveId:
     @pytest.fixture
-    def named(self, store: SessionDBProvider) -> SessionDBProvider:
+    def similar_ids(self, store: SessionDBProvider) -> SessionDBProvider:
         start(store, "20260101_120000_aaaa", "20260101_120000_aabb", "20260202_120000_cccc", "a%b", "axb2", "Ünï")
         return store
 
@@ -35,8 +35,10 @@ class TestResolveId:
             ("", None),
         ],
     )
-    def test_id_or_unique_prefix_is_resolved(self, named: SessionDBProvider, asked: str, found: str | None) -> None:
-        assert named.resolve_session_id(asked) == found
+    def test_id_or_unique_prefix_is_resolved(
+        self, similar_ids: SessionDBProvider, asked: str, found: str | None
+    ) -> None:
+        assert similar_ids.resolve_session_id(asked) == found
 
     def test_exact_id_beats_longer_ones(self, store: SessionDBProvider) -> None:
         start(store, "abc", "abcd", "abcde")

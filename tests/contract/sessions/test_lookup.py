@@ -49,7 +49,7 @@ class TestSearchById:
         start_apart(store, clock, "abcd")
         assert ids(store.search_sessions_by_id("abc")) == ["tip", "abcd"]
 
-    def test_equal_comes_first_however_old_it_is(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_exact_match_comes_first_however_old_it_is(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start_apart(store, clock, "abc", *(f"x{n}-abc" for n in range(10)))
         assert ids(store.search_sessions_by_id("abc", limit=1)) == ["abc"]
 

@@ -11,7 +11,7 @@ from tests.support.conversations import say, start
 
 
 @pytest.fixture
-def named(store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
+def titled_store(store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
     for session_id, title in {"a1": "refactoring auth", "a2": "Refill", "b1": "京都 旅行", "c1": ""}.items():
         clock.advance(1)
         start(store, session_id)
@@ -36,9 +36,9 @@ def named(store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
     ],
 )
 def test_suggested_names_start_with_the_text(
-    named: SessionDBProvider, beginning: str, names: list[tuple[str, str]]
+    titled_store: SessionDBProvider, beginning: str, names: list[tuple[str, str]]
 ) -> None:
-    assert suggest_names(named, beginning) == names
+    assert suggest_names(titled_store, beginning) == names
 
 
 def test_suggestions_are_limited(store: SessionDBProvider) -> None:

@@ -65,10 +65,10 @@ class TestRule:
     def test_each_step_goes_to_the_continuation_that_started_last(self, forked: SessionDBProvider) -> None:
         assert shown_tips(forked, "a") == {"c"}
 
-    def test_from_a_continuation_the_tip_is_its_own(self, forked: SessionDBProvider) -> None:
+    def test_tip_of_a_continuation_is_its_own_newest_session(self, forked: SessionDBProvider) -> None:
         assert [forked.get_compression_tip(each) for each in "bcd"] == ["d", "c", "d"]
 
-    def test_of_equal_starts_the_greatest_id_counts(self, forked: SessionDBProvider) -> None:
+    def test_tip_is_the_greatest_id_if_continuations_start_at_once(self, forked: SessionDBProvider) -> None:
         link_by_sql(forked, "b", "a", "a", 3e9)
         assert shown_tips(forked, "a") == {"c"}
 
@@ -80,7 +80,7 @@ class TestRule:
         assert shown_tips(store, "a") == {"c"}
 
     @pytest.mark.parametrize("order", [Order.MESSAGES, Order.TITLE])
-    def test_the_order_of_a_browsed_list_is_by_what_the_tip_has(self, forked: SessionDBProvider, order: Order) -> None:
+    def test_browsed_list_is_ordered_by_the_values_of_the_tips(self, forked: SessionDBProvider, order: Order) -> None:
         start(forked, "other")
         say(forked, "other", "x", "y")
         say(forked, "d", "d", "has", "most")
@@ -89,7 +89,7 @@ class TestRule:
         found = list_conversations(forked, BrowseFilter(order=order), 10)
         assert [each.id for each in found] == ["other", "c"]
 
-    def test_a_ring_of_sessions_ends(self, store: SessionDBProvider) -> None:
+    def test_search_for_the_tip_ends_in_a_ring_of_sessions(self, store: SessionDBProvider) -> None:
         start(store, "a", "b", "c")
         link_by_sql(store, "b", "c", "a", 2e9)
         link_by_sql(store, "c", "b", "a", 2e9)
@@ -97,7 +97,7 @@ class TestRule:
         assert sorted(ids(store.get_ancestors("b"))) == sorted(ids(store.get_descendants("b"))) == ["b", "c"]
         assert [each.id for each in list_conversations(store, BrowseFilter(order=Order.TITLE), 10)] == ["a"]
 
-    def test_an_owner_sees_the_last_of_their_own(self, store: SessionDBProvider) -> None:
+    def test_owner_sees_the_newest_of_their_own_continuations(self, store: SessionDBProvider) -> None:
         start(store, "a", "b", source="telegram", user_id="1")
         start(store, "c", source="telegram", user_id="2")
         say(store, "b", "hers")
@@ -109,7 +109,9 @@ class TestRule:
 
 
 class TestSecondContinuation:
-    def test_is_refused_with_the_session_to_continue(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_second_continuation_is_refused_and_names_the_first(
+        self, store: SessionDBProvider, clock: FakeClock
+    ) -> None:
         start(store, "a")
         compress(store, clock, "a", "b")
         compress(store, clock, "b", "c")
@@ -118,13 +120,13 @@ class TestSecondContinuation:
         assert "'c'" in refused.value.hint
         assert store.get_session("d") is None
 
-    def test_that_exists_already_stays_as_it_is(self, store: SessionDBProvider) -> None:
+    def test_existing_second_continuation_is_not_changed(self, store: SessionDBProvider) -> None:
         start(store, "a")
         for _ in range(2):
             store.create_session("b", "cli", parent_session_id="a", child_kind="compression")
         assert store.get_compression_tip("a") == "b"
 
-    def test_is_refused_with_its_first_message_too(self, store: SessionDBProvider) -> None:
+    def test_second_continuation_with_a_first_message_is_refused(self, store: SessionDBProvider) -> None:
         start(store, "a")
         start(store, "b", parent_session_id="a", child_kind="compression")
         message = {"role": "user", "content": "x"}
@@ -132,7 +134,7 @@ class TestSecondContinuation:
             store.start_session("c", "cli", message, parent_session_id="a", child_kind="compression")
         assert store.get_session("c") is None
 
-    def test_of_another_owner_does_not_hinder_and_is_not_named(self, store: SessionDBProvider) -> None:
+    def test_continuation_of_another_owner_is_neither_refused_nor_named(self, store: SessionDBProvider) -> None:
         start(store, "a", source="telegram", user_id="1")
         start(store, "his", source="telegram", user_id="2", parent_session_id="a", child_kind="compression")
         view = store.for_owner(owner_of("telegram", "1"))
@@ -142,7 +144,7 @@ class TestSecondContinuation:
             view.create_session("again", "telegram", parent_session_id="a", child_kind="compression")
         assert "his" not in str(refused.value).replace("this", "")
 
-    def test_of_a_caller_that_names_no_kind_becomes_the_tip(self, store: SessionDBProvider, clock: FakeClock) -> None:
+    def test_continuation_without_a_kind_becomes_the_tip(self, store: SessionDBProvider, clock: FakeClock) -> None:
         start(store, "a")
         compress(store, clock, "a", "b")
         say(store, compress(store, clock, "a", "c"), "x")
@@ -150,7 +152,7 @@ class TestSecondContinuation:
         assert shown_tips(store, "a") == {"c"}
 
     @pytest.mark.parametrize("order", ["abcd", "dcba", "bcad"])
-    def test_is_imported_as_it_was_in_whatever_order(
+    def test_second_continuation_can_be_imported_in_any_order(
         self, forked: SessionDBProvider, open_store: Opener, order: str
     ) -> None:
         other = open_store("other")
@@ -163,11 +165,11 @@ class TestSecondContinuation:
 
 
 class TestDeletion:
-    def test_of_the_tip_leaves_the_other_continuation(self, forked: SessionDBProvider) -> None:
+    def test_deleting_the_tip_leaves_the_other_continuation(self, forked: SessionDBProvider) -> None:
         forked.delete_session("c")
         forked.clear_messages("b")
         assert shown_tips(forked, "a") == {"d"}
 
-    def test_of_the_first_session_makes_a_conversation_of_each_continuation(self, forked: SessionDBProvider) -> None:
+    def test_deleting_the_first_session_separates_its_continuations(self, forked: SessionDBProvider) -> None:
         forked.delete_session("a")
         assert sorted(ids(forked.list_sessions_rich())) == ["c", "d"]

@@ -72,7 +72,7 @@ class TestSanitize:
         assert SessionDBProvider.sanitize_title(f"a{chr(point)}{chr(point)}b") == "a b"
 
     @pytest.mark.parametrize("point", KEPT, ids=name_of)
-    def test_other_character_is_kept(self, point: int) -> None:
+    def test_visible_character_in_a_title_is_kept(self, point: int) -> None:
         assert SessionDBProvider.sanitize_title(f"a{chr(point)}b") == f"a{chr(point)}b"
 
     def test_title_of_101_characters_is_too_long(self) -> None:

@@ -16,7 +16,7 @@ from hermes.state.usage.period import last_days
 from hermes.state.usage.totals import UsageTotals
 from tests.support.clock import DAY_S, FakeClock
 from tests.support.naive_insights import History, Naive, Row, day_of, tokens
-from tests.support.random_sessions import Life
+from tests.support.random_sessions import RandomUse
 from tests.support.zones import BERLIN, KATHMANDU, NEW_YORK, local_zone
 
 MARCH = 1_741_176_000.0
@@ -46,10 +46,10 @@ def summed(bookings: Iterable[Row]) -> UsageTotals:
 
 
 @pytest.fixture(params=range(3))
-def lived(request: pytest.FixtureRequest, store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
+def used_store(request: pytest.FixtureRequest, store: SessionDBProvider, clock: FakeClock) -> SessionDBProvider:
     """Create a store that was used for about a month."""
     clock.now = MARCH
-    Life(store, clock, request.param).run(steps=110, longest_pause_s=1.2 * DAY_S)
+    RandomUse(store, clock, request.param).run(steps=110, longest_pause_s=1.2 * DAY_S)
     return store
 
 
@@ -108,17 +108,19 @@ def check_platforms(found: Insights, naive: Naive, booked: list[Row]) -> None:
 
 def check_activity(found: Insights, every: list[Row], booked: list[Row]) -> None:
     activity = found.activity
-    said = Counter(day_of(message["timestamp"]) for message in every)
+    messages_by_day = Counter(day_of(message["timestamp"]) for message in every)
     used: Counter[date] = Counter()
     for each in booked:
         used[day_of(each["at"])] += tokens(each)
     assert {day.date: (day.messages, day.tokens) for day in activity.days} == {
-        day: (said[day], used[day]) for day in said.keys() | used.keys()
+        day: (messages_by_day[day], used[day]) for day in messages_by_day.keys() | used.keys()
     }
-    assert activity.weekdays == [sum(n for day, n in said.items() if day.weekday() == place) for place in range(7)]
+    assert activity.weekdays == [
+        sum(n for day, n in messages_by_day.items() if day.weekday() == place) for place in range(7)
+    ]
     hours = Counter(time.localtime(message["timestamp"]).tm_hour for message in every)
     assert activity.hours == [hours[hour] for hour in range(24)]
-    assert activity.active_days == len(said)
+    assert activity.active_days == len(messages_by_day)
 
 
 def check_skills(found: Insights, every: list[Row]) -> None:
@@ -127,12 +129,12 @@ def check_skills(found: Insights, every: list[Row]) -> None:
     assert [(each.skill, each.loads, each.edits) for each in found.skills] == ([("報告", loads, 0)] if loads else [])
 
 
-def test_sums_agree_with_single_messages_and_events(lived: SessionDBProvider, clock: FakeClock) -> None:
-    history = History.of(lived)
+def test_sums_agree_with_single_messages_and_events(used_store: SessionDBProvider, clock: FakeClock) -> None:
+    history = History.of(used_store)
     for zone in (BERLIN, NEW_YORK, KATHMANDU):
         with local_zone(zone):
             for days in (1, 8, 20, 60):
                 period = last_days(days, clock.now)
                 for source, owner in ((None, None), ("telegram", None), (None, "telegram:1")):
-                    found = read_insights(lived, period, source=source, owner=owner)
+                    found = read_insights(used_store, period, source=source, owner=owner)
                     check(found, Naive(history, period.first, period.last, source, owner))

@@ -163,7 +163,7 @@ def test_a_valid_query_is_not_repaired(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "message"),
     [
         ("docker AND", "AND at the end"),
         ("docker or", "or at the end"),
@@ -179,9 +179,9 @@ def test_a_valid_query_is_not_repaired(typed: str) -> None:
         ("(" * 30 + "docker" + ")" * 30, "deeper than"),
     ],
 )
-def test_a_repair_is_reported(typed: str, said: str) -> None:
+def test_a_repair_is_reported(typed: str, message: str) -> None:
     (repair,) = parse(typed).repairs
-    assert said in repair
+    assert message in repair
 
 
 def test_the_same_repair_is_reported_once() -> None:
@@ -236,7 +236,7 @@ def test_the_same_query_means_the_same_twice() -> None:
 
 def test_a_query_in_parentheses_means_the_same() -> None:
     random = Random(6)
-    plain = [f"w{number}" for number in range(6)]
+    plain = [f"word{number}" for number in range(6)]
     for _ in range(500):
         typed = f" {random.choice(('', 'OR ', 'AND ', 'NOT ', '-'))}".join(random.sample(plain, random.randint(1, 5)))
         assert parse(f"({typed})").tree == parse(typed).tree

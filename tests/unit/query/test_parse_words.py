@@ -126,7 +126,7 @@ def test_stars_mean_prefixes_and_parts(typed: str, tree: str) -> None:
         ("世界 地図", "(世界 & 地図)"),
         ("世界 OR 地図", "(世界 | 地図)"),
         ("世界 NOT 地図", "(世界 & !地図)"),
-        ('"世界 地図"', "世界_界_地図"),
+        ('"世界 地図"', "世界_界地_地図"),
         ("Agent通信", "agent_通信"),
         ("通信agent", "通信_信_agent"),
         ("a世", "a_世*"),

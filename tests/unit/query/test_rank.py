@@ -13,14 +13,14 @@ from hermes.query.tree import has_alternatives, wanted_leaves
 FILLER = "the quick brown fox jumps over the lazy dog and then walks home "
 
 
-def order(query: str, *said: str | tuple[str, str]) -> list[int]:
+def order(query: str, *texts: str | tuple[str, str]) -> list[int]:
     """Return the positions of the messages, best first; the first message is the newest."""
     tree = parse(query).tree
     assert tree is not None
     sought = list(wanted_leaves(tree))
     candidates = [
         Candidate(number, *(each if isinstance(each, tuple) else ("assistant", each)))
-        for number, each in enumerate(said)
+        for number, each in enumerate(texts)
     ]
     return rank(candidates, sought, is_choice=has_alternatives(tree))
 
@@ -57,7 +57,7 @@ def test_a_message_beats_a_tool_result() -> None:
     assert order("docker", ("tool", "docker is up"), ("assistant", "docker is up")) == [1, 0]
 
 
-def test_of_equals_the_newest_comes_first() -> None:
+def test_newest_of_equal_messages_comes_first() -> None:
     assert order("docker", *["docker is up"] * 5) == [0, 1, 2, 3, 4]
 
 
@@ -81,10 +81,10 @@ def test_empty_texts_are_ranked_too() -> None:
 def test_the_order_is_stable_and_has_every_message_once() -> None:
     random = Random(3)
     vocabulary = ["docker", "timeout", "error", "table", "the", "of", "a", "server"]
-    said = [" ".join(random.choices(vocabulary, k=random.randint(1, 60))) for _ in range(300)]
-    first = order("docker timeout", *said)
+    texts = [" ".join(random.choices(vocabulary, k=random.randint(1, 60))) for _ in range(300)]
+    first = order("docker timeout", *texts)
     assert sorted(first) == list(range(300))
-    assert order("docker timeout", *said) == first
+    assert order("docker timeout", *texts) == first
 
 
 @pytest.mark.parametrize("query", ["docker", "*ocke*", "dock*", '"docker timeout"', "docker OR x*"])

@@ -48,9 +48,9 @@ class TestTranslation:
     def test_translation_follows_from_the_code_or_its_class(
         self, fault: Fault, kind: type[HermesError], hint: str
     ) -> None:
-        told = CODES.translate(fault, "here")
-        assert (type(told), told.hint) == (kind, hint)
-        assert str(fault) in told.message
+        translated = CODES.translate(fault, "here")
+        assert (type(translated), translated.hint) == (kind, hint)
+        assert str(fault) in translated.message
 
     def test_translation_of_an_unknown_code_shows_the_code(self) -> None:
         assert CODES.translate(ServerError("99999", "strange"), "here").message == (

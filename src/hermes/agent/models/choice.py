@@ -86,7 +86,7 @@ class ModelChoice:
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     @property
-    def shown_url(self) -> str:
+    def display_url(self) -> str:
         """The address without user name, password and query, which may be secret."""
         parts = urlsplit(self.base_url)
         return urlunsplit((parts.scheme, self.host, parts.path, "", ""))

@@ -16,6 +16,8 @@ NEEDED = frozenset(
     }
 )
 _LOCALE = "LC_"
+_OWN_STATUS, _ENVIRONMENT_START = Path("/proc/self/stat"), 47
+"""The file with the addresses of a process's memory, and the place of two of them behind the name of the program."""
 _SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|AUTH|DSN)S?(?:$|_)", re.IGNORECASE)
 
 
@@ -42,6 +44,29 @@ def read_only_environment(environ: Mapping[str, str], untrusted: Collection[Path
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name usually holds a secret."""
     return _SECRET.search(name) is not None
+
+
+def hide_own_secrets() -> None:
+    """Overwrite the secrets that `/proc` shows of this process, so that no command can read them there.
+
+    The system shows the memory in which a process got its variables. Their values are set once more elsewhere, so this
+    process and its libraries still have them. Only Linux has this memory in a known place.
+    """
+    names = [name for name in os.environ if is_secret_name(name)]
+    if not names or not _OWN_STATUS.exists():
+        return
+    import ctypes  # takes milliseconds that only those with a secret need to spend
+
+    fields = _OWN_STATUS.read_text().rpartition(")")[2].split()
+    start, end = (int(each) for each in fields[_ENVIRONMENT_START : _ENVIRONMENT_START + 2])
+    at = start
+    for entry in ctypes.string_at(start, end - start).split(b"\0"):
+        name, separator, value = entry.partition(b"=")
+        if separator and os.fsdecode(name) in names:
+            ctypes.memset(at + len(name) + 1, ord("*"), len(value))
+        at += len(entry) + 1
+    for secret in names:
+        os.environ[secret] = os.environ[secret]
 
 
 def _is_of_system(directory: str, untrusted: Collection[Path]) -> bool:

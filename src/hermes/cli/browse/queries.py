@@ -60,8 +60,8 @@ class SessionQueries:
     def count(self, wanted: BrowseFilter) -> int:
         """Return the number of conversations, whatever their words."""
         # Each count walks an index; one query for all but the hidden sources would read every session.
-        hidden = sum(self._counted(wanted, source) for source in wanted.hidden_sources)
-        return self._counted(wanted, wanted.source) - hidden
+        hidden = sum(self._count(wanted, source) for source in wanted.hidden_sources)
+        return self._count(wanted, wanted.source) - hidden
 
     def search_messages(self, wanted: BrowseFilter) -> list[Hit]:
         """Return the conversations with messages that match the words, the best first, each once."""
@@ -87,20 +87,20 @@ class SessionQueries:
 
     def rename(self, conversation: ListedConversation, title: str) -> ListedConversation:
         """Set the title of a conversation, or remove it."""
-        with self._changing() as store:
+        with self._open_for_change() as store:
             _require_session(store.set_session_title(conversation.id, title), conversation)
             return replace(conversation, title=store.get_session_title(conversation.id))
 
     def archive(self, conversation: ListedConversation) -> ListedConversation:
         """Archive a conversation, or take it out of the archive."""
-        with self._changing() as store:
+        with self._open_for_change() as store:
             is_archived = not conversation.is_archived
             _require_session(store.set_session_archived(conversation.id, is_archived), conversation)
             return replace(conversation, is_archived=is_archived)
 
     def pin(self, conversation: ListedConversation) -> ListedConversation:
         """Pin a conversation, so that it is never pruned, or unpin it."""
-        with self._changing() as store:
+        with self._open_for_change() as store:
             is_pinned = not conversation.is_pinned
             _require_session(store.set_session_pinned(conversation.id, is_pinned), conversation)
             return replace(conversation, is_pinned=is_pinned)
@@ -112,20 +112,20 @@ class SessionQueries:
 
     def delete(self, deletion: DeletionPreview) -> Receipt:
         """Delete a conversation."""
-        with self._changing() as store:
+        with self._open_for_change() as store:
             return store.delete_with_receipt(
                 deletion.session_ids, sessions_dir(), secure=self._config.sessions.secure_delete
             )
 
     @contextmanager
-    def _changing(self) -> Iterator[SessionDBProvider]:
+    def _open_for_change(self) -> Iterator[SessionDBProvider]:
         """Open the store for a change; reading alone leaves an old file as it is."""
         with open_for_change(self._config) as store:
             if store is None:
                 raise UnknownSession(no_sessions_message(database_file(self._config)), hint="")
             yield store
 
-    def _counted(self, wanted: BrowseFilter, source: str | None) -> int:
+    def _count(self, wanted: BrowseFilter, source: str | None) -> int:
         return self._store.session_count(
             source=source, exclude_children=True, archived_only=wanted.archived_only, include_archived=False
         )

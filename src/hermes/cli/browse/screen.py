@@ -295,13 +295,13 @@ class Browser(App[str]):
     def _run_guarded(self, work: Awaitable[None]) -> None:
         """Run work in the background and show its error, if any."""
 
-        async def guarded() -> None:
+        async def run() -> None:
             try:
                 await work
             except HermesError as error:
                 self._show_error(error)
 
-        self.run_worker(guarded())
+        self.run_worker(run())
 
     def _with_selected(self, work: Callable[[ListedConversation], Awaitable[None]]) -> None:
         if (selected := self._list.selected) is not None:

@@ -71,7 +71,7 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         self.conversations, self.hits, self.order = list(conversations), [], order
         self.at = 0
         self.scroll_to(y=0, animate=False)
-        self._changed()
+        self._redraw()
 
     def add(self, conversations: Sequence[ListedConversation]) -> None:
         """Append conversations; the hits stay below them."""
@@ -85,7 +85,7 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         shown = {each.root_id for each in self.conversations}
         self.hits = [hit for hit in hits if hit.conversation.root_id not in shown]
         self.at = self._nearest(min(self.at, self._last()), 1)
-        self._changed()
+        self._redraw()
 
     def replace_conversation(self, changed: ListedConversation) -> None:
         """Update a conversation in the list."""
@@ -95,7 +95,7 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         """Remove a conversation from the list."""
         self._replace_or_remove(gone.root_id, None)
         self.at = self._nearest(min(self.at, self._last()), -1)
-        self._changed()
+        self._redraw()
 
     def move(self, lines: int) -> None:
         """Move the selection down by a number of lines, or up if it is negative."""
@@ -197,9 +197,9 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
             if hit.conversation.root_id == root_id:
                 self.hits[place : place + 1] = [] if replacement is None else [Hit(replacement, hit.snippet)]
                 break
-        self._changed()
+        self._redraw()
 
-    def _changed(self) -> None:
+    def _redraw(self) -> None:
         self.virtual_size = Size(0, self._last() + 1)
         self.refresh()
         self.post_message(self.Moved())

@@ -136,6 +136,7 @@ def _run_chat(
     model_name: str | None,
 ) -> int:
     from hermes.agent.agent import Agent
+    from hermes.agent.safety.environment import hide_own_secrets
     from hermes.agent.tools.toolbox import TOOLBOX
     from hermes.cli.chat.chat_loop import Chat
     from hermes.cli.chat.models import Models
@@ -151,6 +152,7 @@ def _run_chat(
     is_interactive = chat_input.query is None and sys.stdin.isatty() and sys.stdout.isatty()
     signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
+    hide_own_secrets()
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
     asker = ApprovalPrompt(screen, signals) if has_person else None
     agent = Agent(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes.agent.compression.summary import MARK
-from hermes.cli.chat.terminal.style import GOLD, GREEN, coloured, dim
+from hermes.cli.chat.terminal.style import GOLD, GREEN, colour_text, dim
 from hermes.cli.display.terminal import clip, display_width, graphemes, pad
 from hermes.cli.display.wrapping import wrap_text
 from hermes.config import DisplayConfig
@@ -204,7 +204,7 @@ def _entry_lines(entry: Entry, width: int) -> list[tuple[str, str]]:
         lines = wrap_text(entry.text, width - margin)
         lines[0] = f"{label} {lines[0]}"
     others = [("", f"{' ' * margin}{line}") for line in lines[1:]]
-    return [(coloured(mark, colour, is_dim=True), f" {lines[0]}"), *others]
+    return [(colour_text(mark, colour, is_dim=True), f" {lines[0]}"), *others]
 
 
 def _part_text(part: object) -> str:

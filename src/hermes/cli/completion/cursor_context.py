@@ -8,13 +8,10 @@ from enum import Enum, auto
 
 import click
 
-from hermes.cli.options import AliasedOption
+from hermes.cli.command_line import find_option, is_naming, takes_value, valid_commands
 
-CHAT = "chat"
 SESSION_OPTIONS = ("--continue", "--session")
 SOURCE_OPTIONS = ("--source", "--exclude-source")
-NAMING = ("--continue", "--resume")
-"""Options whose value can be several words without quotes."""
 
 
 class CompletionKind(Enum):
@@ -50,53 +47,37 @@ def find_context(root: click.Group, words: Sequence[str], current: str) -> Compl
     place = 0
     only_arguments = False
     for word in words:
-        if option is not None and not (_is_naming(option) and word.startswith("-")):
+        if option is not None and not (is_naming(option) and word.startswith("-")):
             name.append(word)
-            if not _is_naming(option):
+            if not is_naming(option):
                 option = None
             continue
         option = None
         if word == "--" and not only_arguments:
             only_arguments = True
         elif word.startswith("-") and not only_arguments:
-            found = _option(_commands(command, root, context), word)
-            option, name = (found, []) if found is not None and _takes_value(found) and "=" not in word else (None, [])
+            found = find_option(valid_commands(command, root, context), word)
+            option, name = (found, []) if found is not None and takes_value(found) and "=" not in word else (None, [])
         elif isinstance(command, click.Group) and (below := command.get_command(context, word)) is not None:
             command, place = below, 0
             context = click.Context(command, parent=context, info_name=word)
         else:
             place += 1
-    if option is not None and not (_is_naming(option) and current.startswith("-")):
+    if option is not None and not (is_naming(option) and current.startswith("-")):
         return _value(option, current, earlier_words=f"{' '.join(name)} " if name else "")
     if current.startswith("-") and not only_arguments:
-        return _options(_commands(command, root, context), current)
+        return _options(valid_commands(command, root, context), current)
     if isinstance(command, click.Group):
         return CompletionContext(CompletionKind.WORDS, current, _group_commands(command, context))
     argument = _argument(command, place)
     return CompletionContext(CompletionKind.WORDS, current) if argument is None else _value(argument, current)
 
 
-def _commands(command: click.Command, root: click.Group, context: click.Context) -> list[click.Command]:
-    """Return the commands whose options are valid here: `hermes` also takes those of `hermes chat`."""
-    chat = root.get_command(context, CHAT) if command is root else None
-    return [command] if chat is None else [command, chat]
-
-
-def _option(commands: Sequence[click.Command], word: str) -> click.Option | None:
-    name = word.partition("=")[0]
-    options = [each for command in commands for each in command.params if isinstance(each, click.Option)]
-    return next((each for each in options if name in (*each.opts, *each.secondary_opts, *_aliases(each))), None)
-
-
-def _aliases(option: click.Option) -> tuple[str, ...]:
-    return option.aliases if isinstance(option, AliasedOption) else ()
-
-
 def _options(commands: Sequence[click.Command], current: str) -> CompletionContext:
     """Return the context for an option name, or for the value after its equals sign."""
     name, sign, typed = current.partition("=")
     if sign:
-        option = _option(commands, name)
+        option = find_option(commands, name)
         return (
             CompletionContext(CompletionKind.WORDS, current)
             if option is None
@@ -139,11 +120,3 @@ def _group_commands(group: click.Group, context: click.Context) -> list[tuple[st
     """Return the commands of a group with their summaries, without importing them."""
     summaries = {name: each.summary for name, each in getattr(group, "lazy", {}).items()}
     return [(name, summaries.get(name, "")) for name in group.list_commands(context)]
-
-
-def _is_naming(option: click.Option) -> bool:
-    return any(opt in NAMING for opt in option.opts)
-
-
-def _takes_value(option: click.Option) -> bool:
-    return not option.is_flag and not option.count

@@ -30,7 +30,9 @@ def bar_chart(bars: Sequence[Bar], summary: str, marks: Sequence[tuple[int, str]
         _bar(bar, place * step, step, tallest * bar.value / most) for place, bar in enumerate(bars) if bar.value > 0
     ]
     below = [_mark(text, (place + 0.5) * step) for place, text in marks]
-    axis = tag("line", class_="axis", x1=0, y1=_rounded(HEIGHT - _BOTTOM), x2=WIDTH, y2=_rounded(HEIGHT - _BOTTOM))
+    axis = tag(
+        "line", class_="axis", x1=0, y1=_format_length(HEIGHT - _BOTTOM), x2=WIDTH, y2=_format_length(HEIGHT - _BOTTOM)
+    )
     return tag("svg", *rects, axis, *below, viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}", role="img", aria_label=summary)
 
 
@@ -39,17 +41,17 @@ def _bar(bar: Bar, left: float, step: float, height: float) -> Markup:
     return tag(
         "rect",
         tag("title", f"{bar.name}: {bar.label}"),
-        x=_rounded(left + step * _GAP / 2),
-        y=_rounded(HEIGHT - _BOTTOM - tall),
-        width=_rounded(step * (1 - _GAP)),
-        height=_rounded(tall),
+        x=_format_length(left + step * _GAP / 2),
+        y=_format_length(HEIGHT - _BOTTOM - tall),
+        width=_format_length(step * (1 - _GAP)),
+        height=_format_length(tall),
     )
 
 
 def _mark(text: str, middle: float) -> Markup:
     anchor = "start" if middle < WIDTH / 8 else "end" if middle > WIDTH * 7 / 8 else "middle"
-    return tag("text", text, x=_rounded(middle), y=_rounded(HEIGHT - 4), text_anchor=anchor)
+    return tag("text", text, x=_format_length(middle), y=_format_length(HEIGHT - 4), text_anchor=anchor)
 
 
-def _rounded(length: float) -> str:
+def _format_length(length: float) -> str:
     return f"{length:.1f}"

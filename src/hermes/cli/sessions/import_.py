@@ -79,15 +79,17 @@ def import_(
     before anything in it is imported. Importing the same file again adds only what is new.
     """
     config = read_config(as_json=as_json)
-    named = None if source is None else require_identifier(source, "source")
-    wishes = ImportOptions(on_conflict, dry_run, keep_going, named, keeps_owners=keep_owners, adds_to_own=add_to_own)
+    source_name = None if source is None else require_identifier(source, "source")
+    options = ImportOptions(
+        on_conflict, dry_run, keep_going, source_name, keeps_owners=keep_owners, adds_to_own=add_to_own
+    )
     with open_inputs(names) as paths:
         files = list(find(list(paths), find_store_files(config)))
         is_change = not dry_run and any(not isinstance(each.source, HermesError) for each in files)
         with open_store(config, for_change=is_change) as store:
-            importer = Importer(store, wishes, time.time(), paths)
+            importer = Importer(store, options, time.time(), paths)
             run_import(importer, files, store if is_change else None)
-    report_import(importer.tally, wishes, as_json=as_json)
+    report_import(importer.tally, options, as_json=as_json)
     if importer.tally.failures:
         click.get_current_context().exit(FAILED)
 
@@ -177,16 +179,16 @@ def format_summary(tally: Tally, *, dry_run: bool) -> str:
     return f"{'Would import' if dry_run else 'Imported'} {plural(tally.messages, 'message')} of {sessions}."
 
 
-def report_import(tally: Tally, wishes: ImportOptions, *, as_json: bool) -> None:
+def report_import(tally: Tally, options: ImportOptions, *, as_json: bool) -> None:
     """Print the result of the import."""
     if as_json:
-        write_json({"schema": SCHEMA, "item": import_json(tally, wishes)})
+        write_json({"schema": SCHEMA, "item": import_json(tally, options)})
         return
     for error in tally.failures.values():
         write_stderr(f"Error: {error.message}")
         if error.hint:
             write_stderr(f"Hint: {error.hint}")
-    write_stdout(printable(format_summary(tally, dry_run=wishes.is_dry_run)))
+    write_stdout(printable(format_summary(tally, dry_run=options.is_dry_run)))
     if kept := tally.sessions[ImportOutcome.KEPT]:
         write_stderr(
             f"{plural(kept, 'session')} created here left unchanged; pass --add-to-own to add messages to them."
@@ -194,14 +196,14 @@ def report_import(tally: Tally, wishes: ImportOptions, *, as_json: bool) -> None
     if tally.skipped_lines:
         write_stderr(f"Skipped {plural(tally.skipped_lines, 'unknown line')}.")
     if tally.failures:
-        imported = "their readable parts were imported" if wishes.keeps_going else "nothing in them was imported"
+        imported = "their readable parts were imported" if options.keeps_going else "nothing in them was imported"
         write_stderr(f"{len(tally.failures)} of {plural(tally.files, 'file')} failed; {imported}.")
 
 
-def import_json(tally: Tally, wishes: ImportOptions) -> dict[str, Any]:
+def import_json(tally: Tally, options: ImportOptions) -> dict[str, Any]:
     """Return the result of the import for JSON output."""
     return {
-        "dry_run": wishes.is_dry_run,
+        "dry_run": options.is_dry_run,
         "files": tally.files,
         "sessions": {str(outcome): tally.sessions[outcome] for outcome in ImportOutcome},
         "messages": tally.messages,

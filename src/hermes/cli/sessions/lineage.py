@@ -37,9 +37,9 @@ def lineage(name: str, as_json: bool) -> None:
 
 def read_family(session: NamedSession) -> TreeNode:
     """Read the family of a session, starting with its first session."""
-    first = session.store.get_ancestors(session.id)[-1]["id"]
-    rows = (session.store.get_session(found["id"]) for found in session.store.get_descendants(first))
-    return build_tree(row for row in rows if row is not None)
+    from hermes.state.sessions.forest import family_of
+
+    return build_tree(family_of(session.store, session.id))
 
 
 def family_json(branch: TreeNode) -> dict[str, Any]:

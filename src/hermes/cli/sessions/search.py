@@ -14,7 +14,7 @@ from hermes.cli.display.terminal import terminal_width, write_json, write_stderr
 from hermes.cli.display.times import MOMENT_FORMS, parse_moment_option
 from hermes.cli.options import AS_JSON, AliasedOption, limit_option
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
-from hermes.errors import InvalidValue, UnknownSession
+from hermes.errors import InvalidValue
 from hermes.phrases import plural
 from hermes.state.search.results import SearchResults
 
@@ -35,7 +35,8 @@ class SearchRequest:
     sources: tuple[str, ...] = ()
     exclude_sources: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
-    session_ids: tuple[str, ...] = ()
+    sessions: tuple[str, ...] = ()
+    """Ids, beginnings of ids, or titles."""
     since: float | None = None
     until: float | None = None
     limit: int = 20
@@ -49,7 +50,7 @@ class SearchRequest:
             "--source": self.sources,
             "--exclude-source": self.exclude_sources,
             "--role": self.roles,
-            "--session": self.session_ids,
+            "--session": self.sessions,
             "--since": self.since,
             "--until": self.until,
         }
@@ -123,7 +124,7 @@ Examples:
 @click.option(
     "--role", "roles", metavar="NAME", multiple=True, help="Only messages of user, assistant or tool. Repeatable."
 )
-@click.option("--session", "session_ids", metavar="ID", multiple=True, help="Only this session. Repeatable.")
+@click.option("--session", "sessions", metavar="ID|TITLE", multiple=True, help="Only this session. Repeatable.")
 @click.option("--since", metavar="WHEN", help="Only messages since WHEN.")
 @click.option("--until", metavar="WHEN", help="Only messages until WHEN; a day is included.")
 @limit_option("messages")
@@ -182,12 +183,14 @@ def parse_period(since: str | None, until: str | None, now: float) -> tuple[floa
 
 def run_search(store: SessionDBProvider, request: SearchRequest) -> SearchPage:
     """Search for one message more than the limit, to find out whether there are more."""
+    from hermes.state.sessions.lookup import Purpose, find_session
+
     hits = store.search_messages(
         request.query,
         source_filter=request.sources or None,
         exclude_sources=request.exclude_sources,
         role_filter=request.roles,
-        session_ids=[_find_session(store, each) for each in request.session_ids] or None,
+        session_ids=[find_session(store, each, Purpose.READ) for each in request.sessions] or None,
         since=request.since,
         until=request.until,
         limit=request.limit + 1,
@@ -199,13 +202,6 @@ def run_search(store: SessionDBProvider, request: SearchRequest) -> SearchPage:
     has_more = len(hits) > request.limit
     del hits[request.limit :]
     return SearchPage(hits, has_more, sources={} if hits else store.count_by_source())
-
-
-def _find_session(store: SessionDBProvider, session_id: str) -> str:
-    resolved = store.resolve_session_id(session_id)
-    if resolved is None:
-        raise UnknownSession(f"no session, or more than one, has an id that starts with {session_id!r}")
-    return resolved
 
 
 def search_json(found: SearchPage, request: SearchRequest) -> dict[str, Any]:

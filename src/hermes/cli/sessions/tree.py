@@ -99,17 +99,15 @@ def read_page(
 
 def read_family(store: SessionDBProvider, name: str, *, include_all: bool) -> list[AnyRow]:
     """Read the family of a session, starting with its first session."""
-    from hermes.state.sessions.forest import sessions_by_id
+    from hermes.state.sessions.forest import family_of
     from hermes.state.sessions.lookup import Purpose, find_session
 
     session_id = find_session(store, name, Purpose.READ)
-    first = store.get_ancestors(session_id)[-1]["id"]
-    members = [row["id"] for row in store.get_descendants(first)]
-    rows = sessions_by_id(store, members)
+    family = family_of(store, session_id)
     kept: dict[str, AnyRow] = {}
-    for row in (rows[member] for member in members if member in rows):
+    for row in family:
         is_visible = include_all or (row["child_kind"] != "delegate" and row["source"] not in HIDDEN_SOURCES)
-        if row["id"] in (first, session_id) or (is_visible and row["parent_session_id"] in kept):
+        if row["id"] in (family[0]["id"], session_id) or (is_visible and row["parent_session_id"] in kept):
             kept[row["id"]] = row
     return list(kept.values())
 

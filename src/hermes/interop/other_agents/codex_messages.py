@@ -55,8 +55,8 @@ class Turns:
         return [{**message, "reasoning": thought["reasoning"]}]
 
     def _think(self, item: Mapping[str, Any], uid: str, at: float | None) -> None:
-        told = dicts_of(item.get("content")) or dicts_of(item.get("summary"))
-        text = join_paragraphs([text_of(part.get("text")) for part in told])
+        parts = dicts_of(item.get("content")) or dicts_of(item.get("summary"))
+        text = join_paragraphs([text_of(part.get("text")) for part in parts])
         if text is None:
             return
         if self._thought is None:

@@ -83,15 +83,22 @@ def rows_by_session(
 def group_by_messages(
     sessions: Iterable[T], messages_of: Callable[[T], int], most_messages: int, most_sessions: int | None = None
 ) -> Iterator[list[T]]:
-    """Yield groups of sessions that have at most so many messages together; a longer session is a group of its own."""
+    """Yield groups of sessions that have at most so many messages together; a longer session is a group of its own.
+
+    A group that is full is yielded before the next session is read.
+    """
     group: list[T] = []
     messages = 0
     for each in sessions:
-        if group and (messages + messages_of(each) > most_messages or len(group) == most_sessions):
+        count = messages_of(each)
+        if group and messages + count > most_messages:
             yield group
             group, messages = [], 0
         group.append(each)
-        messages += messages_of(each)
+        messages += count
+        if messages >= most_messages or len(group) == most_sessions:
+            yield group
+            group, messages = [], 0
     if group:
         yield group
 

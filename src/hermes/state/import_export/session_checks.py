@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.state import json_text
+from hermes.state.json_text import loads_or_keep
 from hermes.state.messages.drafts import JSON_FIELDS, MESSAGE_FIELDS, Draft, draft_message
 from hermes.state.rows import (
     Row,
@@ -99,7 +99,7 @@ def check_session(
         if not isinstance(messages, list):
             raise InvalidValue("the messages of an exported session are a list")
     carried = {name: check(data[name], name) for name, check in CARRIED.items() if data.get(name) is not None}
-    usage = [_booking(each) for each in _dicts(data, "usage")]
+    usage = [_check_usage(each) for each in _dicts(data, "usage")]
     start = {"at": values["started_at"], "model": values["model"], "billing_provider": carried.get("billing_provider")}
     counters, opening = reconcile_counters(carried, usage, start)
     # Our exports state the kind of a child, even if there is none; for others it is derived.
@@ -132,7 +132,7 @@ def iter_drafts(session: CheckedSession, now: float) -> Iterator[Draft]:
         if not session.tells_values:
             for name in JSON_FIELDS:
                 if isinstance(fields.get(name), str):
-                    fields[name] = _parsed(fields[name])
+                    fields[name] = loads_or_keep(fields[name])
         if not fields.get("uid"):
             fields["uid"] = _uid_of(session.id, position, message)
         active = message.get("active")
@@ -165,7 +165,7 @@ def _dicts(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     return given
 
 
-def _booking(given: Mapping[str, Any]) -> Row:
+def _check_usage(given: Mapping[str, Any]) -> Row:
     return {
         "at": _required_number(given, "at"),
         "kind": _one_of(given, "kind", BOOKING_KINDS),
@@ -202,12 +202,5 @@ def _uid_of(session_id: str, position: int, message: Mapping[str, Any]) -> str:
     """Return a uid for a message without one: the same each time the same export is read."""
     from hashlib import sha256
 
-    said = encode_json([session_id, position, message.get("role"), message.get("content")])
-    return f"import-{sha256(said.encode()).hexdigest()[:16]}"
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json_text.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    identity = encode_json([session_id, position, message.get("role"), message.get("content")])
+    return f"import-{sha256(identity.encode()).hexdigest()[:16]}"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from hermes.errors import InvalidValue, StoreError
-from hermes.state import json_text
 from hermes.state.engine import Columns, Reading, Values
 from hermes.state.import_export.message_pages import (
     BEFORE_FIRST,
@@ -17,6 +16,7 @@ from hermes.state.import_export.message_pages import (
     rows_by_session,
 )
 from hermes.state.import_export.session_checks import EXPORT_SCHEMA
+from hermes.state.json_text import loads_or_keep
 from hermes.state.messages.drafts import JSON_FIELDS
 from hermes.state.operations import Operations, fetch_sessions, read
 from hermes.state.rows import Row, message_row, session_row
@@ -169,18 +169,11 @@ def _message(columns: Columns, values: Values) -> Row:
     """Return a message with its JSON parsed; text that is not JSON stays text."""
     row = message_row(columns, values)
     if row["tool_calls"] is not None and not row["tool_calls"]:
-        row["tool_calls"] = _parsed(values[columns.index("tool_calls")]) or None
+        row["tool_calls"] = loads_or_keep(values[columns.index("tool_calls")]) or None
     for name in THINKING:
         if row[name] is not None:
-            row[name] = _parsed(row[name]) or None
+            row[name] = loads_or_keep(row[name]) or None
     return _plain(row)
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json_text.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
 
 
 def _plain(row: Row) -> Row:

@@ -48,7 +48,7 @@ class PostgresBackend:
         self._drivers: WeakKeyDictionary[Connection, DriverConnection] = WeakKeyDictionary()
         # Connections of a pool that the caller passed in go back to it at once.
         self._spare = SpareConnection() if pool is None else None
-        with self._errors_translated(), self.pool.first() as connection:
+        with self._translate_errors(), self.pool.first() as connection:
             self.server = server_info.read_server_info(connection, settings, self.where)
             self.status = schema.ensure(connection, settings.schema, self.where, read_only=read_only)
             if settings.postgresql.stemming is not None and not read_only:
@@ -181,7 +181,7 @@ class PostgresBackend:
             self.release(tx)
 
     @contextmanager
-    def _errors_translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Translate psycopg's errors."""
         try:
             yield

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
+from hermes.query import analyze
+from hermes.query.parse import Query, parse
+from hermes.query.question import Question, is_sentence, parse_question
+from hermes.query.tree import And, wanted_leaves
 from hermes.state.messages.transcript import cut_around, extract_terms, format_message, format_moment, format_transcript
+from hermes.state.operations import read_for
 from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
 from hermes.state.recall.arguments import MAX_QUERY, SearchArguments
+from hermes.state.recall.ranking import RankedSession, count_matches, rank_sessions
 from hermes.state.recall.summaries import SummaryRequest, summarize_all
 from hermes.state.rows import AnyRow, Row
+from hermes.state.search.finder import load_hits
 from hermes.state.search.results import SearchResults
+from hermes.state.search.scope import Scope
 from hermes.state.sessions.families import Family, load_families
 
 if TYPE_CHECKING:
@@ -21,6 +29,8 @@ if TYPE_CHECKING:
 
 HIDDEN_SOURCES = ("subagent", "tool")
 """The sources of sessions that agents and tools create for themselves."""
+
+NOT_ALL_WORDS = "no message has all of these words; the conversations shown have the most telling of them"
 
 PAGE = 50
 MAX_HIDDEN = 50
@@ -44,7 +54,7 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
     """Return the conversations that match, and how many other matches are not shown."""
     deadline = time.monotonic() + arguments.timeout_s
     current = _searchable(current_lineage(store, arguments))
-    matches, search = _matches(store, arguments, current)
+    matches, search, seen = _matches(store, arguments, current)
     sought = extract_terms(arguments.query[:MAX_QUERY])
     results = [_result(store, arguments, match, sought) for match in matches[: arguments.limit]]
     hidden = _hidden(store, arguments, current, search)
@@ -56,7 +66,7 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
         "query": arguments.query,
         "results": results,
         "count": len(results),
-        "sessions_searched": len(matches),
+        "sessions_searched": seen,
         "search": _description(arguments, search),
         "hidden": hidden,
     }
@@ -83,13 +93,25 @@ def session_meta(session: AnyRow) -> Row:
 
 def _matches(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str]
-) -> tuple[list[Match], SearchResults]:
-    """Return the best conversations, at least `limit` if there are so many, and the results of the first search.
+) -> tuple[list[Match], SearchResults, int]:
+    """Return the best conversations, the results of the first search, and how many conversations match at least.
 
     Each search excludes what was already found, so that a session with a thousand matches takes only one place.
     """
     seen = set(current)
+    query = parse(arguments.query[:MAX_QUERY])
+    is_single = len(arguments.query.split()) == 1 and not is_sentence(arguments.query[:MAX_QUERY])
+    if query.is_plain and not is_single and arguments.sort is None:
+        ranked = _ranked_matches(store, arguments, query, seen)
+        if ranked is not None:
+            return ranked
     search = hits = _page(store, arguments, seen)
+    has_runs = any(map(analyze.is_unspaced, arguments.query[:MAX_QUERY]))
+    may_fall_back = query.is_plain or is_sentence(arguments.query[:MAX_QUERY])
+    if not hits and hits.complete and may_fall_back and not query.has_operators and (has_runs or not is_single):
+        ranked = _ranked_matches(store, arguments, query, seen)
+        if ranked is not None:
+            return ranked
     matches = new = _new_matches(store, arguments, hits, seen)
     while new and len(hits) == PAGE and len(matches) < arguments.limit:
         hits = _page(store, arguments, seen)
@@ -99,7 +121,80 @@ def _matches(
         search.degraded |= hits.degraded
         new = _new_matches(store, arguments, hits, seen)
         matches = matches + new
-    return matches, search
+    return matches, search, len(matches)
+
+
+def _ranked_matches(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, query: Query, seen: set[str]
+) -> tuple[list[Match], SearchResults, int] | None:
+    """The conversations that best answer a sentence; None if nothing has its words."""
+    question = parse_question(arguments.query[:MAX_QUERY], time.time())
+    scope = Scope(
+        owner=arguments.owner,
+        not_sources=HIDDEN_SOURCES,
+        roles=arguments.roles,
+        not_sessions=tuple(sorted(seen)),
+    )
+    ranking = rank_sessions(store._engine, question, scope, BUDGET_S)
+    if not ranking.sessions:
+        return None
+    families = load_families(store, [each.session_id for each in ranking.sessions], arguments.owner)
+    chosen: list[tuple[RankedSession, Family]] = []
+    for session in ranking.sessions:
+        family = families.get(session.session_id)  # None: deleted a moment ago
+        if family is not None and session.session_id not in seen:
+            chosen.append((session, family))
+            seen |= _searchable(family.members)
+    hits = _load_anchors(store, arguments, question, [session for session, _ in chosen[: arguments.limit]])
+    matches = [Match(hits[session.session_id], family) for session, family in chosen if session.session_id in hits]
+    repairs = () if ranking.has_all_terms or len(question.terms) == 1 else (NOT_ALL_WORDS,)
+    search = SearchResults(
+        path="scan" if ranking.is_degraded else "coverage" if repairs else "words",
+        degraded=ranking.is_degraded,
+        complete=ranking.is_complete,
+        repairs=(*query.repairs, *repairs),
+        hidden={"rewound": ranking.undone},
+    )
+    return matches, search, len(chosen)
+
+
+def _load_anchors(
+    store: SessionDBProvider | OwnerView,
+    arguments: SearchArguments,
+    question: Question,
+    sessions: Sequence[RankedSession],
+) -> dict[str, SearchHit]:
+    """The message by which each conversation is shown: one that answers rather than one that asks."""
+    sought = [leaf for term in question.terms for leaf in wanted_leaves(term.node)]
+    ids = [each for session in sessions for each in (*session.places, session.reply) if each is not None]
+    firsts = {
+        session.session_id: message["id"]
+        for session in sessions
+        if not session.places
+        for message in store.get_messages(session.session_id, owner=arguments.owner, limit=1)
+    }
+    rows = read_for(store, arguments.owner, lambda tx, _: load_hits(tx, [*ids, *firsts.values()], sought))
+    found: dict[str, SearchHit] = {}
+    for session in sessions:
+        anchor = _choose_anchor(session, rows, firsts.get(session.session_id))
+        if anchor is not None:
+            found[session.session_id] = cast("SearchHit", rows[anchor])
+    return found
+
+
+def _choose_anchor(session: RankedSession, rows: dict[int, Row], first: int | None) -> int | None:
+    """The best message that does not only ask, else the reply to the best one."""
+    places = [each for each in session.places if each in rows]
+    statements = [each for each in places if not _is_question(rows[each]["text"])]
+    if statements:
+        return statements[0]
+    if places and session.reply in rows:
+        return session.reply
+    return next(iter(places), first if first in rows else None)
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip().endswith(("?", "？"))
 
 
 def _page(store: SessionDBProvider | OwnerView, arguments: SearchArguments, seen: set[str]) -> SearchResults:
@@ -169,14 +264,18 @@ def _hidden(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str], search: SearchResults
 ) -> dict[str, int]:
     """Return how many matching messages are not shown, by reason; each count is at most `MAX_HIDDEN`."""
+    query = parse(arguments.query[:MAX_QUERY])
+    question = parse_question(query.typed, time.time())
+    nodes = tuple(term.node for term in question.terms)
+    node = query.tree if not query.is_plain else And(nodes) if nodes else None
+    everywhere = Scope(owner=arguments.owner, roles=arguments.roles)
 
-    def count(**where: Collection[str]) -> int:
-        hits = _search(store, arguments, MAX_HIDDEN, **where)
-        return 0 if _is_substring_search(hits, search) else len(hits)
+    def count(scope: Scope) -> int:
+        return 0 if node is None else count_matches(store._engine, node, scope, MAX_HIDDEN, BUDGET_S)
 
-    counts = {"current_session": count(session_ids=current)}
+    counts = {"current_session": count(replace(everywhere, sessions=tuple(sorted(current)))) if current else 0}
     for source in HIDDEN_SOURCES:
-        counts[source] = count(source_filter=[source])
+        counts[source] = count(replace(everywhere, sources=(source,)))
     counts["rewound"] = min(MAX_HIDDEN, search.hidden.get("rewound", 0))
     return {reason: number for reason, number in counts.items() if number}
 

@@ -48,8 +48,8 @@ SESSION_SEARCH_SCHEMA: dict[str, Any] = {
             "query": {
                 "type": "string",
                 "description": (
-                    'Words that must all match; "a phrase", prefix*, *part*, OR, NOT and parentheses work. Chinese,'
-                    " Japanese and Korean need no spaces."
+                    "A question or the words to look for, as the user said them; the rarer words decide, and a time"
+                    ' such as "in March" counts. "a phrase", prefix*, *part*, OR, NOT and parentheses are strict.'
                 ),
             },
             "limit": {

@@ -56,7 +56,7 @@ class Copies:
         if self.scope.include_inactive:
             return found
         for session_id, some in self._in_chains(places).items():
-            later = self._continuing(session_id)
+            later = self._continuations(session_id)
             for few in chunks(some if later else ()):
                 uids = self._uids(few)
                 is_active = self._newest_copies(later, few)
@@ -108,7 +108,7 @@ class Copies:
         }
         return [each for each in follow(parents, session_id)[1:] if self._admits(each, members[each])]
 
-    def _continuing(self, session_id: str) -> list[str]:
+    def _continuations(self, session_id: str) -> list[str]:
         """Return the sessions that continue a session and have the same owner, in order."""
         members = self._chain(self._chains[session_id] or session_id)
         children: dict[str, list[str]] = {}

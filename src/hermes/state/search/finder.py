@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 from hermes.query import analyze
 from hermes.query.match import Document, matches
 from hermes.query.parse import Query
+from hermes.query.question import Question, is_sentence, parse_question
 from hermes.query.snippet import snippet
-from hermes.query.tree import Leaf, Node, Part, Words, all_leaves, replace_leaves, wanted_leaves
+from hermes.query.tree import Leaf, Node, Or, Part, Words, all_leaves, replace_leaves, wanted_leaves
 from hermes.state.engine import CATCH_UP, Dialect, Engine, Index, Reading
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.search.context import MAX_UNINDEXED, SearchContext
+from hermes.state.search.evidence import EvidenceReader, rank_by_coverage
 from hermes.state.search.indexed_text import search_text
 from hermes.state.search.ordering import OrderedMatches
 from hermes.state.search.results import SearchPath, SearchResults
@@ -32,6 +34,7 @@ BUDGET_S, PART_BUDGET_S = 0.09, 0.14
 MOST_WAITING = 3
 """A search may wait this many times its budget on a busy machine or server before waiting counts too."""
 CONTEXT_CHARACTERS = 200
+LITERAL = "read as text, because a message has it to the letter: a minus, and, or and not are no operators here"
 SOME_HITS = 100
 """For how many hits one query reads the neighbours."""
 LONG_TEXT = 65_536
@@ -66,13 +69,16 @@ def _search(
     tree, repairs = query.tree, query.repairs
     context = _context(tx, index, tree, scope, options.budget_s)
     ordered = OrderedMatches(context, tree, options.order)
-    ids = islice(ordered.ids(), options.offset, None)
+    if query.literal is not None and _occurs(context, query.literal):
+        tree, repairs = query.literal, (LITERAL,)
+        ordered = OrderedMatches(context, tree, options.order)
+    ids: Iterator[int] = islice(ordered.ids(), options.offset, None)
     first = next(ids, None)
     found_nothing = ordered.progress.is_empty and ordered.progress.is_complete
     if found_nothing and (absent := _absent_words(tree, context)):
         substrings = replace_leaves(tree, {leaf: Part(leaf.text) for leaf in absent})
         inside = OrderedMatches(context, substrings, options.order)
-        inside_ids = islice(inside.ids(), options.offset, None)
+        inside_ids: Iterator[int] = islice(inside.ids(), options.offset, None)
         first = next(inside_ids, None)
         if first is not None or not inside.progress.is_complete:
             tree, ordered, ids = substrings, inside, inside_ids
@@ -80,21 +86,45 @@ def _search(
                 *repairs,
                 f"no message here has the word {', '.join(leaf.text for leaf in absent)}; searched inside words",
             )
-    hits = _fetch_hits(tx, tree, scope, chain(() if first is None else (first,), ids), options.limit)
     progress = ordered.progress
-    is_degraded = progress.is_damaged or context.is_index_behind
     path: SearchPath = "substring" if _has_part(tree) else "words"
+    is_all = True
+    if progress.is_empty and progress.is_complete and not query.has_operators and is_sentence(query.typed):
+        covering, is_all = _covering_ids(context, query, options)
+        if covering:
+            tree, path = Or(tuple(term.node for term in _question(query).terms)), "coverage"
+            first, ids = None, iter(covering[options.offset :])
+            repairs = (*repairs, "no message has all of these words; those shown have the most telling of them")
+    hits = _fetch_hits(tx, tree, scope, chain(() if first is None else (first,), ids), options.limit)
+    is_degraded = progress.is_damaged or context.is_index_behind
     results = SearchResults(
         cast("list[SearchHit]", hits),
         path="scan" if is_degraded else path,
         degraded=is_degraded,
-        complete=progress.is_complete and not context.has_too_many_stale,
+        complete=progress.is_complete and is_all and not context.has_too_many_stale,
         repairs=repairs,
         hidden=progress.hidden,
     )
     if progress.is_damaged:
         return results, context.coverage.epoch
     return results, CATCH_UP if is_degraded or context.unindexed > MAX_UNINDEXED else None
+
+
+def _question(query: Query) -> Question:
+    return parse_question(query.typed, time.time())
+
+
+def _covering_ids(context: SearchContext, query: Query, options: SearchOptions) -> tuple[list[int], bool]:
+    """Return the messages that have some of the words in their order, and whether there was time for all of them."""
+    terms = _question(query).terms
+    if len(terms) < 2:
+        return [], True
+    evidence = EvidenceReader(context, terms).read()
+    found = rank_by_coverage(evidence)
+    if options.order != "relevance":
+        sign = -1 if options.order == "newest" else 1
+        found.sort(key=lambda each: (sign * each.timestamp, sign * each.message_id))
+    return [each.message_id for each in found], evidence.is_complete
 
 
 def _context(tx: Reading, index: Index, tree: Node, scope: Scope, budget_s: float | None) -> SearchContext:
@@ -117,6 +147,10 @@ def _absent_words(tree: Node, context: SearchContext) -> list[Leaf]:
     return found
 
 
+def _occurs(context: SearchContext, tree: Node) -> bool:
+    return next(Walk(context, tree, context.deadline).hits(1), None) is not None
+
+
 def _is_absent(leaf: Leaf, context: SearchContext) -> bool:
     walk = Walk(context, leaf, context.deadline)
     return next(walk.hits(1), None) is None and walk.progress.is_complete
@@ -132,11 +166,20 @@ def _fetch_hits(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit
             row = rows.get(message_id)
             if row is None or not scope.admits(row["role"], row["session_id"], row["source"], row.pop("owner")):
                 continue
-            text = row.pop("text")
+            text, shown = row.pop("text"), row.pop("shown_text")
             if len(text) > LONG_TEXT or matches(tree, Document(text)):
-                hits.append({**row, "snippet": snippet(text, sought)})
+                hits.append({**row, "snippet": snippet(text if shown is None else shown, sought)})
     _add_context(tx, hits, scope)
     return hits
+
+
+def load_hits(tx: Reading, ids: Sequence[int], sought: Sequence[Leaf]) -> dict[int, Row]:
+    """Return messages as a search shows them, without their neighbours, by id; `text` is their whole text."""
+    rows = _fetch_rows(tx, list(ids))
+    for row in rows.values():
+        shown = row.pop("shown_text")
+        row["snippet"] = snippet(row["text"] if shown is None else shown, list(sought))
+    return rows
 
 
 def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:
@@ -162,6 +205,8 @@ def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:
                 "title": title,
                 "owner": owner,
                 "text": search_text(role, content, tool_name, tool_calls),
+                # In what is shown, ids look like in the message.
+                "shown_text": search_text(role, content, tool_name, tool_calls, write_id=str) if tool_calls else None,
             }
     return rows
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hermes.query import analyze
+from hermes.query.analyze import machine_id_word
+from hermes.state.json_text import parse_if_text
 from hermes.state.rows import decode_content, decode_text
 
 MAX_TEXT = 1_000_000
@@ -20,10 +21,14 @@ MAX_DEPTH = 64
 _STRUCTURE = ("type", "index")
 """Keys of content parts and tool calls whose values describe structure and are no text."""
 
+_IDS = ("id", "call_id", "tool_call_id")
+
 _data_url = re.compile(r"data:[\w.+-]+/[\w.+-]+[;,]")
 
 
-def search_text(role: str, content: Any, tool_name: Any, tool_calls: Any) -> str:
+def search_text(
+    role: str, content: Any, tool_name: Any, tool_calls: Any, *, write_id: Callable[[str], str] = machine_id_word
+) -> str:
     """Return the content, the tool's name and the calls with their arguments, from the stored values of a message."""
     body = _join_strings(decode_content(content))
     if role == "tool" and len(body) > TOOL_HEAD + TOOL_TAIL:
@@ -32,17 +37,17 @@ def search_text(role: str, content: Any, tool_name: Any, tool_calls: Any) -> str
     if tool_name:
         text = f"{text}\n{decode_text(tool_name)}"
     if tool_calls:
-        text = f"{text}\n{_join_strings(_parse(tool_calls))[:MAX_TEXT]}"
+        text = f"{text}\n{_join_strings(parse_if_text(tool_calls), write_id)[:MAX_TEXT]}"
     return analyze.replace_unindexable(text)
 
 
-def _join_strings(value: Any) -> str:
+def _join_strings(value: Any, write_id: Callable[[str], str] = machine_id_word) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    return "\n".join(_strings(value))
+    return "\n".join(_strings(value, write_id))
 
 
-def _strings(value: Any, depth: int = 0) -> Iterator[str]:
+def _strings(value: Any, write_id: Callable[[str], str] = machine_id_word, depth: int = 0) -> Iterator[str]:
     """Yield every text in content parts or tool calls."""
     if isinstance(value, str):
         # Users do not search for the bytes of a picture.
@@ -54,12 +59,15 @@ def _strings(value: Any, depth: int = 0) -> Iterator[str]:
         for key, item in value.items():
             if key == "arguments":
                 # Models write the arguments of a call as JSON text.
-                yield from _arguments(_parse(item), depth + 1)
+                yield from _arguments(parse_if_text(item), depth + 1)
+            elif key in _IDS and isinstance(item, str):
+                # People do not write ids, programs do: an id is one word, so that its parts match nothing.
+                yield write_id(item)
             elif key not in _STRUCTURE:
-                yield from _strings(item, depth + 1)
+                yield from _strings(item, write_id, depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _strings(item, depth + 1)
+            yield from _strings(item, write_id, depth + 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
 
@@ -75,13 +83,4 @@ def _arguments(value: Any, depth: int) -> Iterator[str]:
     elif isinstance(value, bool):
         yield str(value).lower()
     else:
-        yield from _strings(value, depth)
-
-
-def _parse(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
+        yield from _strings(value, depth=depth)

@@ -8,14 +8,17 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from math import log
 
 from hermes.query.rank import Candidate, rank
-from hermes.query.tree import Node, has_alternatives, wanted_leaves
+from hermes.query.tree import And, Leaf, Node, Or, Part, Words, has_alternatives, wanted_leaves
 from hermes.state.search.context import SearchContext
 from hermes.state.search.walk import Hit, Progress, Walk
 
 WINDOW = 100
-"""How many of the newest matches are ranked; older ones follow by age."""
+"""How many of the newest matches, and of those with each of the rarer words, are compared with each other."""
+MAX_SEARCHES = 8
+"""How many words of a query are searched one by one at most."""
 SAMPLE, SAMPLE_SPAN = 100, 5_000
 """If this many newest matches are within this range of ids, there are too many to read all."""
 SORTED_AT_ONCE = 1_000
@@ -46,12 +49,35 @@ class OrderedMatches:
         return self._by_relevance() if self._order == "relevance" else self._by_time()
 
     def _by_relevance(self) -> Iterator[int]:
-        window = list(islice(self._walk.hits(WINDOW, with_heads=True), WINDOW))
-        candidates = [Candidate(hit.message_id, hit.role, hit.head) for hit in window]
-        yield from rank(candidates, list(wanted_leaves(self._query)), is_choice=has_alternatives(self._query))
+        """The best first, among the newest matches and those older ones that have the query's rarer words.
+
+        A word that few messages have is followed to its end, however old they are; a word that most have decides
+        nothing. Behind the compared matches the others follow, newest first.
+        """
+        window = {hit.message_id: hit for hit in islice(self._walk.hits(WINDOW, with_heads=True), WINDOW)}
+        lowest = min(window, default=0)
+        rarities: dict[str, float] = {}
         if len(window) == WINDOW:
-            for hit in self._walk.hits(WINDOW, high=window[-1].message_id - 1):
-                yield hit.message_id
+            self._add_telling_matches(window, rarities)
+        hits = sorted(window.values(), key=lambda hit: -hit.message_id)
+        candidates = [Candidate(hit.message_id, hit.role, hit.head, hit.is_machinery) for hit in hits]
+        wanted, is_choice = list(wanted_leaves(self._query)), has_alternatives(self._query)
+        yield from rank(candidates, wanted, is_choice=is_choice, rarities=rarities)
+        if len(window) >= WINDOW:
+            for hit in self._walk.hits(WINDOW, high=lowest - 1):
+                if hit.message_id not in window:
+                    yield hit.message_id
+
+    def _add_telling_matches(self, window: dict[int, Hit], rarities: dict[str, float]) -> None:
+        """Add older matches that are likely to be better: with a rare word, or with the words side by side."""
+        upto = max(window)
+        for query, leaf in _telling_queries(self._query):
+            walk = Walk(self._context, query, self._context.earlier(self._context.deadline, _QUICK_SHARE))
+            hits = list(islice(walk.hits(WINDOW, with_heads=True), WINDOW))
+            window.update((hit.message_id, hit) for hit in hits)
+            if leaf is not None and walk.progress.is_complete:
+                span = 1 if len(hits) < WINDOW else max(1, upto - hits[-1].message_id + 1) / max(1, upto)
+                rarities[leaf.text] = log(1 + upto / (1 + len(hits) / span))
 
     def _by_time(self) -> Iterator[int]:
         """Yield ids by time, then by id.
@@ -107,6 +133,21 @@ class OrderedMatches:
 
     def _place(self, hit: Hit) -> Place:
         return self._sign * hit.timestamp, self._sign * hit.message_id
+
+
+def _telling_queries(query: Node) -> Iterator[tuple[Node, Leaf | None]]:
+    """Narrower queries whose matches are likely to be the better ones, with the word that each of them adds."""
+    if isinstance(query, Or):
+        for child in query.children[:MAX_SEARCHES]:
+            yield child, child if isinstance(child, Words | Part) else None
+    elif isinstance(query, And):
+        words = [child.words for child in query.children if isinstance(child, Words) and not child.prefix]
+        if len(words) == len(query.children):
+            phrase = tuple(word for some in words for word in some)
+            yield Words(phrase, " ".join(phrase)), None
+        for choice in [child for child in query.children if isinstance(child, Or)][:1]:
+            for child in choice.children[:MAX_SEARCHES]:
+                yield And((query, child)), child if isinstance(child, Words | Part) else None
 
 
 def _are_dense(hits: Sequence[Hit]) -> bool:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from hermes.state.row_types import SearchHit
 
 
-SearchPath = Literal["words", "substring", "scan"]
+SearchPath = Literal["words", "coverage", "substring", "scan"]
 
 
 class SearchResults(list["SearchHit"]):
@@ -27,7 +27,8 @@ class SearchResults(list["SearchHit"]):
     ) -> None:
         super().__init__(hits)
         self.path: SearchPath = path
-        """words: through the index; substring: inside words; scan: row by row, without the index."""
+        """words: through the index; coverage: no message has all words, these have some; substring: inside words;
+        scan: row by row, without the index."""
         self.degraded = degraded
         """Whether the index is damaged or still being built, so that the search read messages."""
         self.complete = complete

@@ -30,8 +30,17 @@ _ROWS_AT_ONCE, _ROWS_PER_STEP = 128, 16
 _WHOLE = "m.role, m.content, m.tool_name, m.tool_calls"
 _CHAIN = """COALESCE(s.chain_root,
     CASE WHEN EXISTS (SELECT 1 FROM sessions c WHERE c.chain_root = s.id) THEN s.id END)"""
+_HEAD_OF_CALLS = 200
 _ROLE = "m.role, NULL, NULL, NULL"
-_HEAD = f"m.role, substr(m.content, 1, {HEAD}), NULL, NULL"
+_HEAD = f"m.role, substr(m.content, 1, {HEAD}), m.tool_name, substr(m.tool_calls, 1, {_HEAD_OF_CALLS})"
+SEARCH_TOOL = "session_search"
+
+
+def is_search_machinery(content: Any, tool_name: Any, tool_calls: Any) -> bool:
+    """Whether a message is only the call or the result of an earlier search."""
+    if tool_name == SEARCH_TOOL:
+        return True
+    return not content and isinstance(tool_calls, str) and SEARCH_TOOL in tool_calls[:_HEAD_OF_CALLS]
 
 
 class Hit(NamedTuple):
@@ -42,6 +51,8 @@ class Hit(NamedTuple):
     role: str
     head: str
     """The start of its text, if the caller asked for it."""
+    is_machinery: bool = False
+    """Whether it is only the call or the result of an earlier search, which repeats what was looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +94,7 @@ class Walk:
 
     def indexed_hits(self, chunk: int, low: int, high: int) -> Iterator[Hit]:
         """Yield the indexed matches with low <= id <= high, highest id first."""
-        return self._within_time(self._indexed(chunk, low, high))
+        return self._within_time(self._read_indexed(chunk, low, high))
 
     def _within_time(self, hits: Iterator[Hit]) -> Iterator[Hit]:
         try:
@@ -98,7 +109,7 @@ class Walk:
     def _all(self, chunk: int, high: int, *, with_heads: bool) -> Iterator[Hit]:
         if not self._is_damaged:
             try:
-                for hit in self._merged(chunk, high, with_heads=with_heads):
+                for hit in self._merge(chunk, high, with_heads=with_heads):
                     yield hit
                     high = hit.message_id - 1
             except IndexDamaged:
@@ -107,12 +118,12 @@ class Walk:
                 return
         yield from self._read(-MAX_ID, high, self._context.deadline + SCAN_S)
 
-    def _merged(self, chunk: int, high: int, *, with_heads: bool) -> Iterator[Hit]:
+    def _merge(self, chunk: int, high: int, *, with_heads: bool) -> Iterator[Hit]:
         """Yield matches from the index and from outside it, in one order."""
         yield from self._tail(high)
         stale = self._stale(high)
         next_stale = next(stale, None)
-        for hit in self._indexed(chunk, -MAX_ID, high, with_heads=with_heads):
+        for hit in self._read_indexed(chunk, -MAX_ID, high, with_heads=with_heads):
             while next_stale is not None and next_stale.message_id > hit.message_id:
                 yield next_stale
                 next_stale = next(stale, None)
@@ -134,17 +145,18 @@ class Walk:
         upto, stale, _ = self._context.coverage
         return self._check([each for each in stale if each <= min(high, upto)], _WHOLE, with_scope=True)
 
-    def _indexed(self, chunk: int, low: int, high: int, *, with_heads: bool = False) -> Iterator[Hit]:
+    def _read_indexed(self, chunk: int, low: int, high: int, *, with_heads: bool = False) -> Iterator[Hit]:
         upto, stale, _ = self._context.coverage
         skipped = frozenset(stale)
-        for found in self._candidates(chunk, low, min(high, upto)):
+        for found in self.candidates(chunk, low, min(high, upto)):
             ids = [each for each in found.ids if each not in skipped]
             if not found.is_scoped:
                 ids = list(filter(self._context.may_include, ids))
             columns = (_HEAD if with_heads else _ROLE) if found.is_certain else _WHOLE
             yield from self._check(ids, columns, with_scope=not found.is_scoped)
 
-    def _candidates(self, chunk: int, low: int, high: int) -> Iterator[Found]:
+    def candidates(self, chunk: int, low: int, high: int) -> Iterator[Found]:
+        """Yield what the index finds for the query in the scope, `chunk` at a time, highest id first."""
         tx, index, scope, waits = self._context.tx, self._context.index, self._context.scope, self._context.waits
         for first, last in self._spans(low, high):
             yield from index.candidates(
@@ -172,7 +184,7 @@ class Walk:
         """Yield the matches among all rows with low <= id <= high, without the index."""
         tx, waits = self._context.tx, self._context.waits
         while low <= high:
-            with waits.uncounted():
+            with waits.exclude_waiting():
                 rows = tx.rows(
                     f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, {_CHAIN}
                         FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
@@ -183,7 +195,7 @@ class Walk:
                 )
             self._context.copies.remember({row[3]: row[-1] for row in rows})
             for at in range(0, len(rows), _ROWS_PER_STEP):
-                with waits.uncounted():
+                with waits.exclude_waiting():
                     hits = self._originals([row[:-1] for row in rows[at : at + _ROWS_PER_STEP]])
                 yield from hits
                 self._check_time(deadline)
@@ -199,7 +211,7 @@ class Walk:
             session, join = "s.source, s.owner", "LEFT JOIN sessions s ON s.id = m.session_id"
         for some in chunks(ids):
             listed, values = placeholders("id", some)
-            with waits.uncounted():
+            with waits.exclude_waiting():
                 rows = tx.rows(
                     f"""SELECT m.id, m.timestamp, m.active, m.session_id, {columns}, {session} FROM messages m {join}
                         WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
@@ -213,7 +225,7 @@ class Walk:
         self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool = False, with_scope: bool = True
     ) -> list[Hit]:
         """Return the matches among rows, each message once, without those that were undone in a later copy."""
-        hits = list(self._admitted(rows, is_certain=is_certain, with_scope=with_scope))
+        hits = list(self._admit(rows, is_certain=is_certain, with_scope=with_scope))
         if not hits:
             return hits
         sessions = {row[0]: row[3] for row in rows}
@@ -222,7 +234,7 @@ class Walk:
         left_out = copies.among(places) | copies.undone(places)
         return [hit for hit in hits if hit.message_id not in left_out]
 
-    def _admitted(self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool, with_scope: bool) -> Iterator[Hit]:
+    def _admit(self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool, with_scope: bool) -> Iterator[Hit]:
         scope = self._context.scope
         for message_id, timestamp, active, session_id, role, content, tool_name, tool_calls, source, owner in rows:
             if with_scope and not scope.admits(role, session_id, source, owner):
@@ -231,19 +243,16 @@ class Walk:
             timestamp = timestamp if isinstance(timestamp, int | float) else 0.0
             if not scope.admits_time(timestamp):
                 continue
-            if is_certain:
-                head = content if isinstance(content, str) else ""
-            else:
-                text = search_text(role, content, tool_name, tool_calls)
-                if not matches(self._query, Document(text)):
-                    continue
-                head = text[:HEAD]
+            if not is_certain and not matches(self._query, Document(search_text(role, content, tool_name, tool_calls))):
+                continue
             if not active and not scope.include_inactive:
                 # Without its session row, the message may have another owner since it was indexed.
                 if with_scope or scope.owner is EVERYBODY:
                     self._undone.add(message_id)
                 continue
-            yield Hit(message_id, timestamp, role, head)
+            # The same head however the message was found: the order must not depend on how an engine finds it.
+            head = content[:HEAD] if isinstance(content, str) else ""
+            yield Hit(message_id, timestamp, role, head, is_search_machinery(content, tool_name, tool_calls))
 
     def _check_time(self, deadline: float) -> None:
         if self._context.is_over(deadline):

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from hermes.errors import UnknownSession
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations, chunks, fetch_sessions, placeholders, read
+from hermes.state.owner import EVERYBODY
 from hermes.state.sessions.kinds import ChildKind, descent
+from hermes.state.sessions.lineage import ancestors, descendants
 
 if TYPE_CHECKING:
     from hermes.state.row_types import SessionRow
@@ -48,6 +51,20 @@ def list_families(
 def sessions_by_id(store: Operations, session_ids: Sequence[str]) -> dict[str, SessionRow]:
     """Return sessions by id; one that does not exist is left out."""
     return read(store, lambda tx: fetch_sessions(tx, session_ids))
+
+
+def family_of(store: Operations, session_id: str) -> list[SessionRow]:
+    """Return all sessions of a session's family, the first one first and each after its parent."""
+
+    def find_family(tx: Reading) -> list[SessionRow]:
+        line = list(ancestors(tx, [session_id], EVERYBODY))
+        if not line:
+            raise UnknownSession(f"session {session_id!r} was just deleted")
+        members = list(descendants(tx, line[-1:], EVERYBODY))
+        rows = fetch_sessions(tx, members)
+        return [rows[each] for each in members]
+
+    return read(store, find_family)
 
 
 def _trees(tx: Reading, hidden_sources: Sequence[str], include_all: bool) -> list[FamilyTree]:

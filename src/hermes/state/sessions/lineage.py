@@ -7,6 +7,7 @@ session has none. Lists, browsing, resuming and recall all use `compression_tips
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -152,12 +153,13 @@ def ancestors(
 
     With `kinds`, only links of these kinds are followed. With `most`, the walk ends after so many generations.
     """
+    found = _line(tx, session_ids, "s.id = line.parent_session_id", "line.child_kind", asker, kinds)
 
     def parents(generation: list[Relative]) -> list[Relative]:
-        linked = [each.parent_id for each in generation if kinds is None or each.kind in kinds]
-        return _relatives(tx, "id", [each for each in linked if each is not None], asker)
+        linked = (each.parent_id for each in generation if kinds is None or each.kind in kinds)
+        return [found[each] for each in dict.fromkeys(linked) if each is not None and each in found]
 
-    return _generations(_relatives(tx, "id", session_ids, asker), parents, most)
+    return _generations(_among(found, session_ids), parents, most)
 
 
 def descendants(
@@ -167,12 +169,49 @@ def descendants(
 
     With `kinds`, only children of these kinds are followed. With `most`, the walk ends after so many generations.
     """
+    found = _line(tx, session_ids, "s.parent_session_id = line.id", "s.child_kind", asker, kinds)
+    by_parent: dict[str | None, list[Relative]] = defaultdict(list)
+    for each in sorted(found.values(), key=lambda each: (each.started_at, each.id)):
+        by_parent[each.parent_id].append(each)
 
     def children(generation: list[Relative]) -> list[Relative]:
-        found = _relatives(tx, "parent_session_id", [each.id for each in generation], asker)
-        return [each for each in found if kinds is None or each.kind in kinds]
+        below = [child for each in generation for child in by_parent[each.id] if kinds is None or child.kind in kinds]
+        return sorted(below, key=lambda each: (each.started_at, each.id))
 
-    return _generations(_relatives(tx, "id", session_ids, asker), children, most)
+    return _generations(_among(found, session_ids), children, most)
+
+
+def _line(
+    tx: Reading, session_ids: Sequence[str], link: str, kind: str, asker: Asker, kinds: Collection[str] | None
+) -> dict[str, Relative]:
+    """Read sessions and all that links lead to, in one statement however long the line is; UNION ends rings."""
+    scope = owner_condition(asker, "s.owner")
+    condition, kind_values = "", dict[str, str]()
+    if kinds is not None:
+        listed_kinds, kind_values = placeholders("kind", list(kinds))
+        condition = f"AND {kind} IN ({listed_kinds})"
+    found: dict[str, Relative] = {}
+    for some in chunks(list(dict.fromkeys(session_ids))):
+        listed, values = placeholders("id", some)
+        rows = tx.rows(
+            f"""WITH RECURSIVE line (id, parent_session_id, child_kind) AS (
+                    SELECT s.id, s.parent_session_id, s.child_kind FROM sessions s WHERE s.id IN ({listed}) {scope}
+                    UNION
+                    SELECT s.id, s.parent_session_id, s.child_kind
+                    FROM line JOIN sessions s ON {link} {condition} {scope})
+                SELECT {_COLUMNS} FROM sessions WHERE id IN (SELECT id FROM line)""",
+            whose=asker.stored,
+            **values,
+            **kind_values,
+        )
+        found.update((row[0], Relative(*row)) for row in rows)
+    return found
+
+
+def _among(found: dict[str, Relative], session_ids: Sequence[str]) -> list[Relative]:
+    """The found sessions among some ids, the oldest first."""
+    given = (found[each] for each in dict.fromkeys(session_ids) if each in found)
+    return sorted(given, key=lambda each: (each.started_at, each.id))
 
 
 def children_of(tx: Reading, session_id: str, kind: ChildKind, asker: Asker) -> list[str]:

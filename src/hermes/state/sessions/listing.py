@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading
@@ -24,60 +23,15 @@ from hermes.state.operations import (
 )
 from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import AnyRow, Row, optional_text, parse_timestamp, require_integer, session_row
-from hermes.state.sessions.lineage import TIPS, compression_tips
+from hermes.state.sessions.lineage import compression_tips
+from hermes.state.sessions.list_order import BY_ACTIVITY, BY_OWN_ACTIVITY, BY_START, INDEX_RANGES, ListOrder
 from hermes.state.sessions.records import activity_tick
 
 if TYPE_CHECKING:
     from hermes.state.row_types import FoundSession, ListedSession, Moment
 
 
-class ListOrder(NamedTuple):
-    """The order of a list; the last column is the id, so that no two rows are equal."""
-
-    columns: tuple[str, ...]
-    is_ascending: bool = False
-    computed: tuple[str, ...] = ()
-    """Columns that a session does not have: what to compute from its row `s` and from the row `t` of its tip."""
-
-    @property
-    def table(self) -> str:
-        """What to read rows from."""
-        if not self.computed:
-            return "sessions"
-        return f"""({TIPS} SELECT s.*, {", ".join(self.computed)} FROM sessions s
-            LEFT JOIN tips ON tips.root = s.id LEFT JOIN sessions t ON t.id = tips.tip) AS with_tips"""
-
-    @property
-    def sql(self) -> str:
-        """The ORDER BY."""
-        return ", ".join(self.columns if self.is_ascending else (f"{column} DESC" for column in self.columns))
-
-    def edge_of(self, row: Row) -> tuple[Any, ...]:
-        """The values that say where a row stands, to continue a list after it."""
-        return tuple(row[column] for column in self.columns)
-
-
-BY_START = ListOrder(("started_at", "id"))
-BY_ACTIVITY = ListOrder(("active_tick", "chain_active", "started_at", "id"))
-BY_OWN_ACTIVITY = ListOrder(("last_active", "started_at", "id"))
-BY_MESSAGES = ListOrder(
-    ("shown_messages", "started_at", "id"),
-    computed=("COALESCE(t.message_count, s.message_count, 0) AS shown_messages",),
-)
-_SHOWN_TITLE = "CASE WHEN t.id IS NULL THEN s.title ELSE t.title END"
-BY_TITLE = ListOrder(
-    ("is_untitled", "shown_title", "id"),
-    is_ascending=True,
-    computed=(
-        f"CASE WHEN {_SHOWN_TITLE} IS NULL THEN 1 ELSE 0 END AS is_untitled",
-        f"LOWER(COALESCE({_SHOWN_TITLE}, '')) AS shown_title",
-    ),
-)
-
 ID_EQUALS, ID_STARTS_WITH, ID_CONTAINS = "{}", "{}%", "%{}%"
-
-INDEX_RANGES = tuple(f"listed = {listed} AND archived = {archived}" for listed in (1, 0) for archived in (0, 1))
-"""All sessions, as ranges of the list indexes."""
 
 ALL_COLUMNS = "*"
 
@@ -154,7 +108,7 @@ class Listing(Operations):
             _add_id_query(wanted, str(id_query).strip().lower(), ID_CONTAINS)
         ranges = dict.fromkeys(_index_ranges(include_children, include_archived, archived_only), order)
 
-        edge = None if after is None else _parse_cursor(after, order)
+        edge = None if after is None else order.parse_cursor(after)
         as_tips = project_compression_tips and not include_children
         return self._engine.read(
             lambda tx: _page(tx, wanted, ranges, order, limit, offset=offset, edge=edge, as_tips=as_tips)
@@ -333,7 +287,7 @@ def _page(
     """Return a page of conversations, each with the cursor to continue from."""
     rows = walk_list(tx, wanted, ranges, order, limit, offset, edge)
     for row in rows:
-        row["cursor"] = _cursor(order, row)
+        row["cursor"] = order.cursor_of(row)
     shown = show_as_tips(tx, rows, wanted.asker) if as_tips else rows
     return cast("list[ListedSession]", shown)
 
@@ -391,33 +345,3 @@ def show_as_tips(tx: Reading, rows: list[Row], asker: Asker, columns: str = ALL_
 def _as_tip(row: Row, tip: AnyRow) -> Row:
     shown = {**row, **{name: tip[name] for name in TIP_FIELDS if name in tip}, "_lineage_root_id": row["id"]}
     return _rich(shown)
-
-
-def _cursor(order: ListOrder, row: Row) -> str:
-    """The place of a row in a list: the name of the order, the values of its columns, the id."""
-    return "|".join([order.columns[0], *(repr(value) for value in order.edge_of(row)[:-1]), row["id"]])
-
-
-def _parse_cursor(cursor: str, order: ListOrder) -> list[Any]:
-    count = len(order.columns)
-    try:
-        first, *moments, last = cursor.split("|", count)
-        if first == order.columns[0] and len(moments) == count - 1 and last:
-            return [*(_number(moment) for moment in moments), last]
-    except (AttributeError, TypeError, ValueError):
-        pass
-    raise InvalidValue(
-        f"this is not a cursor of this list: {cursor!r}",
-        hint="pass the `cursor` of a row from a list in the same order",
-    )
-
-
-def _number(text: str) -> int | float:
-    """Parse a whole number as one: otherwise the comparison with a column of whole numbers would not use its index."""
-    try:
-        return int(text)
-    except ValueError:
-        number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number

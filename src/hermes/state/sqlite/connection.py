@@ -153,8 +153,13 @@ def run_triggers(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
 
 
+def quote_name(name: str) -> str:
+    """Quote a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 @contextmanager
-def undefended(connection: apsw.Connection) -> Iterator[None]:
+def allow_internal_writes(connection: apsw.Connection) -> Iterator[None]:
     """Let a connection rewrite SQLite's internal tables inside the block."""
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:

@@ -10,7 +10,7 @@ import apsw
 from hermes.state.engine import Columns, Values
 
 
-def undecoded(expression: str) -> str:
+def type_and_bytes(expression: str) -> str:
     """Return two SQL expressions for one: the type of a value, and the value with its text as bytes."""
     kind = f"typeof({expression})"
     return f"{kind}, CASE {kind} WHEN 'text' THEN CAST({expression} AS BLOB) ELSE {expression} END"
@@ -28,6 +28,6 @@ def read(connection: apsw.Connection, sql: str, values: Mapping[str, Any]) -> tu
     columns = [column[0] for column in query_info(connection, sql, values).description]
     names = [f"c{place}" for place in range(len(columns))]
     rows = connection.execute(
-        f"WITH found({', '.join(names)}) AS ({sql}) SELECT {', '.join(map(undecoded, names))} FROM found", values
+        f"WITH found({', '.join(names)}) AS ({sql}) SELECT {', '.join(map(type_and_bytes, names))} FROM found", values
     ).fetchall()
     return columns, [tuple(decode_value(str(row[i]), row[i + 1]) for i in range(0, len(row), 2)) for row in rows]

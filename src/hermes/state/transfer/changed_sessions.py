@@ -106,7 +106,7 @@ def _set_active(tx: Transaction, here: dict[str, _TargetMessage], page: Sequence
 
 def _merge(tx: Transaction, progress: Progress, store: Operations, session_id: str) -> Progress:
     """Add missing messages to a session that is in use."""
-    for session in _incoming(store, session_id):
+    for session in _read_session(store, session_id):
         arrival = write_session(WithoutIndexing(tx), session, "merge", time.time())
         progress = replace(
             progress,
@@ -116,7 +116,7 @@ def _merge(tx: Transaction, progress: Progress, store: Operations, session_id: s
     return progress
 
 
-def _incoming(store: Operations, session_id: str) -> list[CheckedSession]:
+def _read_session(store: Operations, session_id: str) -> list[CheckedSession]:
     heads = read_sessions(store, [session_id], lambda found: [each.head for each in found])
     return [
         check_session(

@@ -23,7 +23,7 @@ from hermes.state.transfer.canonical_rows import Message, canonical_text
 from hermes.state.transfer.changed_sessions import update_sessions
 from hermes.state.transfer.origin import StoreReader, pages_of
 from hermes.state.transfer.progress import Progress, key_of, lock_progress, read_progress, save_progress
-from hermes.state.transfer.session_bundle import SessionBundle, grouped, parents_first
+from hermes.state.transfer.session_bundle import SessionBundle, group_bundles, parents_first
 from hermes.state.transfer.store_address import identity_of
 from hermes.state.transfer.target import add_messages, add_sessions, known_sessions, newest_message
 
@@ -134,22 +134,22 @@ class Migration:
     def _differences(self) -> Iterator[str]:
         """Yield the sessions that are missing, incomplete or different in the target."""
         for page in pages_of(parents_first(self.origin.families())):
-            yield from self._changed(page) if self.progress.is_exclusive else self._missing(page)
+            yield from self._find_changed(page) if self.progress.is_exclusive else self._find_missing(page)
 
-    def _changed(self, page: Sequence[str]) -> Iterator[str]:
+    def _find_changed(self, page: Sequence[str]) -> Iterator[str]:
         here = {each.id: each for each in self.destination.bundles(page)}
         for each in self.origin.bundles(page):
             if each.id not in here or here[each.id].with_title_of(each).comparable != each.comparable:
                 yield each.id
 
-    def _missing(self, page: Sequence[str]) -> Iterator[str]:
+    def _find_missing(self, page: Sequence[str]) -> Iterator[str]:
         here = self._known(page)
         wanted, found = self.origin.uids(page), self.destination.uids(page)
         return (each for each in page if each not in here or not wanted.get(each, set()) <= found.get(each, set()))
 
     def _update_sessions(self, session_ids: Sequence[str]) -> None:
         for page in pages_of(session_ids):
-            for some in grouped(self.origin.bundles(page)):
+            for some in group_bundles(self.origin.bundles(page)):
                 self._step(
                     partial(update_sessions, store=self._store, origin=self.origin, bundles=some, ahead=self._ahead)
                 )

@@ -21,7 +21,7 @@ from hermes.state.transfer.canonical_rows import (
     canonical_usage_event,
     count_tools,
 )
-from hermes.state.transfer.session_bundle import Rewind, SessionBundle, grouped
+from hermes.state.transfer.session_bundle import Rewind, SessionBundle, group_bundles
 from hermes.state.usage.events import EVENT_COLUMNS
 
 PAGE_SESSIONS = 200
@@ -76,7 +76,7 @@ class StoreReader:
     def digests(self, bundles: Sequence[SessionBundle]) -> dict[str, str]:
         """Return a hash of each session: of everything that is copied of it, and of its messages."""
         found: dict[str, str] = {}
-        for some in grouped(bundles):
+        for some in group_bundles(bundles):
             hashes = {each.id: sha256(repr(each.comparable).encode(errors="surrogatepass")) for each in some}
             for page in self._messages_of_all(list(hashes)):
                 for session_id, messages in groupby(page, key=attrgetter("session_id")):

@@ -83,6 +83,6 @@ def parents_first(parents: Mapping[str, str | None]) -> list[str]:
     return list(ordered)
 
 
-def grouped(bundles: Sequence[SessionBundle]) -> Iterator[list[SessionBundle]]:
+def group_bundles(bundles: Sequence[SessionBundle]) -> Iterator[list[SessionBundle]]:
     """Yield groups of short sessions; a long session is a group of its own."""
     return group_by_messages(bundles, lambda each: each.messages, TOGETHER)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+
+from hermes.state.json_text import parse_if_text
 
 LOAD = "skill_view"
 EDIT = "skill_manage"
@@ -21,11 +22,11 @@ class SkillCall(NamedTuple):
 
 def skill_calls(moment: float, stored: Any) -> Iterator[SkillCall]:
     """Yield the calls of skills in a stored list of tool calls; skip what cannot be read."""
-    for call in _items(_parse(stored)):
+    for call in _items(parse_if_text(stored)):
         function = call.get("function")
         called = function if isinstance(function, Mapping) else call
         name = called.get("name")
-        arguments = _parse(called.get("arguments"))
+        arguments = parse_if_text(called.get("arguments"))
         skill = arguments.get("name") if isinstance(arguments, Mapping) else None
         if name in SKILL_TOOLS and isinstance(skill, str) and skill.strip():
             yield SkillCall(skill.strip(), name == EDIT, moment)
@@ -33,12 +34,3 @@ def skill_calls(moment: float, stored: Any) -> Iterator[SkillCall]:
 
 def _items(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
-
-
-def _parse(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None

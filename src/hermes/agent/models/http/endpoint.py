@@ -74,7 +74,7 @@ class Endpoint:
     @property
     def base_url(self) -> str | None:
         """The address of the endpoint, without credentials."""
-        return self.choice.shown_url
+        return self.choice.display_url
 
     @property
     def context_tokens(self) -> int | None:

@@ -73,16 +73,16 @@ def read_error_response(
 ) -> EndpointError:
     """Parse a response with an error status; the names of headers are in lower case."""
     try:
-        said = json.loads(body)
+        body_json = json.loads(body)
     except (ValueError, RecursionError):
-        said = _readable_text(body.decode("utf-8", "replace"), headers.get("content-type", ""))
+        body_json = _readable_text(body.decode("utf-8", "replace"), headers.get("content-type", ""))
     retry_after_s = read_retry_after(headers, now)
-    return _parse_error(said, status, choice, retry_after_s=retry_after_s, location=headers.get("location"))
+    return _parse_error(body_json, status, choice, retry_after_s=retry_after_s, location=headers.get("location"))
 
 
-def read_error_event(said: Any, choice: ModelChoice) -> EndpointError:
+def read_error_event(body_json: Any, choice: ModelChoice) -> EndpointError:
     """Parse an error that came instead of an answer; it has codes, but no status."""
-    return _parse_error(said, 0, choice)
+    return _parse_error(body_json, 0, choice)
 
 
 def to_model_error(refusal: EndpointError, choice: ModelChoice) -> ModelError:
@@ -112,7 +112,7 @@ def to_model_error(refusal: EndpointError, choice: ModelChoice) -> ModelError:
         return UnknownModel(f"{host} has no model {choice.name}{quoted}", hint=_other_model_hint(choice))
     if status in (404, 405):
         return ModelRefused(
-            f"there is no /chat/completions at {choice.shown_url}{quoted}",
+            f"there is no /chat/completions at {choice.display_url}{quoted}",
             hint=f"correct {choice.section}.base_url in config.yaml; it usually ends with /v1",
         )
     if status == 0 and not refusal.is_any("invalid_request_error"):
@@ -156,11 +156,11 @@ def quote_safely(text: str, choice: ModelChoice) -> str:
 
 
 def _parse_error(
-    said: Any, status: int, choice: ModelChoice, *, retry_after_s: float | None = None, location: str | None = None
+    body_json: Any, status: int, choice: ModelChoice, *, retry_after_s: float | None = None, location: str | None = None
 ) -> EndpointError:
-    if isinstance(said, list) and said:
-        said = said[0]
-    error = said.get("error", said) if isinstance(said, dict) else said
+    if isinstance(body_json, list) and body_json:
+        body_json = body_json[0]
+    error = body_json.get("error", body_json) if isinstance(body_json, dict) else body_json
     kinds: list[object] = []
     text = error
     if isinstance(error, dict):
@@ -188,7 +188,7 @@ def _readable_text(text: str, content_type: str) -> str:
 def _redirect_error(refusal: EndpointError, choice: ModelChoice) -> ModelRefused:
     to = quote_safely(refusal.location or "", choice).split("?")[0].removesuffix("/chat/completions")
     return ModelRefused(
-        f"{choice.shown_url} redirects to another address; the key is not sent there",
+        f"{choice.display_url} redirects to another address; the key is not sent there",
         hint=f"if that address is right, set {choice.section}.base_url in config.yaml to {to or 'that address'}",
     )
 

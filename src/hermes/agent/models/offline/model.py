@@ -56,7 +56,7 @@ class ToolOutput(NamedTuple):
 
 
 class OfflineModel:
-    """Answers from past sessions, or as a script says; the same input always gives the same answer."""
+    """A model that answers from past sessions, or as a script says; the same input always gives the same answer."""
 
     name = OFFLINE
     provider = OFFLINE
@@ -126,11 +126,17 @@ def _answer_after_search(question: str, results: Sequence[ToolOutput], earlier: 
         return Script(text=_nothing_about(topic, earlier))
     if not topic:
         head = "These sessions were active last:"
-    elif len(results) == 1:
+    elif len(results) == 1 and _has_all_words(found):
         head = f"This is what past sessions say about {topic}:"
     else:
         head = f"No past session has all of {topic}; these come close:"
     return Script(text="\n\n".join([head, *map(_format_session, sessions)]))
+
+
+def _has_all_words(found: Mapping[str, Any]) -> bool:
+    """Whether a message with all words of the search was found."""
+    search = found.get("search")
+    return not isinstance(search, dict) or search.get("path") != "coverage"
 
 
 def _nothing_about(topic: str, earlier: Sequence[str]) -> str:

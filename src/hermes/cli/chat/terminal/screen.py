@@ -10,7 +10,7 @@ from hermes.agent.models.model import ToolCall
 from hermes.agent.tools.results import ToolResult
 from hermes.cli.chat.terminal.output import write_answer, write_notice
 from hermes.cli.chat.terminal.spinner import Spinner
-from hermes.cli.chat.terminal.style import GREEN, coloured, dim, is_terminal
+from hermes.cli.chat.terminal.style import GREEN, colour_text, dim, is_terminal
 from hermes.cli.display.streamed_text import StreamedText
 from hermes.cli.display.terminal import clip, display_width, printable, terminal_width
 from hermes.errors import HermesError
@@ -59,7 +59,7 @@ class Screen(Listener):
             return
         self._spinner.hide()
         if not self._is_in_answer and self._is_conversation:
-            write_answer(coloured(ANSWER, GREEN, sys.stdout))
+            write_answer(colour_text(ANSWER, GREEN, sys.stdout))
         if not self._is_in_answer:
             self._flow = StreamedText(terminal_width(), column=display_width(ANSWER) if self._is_conversation else 0)
         self._is_in_answer = True

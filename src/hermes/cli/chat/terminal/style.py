@@ -42,7 +42,7 @@ def bold(text: str) -> str:
     return click.style(text, bold=True) if has_style(sys.stderr) else text
 
 
-def coloured(text: str, colour: int, stream: IO[str] | None = None, *, is_dim: bool = False) -> str:
+def colour_text(text: str, colour: int, stream: IO[str] | None = None, *, is_dim: bool = False) -> str:
     """Colour text for stderr or another stream, if supported."""
     if not has_style(stream or sys.stderr):
         return text

@@ -47,12 +47,12 @@ def repair(context: click.Context, only_check: bool, is_sure: bool, as_json: boo
     config = read_config(as_json=as_json)
     database, patience_s = sqlite_file(config, must_be_there=True), config.sessiondb.write_timeout_s
     was_shown = False
-    with ExitStack() as shown:
-        report = shown.enter_context(progress())
+    with ExitStack() as stack:
+        report = stack.enter_context(progress())
 
         def ask(outcome: RepairResult) -> bool:
             nonlocal was_shown
-            shown.close()
+            stack.close()
             if not as_json:
                 write_stdout("\n".join(format_repair(outcome)))
                 was_shown = True

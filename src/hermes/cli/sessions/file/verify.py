@@ -20,6 +20,7 @@ from hermes.phrases import format_megabytes, plural
 from hermes.state.sqlite.checks.verify import Defect, Depth, Verdict
 from hermes.state.sqlite.checks.verify import verify as verify_file
 from hermes.state.sqlite.files.names import bytes_of, real_file
+from hermes.state.sqlite.schema.inspection import SchemaState
 
 OWN_TOOLS = {
     "postgresql": "use `pg_dump`, `pg_restore` and `pg_amcheck`; see docs/guide/providers.md",
@@ -87,6 +88,7 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
         "sessions": contents.sessions if contents else None,
         "messages": contents.messages if contents else None,
         "newest_message": contents.newest if contents else None,
+        "compared": verdict.is_compared,
         "findings": [finding_json(each) for each in verdict.defects],
     }
 
@@ -112,4 +114,9 @@ def format_verdict(verdict: Verdict, *, now: float) -> list[str]:
     lines.append(f"  {', '.join(facts)}")
     for defect in verdict.defects:
         lines += [f"- {defect.message}", f"  {defect.hint}"]
+    if verdict.inspection is not None and verdict.inspection.state in (SchemaState.OURS, SchemaState.OLD):
+        lines.append(
+            "  Not compared: the counts and the search index, because the schema is older or was changed by another"
+            " program. Open the file once for writing, and verify it again."
+        )
     return [printable(line) for line in lines]

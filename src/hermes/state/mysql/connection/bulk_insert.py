@@ -43,13 +43,13 @@ def statements(start: str, rows: Iterable[Sequence[str]], end: str = "") -> Iter
     for row in rows:
         text = f"({', '.join(row)})"
         if some and (len(some) == MANY_ROWS or size + len(text) > MOST_TOGETHER):
-            yield _joined(start, some, end), len(some)
+            yield _join(start, some, end), len(some)
             some, size = [], 0
         some.append(text)
         size += len(text)
     if some:
-        yield _joined(start, some, end), len(some)
+        yield _join(start, some, end), len(some)
 
 
-def _joined(start: str, rows: Sequence[str], end: str) -> str:
+def _join(start: str, rows: Sequence[str], end: str) -> str:
     return f"{start} VALUES {', '.join(rows)} {end}"

@@ -196,12 +196,12 @@ class Pool:
                 f"{self.where} cannot be reached: {address.mask(str(exc))}", hint="check sessiondb.dsn"
             ) from None
         try:
-            return self._prepared(driver)
+            return self._prepare(driver)
         except BaseException:
             driver._force_close()
             raise
 
-    def _prepared(self, driver: pymysql.Connection) -> DriverConnection:
+    def _prepare(self, driver: pymysql.Connection) -> DriverConnection:
         server = self._server = Server.of(driver.get_server_info(), self.where)
         connection = DriverConnection(driver, server.setup_statements(self._settings.write_timeout_s))
         if connection.most_bytes < SMALLEST_PACKET - SMALLEST_PACKET // 16:

@@ -90,7 +90,7 @@ def literal(value: Any) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return f"'{value}'" if _plain.fullmatch(value) else _encoded(value.encode())
+        return f"'{value}'" if _plain.fullmatch(value) else _encode(value.encode())
     if isinstance(value, Blob):
         return f"x'{value.hex()}'"
     if isinstance(value, float):
@@ -103,7 +103,7 @@ def literal(value: Any) -> str:
     return str(int(value))
 
 
-def _encoded(text: bytes) -> str:
+def _encode(text: bytes) -> str:
     """Encode text in characters that cannot end a literal, whatever a server or a pooler takes for a quote.
 
     Hexadecimal digits are quick to read but double a text, which must fit into one packet; base64 adds a third.

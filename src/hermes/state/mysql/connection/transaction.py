@@ -185,7 +185,7 @@ class MySQLTransaction(ServerTransaction):
     def insert_many(self, start: str, rows: Sequence[tuple[int | str | Blob, ...]], end: str = "") -> None:
         """Insert many rows with few statements: the text before VALUES, the values, and the text after."""
         self._has_changed = True
-        self._insert(start, ([*map(_stored, row)] for row in rows), end)
+        self._insert(start, ([*map(_literal, row)] for row in rows), end)
 
     def _insert(self, start: str, rows: Iterable[Sequence[str]], end: str) -> None:
         for statement, _ in statements(start, rows, end):
@@ -200,5 +200,5 @@ class MySQLTransaction(ServerTransaction):
         return self.connection.execute_all(together)
 
 
-def _stored(value: int | str | Blob) -> str:
+def _literal(value: int | str | Blob) -> str:
     return literal(encode_text(value) if isinstance(value, str) else value)

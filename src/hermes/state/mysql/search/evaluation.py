@@ -11,7 +11,7 @@ Places = Mapping[str, set[int]]
 """For each word, the messages of a span that have it, as positions in the span."""
 
 
-def matching(condition: Condition, places: Places) -> set[int]:
+def find_matching(condition: Condition, places: Places) -> set[int]:
     """The messages that match a condition without an order of words."""
     match condition:
         case OneOf(words):
@@ -19,22 +19,22 @@ def matching(condition: Condition, places: Places) -> set[int]:
         case InARow():
             raise AssertionError("places do not say which word follows which")
         case Lacks(inner):
-            return set(places.get(EVERYTHING, ())) - matching(inner, places)
+            return set(places.get(EVERYTHING, ())) - find_matching(inner, places)
         case Every(conditions):
             # Excluded words come last, when fewer messages are left.
             first, *others = sorted(conditions, key=lambda each: isinstance(each, Lacks))
-            found = matching(first, places)
+            found = find_matching(first, places)
             for each in others:
                 if not found:
                     break
                 found = (
-                    found - matching(each.condition, places)
+                    found - find_matching(each.condition, places)
                     if isinstance(each, Lacks)
-                    else (found & matching(each, places))
+                    else (found & find_matching(each, places))
                 )
             return found
         case Some(conditions):
-            return set().union(*(matching(each, places) for each in conditions))
+            return set().union(*(find_matching(each, places) for each in conditions))
 
 
 def holds(condition: Condition, text: Text, ids: Mapping[str, int]) -> bool:

@@ -72,7 +72,8 @@ def of_query(node: Node, expand: Expand) -> Expression:
     """Return a tree as an expression."""
     match node:
         case Words():
-            return _of_words(node, expand)
+            found = _of_words(node, expand)
+            return Expression(found.condition, is_exact=False) if node.is_literal else found
         case Part():
             return _of_part(node, expand)
         case Not(child):

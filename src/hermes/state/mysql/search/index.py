@@ -17,7 +17,7 @@ from hermes.state.engine import Coverage, Found, Reading, TimeRange, Values
 from hermes.state.mysql import errors
 from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.mysql.search.document import DISORDERED, EVERYTHING, MAX_WORD, SPAN_BITS, Text, unpacked_places
-from hermes.state.mysql.search.evaluation import Places, cover, holds, matching
+from hermes.state.mysql.search.evaluation import Places, cover, find_matching, holds
 from hermes.state.mysql.search.expression import (
     Condition,
     asks_for_order,
@@ -110,7 +110,7 @@ class _Walk:
         return {word: known[word] for word in words if word in known}
 
     @cached_property
-    def _asked(self) -> list[str]:
+    def _deciding_words(self) -> list[str]:
         """The words whose positions decide which messages match."""
         lacked = (EVERYTHING,) if lacks_something(self._loose) else ()
         return [word for word in dict.fromkeys((*words_of(self._loose), *lacked)) if word in self._ids]
@@ -120,7 +120,7 @@ class _Walk:
         waiting: list[int] = []
         for span, places in self._spans(low >> SPAN_BITS, high >> SPAN_BITS):
             first = span << SPAN_BITS
-            these = sorted((first + at for at in matching(self._loose, places)), reverse=True)
+            these = sorted((first + at for at in find_matching(self._loose, places)), reverse=True)
             waiting += [each for each in these if low <= each <= high]
             while len(waiting) >= limit:
                 some, waiting = waiting[:limit], waiting[limit:]
@@ -163,7 +163,7 @@ class _Walk:
         return low - 1 if found is None else int(found)
 
     def _read_others(self, leading: Sequence[str], by_span: dict[int, dict[str, set[int]]]) -> None:
-        others = [word for word in self._asked if word not in leading]
+        others = [word for word in self._deciding_words if word not in leading]
         if not others:
             return
         spans = sorted(by_span)

@@ -85,10 +85,10 @@ def bind_statement(sql: str, values: Mapping[str, Any]) -> BoundStatement:
 
 def _bound(text: StatementText, values: Mapping[str, Any]) -> Parameters:
     bound = bind({name: values[name] for name in text.names})
-    return [_encoded(bound[name]) for name in text.names]
+    return [_encode(bound[name]) for name in text.names]
 
 
-def _encoded(value: Any) -> bytes | None:
+def _encode(value: Any) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, str):

@@ -81,7 +81,7 @@ class PostgresPool:
                 # A new request makes the pool try at once to connect to a server that was not reachable.
                 return pool.getconn(timeout=max(SHORTEST_WAIT_S, min(left_s, RECONNECT_S)))
             except PoolClosed:
-                raise self._closed() from None
+                raise self._closed_error() from None
             except TooManyRequests:
                 raise self._all_in_use(pool) from None
             except PoolTimeout:
@@ -186,5 +186,5 @@ class PostgresPool:
             hint="try again, or raise sessiondb.pool_max_size",
         )
 
-    def _closed(self) -> HermesError:
+    def _closed_error(self) -> HermesError:
         return StoreClosed() if self._given is None else StoreClosed("the connection pool has been closed")

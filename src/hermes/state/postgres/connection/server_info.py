@@ -55,12 +55,12 @@ def read_server_info(connection: Connection, settings: SessionDBConfig, where: s
             f"{where} stores text as {encoding}, and the connection uses {connection.info.encoding}",
             hint="create the database with ENCODING 'UTF8', and let connections use UTF8 too",
         )
-    opening = tuple(BoundStatement(statement_text(text)) for text in _opening(connection, settings, commits))
+    opening = tuple(BoundStatement(statement_text(text)) for text in _setup_statements(connection, settings, commits))
     # A pooler has its own process numbers for its clients.
     return Server(version, is_behind_pooler=process != connection.pgconn.backend_pid, opening=opening)
 
 
-def _opening(connection: Connection, settings: SessionDBConfig, commits: str) -> Iterator[str]:
+def _setup_statements(connection: Connection, settings: SessionDBConfig, commits: str) -> Iterator[str]:
     if settings.schema is not None:
         yield f"SET LOCAL search_path TO {sql.Identifier(settings.schema).as_string(connection)}"
     own = settings.postgresql

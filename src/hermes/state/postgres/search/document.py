@@ -51,7 +51,7 @@ def vector(message_id: int, role: str, session_id: str, source: str | None, owne
     if not is_complete:
         marks.append(INCOMPLETE)
     lexemes = [f"'{word}'{at}" for word, at in places.items()]
-    return Vector(" ".join([*map(quoted, marks), *lexemes]), [word for word in places if word[0] != GAP])
+    return Vector(" ".join([*map(quote_lexeme, marks), *lexemes]), [word for word in places if word[0] != GAP])
 
 
 def facet(kind: str, value: str) -> str:
@@ -64,7 +64,7 @@ def span_mark(level: int, message_id: int) -> str:
     return f"{GAP}{level}{message_id >> SHIFTS[level]:x}"
 
 
-def quoted(lexeme: str) -> str:
+def quote_lexeme(lexeme: str) -> str:
     """A lexeme in the syntax of tsvectors and tsqueries."""
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
@@ -85,7 +85,7 @@ def _places(stream: list[str]) -> tuple[dict[str, str], bool]:
     places.pop(GAP, None)
     if len(stream) <= MAX_PLACE and len(max(stream, key=len, default="")) <= MAX_WORD and _is_sparse(stream, places):
         return places, True
-    return _bounded(stream, places), False
+    return _limit_words(stream, places), False
 
 
 def _is_sparse(stream: list[str], places: dict[str, str]) -> bool:
@@ -93,7 +93,7 @@ def _is_sparse(stream: list[str], places: dict[str, str]) -> bool:
     return len(stream) <= MAX_PLACES or max(at.count(",") for at in places.values()) < MAX_PLACES
 
 
-def _bounded(stream: list[str], places: dict[str, str]) -> dict[str, str]:
+def _limit_words(stream: list[str], places: dict[str, str]) -> dict[str, str]:
     """As many words of a very long text as fit, without positions."""
     bounded: dict[str, str] = {}
     room = MAX_BYTES

@@ -15,7 +15,7 @@ from hermes.query.tree import And, Leaf, Node, Part, Words, replace_leaves
 from hermes.state.engine import Coverage, Found, OutOfTime, Reading, TimeRange, Values
 from hermes.state.postgres import errors
 from hermes.state.postgres.connection.transaction import PostgresTransaction
-from hermes.state.postgres.search.document import INCOMPLETE, MAX_WORD, NOTHING, SHIFTS, array, quoted
+from hermes.state.postgres.search.document import INCOMPLETE, MAX_WORD, NOTHING, SHIFTS, array, quote_lexeme
 from hermes.state.postgres.search.expression import Expression, instance_of, of_query, of_scope, of_span
 from hermes.state.postgres.search.vocabulary import Vocabulary
 from hermes.state.search.scope import Scope
@@ -62,7 +62,7 @@ class IndexQuery:
         """The tsqueries for the spans around some ids (None: all), and one for messages that it cannot decide."""
         span = None if low is None else of_span(low, high)
         texts = [_all_of(text, self.where, span) for text in self.alternatives]
-        doubtful = _all_of(quoted(INCOMPLETE) if texts else quoted(NOTHING), self.where, span)
+        doubtful = _all_of(quote_lexeme(INCOMPLETE) if texts else quote_lexeme(NOTHING), self.where, span)
         return [text for text in texts if text] or [_all_of(self.where, span)], doubtful
 
 
@@ -91,7 +91,7 @@ class PostgresIndex:
                 found = _matches(transaction, index_query, first, high, limit, deadline)
             else:
                 first = low
-            reached = found.reached(first, limit)
+            reached = found.lowest_complete_id(first, limit)
             yield found.down_to(reached, index_query)
             width.adjust(high - reached + 1, len(found.sure))
             high = reached - 1
@@ -130,7 +130,7 @@ class _Matches(NamedTuple):
     doubtful: list[int]
     """Messages that are not completely in the index."""
 
-    def reached(self, first: int, limit: int) -> int:
+    def lowest_complete_id(self, first: int, limit: int) -> int:
         """The id down to which the matches are complete."""
         return max([first, *(ids[-1] for ids in self if len(ids) == limit)])
 

@@ -30,7 +30,7 @@ Forms = Callable[[str], Sequence[str]]
 def find_forms(engine: Engine, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
     """Return the matches of a query, then those of other forms of its words; mixed if ordered by time."""
     tree = query.tree
-    wider = None if tree is None else engine.read(lambda tx: widened(tree, partial(_forms, tx)))
+    wider = None if tree is None else engine.read(lambda tx: widen(tree, partial(_forms, tx)))
     if tree is None or wider is None or wider == tree:
         return find(engine, query, scope, options)
     if options.order != "relevance":
@@ -44,17 +44,17 @@ def find_forms(engine: Engine, query: Query, scope: Scope, options: SearchOption
         return exact
     others = Query(And((wider, Not(tree))), query.repairs)
     found = find(engine, others, scope, _rest(engine, query, scope, options, len(exact)))
-    return exact if _is_looser(found, query) else _joined(exact, found)
+    return exact if _is_looser(found, query) else _join(exact, found)
 
 
-def widened(node: Node, forms: Forms) -> Node:
+def widen(node: Node, forms: Forms) -> Node:
     """Return a tree in which a single word stands for all its forms; excluded words, phrases and parts stay."""
     match node:
         case Words((word,), _, False):
             others = [form for form in forms(word) if form != word]
             return Or((node, *(Words((form,), form) for form in others))) if others else node
         case And(children) | Or(children):
-            return type(node)(tuple(widened(child, forms) for child in children))
+            return type(node)(tuple(widen(child, forms) for child in children))
         case Words() | Part() | Not():
             return node
 
@@ -76,7 +76,7 @@ def _is_looser(results: SearchResults, query: Query) -> bool:
     return len(results.repairs) > len(query.repairs)
 
 
-def _joined(exact: SearchResults, others: SearchResults) -> SearchResults:
+def _join(exact: SearchResults, others: SearchResults) -> SearchResults:
     known = {hit["id"] for hit in exact}
     return SearchResults(
         [*exact, *(hit for hit in others if hit["id"] not in known)],

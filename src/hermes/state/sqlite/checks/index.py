@@ -54,7 +54,7 @@ def parity(subject: Subject, view: View) -> CheckResult:
     details = {"ids": last, "ids_checked": checked}
     try:
         with subject.watch.limit(view, COMPARING_S):
-            lacking = sum(_lacking(view, low, min(high, mark)) for low, high in spans)
+            lacking = sum(_count_missing(view, low, min(high, mark)) for low, high in spans)
             surplus = sum(_surplus(view, table, low, high, mark) for table in index_state.TABLES for low, high in spans)
     except OutOfTime:
         return note(
@@ -90,7 +90,7 @@ def _spans(last: int) -> list[tuple[int, int]]:
     return [(LOWEST, spans[0][1]), *spans[1:-1], (spans[-1][0], HIGHEST)]
 
 
-def _lacking(view: View, low: int, high: int) -> int:
+def _count_missing(view: View, low: int, high: int) -> int:
     """How many messages are missing from an index that should have them."""
     absent = " OR ".join(
         f"NOT EXISTS (SELECT 1 FROM {table}_docsize d WHERE d.id = m.id)" for table in index_state.TABLES

@@ -44,7 +44,7 @@ def integrity(subject: Subject, view: View) -> CheckResult:
                 flaws=flaws,
             )
     if flaws:
-        return _damaged(subject, view, flaws)
+        return _report_damage(subject, view, flaws)
     return ok(
         f"nothing wrong in {plural(len(tables), 'table')}", tables=len(tables), tables_checked=len(tables), flaws=flaws
     )
@@ -56,7 +56,7 @@ def _is_cut_off(subject: Subject, view: View) -> bool:
     return bytes_of(subject.file) < expected and not bytes_of(beside(subject.file, LOG))
 
 
-def _damaged(subject: Subject, view: View, flaws: dict[str, str]) -> CheckResult:
+def _report_damage(subject: Subject, view: View, flaws: dict[str, str]) -> CheckResult:
     what, first = ", ".join(flaws), next(iter(flaws.values()))
     if all(table.startswith(index_state.TABLES) for table in flaws):
         return warning(

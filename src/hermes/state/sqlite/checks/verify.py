@@ -15,7 +15,7 @@ from hermes.state.engine import Report
 from hermes.state.maintenance.findings import Status
 from hermes.state.sqlite.checks import counters, index, orphans
 from hermes.state.sqlite.checks.subject import DONE_ON_OPEN, REPAIR_HINT, Subject, Watch
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import View, quote_name
 from hermes.state.sqlite.files.checksum import SUFFIX, matches_checksum
 from hermes.state.sqlite.files.long_read import LogWatch, open_long_read
 from hermes.state.sqlite.files.names import LOG, beside, bytes_of, real_file
@@ -114,6 +114,8 @@ class Verdict:
     defects: tuple[Defect, ...]
     inspection: Inspection | None = None
     contents: Contents | None = None
+    is_compared: bool = False
+    """Whether the counters and the search index were compared with the messages."""
 
     def has(self, *kinds: DefectKind) -> bool:
         """Whether the file has a defect of one of these kinds."""
@@ -150,6 +152,7 @@ class _Verification:
     def verdict(self, depth: Depth) -> Verdict:
         inspection: Inspection | None = None
         contents: Contents | None = None
+        is_compared = False
         try:
             with self._read_step("reading the tables") as view:
                 inspection = schema.inspect_view(view, self._path)
@@ -164,12 +167,13 @@ class _Verification:
                 self._check_index()
                 self._compare()
                 self._check_index_text()
+                is_compared = True
         except StoreCorrupt as exc:
             if not self._is_damaged:
                 self._add(DefectKind.DAMAGE, "damaged", exc.message, self._hints.damage)
         except NotADatabase as exc:
             self._add(DefectKind.FOREIGN, "not_a_database", exc.message, self._hints.damage)
-        return Verdict(self._path, tuple(self._defects), inspection, contents)
+        return Verdict(self._path, tuple(self._defects), inspection, contents, is_compared)
 
     def _check_origin(self, inspection: Inspection) -> None:
         if inspection.state is SchemaState.FRESH:
@@ -213,7 +217,7 @@ class _Verification:
             view.connection.drop_modules(None)
             flaws = _flaws(view, pragma)
             tables = [name for (name,) in view.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-            by_table = {name: _flaws(view, f"{pragma}({_quoted(name)})") for name in tables} if flaws else {}
+            by_table = {name: _flaws(view, f"{pragma}({quote_name(name)})") for name in tables} if flaws else {}
             self._check_length(view)
         attributed = {flaw for found in by_table.values() for flaw in found}
         by_table["the file"] = [flaw for flaw in flaws if flaw not in attributed]
@@ -305,7 +309,3 @@ def _flaws(view: View, pragma: str) -> list[str]:
         return [str(exc)]
     # One row may report several flaws, below a heading with the name of the database.
     return [line for text in texts for line in text.splitlines() if line != "ok" and not line.startswith("***")]
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -9,10 +9,19 @@ from pathlib import Path
 
 import apsw
 
-from hermes.errors import NotADatabase, NotFound, StoreBusy, StoreUnavailable
+from hermes.errors import NotFound, StoreBusy
 from hermes.state.sqlite.connection import open_reader, open_unshared
 from hermes.state.sqlite.errors import translate
-from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
+from hermes.state.sqlite.files.names import (
+    JOURNAL,
+    LOG,
+    SHARED_MEMORY,
+    beside,
+    bytes_of,
+    real_file,
+    refuse_lone_log,
+    require_file,
+)
 
 PATIENCE_S = 30.0
 """Only without a log does a reader wait for writers at all."""
@@ -43,7 +52,8 @@ def open_long_read(database: Path, *, in_use: bool = True) -> Iterator[apsw.Conn
 
     A file that is not in use, such as a backup, is read without a lock, so that no files appear next to it.
     """
-    _require_file(database)
+    require_file(database, NotFound(f"there is no file {database}", hint="check the path"))
+    refuse_lone_log(database)
     try:
         connection = _connect(database, in_use=in_use)
         try:
@@ -64,18 +74,6 @@ def begin_snapshot(connection: apsw.Connection) -> None:
 def has_log(connection: apsw.Connection) -> bool:
     """Whether the database has a log, so that readers and writers do not wait for each other."""
     return connection.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
-
-
-def _require_file(database: Path) -> None:
-    try:
-        is_file, is_there = database.is_file(), database.exists()
-    except OSError as exc:
-        raise StoreUnavailable(f"{database} cannot be reached: {exc.strerror}") from exc
-    if not is_there:
-        raise NotFound(f"there is no file {database}", hint="check the path")
-    if not is_file:
-        raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
-    refuse_lone_log(database)
 
 
 def _connect(database: Path, *, in_use: bool) -> apsw.Connection:

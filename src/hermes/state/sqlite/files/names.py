@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from hermes.errors import StoreCorrupt
+from hermes.errors import NotADatabase, NotFound, StoreCorrupt, StoreUnavailable
 
 LOG, SHARED_MEMORY, JOURNAL = "-wal", "-shm", "-journal"
 
@@ -37,6 +37,18 @@ def bytes_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def require_file(database: Path, missing: NotFound) -> None:
+    """Raise `missing` if there is nothing at the path, and other errors if it is no file or cannot be reached."""
+    try:
+        is_file, is_there = database.is_file(), database.exists()
+    except OSError as exc:
+        raise StoreUnavailable(f"{database} cannot be reached: {exc.strerror}") from exc
+    if not is_there:
+        raise missing
+    if not is_file:
+        raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
 
 
 def refuse_lone_log(database: Path) -> None:

@@ -10,12 +10,12 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hermes.errors import Conflict, NotADatabase, NotFound, StoreUnavailable
+from hermes.errors import Conflict, NotFound
 from hermes.state.engine import Report
 from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.amounts import checked_timeout
 from hermes.state.sqlite.backup.backup import directory_lock
-from hermes.state.sqlite.files.names import beside, real_file
+from hermes.state.sqlite.files.names import beside, real_file, require_file
 from hermes.state.sqlite.files.open_by import refuse_foreign_programs
 from hermes.state.sqlite.files.swap import writer_lock_held
 from hermes.state.sqlite.repair.salvage import Salvaged
@@ -144,16 +144,9 @@ def _swap(result: RepairResult, copy: WorkingCopy) -> RepairResult:
 
 def _require_file(database: Path) -> Path:
     """Return the real path of the file, which must exist."""
-    file = real_file(database)
-    try:
-        is_file, is_there = file.is_file(), file.exists()
-    except OSError as exc:
-        raise StoreUnavailable(f"{database} cannot be reached: {exc.strerror}") from exc
-    if not is_there:
-        raise NotFound(f"there is no session database at {database}", hint="check HERMES_HOME and sessiondb.path")
-    if not is_file:
-        raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
-    return file
+    missing = f"there is no session database at {database}"
+    require_file(database, NotFound(missing, hint="check HERMES_HOME and sessiondb.path"))
+    return real_file(database)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.state.sqlite.connection import quote_name
 from hermes.state.sqlite.repair.fileformat.btrees import Cell
 from hermes.state.sqlite.repair.fileformat.records import Value
 from hermes.state.sqlite.repair.fileformat.table_layouts import TableLayout
@@ -47,8 +48,3 @@ class Conversion:
         if self._has_own_key:
             row.insert(0, cell.key)
         return row
-
-
-def quote_name(name: str) -> str:
-    """Quote a name for SQL."""
-    return '"' + name.replace('"', '""') + '"'

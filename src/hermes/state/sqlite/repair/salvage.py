@@ -11,13 +11,13 @@ import apsw
 
 from hermes.home import create_private_file
 from hermes.state.engine import Report
-from hermes.state.sqlite.connection import connect
+from hermes.state.sqlite.connection import connect, quote_name
 from hermes.state.sqlite.repair.consistency import ConsistencyRepair
 from hermes.state.sqlite.repair.damaged_file import DamagedFile, FoundRows
 from hermes.state.sqlite.repair.fileformat.btrees import HIGHEST, Cell, Span
 from hermes.state.sqlite.repair.fileformat.rowids import are_in_order, correct_rowids
 from hermes.state.sqlite.repair.fileformat.table_layouts import SEQUENCE, TableLayout, run_create_statement
-from hermes.state.sqlite.repair.row_conversion import Conversion, quote_name
+from hermes.state.sqlite.repair.row_conversion import Conversion
 
 BATCH = 2_000
 PAGES_BETWEEN_REPORTS = 64
@@ -195,7 +195,7 @@ class _Salvage:
             found_rows = self._damaged.rows(name, span)
             if found_rows is not None:
                 self._damaged.trees.damaged_pages.add(span.number)
-                self._insert(found_rows.table, _renumbered(found_rows.cells, span))
+                self._insert(found_rows.table, _renumber(found_rows.cells, span))
 
     def _salvage_loose_pages(self, pages: Iterable[FoundRows]) -> None:
         for found_rows in pages:
@@ -257,6 +257,6 @@ class _Salvage:
             self._report(f"salvaging {name}", self._pages_read, max(self._pages_read, self._result.pages))
 
 
-def _renumbered(cells: list[Cell], span: Span) -> list[Cell]:
+def _renumber(cells: list[Cell], span: Span) -> list[Cell]:
     keys = correct_rowids([cell.key for cell in cells], span.low, span.high)
     return [cell._replace(key=key) for cell, key in zip(cells, keys, strict=True)]

@@ -42,11 +42,11 @@ def require_sound(path: Path) -> None:
         finally:
             connection.close()
     except apsw.InterruptError:
-        raise _damaged(path, "its tables cannot be checked in a reasonable time") from None
+        raise _damage_error(path, "its tables cannot be checked in a reasonable time") from None
     except apsw.Error as exc:
         raise errors.translate(exc, path) from exc
     if flaw is not None:
-        raise _damaged(path, flaw)
+        raise _damage_error(path, flaw)
 
 
 def _flaw_of(connection: apsw.Connection, table: str) -> str | None:
@@ -59,7 +59,7 @@ def _flaw_of(connection: apsw.Connection, table: str) -> str | None:
     return None if lines == ["ok"] else f"table {table}: {lines[0] if lines else result}"
 
 
-def _damaged(path: Path, why: str) -> StoreCorrupt:
+def _damage_error(path: Path, why: str) -> StoreCorrupt:
     return StoreCorrupt(
         f"{path} is damaged, or was made to do harm: {why}",
         hint="if you trust its origin, copy it into an empty Hermes home and run `hermes sessions repair` there",

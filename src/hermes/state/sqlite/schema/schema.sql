@@ -6,6 +6,7 @@
 -- Ledger: 0004_parts 3433750f
 -- Ledger: 0005_owners d60c8ecc
 -- Ledger: 0006_replaced 935e72c1
+-- Ledger: 0007_stems 00000000
 
 CREATE TABLE IF NOT EXISTS schema_version (
     version INTEGER NOT NULL

@@ -16,7 +16,7 @@ from hermes.state.sessions.kinds import ChildKind, first_of_chain, is_listed, ki
 from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.files.names import beside, remove, timestamped_path
 from hermes.state.sqlite.files.page_copy import copy_database
-from hermes.state.sqlite.invalid_utf8 import decode_value, undecoded
+from hermes.state.sqlite.invalid_utf8 import decode_value, type_and_bytes
 from hermes.state.sqlite.schema.definitions import ForeignSchema, normalize
 from hermes.state.sqlite.search import index_state
 
@@ -180,7 +180,8 @@ def _unique_title(view: View, title: str | None, owner: str | None) -> str | Non
 
 def _assign_uids(view: View, condition: str) -> None:
     view.connection.create_scalar_function("derived_uid", _derived_uid, 6, deterministic=True)
-    view.run(f"""UPDATE messages SET uid = derived_uid(id, timestamp, {undecoded("role")}, {undecoded("content")})
+    role, content = type_and_bytes("role"), type_and_bytes("content")
+    view.run(f"""UPDATE messages SET uid = derived_uid(id, timestamp, {role}, {content})
                  WHERE uid IS NULL AND {condition}""")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from hermes.state.sqlite.connection import View, undefended
+from hermes.state.sqlite.connection import View, allow_internal_writes
 from hermes.state.sqlite.search import index_state
 from hermes.state.sqlite.search.indexing import MESSAGE, add
 from hermes.state.sqlite.search.rebuild import VIRTUAL_TABLE
@@ -28,13 +28,13 @@ def wrong_indexes(view: View, schema_sql: str, report: Callable[[int, int], None
     """
     view.run("PRAGMA temp_store = file")
     view.run("BEGIN")
-    with undefended(view.connection):
+    with allow_internal_writes(view.connection):
         _copy(view, schema_sql)
     newest = _fill(view, report)
     return [
         table
         for table in index_state.TABLES
-        if _merged(view, _FOUND, table, newest) != _merged(view, _FRESH, table, newest)
+        if _read_merged(view, _FOUND, table, newest) != _read_merged(view, _FRESH, table, newest)
     ]
 
 
@@ -66,7 +66,7 @@ def _fill(view: View, report: Callable[[int, int], None]) -> int:
     return mark
 
 
-def _merged(view: View, which: str, table: str, newest: int) -> list[tuple[int, bytes]]:
+def _read_merged(view: View, which: str, table: str, newest: int) -> list[tuple[int, bytes]]:
     """Return all rows of an index in its shortest form."""
     name = f"{which}_{table}"
     view.run(f"DELETE FROM temp.{name} WHERE rowid IN (SELECT message_id FROM main.stale_index)")

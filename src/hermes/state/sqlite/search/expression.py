@@ -42,7 +42,7 @@ def word_expression(node: Node) -> Expression:
             if prefix and is_unspaced(words[-1][0]):
                 # As a prefix, one common character would mean reading every pair that begins with it.
                 return Expression(f'("{" ".join(words[:-1])}" AND "{character_word(words[-1])}")', is_exact=False)
-            return Expression(f'"{" ".join(words)}"{" *" * prefix}', is_exact=True)
+            return Expression(f'"{" ".join(words)}"{" *" * prefix}', is_exact=not node.is_literal)
         case Part(text):
             return Expression(" AND ".join(map(_run_of_characters, unspaced_runs(text))) or None, is_exact=False)
         case Not(child):
@@ -104,7 +104,7 @@ def trigram_expression(node: Node) -> str | None:
     match node:
         case Part(text):
             parts = trigrams.trigrams_to_query(text)
-            return f"({' AND '.join(map(_quoted, parts))})" if parts else None
+            return f"({' AND '.join(map(_quote, parts))})" if parts else None
         case And(children):
             needed = [each for child in children if (each := trigram_expression(child)) is not None]
             return f"({' AND '.join(needed)})" if needed else None
@@ -115,5 +115,5 @@ def trigram_expression(node: Node) -> str | None:
             return None
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'

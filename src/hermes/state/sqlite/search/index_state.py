@@ -15,7 +15,7 @@ BATCH = 512
 """The most messages that one transaction indexes."""
 INDEXED_UPTO = "indexed_upto"
 EPOCH = "index_epoch"
-FORMAT_ADDITION = "0004_parts"
+FORMAT_ADDITION = "0007_stems"
 """The addition to the schema since which the indexes have their current format."""
 TABLES = ("messages_fts", "messages_fts_trigram")
 

@@ -7,7 +7,7 @@ import re
 import apsw
 
 from hermes.state.engine import IndexDamaged
-from hermes.state.sqlite.connection import View, undefended
+from hermes.state.sqlite.connection import View, allow_internal_writes
 from hermes.state.sqlite.search import index_state
 
 DAMAGE = (apsw.CorruptError, apsw.SQLError, apsw.NoMemError)
@@ -65,7 +65,7 @@ def _drop(view: View, table: str) -> None:
         return
     except apsw.Error:
         pass  # too damaged to be opened, which a normal DROP needs
-    with undefended(view.connection):
+    with allow_internal_writes(view.connection):
         view.run("PRAGMA writable_schema = ON")
         try:
             view.run("DELETE FROM sqlite_schema WHERE name = :table", table=table)

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hermes.state.sqlite.repair.fileformat.pages import HEADER_SIZE, Pages
-from hermes.state.sqlite.repair.fileformat.records import OVERFLOW_POINTER, Value, decode, signed, size_on_page, varint
+from hermes.state.sqlite.repair.fileformat.records import (
+    OVERFLOW_POINTER,
+    Value,
+    decode,
+    size_on_page,
+    to_signed,
+    varint,
+)
 
 INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF = 2, 5, 10, 13
 KINDS = (INDEX_INTERIOR, TABLE_INTERIOR, INDEX_LEAF, TABLE_LEAF)
@@ -162,7 +169,7 @@ class Trees:
         children = []
         low = span.low
         for at in node.pointers:
-            key = signed(varint(node.data, at + 4)[0])
+            key = to_signed(varint(node.data, at + 4)[0])
             children.append((Span(_u32(node.data, at)[0], low, key), span.number))
             low = key
         children.append((Span(node.right, low, span.high), span.number))
@@ -190,7 +197,7 @@ class Trees:
                 return None
             payload, is_truncated = self._read_overflow(payload, size, number, _u32(data, end)[0])
         values = decode(payload, size, self.pages.header.codec)
-        return None if values is None else Cell(signed(key), values, is_truncated)
+        return None if values is None else Cell(to_signed(key), values, is_truncated)
 
     def _read_overflow(self, payload: bytes, size: int, number: int, following: int) -> tuple[bytes, bool]:
         """Return a record with its overflow pages, and whether the chain of these pages is broken or too long."""

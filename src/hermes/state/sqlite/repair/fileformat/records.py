@@ -39,7 +39,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     return 0, len(data) + 1
 
 
-def signed(value: int) -> int:
+def to_signed(value: int) -> int:
     """Return a number of variable length as the key of a row."""
     return value - (_SIGN << 1) if value >= _SIGN else value
 

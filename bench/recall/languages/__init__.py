@@ -1,0 +1,1 @@
+"""The texts from which dialogues are made, by language."""

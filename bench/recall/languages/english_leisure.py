@@ -1,0 +1,142 @@
+"""English: what people do in their free time."""
+
+from __future__ import annotations
+
+from bench.recall.topic import FORM, SAME, SEVERAL, SYNONYM, TIME, Topic
+
+LEISURE_TOPICS = (
+    Topic(
+        values=(
+            "painting watercolours|paint watercolours",
+            "baking sourdough|bake sourdough",
+            "carving spoons|carve spoons",
+            "knitting jumpers|knit jumpers",
+            "climbing indoors|climb indoors",
+            "rowing on the canal|row on the canal",
+            "playing the cello|play the cello",
+            "juggling clubs|juggle clubs",
+        ),
+        details=("every Tuesday evening", "with two neighbours", "because the doctor said so", "to sleep better"),
+        own=("I have started {a}, {detail}.", "Guess what, I took up {a}, {detail}!"),
+        about_others=("{who} has started {a}, {detail}.", "By the way, {who} took up {a}, {detail}."),
+        replies=("That sounds relaxing. Is it hard?", "Lovely, that takes patience."),
+        mentions=("There was a long article about {a} in the paper.", "I could never get into {a}, to be honest."),
+        questions=(
+            (SAME, "How did {who} start {a}?"),
+            (FORM, "When did {who} start to {b}?"),
+            (SYNONYM, "How come {who} began to {b}?"),
+            (TIME, "Which hobby did {who} take up in {month}?"),
+            (SEVERAL, "What hobbies has {who} started or taken up?"),
+        ),
+    ),
+    Topic(
+        values=("Lisbon", "Oslo", "Kyoto", "Marrakesh", "Vancouver", "Tallinn", "Naples", "Edinburgh"),
+        details=(
+            "by night train",
+            "with a borrowed camera",
+            "for a cousin's wedding",
+            "and lost a suitcase on the way",
+        ),
+        own=("We are back from {a}! We travelled {detail}.", "I spent four days in {a}, {detail}."),
+        about_others=("{who} is back from {a}, they travelled {detail}.", "{who} spent four days in {a}, {detail}."),
+        replies=("What a journey! Did the weather hold?", "I want to see the photos."),
+        mentions=("Tickets to {a} are expensive at the moment.", "My dentist grew up near {a}, small world."),
+        questions=(
+            (SAME, "How did {who} get to {a}?"),
+            (FORM, "Tell me about {whose} travels to {a}"),
+            (SYNONYM, "What happened on {whose} trip to {a}?"),
+            (TIME, "Where did {who} travel in {month}?"),
+            (TIME, "Which city was {who} back from on {date}?"),
+            (SEVERAL, "Which cities has {who} visited?"),
+        ),
+    ),
+    Topic(
+        values=(
+            "The Salt Road",
+            "A Winter of Glass",
+            "Nine Lighthouses",
+            "The Beekeeper's Atlas",
+            "Letters to a Ferryman",
+            "Cartography for Beginners",
+        ),
+        details=("the ending made me cry", "the middle drags", "the map at the front is wrong", "best of the year"),
+        own=('I finished reading "{a}", {detail}.', "Done with {a}: {detail}."),
+        about_others=('{who} finished reading "{a}", {detail}.', "{who} is done with {a}: {detail}."),
+        replies=("I will put it on my list.", "Who wrote that one?"),
+        mentions=("The library has three copies of {a}.", "A stranger left {a} on the bench at the station."),
+        questions=(
+            (SAME, "What did {who} think after finishing {a}?"),
+            (FORM, "What was the opinion of {who} on having read {a}?"),
+            (TIME, "Which book did {who} finish in {month}?"),
+            (SEVERAL, "Which books has {who} finished reading?"),
+        ),
+    ),
+    Topic(
+        values=(
+            "a half marathon|ran thirteen miles",
+            "the lake swim|swam across the lake",
+            "the chess tournament|played chess",
+            "the pub quiz|quizzed",
+            "the village bake-off|baked",
+            "the poetry slam|recited",
+        ),
+        details=("third place out of sixty", "last, but happy", "with a pulled muscle", "and won a ham"),
+        own=("I took part in {a}: {detail}.", "Yesterday was {a}. My result: {detail}."),
+        about_others=("{who} took part in {a}: {detail}.", "Yesterday was {a}. {whose} result: {detail}."),
+        replies=("Impressive! Will there be a next time?", "Wow, respect."),
+        mentions=("They announced {a} for next year already.", "{a} blocks our street every single time."),
+        questions=(
+            (SAME, "What was {whose} result in {a}?"),
+            (FORM, "How well did {who} do, participating in {a}?"),
+            (SYNONYM, "How did the day end for {who} who {b}?"),
+            (TIME, "Which competition did {who} take part in on {date}?"),
+        ),
+    ),
+    Topic(
+        values=(
+            "lentil curry|curry",
+            "plum dumplings|dumplings",
+            "saffron risotto|rice",
+            "beetroot soup|soup",
+            "walnut cake|cake",
+            "fish tacos|tacos",
+        ),
+        details=(
+            "the secret is a spoon of vinegar",
+            "two hours in the oven",
+            "far too much garlic",
+            "Grandma's recipe",
+        ),
+        own=("I cooked {a} for twelve guests, {detail}.", "For the party I made {a}, {detail}."),
+        about_others=("{who} cooked {a} for twelve guests, {detail}.", "For the party {who} made {a}, {detail}."),
+        replies=("Now I am hungry.", "Could I have the recipe?"),
+        mentions=("We had {a} in the canteen, rather bland.", "Is {a} vegetarian? I never know."),
+        questions=(
+            (SAME, "What is there to know about the {a} that {who} cooked?"),
+            (FORM, "What was special about {whose} cooking of {a}?"),
+            (SYNONYM, "What did {who} prepare {b} with?"),
+            (TIME, "What did {who} cook for the guests in {month}?"),
+        ),
+    ),
+    Topic(
+        values=(
+            "planted a quince tree|quince",
+            "planted forty tulips|tulips",
+            "planted pumpkins|pumpkins",
+            "planted a hedge of hornbeam|hornbeam",
+            "planted lavender|lavender",
+        ),
+        details=("behind the garage", "where the swing was", "in the shade, sadly", "in memory of the dog"),
+        own=("I {a} {detail}.", "This morning I {a} {detail}, my back hurts."),
+        about_others=("{who} {a} {detail}.", "This morning {who} {a} {detail}."),
+        replies=("It will look wonderful in a year.", "Water it well."),
+        mentions=("The smell of {b} always reminds me of school.", "They sell {b} at the petrol station now."),
+        questions=(
+            (SAME, "Where exactly was it that {who} {a}?"),
+            (FORM, "In which spot is {who} planting {b}?"),
+            (SYNONYM, "Where in the garden did {who} put the {b}?"),
+            (TIME, "What did {who} plant in {month}?"),
+            (SEVERAL, "What has {who} planted?"),
+        ),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Stems: what the forms of a word have in common, such as `paint` of `painted` and `painting`.
+
+Stems are additional words of a text, behind `GAP`. A word that a person types never matches one; only ranking and the
+fallback for questions ask for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from typing import Any
+
+from hermes.query.function_words import ENGLISH, detect_language, is_function_word
+
+MARK = "¦¦"
+"""Begins every stem in the index; no word of a text and no other word of the index begins so."""
+
+_MIN_LENGTH, _MAX_LENGTH = 3, 40
+_RUSSIAN = "russian"
+
+
+def stem_words(words: Iterable[str]) -> list[str]:
+    """Return the marked stems of the words of a text, each once; a word that is its own stem is found as a word."""
+    distinct = dict.fromkeys(words)
+    language = detect_language(distinct)
+    stems = [
+        (word, stem(word, language))
+        for word in distinct
+        if _may_have_forms(word) and not is_function_word(word, language)
+    ]
+    return list(dict.fromkeys(MARK + found for word, found in stems if found != word))
+
+
+def stem(word: str, language: str = ENGLISH) -> str:
+    """Return the stem of a folded word; words in Cyrillic letters are Russian whatever the language of the text."""
+    if not _may_have_forms(word):
+        return word
+    return _stem(word, _RUSSIAN if "\u0400" <= word[0] <= "\u04ff" else language)
+
+
+def _may_have_forms(word: str) -> bool:
+    return _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word.isalpha()
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str, language: str) -> str:
+    return str(_stemmer(language).stemWord(word))
+
+
+@cache
+def _stemmer(language: str) -> Any:
+    import snowballstemmer  # 25 ms, which only those who index or search need to spend
+
+    return snowballstemmer.stemmer(language)

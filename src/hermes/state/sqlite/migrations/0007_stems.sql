@@ -1,0 +1,3 @@
+-- Change no table: the text in messages_fts changed, since it has the stems of words, units and ids as words too.
+--
+-- The next open empties both full-text indexes of a store without this migration, and fills them again.
