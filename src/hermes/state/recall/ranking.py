@@ -22,7 +22,7 @@ from hermes.state.engine import CATCH_UP, Engine, Reading
 from hermes.state.operations import chunks, owner_condition, placeholders
 from hermes.state.owner import EVERYBODY
 from hermes.state.search.context import MAX_UNINDEXED, SearchContext
-from hermes.state.search.evidence import Evidence, EvidenceReader, message_weight, rarity
+from hermes.state.search.evidence import MAX_POSTINGS, Evidence, EvidenceReader, message_weight, rarity
 from hermes.state.search.scope import Scope
 from hermes.state.search.walk import Walk
 from hermes.state.waits import Waits
@@ -39,7 +39,8 @@ _REACH, _DECAY = 2, 0.65
 _SHARES = tuple(_DECAY**distance for distance in range(_REACH + 1))
 _NO_TERMS: frozenset[int] = frozenset()
 _PLACE_SATURATION, _PLACE_LENGTH = 1.5, 0.5
-_MOST_SATURATED = _PLACE_SATURATION + 1
+_MOST_COUNTED = 2 * sum(_SHARES) - 1
+_MOST_SATURATED = _MOST_COUNTED * (_PLACE_SATURATION + 1) / (_MOST_COUNTED + _PLACE_SATURATION * (1 - _PLACE_LENGTH))
 """No term adds more than so many times its weight to the score of a place."""
 _WHOLE_SATURATION, _WHOLE_LENGTH = 1.5, 0.75
 _WHOLE_SHARE = 0.75
@@ -61,8 +62,6 @@ class RankedSession:
     """The messages of its best place that have words of the question, the best first; none if only its title has."""
     reply: int | None
     """The message after the best one of them."""
-    has_all_terms: bool
-    """Whether one message has every word of the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,9 @@ def _rank(context: SearchContext, question: Question) -> tuple[Ranking, int | No
         healing = context.coverage.epoch
     elif is_behind or context.unindexed > MAX_UNINDEXED:
         healing = CATCH_UP
-    has_all_terms = any(each.has_all_terms for each in sessions) or _some_message_has_all(context, question)
+    has_all_terms = any(len(each) == len(question.terms) for each in evidence.terms.values())
+    if not has_all_terms and max(evidence.frequencies) > MAX_POSTINGS:
+        has_all_terms = _some_message_has_all(context, question)
     undone = sum(len(each) == len(question.terms) for each in evidence.undone.values())
     is_degraded = evidence.is_damaged or is_behind
     return Ranking(sessions, has_all_terms, evidence.is_complete, is_degraded, undone), healing
@@ -256,8 +257,7 @@ class _Scorer:
             score = place + _WHOLE_SHARE * whole + _TITLE_SHARE * title
             score *= 1 + _TIME_LIFT * self._time_fit(session_id) + _RECENCY_SHARE * newest[session_id]
             if score > 0:
-                has_all = any(len(self._evidence.terms[each]) == len(self._weights) for each in messages)
-                found.append(RankedSession(session_id, score, messages, self._reply(messages, timelines), has_all))
+                found.append(RankedSession(session_id, score, messages, self._reply(messages, timelines)))
         return sorted(found, key=lambda each: (-each.score, each.session_id))
 
     def _counted_terms(self, message_id: int) -> set[int]:
@@ -274,7 +274,9 @@ class _Scorer:
         ids = [message_id for message_id, _ in timeline]
         terms = [evidence.terms.get(each, _NO_TERMS) for each in ids]
         best, best_at = 0.0, -1
-        for at in [number for number, each in enumerate(terms) if each]:
+        # The best messages come first, so that most of the others need no score.
+        own = {at: sum(self._weights[each] for each in found) for at, found in enumerate(terms) if found}
+        for at in sorted(own, key=lambda at: (-own[at], at)):
             near = range(max(0, at - _REACH), min(len(ids), at + _REACH + 1))
             there = set().union(*terms[near.start : near.stop])
             if _MOST_SATURATED * sum(self._weights[each] for each in there) > best:
