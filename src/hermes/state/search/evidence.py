@@ -36,7 +36,7 @@ _MAX_COMPLETED = 2
 _ROLE_WEIGHT = {"user": 1.0, "assistant": 1.0}
 _OTHER_ROLE, _MACHINERY = 0.6, 0.1
 _DENSE = 10
-_SAMPLE, _MOSTLY = 32, 0.6
+_SAMPLE, _MOSTLY = 16, 0.25
 """How many messages with each common term show whether most of them are in the scope."""
 _ROWS_AT_ONCE, _ROWS_PER_STEP = 128, 16
 _HEAD_OF_CALLS = 200
