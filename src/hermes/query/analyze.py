@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from functools import cache, lru_cache
+from itertools import islice
 from unicodedata import is_normalized, normalize
 
 from hermes.query.stems import stem_words
@@ -23,81 +24,12 @@ MAX_IDENTIFIERS = 10_000
 MAX_PARTS = 8
 """A word with more parts is no identifier."""
 
-UNITS = frozenset(
-    [
-        "ns",
-        "us",
-        "ms",
-        "s",
-        "sec",
-        "secs",
-        "min",
-        "mins",
-        "h",
-        "hr",
-        "hrs",
-        "d",
-        "b",
-        "kb",
-        "mb",
-        "gb",
-        "tb",
-        "kib",
-        "mib",
-        "gib",
-        "tib",
-        "kbit",
-        "mbit",
-        "gbit",
-        "kbps",
-        "mbps",
-        "gbps",
-        "bit",
-        "bits",
-        "byte",
-        "bytes",
-        "hz",
-        "khz",
-        "mhz",
-        "ghz",
-        "px",
-        "pt",
-        "em",
-        "rem",
-        "dpi",
-        "fps",
-        "p",
-        "k",
-        "kw",
-        "w",
-        "wh",
-        "kwh",
-        "mah",
-        "ma",
-        "a",
-        "mv",
-        "v",
-        "db",
-        "mm",
-        "cm",
-        "m",
-        "km",
-        "in",
-        "ft",
-        "yd",
-        "mi",
-        "kg",
-        "g",
-        "mg",
-        "lb",
-        "oz",
-        "l",
-        "ml",
-        "c",
-        "f",
-        "x",
-    ]
-)
+_UNITS = """
+    ns us ms s sec secs min mins h hr hrs d b kb mb gb tb kib mib gib tib kbit mbit gbit kbps mbps gbps
+    bit bits byte bytes hz khz mhz ghz px pt em rem dpi fps p k kw w wh kwh mah ma a mv v db mm cm m km
+    in ft yd mi kg g mg lb oz l ml c f x
+"""
+UNITS = frozenset(_UNITS.split())
 """What follows a number as its unit."""
 
 UNSPACED = (
@@ -121,6 +53,7 @@ _IGNORED = (
 
 _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ŧ": "t"}
 _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+_ASCII_FOLDED_BREAKS = _ASCII_BREAKS | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 _language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
@@ -180,27 +113,38 @@ def fold_to_line(text: str) -> str:
 
 
 def stream(text: str) -> str:
-    """Return the words of a text and then their parts, each between two spaces."""
+    """Return the words of a text, their parts and their stems, each between two spaces."""
+    found, parts = _analyze(text)
+    return f" {' '.join([*found, *parts, *stem_words(found)])} "
+
+
+def word_stream(text: str) -> str:
+    """Return the stream of a text without stems, which most queries do not need."""
+    found, parts = _analyze(text)
+    return f" {' '.join([*found, *parts])} "
+
+
+def stem_stream(text: str) -> str:
+    """Return only the stems of a text, each between two spaces."""
+    found, _ = _analyze(text)
+    return f" {' '.join(stem_words(found))} "
+
+
+def _analyze(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text in order, and what follows them: parts, measures, single characters."""
     separated = _separate_symbols(text)
     if separated.isascii():
         cased = separated.translate(_ASCII_BREAKS).split()
-        parts = _identifier_parts(text, cased)
-        lowered = [word.lower() for word in cased]
-        return f" {' '.join([*lowered, *parts, *_measures(lowered), *stem_words(lowered)])} "
+        found = separated.translate(_ASCII_FOLDED_BREAKS).split()
+        return found, [*_identifier_parts(text, cased), *_measures(found)]
     folded = fold(separated)
     found, singles = _split_pieces(folded, at_end=False)
-    return " ".join(
-        [
-            "",
-            *found,
-            *_identifier_parts(text, _identifier.findall(text)),
-            *_measures(found),
-            *map(GAP.__add__, dict.fromkeys(singles)),
-            *_joined_runs(folded, found),
-            *stem_words(found),
-            "",
-        ]
-    )
+    return found, [
+        *_identifier_parts(text, _identifier.findall(text)),
+        *_measures(found),
+        *map(GAP.__add__, dict.fromkeys(singles)),
+        *_joined_runs(folded, found),
+    ]
 
 
 def join_unspaced(text: str) -> str:
@@ -296,7 +240,7 @@ def _split_pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
 def _identifier_parts(text: str, cased: list[str]) -> list[str]:
     """Return the parts of identifiers and versions, each group behind a gap."""
     odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
-    groups = {word: parts for word in list(odd)[:MAX_IDENTIFIERS] if (parts := _split_identifier(word))}
+    groups = {word: parts for word in islice(odd, MAX_IDENTIFIERS) if (parts := _split_identifier(word))}
     if "." in text and any(word[-1].isdigit() for word in groups):
         # The numbers that follow belong to it: 1.2.3 also finds v1.2.3.
         for version in _version.findall(text):
@@ -320,6 +264,8 @@ def is_measure(word: str, *, is_prefix: bool = False) -> bool:
 
 def _measures(folded: list[str]) -> list[str]:
     """Numbers and the units that follow them as one word, each behind a gap: `500ms` also finds `500 ms`."""
+    if not any(map(str.isdigit, folded)):
+        return []
     pairs = itertools.pairwise(folded)
     measures = [number + unit for number, unit in pairs if unit in UNITS and number.isascii() and number.isdigit()]
     return [word for measure in dict.fromkeys(measures) for word in (GAP, measure)]

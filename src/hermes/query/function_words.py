@@ -48,57 +48,14 @@ _LISTS = {
 
 FUNCTION_WORDS = {language: frozenset(words.split()) for language, words in _LISTS.items()}
 """By language, folded as the analyzer folds words."""
+_ALL = frozenset().union(*FUNCTION_WORDS.values())
 
-FUNCTION_PAIRS = frozenset(
-    [
-        "什么",
-        "怎么",
-        "时候",
-        "哪里",
-        "我们",
-        "你们",
-        "他们",
-        "是不",
-        "不是",
-        "没有",
-        "这个",
-        "那个",
-        "一个",
-        "可以",
-        "为什",
-        "是什",
-        "么时",
-        "した",
-        "です",
-        "ます",
-        "ので",
-        "から",
-        "まで",
-        "には",
-        "では",
-        "とは",
-        "のは",
-        "のが",
-        "って",
-        "いつ",
-        "どこ",
-        "なに",
-        "何を",
-        "何が",
-        "ました",
-        "어디",
-        "언제",
-        "무엇",
-        "뭐가",
-        "했어",
-        "했지",
-        "있어",
-        "있는",
-        "하는",
-        "에서",
-        "으로",
-    ]
-)
+_FUNCTION_PAIRS = """
+    什么 怎么 时候 哪里 我们 你们 他们 是不 不是 没有 这个 那个 一个 可以 为什 是什 么时 した です ます
+    ので から まで には では とは のは のが って いつ どこ なに 何を 何が ました 어디 언제 무엇 뭐가 했어
+    했지 있어 있는 하는 에서 으로
+"""
+FUNCTION_PAIRS = frozenset(_FUNCTION_PAIRS.split())
 """Pairs of characters that stand for such words in Chinese, Japanese and Korean."""
 
 _MIN_VOTES = 2
@@ -106,7 +63,9 @@ _MIN_VOTES = 2
 
 def detect_language(words: Iterable[str]) -> str:
     """Return the language with the most function words among some words; English unless another has two and more."""
-    found = set(words)
+    found = _ALL.intersection(words)
+    if found <= FUNCTION_WORDS[ENGLISH]:
+        return ENGLISH
     votes = {language: len(found & known) for language, known in FUNCTION_WORDS.items()}
     best = max(votes, key=lambda language: votes[language])
     return best if votes[best] > votes[ENGLISH] and votes[best] >= _MIN_VOTES else ENGLISH

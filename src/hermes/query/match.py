@@ -10,8 +10,9 @@ from hermes.query.stems import MARK as STEM_MARK
 from hermes.query.tree import And, Node, Not, Or, Part, Words
 
 _CACHED_TEXT = 4_096
-_recent_stream = lru_cache(maxsize=1_024)(analyze.stream)
-"""Caches the streams of the newest messages: they are not indexed yet, and most searches read the same ones."""
+_recent_words = lru_cache(maxsize=1_024)(analyze.word_stream)
+_recent_stems = lru_cache(maxsize=1_024)(analyze.stem_stream)
+"""These cache the streams of the newest messages: they are not indexed yet, and most searches read the same ones."""
 
 
 class Document:
@@ -21,9 +22,19 @@ class Document:
         self.text = text
 
     @cached_property
-    def stream(self) -> str:
-        """The words of the text."""
-        return _recent_stream(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stream(self.text)
+    def words(self) -> str:
+        """The words of the text and their parts."""
+        return _recent_words(self.text) if len(self.text) <= _CACHED_TEXT else analyze.word_stream(self.text)
+
+    @cached_property
+    def stems(self) -> str:
+        """The stems of its words."""
+        return _recent_stems(self.text) if len(self.text) <= _CACHED_TEXT else analyze.stem_stream(self.text)
+
+    @cached_property
+    def lowered(self) -> str:
+        """The text in small letters."""
+        return self.text.lower()
 
     @cached_property
     def folded(self) -> str:
@@ -46,10 +57,11 @@ class Document:
             return False
         if len(leaf.words) == 1 and leaf.words[0].isascii() and self.text.isascii():
             # A substring test decides most texts without splitting them into words.
-            lowered = self.text.lower()
-            if leaf.words[0] not in lowered and not analyze.is_measure(leaf.words[0], is_prefix=leaf.prefix):
+            word = leaf.words[0]
+            if word not in self.lowered and not analyze.is_measure(word, is_prefix=leaf.prefix):
                 return False
-            if leaf.prefix and _begins_a_word(leaf.words[0], lowered):
+            # A number may be a part of a time or a measure, which are split in other ways.
+            if (leaf.prefix or word.isalpha()) and _stands_in(self.lowered, word, is_prefix=leaf.prefix):
                 return True
         elif not self.text.isascii() and not all(
             word.strip(GAP) in self.joined or analyze.is_measure(word, is_prefix=leaf.prefix)
@@ -57,21 +69,26 @@ class Document:
             if not word.startswith(STEM_MARK)
         ):
             return False
-        return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in self.stream
+        stream = self.stems if leaf.words[0].startswith(STEM_MARK) else self.words
+        return f" {' '.join(leaf.words)}{'' if leaf.prefix else ' '}" in stream
 
     def has_part(self, leaf: Part) -> bool:
         """Whether the text contains the characters."""
         if self.text.isascii() and " " not in leaf.text:
-            return leaf.text in self.text.lower()
+            return leaf.text in self.lowered
         return leaf.text in self.flat
 
 
-def _begins_a_word(word: str, text: str) -> bool:
-    """Whether an ASCII word starts somewhere in an ASCII text without a letter or digit before it."""
+def _stands_in(text: str, word: str, *, is_prefix: bool) -> bool:
+    """Whether an ASCII text has a word somewhere without a letter or digit before it, nor after it unless a prefix."""
     at = text.find(word)
-    while at > 0 and text[at - 1].isalnum():
+    while at >= 0:
+        end = at + len(word)
+        begins = at == 0 or not text[at - 1].isalnum()
+        if begins and (is_prefix or end == len(text) or not text[end].isalnum()):
+            return True
         at = text.find(word, at + 1)
-    return at >= 0
+    return False
 
 
 def matches(node: Node, document: Document) -> bool:

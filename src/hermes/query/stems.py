@@ -17,18 +17,35 @@ MARK = "¦¦"
 
 _MIN_LENGTH, _MAX_LENGTH = 3, 40
 _RUSSIAN = "russian"
+_REMEMBERED = 65_536
 
 
 def stem_words(words: Iterable[str]) -> list[str]:
     """Return the marked stems of the words of a text, each once; a word that is its own stem is found as a word."""
     distinct = dict.fromkeys(words)
-    language = detect_language(distinct)
-    stems = [
-        (word, stem(word, language))
-        for word in distinct
-        if _may_have_forms(word) and not is_function_word(word, language)
-    ]
-    return list(dict.fromkeys(MARK + found for word, found in stems if found != word))
+    stems = dict.fromkeys(map(_marked_stems(detect_language(distinct)).__getitem__, distinct))
+    stems.pop("", None)
+    return list(stems)
+
+
+class _MarkedStems(dict[str, str]):
+    """The marked stems of words of one language, empty for words that have none; remembers the words of late."""
+
+    def __init__(self, language: str) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, word: str) -> str:
+        found = word if is_function_word(word, self._language) else stem(word, self._language)
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        marked = self[word] = "" if found == word else MARK + found
+        return marked
+
+
+@cache
+def _marked_stems(language: str) -> _MarkedStems:
+    return _MarkedStems(language)
 
 
 def stem(word: str, language: str = ENGLISH) -> str:
@@ -42,7 +59,7 @@ def _may_have_forms(word: str) -> bool:
     return _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word.isalpha()
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=4_096)
 def _stem(word: str, language: str) -> str:
     return str(_stemmer(language).stemWord(word))
 

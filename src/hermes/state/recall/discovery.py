@@ -16,10 +16,11 @@ from hermes.state.operations import read_for
 from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
 from hermes.state.recall.arguments import MAX_QUERY, SearchArguments
-from hermes.state.recall.ranking import RankedSession, count_matches, rank_sessions
+from hermes.state.recall.ranking import count_matches, rank_sessions
+from hermes.state.recall.scoring import RankedSession
 from hermes.state.recall.summaries import SummaryRequest, summarize_all
 from hermes.state.rows import AnyRow, Row
-from hermes.state.search.finder import load_hits
+from hermes.state.search.finder import add_snippet, load_hits
 from hermes.state.search.results import SearchResults
 from hermes.state.search.scope import Scope
 from hermes.state.sessions.families import Family, load_families
@@ -54,10 +55,10 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
     """Return the conversations that match, and how many other matches are not shown."""
     deadline = time.monotonic() + arguments.timeout_s
     current = _searchable(current_lineage(store, arguments))
-    matches, search, seen = _matches(store, arguments, current)
+    found = _matches(store, arguments, current)
     sought = extract_terms(arguments.query[:MAX_QUERY])
-    results = [_result(store, arguments, match, sought) for match in matches[: arguments.limit]]
-    hidden = _hidden(store, arguments, current, search)
+    results = [_result(store, arguments, match, sought) for match in found.matches[: arguments.limit]]
+    hidden = _hidden(store, arguments, current, found)
     if arguments.summarize is not None:
         _add_summaries(store, arguments, results, sought, deadline)
     response = {
@@ -66,8 +67,8 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
         "query": arguments.query,
         "results": results,
         "count": len(results),
-        "sessions_searched": seen,
-        "search": _description(arguments, search),
+        "sessions_searched": found.seen,
+        "search": _description(arguments, found.search),
         "hidden": hidden,
     }
     return response if results else response | {"message": _no_match_message(hidden)}
@@ -91,10 +92,21 @@ def session_meta(session: AnyRow) -> Row:
     }
 
 
-def _matches(
-    store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str]
-) -> tuple[list[Match], SearchResults, int]:
-    """Return the best conversations, the results of the first search, and how many conversations match at least.
+@dataclass(frozen=True, slots=True)
+class _Discovered:
+    """The best conversations."""
+
+    matches: list[Match]
+    search: SearchResults
+    """The results of the first search."""
+    seen: int
+    """How many conversations match at least."""
+    can_hide: bool = True
+    """False if it is known that no other message has all words."""
+
+
+def _matches(store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str]) -> _Discovered:
+    """Return the best conversations.
 
     Each search excludes what was already found, so that a session with a thousand matches takes only one place.
     """
@@ -121,12 +133,12 @@ def _matches(
         search.degraded |= hits.degraded
         new = _new_matches(store, arguments, hits, seen)
         matches = matches + new
-    return matches, search, len(matches)
+    return _Discovered(matches, search, len(matches))
 
 
 def _ranked_matches(
     store: SessionDBProvider | OwnerView, arguments: SearchArguments, query: Query, seen: set[str]
-) -> tuple[list[Match], SearchResults, int] | None:
+) -> _Discovered | None:
     """The conversations that best answer a sentence; None if nothing has its words."""
     question = parse_question(arguments.query[:MAX_QUERY], time.time())
     scope = Scope(
@@ -155,7 +167,7 @@ def _ranked_matches(
         repairs=(*query.repairs, *repairs),
         hidden={"rewound": ranking.undone},
     )
-    return matches, search, len(chosen)
+    return _Discovered(matches, search, len(chosen), can_hide=ranking.can_have_all)
 
 
 def _load_anchors(
@@ -173,12 +185,12 @@ def _load_anchors(
         if not session.places
         for message in store.get_messages(session.session_id, owner=arguments.owner, limit=1)
     }
-    rows = read_for(store, arguments.owner, lambda tx, _: load_hits(tx, [*ids, *firsts.values()], sought))
+    rows = read_for(store, arguments.owner, lambda tx, _: load_hits(tx, [*ids, *firsts.values()]))
     found: dict[str, SearchHit] = {}
     for session in sessions:
         anchor = _choose_anchor(session, rows, firsts.get(session.session_id))
         if anchor is not None:
-            found[session.session_id] = cast("SearchHit", rows[anchor])
+            found[session.session_id] = cast("SearchHit", add_snippet(rows[anchor], sought))
     return found
 
 
@@ -261,22 +273,26 @@ def _result(store: SessionDBProvider | OwnerView, arguments: SearchArguments, ma
 
 
 def _hidden(
-    store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str], search: SearchResults
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, current: set[str], found: _Discovered
 ) -> dict[str, int]:
     """Return how many matching messages are not shown, by reason; each count is at most `MAX_HIDDEN`."""
+    undone = min(MAX_HIDDEN, found.search.hidden.get("rewound", 0))
+    if not found.can_hide:
+        return {"rewound": undone} if undone else {}
     query = parse(arguments.query[:MAX_QUERY])
     question = parse_question(query.typed, time.time())
     nodes = tuple(term.node for term in question.terms)
     node = query.tree if not query.is_plain else And(nodes) if nodes else None
     everywhere = Scope(owner=arguments.owner, roles=arguments.roles)
 
-    def count(scope: Scope) -> int:
-        return 0 if node is None else count_matches(store._engine, node, scope, MAX_HIDDEN, BUDGET_S)
+    def count(scope: Scope, limit: int = MAX_HIDDEN) -> int:
+        return 0 if node is None else count_matches(store._engine, node, scope, limit, BUDGET_S)
 
     counts = {"current_session": count(replace(everywhere, sessions=tuple(sorted(current)))) if current else 0}
-    for source in HIDDEN_SOURCES:
-        counts[source] = count(replace(everywhere, sources=(source,)))
-    counts["rewound"] = min(MAX_HIDDEN, search.hidden.get("rewound", 0))
+    if count(replace(everywhere, sources=HIDDEN_SOURCES), 1):
+        for source in HIDDEN_SOURCES:
+            counts[source] = count(replace(everywhere, sources=(source,)))
+    counts["rewound"] = undone
     return {reason: number for reason, number in counts.items() if number}
 
 

@@ -43,25 +43,17 @@ class Copies:
     """The root of each session's chain; None for a session without a chain."""
     _members: dict[str, dict[str, _Member]] = field(default_factory=dict)
 
-    def among(self, places: Sequence[MessagePlace]) -> set[int]:
-        """Return the ids of messages whose original is in the scope too."""
+    def left_out(self, places: Sequence[MessagePlace]) -> set[int]:
+        """Return the ids of messages that a search does not show.
+
+        Their original is in the scope too, or their newest copy was undone, so that the conversation no longer has
+        them.
+        """
         found: set[int] = set()
         for session_id, some in self._in_chains(places).items():
             found |= self._copies_in(session_id, some)
-        return found
-
-    def undone(self, places: Sequence[MessagePlace]) -> set[int]:
-        """Return the ids of messages whose newest copy was undone, so that the conversation no longer has them."""
-        found: set[int] = set()
-        if self.scope.include_inactive:
-            return found
-        for session_id, some in self._in_chains(places).items():
-            later = self._continuations(session_id)
-            for few in chunks(some if later else ()):
-                uids = self._uids(few)
-                is_active = self._newest_copies(later, few)
-                at = {place.message_id: place.timestamp for place in few}
-                found |= {each for each, uid in uids.items() if not is_active.get((uid, at[each]), True)}
+            if not self.scope.include_inactive:
+                found |= self._undone_in(session_id, some)
         return found
 
     def _in_chains(self, places: Sequence[MessagePlace]) -> dict[str, list[MessagePlace]]:
@@ -96,6 +88,16 @@ class Copies:
             uids = self._uids(some)
             originals = self._originals(earlier, some, set(uids.values()))
             found |= {message_id for message_id, uid in uids.items() if uid in originals}
+        return found
+
+    def _undone_in(self, session_id: str, places: Sequence[MessagePlace]) -> set[int]:
+        later = self._continuations(session_id)
+        found: set[int] = set()
+        for some in chunks(places if later else ()):
+            uids = self._uids(some)
+            is_active = self._newest_copies(later, some)
+            at = {place.message_id: place.timestamp for place in some}
+            found |= {each for each, uid in uids.items() if not is_active.get((uid, at[each]), True)}
         return found
 
     def _continued_by(self, session_id: str) -> list[str]:

@@ -22,7 +22,7 @@ from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
 from hermes.state.search.indexed_text import search_text
 from hermes.state.search.scope import Scope
-from hermes.state.search.walk import MAX_ID, Walk, is_search_machinery
+from hermes.state.search.walk import CHAIN, MAX_ID, Walk, is_search_machinery
 
 MAX_POSTINGS = 512
 """A term with more messages than this is common."""
@@ -75,6 +75,8 @@ class Evidence:
     """The numbers of the terms that each message has."""
     undone: dict[int, set[int]] = field(default_factory=dict)
     """The same for messages that are not shown, because they were undone."""
+    can_have_all: bool = True
+    """False if no message of the owner has every term, whatever else the scope says."""
     is_complete: bool = True
     is_damaged: bool = False
 
@@ -118,7 +120,8 @@ class EvidenceReader:
         self._evidence = Evidence([0.0] * len(terms))
         self._known: dict[int, MessageFacts | None] = {}
         scope = context.scope
-        self._is_narrow = (scope.sources, scope.sessions, scope.since, scope.until) != (None, None, None, None)
+        self._is_limited = (scope.sources, scope.sessions, scope.since, scope.until) != (None, None, None, None)
+        self._is_narrow = self._is_limited
         """Whether the index is asked for the whole scope, because most messages are not in it."""
 
     def read(self) -> Evidence:
@@ -144,11 +147,15 @@ class EvidenceReader:
         self._look_up(chosen)
         for at, posting in enumerate(postings):
             self._note(at, posting.ids)
-            known = all(each in self._known for each in posting.ids)
-            is_counted = posting.is_whole and known
+            is_counted = posting.is_whole and self._known.keys() >= set(posting.ids)
             evidence.frequencies[at] = self._count_admitted(posting) if is_counted else posting.frequency
+        whole = [set(posting.ids) for posting in postings if posting.is_whole]
+        evidence.can_have_all = not whole or bool(set.intersection(*whole))
         self._read_rows(self._context.coverage.upto + 1, self._context.deadline)
         self._read_stale()
+        # Where the index was asked for the whole scope, or time ran out, nothing is known about other messages.
+        is_unknown = self._is_limited or not evidence.is_complete or self._context.has_too_many_stale
+        evidence.can_have_all |= is_unknown
         return evidence
 
     def complete_sessions(self, session_ids: Sequence[str]) -> None:
@@ -252,12 +259,13 @@ class EvidenceReader:
             with context.waits.exclude_waiting():
                 rows = context.tx.rows(
                     f"""SELECT m.id, m.session_id, m.role, m.timestamp, octet_length(m.content), m.active,
-                               s.source, s.owner, m.tool_name, substr(m.tool_calls, 1, {_HEAD_OF_CALLS})
+                               s.source, s.owner, m.tool_name, substr(m.tool_calls, 1, {_HEAD_OF_CALLS}), {CHAIN}
                         FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ({listed})""",
                     **values,
                 )
                 self._known.update(dict.fromkeys(some))
-                self._admit(rows)
+                context.copies.remember({row[1]: row[-1] for row in rows})
+                self._admit(row[:-1] for row in rows)
 
     def _admit(self, rows: Iterable[tuple[Any, ...]]) -> list[int]:
         """Keep the facts of the rows that the scope admits, each message once, and return their ids."""
@@ -265,18 +273,19 @@ class EvidenceReader:
         found: dict[int, MessageFacts] = {}
         for message_id, session_id, role, timestamp, size, active, source, owner, tool, calls in rows:
             at = float(timestamp) if isinstance(timestamp, int | float) else 0.0
-            is_shown = active or scope.include_inactive
-            if not is_shown and scope.admits(role, session_id, source, owner):
+            if not scope.admits(role, session_id, source, owner):
+                continue
+            if not active and not scope.include_inactive:
                 self._evidence.undone.setdefault(message_id, set())
-            if is_shown and scope.admits(role, session_id, source, owner) and scope.admits_time(at):
+            elif scope.admits_time(at):
                 is_machinery = is_search_machinery(size, tool, calls)
                 found[message_id] = MessageFacts(session_id, role, at, size or 0, is_machinery)
         places = [MessagePlace(each, facts.session_id, facts.timestamp) for each, facts in found.items()]
-        left_out = context.copies.among(places) | context.copies.undone(places)
-        admitted = {each: facts for each, facts in found.items() if each not in left_out}
-        self._known.update(admitted)
-        self._evidence.messages.update(admitted)
-        return list(admitted)
+        for each in context.copies.left_out(places):
+            del found[each]
+        self._known.update(found)
+        self._evidence.messages.update(found)
+        return list(found)
 
     def _note(self, term: int, ids: Iterable[int]) -> None:
         messages, terms, undone = self._evidence.messages, self._evidence.terms, self._evidence.undone
@@ -314,18 +323,19 @@ class EvidenceReader:
     def _match_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         texts: dict[int, Document] = {}
         facts = []
-        for message_id, session_id, role, at, active, source, owner, content, tool_name, tool_calls in rows:
+        self._context.copies.remember({row[1]: row[-1] for row in rows})
+        for message_id, session_id, role, at, active, source, owner, content, tool_name, tool_calls, _ in rows:
             text = search_text(role, content, tool_name, tool_calls)
             texts[message_id] = Document(text)
             size = len(content.encode(errors="replace")) if isinstance(content, str) else 0
             facts.append((message_id, session_id, role, at, size, active, source, owner, tool_name, tool_calls))
         admitted = frozenset(self._admit(facts))
         for message_id, document in texts.items():
-            if message_id not in admitted and message_id not in self._evidence.undone:
-                continue
             found = {number for number, term in enumerate(self._terms) if matches(term.node, document)}
+            self._evidence.can_have_all |= len(found) == len(self._terms)
             if message_id not in admitted:
-                self._evidence.undone[message_id] |= found
+                if message_id in self._evidence.undone:
+                    self._evidence.undone[message_id] |= found
             elif found:
                 self._evidence.terms[message_id] = found
                 for number in found:
@@ -336,6 +346,6 @@ class EvidenceReader:
             self._evidence.frequencies[number] = sum(number in each for each in self._evidence.terms.values())
 
 
-_UNINDEXED = """SELECT m.id, m.session_id, m.role, m.timestamp, m.active, s.source, s.owner,
-                       m.content, m.tool_name, m.tool_calls
+_UNINDEXED = f"""SELECT m.id, m.session_id, m.role, m.timestamp, m.active, s.source, s.owner,
+                       m.content, m.tool_name, m.tool_calls, {CHAIN}
                 FROM messages m JOIN sessions s ON s.id = m.session_id"""

@@ -173,13 +173,16 @@ def _fetch_hits(tx: Reading, tree: Node, scope: Scope, ids: Iterator[int], limit
     return hits
 
 
-def load_hits(tx: Reading, ids: Sequence[int], sought: Sequence[Leaf]) -> dict[int, Row]:
-    """Return messages as a search shows them, without their neighbours, by id; `text` is their whole text."""
-    rows = _fetch_rows(tx, list(ids))
-    for row in rows.values():
-        shown = row.pop("shown_text")
-        row["snippet"] = snippet(row["text"] if shown is None else shown, list(sought))
-    return rows
+def load_hits(tx: Reading, ids: Sequence[int]) -> dict[int, Row]:
+    """Return messages by id, without snippet and neighbours; `text` is their whole text."""
+    return _fetch_rows(tx, list(ids))
+
+
+def add_snippet(hit: Row, sought: Sequence[Leaf]) -> Row:
+    """Return a message of `load_hits` as a search shows it."""
+    shown = hit["shown_text"]
+    rest = {name: value for name, value in hit.items() if name != "shown_text"}
+    return rest | {"snippet": snippet(hit["text"] if shown is None else shown, list(sought))}
 
 
 def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:

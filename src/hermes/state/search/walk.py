@@ -28,8 +28,9 @@ _ROWS_AT_ONCE, _ROWS_PER_STEP = 128, 16
 """How many rows one query reads, and after how many the clock is checked."""
 
 _WHOLE = "m.role, m.content, m.tool_name, m.tool_calls"
-_CHAIN = """COALESCE(s.chain_root,
+CHAIN = """COALESCE(s.chain_root,
     CASE WHEN EXISTS (SELECT 1 FROM sessions c WHERE c.chain_root = s.id) THEN s.id END)"""
+"""The root of the chain of a session `s`; NULL for a session without a chain."""
 _HEAD_OF_CALLS = 200
 _ROLE = "m.role, NULL, NULL, NULL"
 _HEAD = f"m.role, substr(m.content, 1, {HEAD}), m.tool_name, substr(m.tool_calls, 1, {_HEAD_OF_CALLS})"
@@ -186,7 +187,7 @@ class Walk:
         while low <= high:
             with waits.exclude_waiting():
                 rows = tx.rows(
-                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, {_CHAIN}
+                    f"""SELECT m.id, m.timestamp, m.active, m.session_id, {_WHOLE}, s.source, s.owner, {CHAIN}
                         FROM messages m LEFT JOIN sessions s ON s.id = m.session_id
                         WHERE m.id BETWEEN :low AND :high ORDER BY m.id DESC LIMIT :limit""",
                     low=low,
@@ -230,8 +231,7 @@ class Walk:
             return hits
         sessions = {row[0]: row[3] for row in rows}
         places = [MessagePlace(hit.message_id, sessions[hit.message_id], hit.timestamp) for hit in hits]
-        copies = self._context.copies
-        left_out = copies.among(places) | copies.undone(places)
+        left_out = self._context.copies.left_out(places)
         return [hit for hit in hits if hit.message_id not in left_out]
 
     def _admit(self, rows: Sequence[tuple[Any, ...]], *, is_certain: bool, with_scope: bool) -> Iterator[Hit]:

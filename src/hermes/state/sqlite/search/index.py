@@ -27,7 +27,7 @@ from hermes.state.sqlite.search.expression import (
 )
 from hermes.state.sqlite.search.rebuild import DAMAGE
 
-STEPS_BETWEEN_LOOKS = 20
+STEPS_BETWEEN_LOOKS = 50
 """How often SQLite checks the clock: FTS5 takes one step for each page that it reads."""
 
 CHUNK = 2_000
@@ -166,10 +166,13 @@ def _until(view: View, deadline: float, patience_s: float) -> Iterator[None]:
     # Work is measured in processor time, so that a busy machine does not change the result.
     work_until = time.thread_time() + patience_s
 
-    def is_over() -> bool:
-        return time.monotonic() > deadline or (patience_s < inf and time.thread_time() > work_until)
+    def is_late() -> bool:
+        return time.monotonic() > deadline
 
-    connection.set_progress_handler(is_over, STEPS_BETWEEN_LOOKS)
+    def is_over() -> bool:
+        return time.monotonic() > deadline or time.thread_time() > work_until
+
+    connection.set_progress_handler(is_late if patience_s == inf else is_over, STEPS_BETWEEN_LOOKS)
     try:
         yield
     except apsw.InterruptError:
