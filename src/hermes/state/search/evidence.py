@@ -26,11 +26,13 @@ from hermes.state.search.walk import CHAIN, MAX_ID, Walk, is_search_machinery
 
 MAX_POSTINGS = 512
 """A term with more messages than this is common."""
-MAX_MESSAGES = 1_500
+MAX_MESSAGES = 800
 """How many messages are looked at for the rarer terms."""
 _PAIRED = 3
 """So many of the rarest common terms are looked up in pairs."""
 _MAX_TOGETHER = 128
+_MAX_CHECKED = 8
+"""So few messages that may have every term are read."""
 _MAX_COMPLETED = 2
 """So many of the rarest common terms are looked up in the promising sessions."""
 _ROLE_WEIGHT = {"user": 1.0, "assistant": 1.0}
@@ -149,8 +151,7 @@ class EvidenceReader:
             self._note(at, posting.ids)
             is_counted = posting.is_whole and self._known.keys() >= set(posting.ids)
             evidence.frequencies[at] = self._count_admitted(posting) if is_counted else posting.frequency
-        whole = [set(posting.ids) for posting in postings if posting.is_whole]
-        evidence.can_have_all = not whole or bool(set.intersection(*whole))
+        self._find_all_terms(postings)
         self._read_rows(self._context.coverage.upto + 1, self._context.deadline)
         self._read_stale()
         # Where the index was asked for the whole scope, or time ran out, nothing is known about other messages.
@@ -235,6 +236,16 @@ class EvidenceReader:
             node = And(tuple(self._terms[at].node for at in some))
             ids = self._ids(node, _MAX_TOGETHER)
             chosen.update(dict.fromkeys(ids))
+
+    def _find_all_terms(self, postings: Sequence[_Posting]) -> None:
+        """Note which messages have every term, if the terms that were followed to their end leave few of them."""
+        whole = [set(posting.ids) for posting in postings if posting.is_whole]
+        together = set.intersection(*whole) if whole else set()
+        if whole and len(together) <= _MAX_CHECKED:
+            found = self._filter_matching(together, And(tuple(term.node for term in self._terms)))
+            self._evidence.can_have_all = bool(found)
+            for at in range(len(postings)):
+                self._note(at, found)
 
     def _filter_matching(self, ids: Iterable[int], node: Node) -> list[int]:
         """Those messages whose text matches."""
