@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import apsw
 
@@ -10,6 +11,7 @@ from bench.corpus import Message
 from bench.questions import LIMIT, Question
 from bench.store import Answer, Page, Store
 from hermes.state.provider import SessionDBProvider
+from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB
 
 
@@ -73,6 +75,10 @@ class OurStore(Store):
         reader.close()
         return waiting
 
+    def settle(self) -> None:
+        """Index what waits for a pause."""
+        cast(SqliteEngine, self._db._engine).catch_up()
+
     def close(self) -> None:
-        """Index the rest and close the file."""
+        """Close the file."""
         self._db.close()

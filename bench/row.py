@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from bench.rounds import Rounds
 
-OURS, RAW, LEAN, WORDS = "ours", "raw", "lean", "words"
+OURS, RAW, COUNTING, LEAN, WORDS = "ours", "raw", "counting", "lean", "words"
 
 
 class Unit(StrEnum):

@@ -88,6 +88,9 @@ class Store(ABC):
         """How many messages are stored but not indexed yet."""
         return 0
 
+    def settle(self) -> None:  # noqa: B027 - most stores index at once
+        """Index what is stored but not indexed yet."""
+
     def append_each(self, messages: Iterable[tuple[str, Message]]) -> Calls:
         """Append one message after the other, timing each call."""
         calls = Calls([], [])

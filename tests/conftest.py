@@ -10,6 +10,8 @@ import pytest
 
 from hermes.state.recall import discovery
 from hermes.state.search import finder
+from hermes.state.sqlite.search import index_state
+from hermes.state.sqlite.store import indexer
 from tests.support import servers, shells
 from tests.support.temporary_directory import choose_temporary_directory
 
@@ -47,4 +49,17 @@ def ample_time() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((finder, "BUDGET_S"), (finder, "PART_BUDGET_S"), (discovery, "BUDGET_S")):
             patch.setattr(module, name, AMPLE_S)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def indexing_without_pauses() -> Iterator[None]:
+    """Stores that index most messages in the calls that store them, and the rest on close.
+
+    So the content of the index does not depend on the timing of a thread, and tests search it, not only the rows.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(indexer, "MANY", index_state.DUE)
+        patch.setattr(indexer, "FEW", 1)
+        patch.setattr(indexer, "CLOSE_S", AMPLE_S)
         yield

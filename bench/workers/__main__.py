@@ -16,6 +16,7 @@ from bench.store import Store, Unsupported
 STORES = {
     "ours": ("bench.ours", "OurStore"),
     "raw": ("bench.floor", "RawStore"),
+    "counting": ("bench.floor", "CountingStore"),
     "lean": ("bench.floor", "LeanStore"),
     "postgresql": ("bench.postgresstore", "PostgresStore"),
     "postgresql, indexed": ("bench.postgresstore", "IndexedPostgresStore"),

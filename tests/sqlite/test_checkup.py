@@ -298,7 +298,7 @@ class TestSearchIndex:
             assert (found.status, found.values["waiting"]) == (OK, 1)
 
     def test_hint_for_many_unindexed_messages_indexes_them(self, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-        monkeypatch.setattr(index, "BACKLOG", 5)
+        monkeypatch.setattr(index, "MANY", 5)
         with SessionDB(path) as db:
             db.append_messages("tip", [{"role": "user", "content": "x"}] * 6)
             assert look(path, "index").status == NOTE

@@ -13,7 +13,7 @@ from hermes.clock import Clock
 from hermes.config import SessionDBConfig
 from hermes.state.engine import Engine
 from hermes.state.provider import SessionDBProvider
-from hermes.state.server.search.background_worker import BackgroundWorker
+from hermes.state.search.background_worker import BackgroundWorker
 from hermes_state import SessionDB
 from tests.support.mysql import in_database
 from tests.support.servers import dsn_of
@@ -231,7 +231,9 @@ class _AtOnce(BackgroundWorker):
             pass
 
 
+_LANES = ("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases")
 _TABLES = (
+    *_LANES,
     *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events"),
     *("message_words", "known_words", "forgotten_words", "stale_index", "message_times", "messages", "sessions"),
 )
@@ -246,6 +248,7 @@ _EMPTY = f"""
 
 
 _MYSQL_TABLES = (
+    *_LANES,
     *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events", "messages", "sessions"),
     *("word_places", "message_words", "known_words", "message_times", "stale_index", "deleted_messages"),
 )

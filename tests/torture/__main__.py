@@ -100,11 +100,9 @@ def _heading(machine_line: str, seed: int) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.torture", description="Hurt the store in every way there is."
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description="Damage the store in every known way.")
     parser.add_argument(
-        "--minutes", type=float, default=10.0, help="how long to go on; every fault is made once at least"
+        "--minutes", type=float, default=10.0, help="how long to run; every fault is made at least once"
     )
     parser.add_argument(
         "--only",

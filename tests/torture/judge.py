@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import apsw
 
+from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import HermesError, SessionDB
 from tests.support.plainsql import flaws, rows
 from tests.torture.journal import SHARED, Journal, Message, State
@@ -50,7 +51,7 @@ def judge(path: Path, journal: Journal, random: Random) -> Outcome:
 
 
 def use_again(path: Path, stored: list[Row], random: Random, outcome: Outcome) -> None:
-    """Open a store again, search it, write to it, and after closing compare its indexes with its messages."""
+    """Open a store again, search it, write to it, index all of it, and compare its indexes with its messages."""
     with SessionDB(path) as db:
         ours = [row for row in stored if COMMON in row.text]
         for query in (COMMON, PART):
@@ -59,6 +60,8 @@ def use_again(path: Path, stored: list[Row], random: Random, outcome: Outcome) -
             look_up(db, row.message.word, {row.id} if row.message.is_active else set(), outcome)
         db.ensure_session("afterwards", "cli")
         added = db.append_message("afterwards", "user", LAST_WORD)
+        look_up(db, LAST_WORD, {added}, outcome)
+        cast(SqliteEngine, db._engine).catch_up()
         look_up(db, LAST_WORD, {added}, outcome)
     for table in ("messages_fts", "messages_fts_trigram"):
         ghosts = rows(path, f"SELECT id FROM {table}_docsize EXCEPT SELECT id FROM messages")

@@ -14,7 +14,7 @@ import apsw
 
 from hermes.clock import Clock, system_clock
 from hermes.state.sqlite.search import index_state
-from hermes.state.sqlite.store import open_file
+from hermes.state.sqlite.store import indexer, open_file
 from hermes_state import SessionDB
 from tests.support.plainsql import plain
 from tests.support.waiting import LIMIT_S
@@ -31,7 +31,9 @@ LONG_READ_S = 0.1
 def checkpoint_and_index_often() -> None:
     """Make this process checkpoint and index after almost every write."""
     open_file.CHECKPOINT_EVERY_N_WRITES = 2
-    index_state.DUE = 8
+    index_state.DUE = indexer.SLICE = 8
+    indexer.MANY = 64
+    indexer.PAUSE_S = 0.002
 
 
 class Supervisor:

@@ -53,6 +53,13 @@ _IGNORED = (
 
 _LETTERS = {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ŧ": "t"}
 _ASCII_BREAKS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+_ASCII_KINDS = bytes(
+    b"a"[0] if char.islower() else b"A"[0] if char.isupper() else b"0"[0] if char.isdigit() else b" "[0]
+    for char in map(chr, range(128))
+).ljust(256)
+"""For each ASCII character, `a` for a small letter, `A` for a capital, `0` for a digit."""
+_INNER_BORDERS = (b"aA", b"AAa", b"0a", b"0A", b"a0", b"A0")
+"""What every identifier with parts has one of: a change between small letters, capitals and digits."""
 _ASCII_FOLDED_BREAKS = _ASCII_BREAKS | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
 _language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
@@ -134,9 +141,12 @@ def _analyze(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text in order, and what follows them: parts, measures, single characters."""
     separated = _separate_symbols(text)
     if separated.isascii():
-        cased = separated.translate(_ASCII_BREAKS).split()
         found = separated.translate(_ASCII_FOLDED_BREAKS).split()
-        return found, [*_identifier_parts(text, cased), *_measures(found)]
+        parts: list[str] = []
+        kinds = separated.encode().translate(_ASCII_KINDS)
+        if any(border in kinds for border in _INNER_BORDERS):
+            parts = _identifier_parts(text, separated.translate(_ASCII_BREAKS).split())
+        return found, [*parts, *_measures(found)] if b"0" in kinds else parts
     folded = fold(separated)
     found, singles = _split_pieces(folded, at_end=False)
     return found, [
@@ -264,8 +274,6 @@ def is_measure(word: str, *, is_prefix: bool = False) -> bool:
 
 def _measures(folded: list[str]) -> list[str]:
     """Numbers and the units that follow them as one word, each behind a gap: `500ms` also finds `500 ms`."""
-    if not any(map(str.isdigit, folded)):
-        return []
     pairs = itertools.pairwise(folded)
     measures = [number + unit for number, unit in pairs if unit in UNITS and number.isascii() and number.isdigit()]
     return [word for measure in dict.fromkeys(measures) for word in (GAP, measure)]

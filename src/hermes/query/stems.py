@@ -66,6 +66,6 @@ def _stem(word: str, language: str) -> str:
 
 @cache
 def _stemmer(language: str) -> Any:
-    import snowballstemmer  # 25 ms, which only those who index or search need to spend
+    import Stemmer  # late: only indexing and searching need it
 
-    return snowballstemmer.stemmer(language)
+    return Stemmer.Stemmer(language, 0)

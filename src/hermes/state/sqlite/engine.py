@@ -68,6 +68,13 @@ class SqliteEngine:
         """Rebuild a damaged index in the background, unless the file is read-only."""
         self._shared().file().heal_index(epoch)
 
+    def listen_lanes(self, node: str, /) -> None:
+        """No listener: a file cannot notify."""
+
+    def catch_up(self) -> None:
+        """Index all waiting messages."""
+        self._shared().file().catch_up(self._write_timeout_s)
+
     def describe(self) -> dict[str, Any]:
         """The path of the file."""
         return {"path": str(self.path)}

@@ -12,7 +12,7 @@ from hermes.state.sqlite.checks.file import fix_hint
 from hermes.state.sqlite.checks.subject import DEEP_HINT, DONE_ON_OPEN, Subject
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.search import index_state
-from hermes.state.sqlite.store.open_file import BACKLOG
+from hermes.state.sqlite.store.indexer import MANY
 
 COMPARING_S = 0.1
 SPANS, SPAN = 16, 512
@@ -33,7 +33,7 @@ def progress(_: Subject, view: View) -> CheckResult:
         "without_uid": int(view.value("SELECT count(*) FROM messages WHERE uid IS NULL")),
         "epoch": index_state.epoch(view),
     }
-    if waiting + changed > BACKLOG:
+    if waiting + changed > MANY:
         return note(
             f"{plural(waiting + changed, 'message')} are not indexed yet; searches read them one by one, slowly",
             "nothing to do: a program that has it open for writing indexes them in the background",

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from hermes.errors import StoreError, StoreReadOnly, StoreUnavailable
 from hermes.home import open_plain_file
-from hermes.state.sqlite.files.open_by import command_of
 
 try:
     import fcntl
@@ -63,6 +62,17 @@ class WriterLock:
             self._at_gate = True
         fcntl.flock(lock, fcntl.LOCK_EX)
         self._leave_gate()
+
+    def is_contended(self) -> bool:
+        """Whether another process waits for the lock that this one holds."""
+        if fcntl is None or self._fds is None:
+            return False
+        try:
+            fcntl.flock(self._fds[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._fds[0], fcntl.LOCK_UN)
+        return False
 
     def release(self) -> None:
         """Release the lock, so that the next writer gets it."""
@@ -136,6 +146,8 @@ def _describe_holder(paths: list[Path]) -> str:
                 continue
             kind, pid, inode = fields[3], int(fields[4]), fields[5].rpartition(":")[2]
             if kind == "WRITE" and inode in inodes and pid not in (os.getpid(), -1):
+                from hermes.state.sqlite.files.open_by import command_of  # late: only this message needs it
+
                 command = command_of(pid)
                 return f"pid {pid}, {command}" if command else f"pid {pid}"
     return ""

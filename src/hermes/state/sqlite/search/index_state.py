@@ -10,7 +10,7 @@ from hermes.state.sqlite.amounts import whole_number
 from hermes.state.sqlite.connection import View
 
 DUE = 128
-"""This many waiting messages start a batch: few, because the call that stores the last of them waits for it."""
+"""This many waiting messages are indexed in the next pause; a search reads fewer of them directly."""
 BATCH = 512
 """The most messages that one transaction indexes."""
 INDEXED_UPTO = "indexed_upto"
@@ -18,6 +18,8 @@ EPOCH = "index_epoch"
 FORMAT_ADDITION = "0007_stems"
 """The addition to the schema since which the indexes have their current format."""
 TABLES = ("messages_fts", "messages_fts_trigram")
+MERGING = {"automerge": 0, "usermerge": 16, "crisismerge": 256}
+"""How FTS5 merges: by itself only where very many segments are left, else sixteen at a time when asked."""
 
 
 def has_current_format(view: View) -> bool:
@@ -28,6 +30,11 @@ def has_current_format(view: View) -> bool:
 def indexed_upto(view: View) -> int:
     """The id up to which messages are in the index."""
     return _stored_number(view, INDEXED_UPTO) or 0
+
+
+def has_stale(view: View) -> bool:
+    """Whether a message changed since it was indexed."""
+    return view.value("SELECT 1 FROM stale_index LIMIT 1") is not None
 
 
 def epoch(view: View) -> int:
@@ -66,7 +73,7 @@ def reset(view: View) -> None:
 
 def configure(view: View, table: str) -> None:
     """Configure an index that was just created."""
-    # Many small segments are cheap to write; they are merged sixteen at a time, a little with each batch. Where merging
-    # falls behind, it does not catch up at once, because a message would have to wait.
-    view.run(f"INSERT INTO {table}({table}, rank) VALUES ('automerge', 16)")
-    view.run(f"INSERT INTO {table}({table}, rank) VALUES ('crisismerge', 64)")
+    # Many small segments are cheap to write. Each batch merges a few pages of them, and the indexer more in pauses:
+    # what SQLite merges by itself at a commit may take ten milliseconds, for which a writer would have to wait.
+    for setting, value in MERGING.items():
+        view.run(f"INSERT INTO {table}({table}, rank) VALUES ('{setting}', {value})")

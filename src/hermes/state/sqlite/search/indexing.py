@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes.query import analyze
@@ -17,8 +17,16 @@ MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, 
 """The columns of a message that go into the indexes."""
 
 
-def index_batch(view: View, limit: int = BATCH) -> int:
-    """Index the next messages in the surrounding transaction and return how many there were."""
+MERGED_SHARE = 3 / 8
+"""How many pages of each index are merged for every message that is added: about as many as adding it needs in all."""
+MERGED_AT_ONCE = 16
+
+
+def index_batch(view: View, limit: int = BATCH, *, step: int = BATCH, stop: Callable[[], bool] | None = None) -> int:
+    """Index the next messages in the surrounding transaction and return how many there were.
+
+    After each `step` messages, `stop` is asked whether to leave the others for later.
+    """
     mark = indexed_upto(view)
     stale = view.rows(
         "SELECT message_id FROM stale_index WHERE message_id <= :mark LIMIT :limit", mark=mark, limit=limit
@@ -27,7 +35,12 @@ def index_batch(view: View, limit: int = BATCH) -> int:
         _reindex(view, message_id)
     fresh = view.rows(f"{MESSAGE} WHERE m.id > :mark ORDER BY m.id LIMIT :limit", mark=mark, limit=limit)
     if fresh:
-        add(view, fresh)
+        for at in range(0, len(fresh), step):
+            add(view, fresh[at : at + step])
+            if stop is not None and stop():
+                del fresh[at + step :]
+                break
+        _merge_some(view, int(len(fresh) * MERGED_SHARE))
         last = fresh[-1][0]
         # An old file may hold anything where a time should be.
         moments = [row[1] for row in fresh if isinstance(row[1], int | float)] or [0.0]
@@ -52,6 +65,19 @@ def word_text(role: str, session_id: str, source: str | None, owner: str | None,
     if owner is not None:
         facets.append(facet_word("o", owner))
     return " ".join(facets) + analyze.stream(text)
+
+
+def merge(view: View) -> bool:
+    """Merge a small part of the indexes in a transaction of its own, and return whether there may be more to merge."""
+    before = view.connection.total_changes()
+    _merge_some(view, MERGED_AT_ONCE)
+    # FTS5's documentation: a merge that found nothing to do makes at most one change.
+    return view.connection.total_changes() - before >= 2 * len(TABLES)
+
+
+def _merge_some(view: View, pages: int) -> None:
+    for table in TABLES:
+        view.run(f"INSERT INTO {table}({table}, rank) VALUES ('merge', :pages)", pages=max(1, pages))
 
 
 def _reindex(view: View, message_id: int) -> None:

@@ -21,9 +21,11 @@ The way of an append on SQLite, from the call to the disk. "File lock" is the lo
     (`connection.py`) and updates the session's counters.
 13. `WritingTransaction.commit`: COMMIT writes the log and calls fsync. The messages are durable now.
 14. Every caller of the group is woken and returns its result.
-15. The leader calls back `OpenFile._after_commit`: it indexes a batch when enough messages wait, and moves the log into
-    the database every `CHECKPOINT_EVERY_N_WRITES` commits. Then it releases the file lock.
+15. The leader calls back `OpenFile._after_commit`: the `Indexer` notes the messages, and the log moves into the
+    database every `CHECKPOINT_EVERY_N_WRITES` commits. Then the leader releases the file lock.
 16. `Writer._hand_over` makes the next waiting caller the leader. Back in `_store`, spooled messages are stored.
+17. In the next pause the background thread of the `Indexer` (`indexer.py`) takes both locks for a slice at a time
+    (`Writer.run_when_idle`), and fills the search index. It ends a slice when a caller or another process waits.
 
 Within the process, `Writer._mutex` guards the queue and the leader; it is never held while SQL runs. A reader takes
 none of these locks: `Readers.snapshot` gives it its own connection and a read transaction.

@@ -14,7 +14,6 @@ import apsw
 
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
-from hermes.state.engine import IndexDamaged
 from hermes.state.sqlite.connection import View, close_keeping_files, has_moved, open_reader
 from hermes.state.sqlite.errors import FileReplaced, is_busy, translate
 from hermes.state.sqlite.files import swap
@@ -22,9 +21,8 @@ from hermes.state.sqlite.files.names import LOG, beside, keep_orphaned_log, real
 from hermes.state.sqlite.files.writer_lock import WriterLock
 from hermes.state.sqlite.filesystem import free_bytes
 from hermes.state.sqlite.schema import inspection
-from hermes.state.sqlite.schema.definitions import schema_sql
 from hermes.state.sqlite.schema.read_only import reader_factory
-from hermes.state.sqlite.search import index_state, rebuild
+from hermes.state.sqlite.store.indexer import Indexer
 from hermes.state.sqlite.store.readers import Readers
 from hermes.state.sqlite.store.writer import Writer
 
@@ -34,11 +32,8 @@ CHECKPOINT_EVERY_N_WRITES = 50
 WAL_LIMIT_PAGES = 16_384
 READ_BUDGET_S = 10.0
 FORK_PATIENCE_S = 5.0
-CLOSE_BATCHES = 16
 DAMAGE_PAUSE_S = 5.0
 LOW_DISK_BYTES = 100 * 1024 * 1024
-BACKLOG = 8 * index_state.BATCH
-"""More unindexed messages than this are indexed in the background."""
 
 
 class OpenFile:
@@ -49,12 +44,8 @@ class OpenFile:
         self.lock: WriterLock | None = None
         self.writer: Writer | None = None
         self._commits = 0
-        self._indexed_upto = 0
-        self._newest_seen = 0
+        self._indexer: Indexer | None = None
         self._active = threading.local()
-        self._backfill: threading.Thread | None = None
-        self._backfill_lock = threading.Lock()
-        self._closing = False
         self._is_finished = False
         # Read before the file is opened, to notice if it is replaced meanwhile.
         self._identity = _identity_of(path)
@@ -82,12 +73,15 @@ class OpenFile:
                 )
                 self._active = self.writer.active
                 self.writer.view.note_added_message(opened.newest_message)
-                self._newest_seen = opened.newest_message
-                self._indexed_upto = opened.indexed_upto
                 self.readers = Readers(lambda: open_reader(path))
                 self._warn_if_disk_nearly_full()
-                if opened.newest_message - opened.indexed_upto > index_state.BATCH:
-                    self._start_backfill(self._index_backlog)
+                self._indexer = Indexer(
+                    path,
+                    self.writer,
+                    self.read,
+                    newest_message=opened.newest_message,
+                    indexed_upto=opened.indexed_upto,
+                )
             else:
                 self.readers = Readers(reader_factory(path))
         except apsw.Error as exc:
@@ -148,11 +142,12 @@ class OpenFile:
     def _write_despite_damaged_index(self, work: Callable[[View], T], timeout_s: float) -> T:
         """Write; if a damaged index makes the write fail, restart the index and write again."""
         assert self.writer is not None
+        assert self._indexer is not None
         try:
             return self.writer.write(work, timeout_s)
         except StoreError as exc:
             may_be_the_index = type(exc) in (StoreError, StoreCorrupt, StoreUnavailable)
-            if not may_be_the_index or not self._restart_damaged_index(timeout_s):
+            if not may_be_the_index or not self._indexer.restart_damaged_index(timeout_s):
                 raise
         return self.writer.write(work, timeout_s)
 
@@ -161,22 +156,6 @@ class OpenFile:
         if self._damage is None:
             warn(__name__, "%s", exc)
         self._damage, self._damage_until = exc, time.monotonic() + DAMAGE_PAUSE_S
-
-    def _restart_damaged_index(self, timeout_s: float) -> bool:
-        """Empty the index if it is damaged, and start rebuilding it; False if that is not possible."""
-        assert self.writer is not None
-        try:
-            epoch = self.writer.write(index_state.epoch, timeout_s)
-            try:
-                self.writer.write(rebuild.check, timeout_s)
-            except IndexDamaged:
-                if self.writer.write(lambda view: rebuild.empty_indexes(view, epoch, schema_sql()), timeout_s):
-                    self.writer.write(inspection.store_schema_cookie, timeout_s)
-                    self._start_backfill(self._index_backlog)
-        except StoreError:
-            return False  # more than the index is damaged; the caller gets the first error
-        # An index that is whole now may have been restarted by another process meanwhile.
-        return True
 
     def _require_same_file(self) -> None:
         """Raise FileReplaced if another file is at the path: no other process would see what is written to this one."""
@@ -197,42 +176,13 @@ class OpenFile:
             warn(__name__, "indexing or checkpointing %s failed and will be tried again: %s", self.path, exc)
 
     def _index_and_checkpoint(self, view: View) -> None:
-        added, self._newest_seen = view.newest_message - self._newest_seen, view.newest_message
-        for _ in range(added // index_state.BATCH + 1):
-            if not self._is_batch_due(view):
-                break
-            self._index(view)
+        if self._indexer is not None:
+            self._indexer.after_commit(view)
         self._commits += 1
         if self._log_identity is None:
             self._log_identity = _identity_of(self._log)
         if self._commits % CHECKPOINT_EVERY_N_WRITES == 0:
             self._checkpoint(view)
-
-    def _is_batch_due(self, view: View) -> bool:
-        if view.newest_message - self._indexed_upto < index_state.DUE:
-            return False
-        # Another process may have indexed since this one looked, or have restarted the index.
-        self._indexed_upto = index_state.indexed_upto(view)
-        waiting = view.newest_message - self._indexed_upto
-        if waiting > BACKLOG:
-            self._start_backfill(self._index_backlog)
-        return waiting >= index_state.DUE
-
-    def _index(self, view: View) -> int:
-        """Index one batch in its own transaction, so that a failure does not affect stored messages."""
-        try:
-            view.run("BEGIN IMMEDIATE")
-            done = _index_batch(view)
-            self._indexed_upto = index_state.indexed_upto(view)
-            view.run("COMMIT")
-        except Exception as exc:  # noqa: BLE001 - the messages are stored even if indexing a row fails
-            warn(__name__, "new messages of %s could not be indexed: %s", self.path, exc)
-            if view.connection.in_transaction:
-                view.run("ROLLBACK")
-            # Try again after another batch, not at every message.
-            self._indexed_upto = view.newest_message
-            return 0
-        return done
 
     def _checkpoint(self, view: View) -> None:
         try:
@@ -253,38 +203,13 @@ class OpenFile:
 
     def heal_index(self, epoch: int) -> None:
         """Rebuild the search index in the background, unless another process has done so since `epoch`."""
-        if self.writer is not None and not self._closing:
-            self._start_backfill(lambda: self._rebuild_index(epoch))
+        if self._indexer is not None:
+            self._indexer.heal(epoch)
 
-    def _start_backfill(self, work: Callable[[], None]) -> None:
-        with self._backfill_lock:
-            if self._backfill is None or not self._backfill.is_alive():
-                self._backfill = threading.Thread(
-                    target=self._in_background, args=(work,), name="hermes-index", daemon=True
-                )
-                self._backfill.start()
-
-    def _in_background(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as exc:  # noqa: BLE001 - a background thread has no caller that gets the error
-            if not self._closing:
-                warn(__name__, "indexing %s stopped and continues at the next open: %s", self.path, exc)
-
-    def _rebuild_index(self, epoch: int) -> None:
-        assert self.writer is not None
-        if self.writer.write(lambda view: rebuild.empty_indexes(view, epoch, schema_sql()), READ_BUDGET_S):
-            warn(__name__, "the search index of %s is damaged and is being rebuilt; no message is affected", self.path)
-            self.writer.write(inspection.store_schema_cookie, READ_BUDGET_S)
-        self._index_backlog()
-        if not self._closing and self.read(rebuild.lacks_messages):
-            warn(__name__, "the search index of %s is not complete after it was rebuilt", self.path)
-
-    def _index_backlog(self) -> None:
-        """Index all messages, in batches between which others can write."""
-        while not self._closing and self.writer is not None:
-            if self.writer.write(_index_batch, READ_BUDGET_S) == 0:
-                return
+    def catch_up(self, timeout_s: float) -> None:
+        """Index all waiting messages now, unless the file is read-only."""
+        if self._indexer is not None:
+            self._indexer.index_all(timeout_s)
 
     def this_thread_uses_it(self) -> bool:
         """Whether this thread is in the middle of a read or a write."""
@@ -300,9 +225,8 @@ class OpenFile:
 
     def close(self) -> None:
         """Finish indexing and empty the WAL if no other process writes, then close everything."""
-        self._closing = True
-        if self._backfill is not None and self._backfill is not threading.current_thread():
-            self._backfill.join()
+        if self._indexer is not None:
+            self._indexer.stop()
         self.readers.close()
         if self.writer is None:
             return
@@ -315,9 +239,8 @@ class OpenFile:
 
     def abandon(self) -> None:
         """Close everything without touching the files at the path, which belong to another database now."""
-        self._closing = True
-        if self._backfill is not None and self._backfill is not threading.current_thread():
-            self._backfill.join()
+        if self._indexer is not None:
+            self._indexer.stop()
         if self.writer is not None and self.lock is not None:
             if self.writer.close(self._keep_orphaned_log):
                 self.lock.close()
@@ -338,9 +261,8 @@ class OpenFile:
             self._is_finished = True
 
     def _tidy(self, view: View) -> None:
-        for _ in range(CLOSE_BATCHES):
-            if self._index(view) == 0:
-                break
+        if self._indexer is not None:
+            self._indexer.finish(view)
         with contextlib.suppress(apsw.Error):  # a reader in another process uses the WAL; the next close empties it
             self._truncate(view.connection)
 
@@ -351,10 +273,3 @@ def _identity_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _index_batch(view: View) -> int:
-    # Imported late: most commands never index.
-    from hermes.state.sqlite.search.indexing import index_batch
-
-    return index_batch(view)

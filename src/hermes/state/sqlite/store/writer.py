@@ -104,6 +104,29 @@ class Writer:
             raise request.error
         return cast(T, request.result)
 
+    def run_when_idle(self, work: Callable[[View], None]) -> bool:
+        """Run `work`, which makes its own transactions, unless a caller or another process is writing; say whether."""
+        with self._mutex:
+            if self._closed or self._leader is not None:
+                return False
+            self._leader = threading.get_ident()
+        try:
+            if not self._lock.try_acquire():
+                self._lock.release_gate_and_lock()
+                return False
+            try:
+                self._confirm()
+                work(self.view)
+            finally:
+                self._lock.release()
+        finally:
+            self._hand_over()
+        return True
+
+    def is_wanted(self) -> bool:
+        """Whether callers or other processes wait; only for work that runs while the lock is held."""
+        return bool(self._queue) or self._lock.is_contended()
+
     def close(self, finish: Callable[[View], None]) -> bool:
         """Refuse new work, complete the queued work, and call `finish` if no other process is writing.
 
