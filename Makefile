@@ -29,7 +29,7 @@ test: lint ## run all checks and tests
 check: lint ## the quick part: style, types, and the tests of one process on SQLite, in less than two minutes
 	$(BIN)/pytest -q $(PYTEST_ARGS) -k "not postgresql and not mysql" tests/unit tests/contract tests/sqlite tests/agent tests/interop
 
-torture: ready-dev ## hurt stores in every way there is and judge what is left; ARGS="--minutes 60" for longer than ten minutes
+torture: ready-dev ## damage stores in every known way and count what is left, for ten minutes; ARGS="--minutes 60" for longer
 	$(BIN)/python -m tests.torture $(ARGS)
 
 lint: ready-dev ## check format, style, types and the direction of imports
@@ -45,15 +45,15 @@ format: ready-dev ## format the code and fix what can be fixed safely
 schema: ready-dev ## write SQLite's schema.sql from its migrations, after adding one
 	$(BIN)/python -m tools.schema
 
-bench: ready-dev ## measure, beside the peers
+bench: ready-dev ## measure, next to other programs
 	$(BIN)/python -m bench $(ARGS)
 
-lock: ## resolve requirements/*.txt anew (needs uv); LOCK_ARGS=--upgrade takes newer versions
+lock: ## resolve requirements/*.txt again (needs uv); LOCK_ARGS=--upgrade takes newer versions
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or UV=/path/to/uv" >&2; exit 1; }
 	$(COMPILE) --output-file requirements/run.txt pyproject.toml requirements/run.in
 	$(COMPILE) --output-file requirements/dev.txt --constraints requirements/run.txt pyproject.toml requirements/dev.in
 
-clean: ## remove .venv and everything else that is made
+clean: ## remove .venv and everything else that is generated
 	rm -rf .venv .bench build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -9,10 +9,14 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice, permutations
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench import archive, vocabulary
 from bench.corpus import SEED, Message, conversation
-from hermes_state import Sort
+
+if TYPE_CHECKING:  # the workers of other programs do not have it
+    from hermes_state import Sort
+
 
 LIMIT = 20
 BAR_MS, SUBSTRING_BAR_MS, NO_HIT_BAR_MS = 10.0, 150.0, 100.0

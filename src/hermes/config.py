@@ -1,6 +1,6 @@
 """The configuration: `config.yaml` in the Hermes home, typed and checked.
 
-A section is one frozen dataclass and one field of `Config`: all that `hermes.settings` needs to read and check it.
+A section is one class and one field of `Config`: all that `hermes.settings` needs to read and check it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from hermes.envfile import parse_env
+from hermes.chat_settings import ChatSettings
 from hermes.errors import ConfigError
 from hermes.home import DB_FILENAME, get_hermes_home
-from hermes.settings import not_a_setting, read_settings, setting, settings_by_name
+from hermes.section import Section, not_a_setting, setting
 from hermes.trust import refuse_home_of_others, refuse_settings_of_others
 
 CONFIG_FILENAME = "config.yaml"
@@ -30,62 +30,57 @@ CHAT_MODE_HINT = "write `ask` (the operator decides) or `deny`; `allow` works on
 _MAX_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class PostgreSQLConfig:
+class PostgreSQLConfig(Section):
     """`sessiondb.postgresql`: settings that only PostgreSQL has."""
 
     synchronous_commit: bool = True
-    statement_timeout_s: float | None = setting(None, above=0)
-    lock_timeout_s: float | None = setting(None, above=0)
+    statement_timeout_s: float | None = setting(default=None, above=0)
+    lock_timeout_s: float | None = setting(default=None, above=0)
     stemming: Literal["english"] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDBConfig:
+class SessionDBConfig(Section):
     """`sessiondb`: where sessions are stored."""
 
     provider: str = "sqlite"
     path: str | None = None
-    dsn: str | None = setting(None, secret=True)
-    write_timeout_s: float = setting(30.0, above=0)
+    dsn: str | None = setting(default=None, secret=True)
+    write_timeout_s: float = setting(default=30.0, above=0)
     schema: str | None = None
-    connect_timeout_s: float = setting(10.0, above=0)
-    pool_min_size: int = setting(1, at_least=0)
-    pool_max_size: int = setting(10, at_least=1)
-    pool_timeout_s: float = setting(30.0, above=0)
-    postgresql: PostgreSQLConfig = field(default_factory=PostgreSQLConfig)
+    connect_timeout_s: float = setting(default=10.0, above=0)
+    pool_min_size: int = setting(default=1, at_least=0)
+    pool_max_size: int = setting(default=10, at_least=1)
+    pool_timeout_s: float = setting(default=30.0, above=0)
+    postgresql: PostgreSQLConfig = setting(default_factory=PostgreSQLConfig)
 
     def sqlite_file(self, home: Path) -> Path:
         """The SQLite file: `path` (relative to the Hermes home), or `state.db` in the home."""
         return home / os.path.expanduser(self.path or DB_FILENAME)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionsConfig:
+class SessionsConfig(Section):
     """`sessions`: how long sessions are kept."""
 
     auto_prune: bool = False
-    retention_days: int = setting(90, at_least=1)
-    min_interval_hours: float = setting(24.0, at_least=0)
+    retention_days: int = setting(default=90, at_least=1)
+    min_interval_hours: float = setting(default=24.0, at_least=0)
     vacuum_after_prune: bool = True
-    retention_by_source: Mapping[str, float] = settings_by_name(at_least=0)
+    retention_by_source: Mapping[str, float] = setting(default_factory=dict, at_least=0)
     secure_delete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BackupConfig:
+class BackupConfig(Section):
     """`backup`: the directory of backups, and how many to keep."""
 
     directory: str | None = None
-    keep: int = setting(7, at_least=1)
+    keep: int = setting(default=7, at_least=1)
 
     def folder(self, home: Path) -> Path:
         """The backup directory: `directory` (relative to the Hermes home), or `backups` in the home."""
         return home / os.path.expanduser(self.directory or BACKUPS)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointConfig:
+class EndpointConfig(Section):
     """`model` and `model.auxiliary`: the model and its endpoint."""
 
     provider: (
@@ -94,123 +89,112 @@ class EndpointConfig:
     ) = None
     default: str | None = None
     base_url: str | None = None
-    api_key: str | None = setting(None, secret=True)
+    api_key: str | None = setting(default=None, secret=True)
     allow_http: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TimeoutsConfig:
+class TimeoutsConfig(Section):
     """`model.timeouts`: how long to wait for a model."""
 
-    connect_s: float = setting(10.0, above=0)
-    first_token_s: float = setting(300.0, above=0)
-    between_tokens_s: float = setting(120.0, above=0)
-    total_s: float = setting(1800.0, above=0)
+    connect_s: float = setting(default=10.0, above=0)
+    first_token_s: float = setting(default=300.0, above=0)
+    between_tokens_s: float = setting(default=120.0, above=0)
+    total_s: float = setting(default=1800.0, above=0)
 
 
-@dataclass(frozen=True, slots=True)
-class PricesConfig:
+class PricesConfig(Section):
     """`model.prices.<name>`: the price of a model, in US dollars per million tokens."""
 
-    input: float | None = setting(None, at_least=0)
-    output: float | None = setting(None, at_least=0)
-    cache_read: float | None = setting(None, at_least=0)
-    cache_write: float | None = setting(None, at_least=0)
+    input: float | None = setting(default=None, at_least=0)
+    output: float | None = setting(default=None, at_least=0)
+    cache_read: float | None = setting(default=None, at_least=0)
+    cache_write: float | None = setting(default=None, at_least=0)
 
 
-@dataclass(frozen=True, slots=True)
 class ModelConfig(EndpointConfig):
     """`model`: the model that answers the user."""
 
-    context_tokens: int | None = setting(None, at_least=1)
-    attempts: int = setting(4, at_least=1)
-    timeouts: TimeoutsConfig = field(default_factory=TimeoutsConfig)
-    prices: Mapping[str, PricesConfig] = settings_by_name()
-    auxiliary: EndpointConfig = field(default_factory=EndpointConfig)
+    context_tokens: int | None = setting(default=None, at_least=1)
+    attempts: int = setting(default=4, at_least=1)
+    timeouts: TimeoutsConfig = setting(default_factory=TimeoutsConfig)
+    prices: Mapping[str, PricesConfig] = setting(default_factory=dict)
+    auxiliary: EndpointConfig = setting(default_factory=EndpointConfig)
 
 
-@dataclass(frozen=True, slots=True)
-class TerminalConfig:
+class TerminalConfig(Section):
     """`terminal`: the commands that an agent runs."""
 
-    env_passthrough: tuple[str, ...] = field(default_factory=tuple)
+    env_passthrough: tuple[str, ...] = setting(default_factory=tuple)
     kill_at_exit: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalsConfig:
+class ApprovalsConfig(Section):
     """`approvals`: what an agent may do."""
 
     mode: Mode = "ask"
     """At the terminal."""
-    sources: Mapping[str, ChatMode] = settings_by_name(hint=CHAT_MODE_HINT)
+    sources: Mapping[str, ChatMode] = setting(default_factory=dict, hint=CHAT_MODE_HINT)
     """On chat platforms. A platform without an entry uses `ask`."""
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryConfig:
+class MemoryConfig(Section):
     """`memory`: what an agent remembers about people."""
 
-    max_characters: int = setting(4_000, at_least=200)
+    max_characters: int = setting(default=4_000, at_least=200)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentConfig:
+class AgentConfig(Section):
     """`agent`: how an agent works."""
 
-    max_steps: int = setting(50, at_least=1)
+    max_steps: int = setting(default=50, at_least=1)
     auto_title: bool = True
     pass_session_id: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CompressionConfig:
+class CompressionConfig(Section):
     """`compression`: when to compress a conversation, and which messages to keep unchanged."""
 
     enabled: bool = True
-    threshold: float = setting(0.5, above=0)
-    target_ratio: float = setting(0.2, above=0)
-    protect_first_n: int = setting(3, at_least=0)
-    protect_last_n: int = setting(8, at_least=0)
+    threshold: float = setting(default=0.5, above=0)
+    target_ratio: float = setting(default=0.2, above=0)
+    protect_first_n: int = setting(default=3, at_least=0)
+    protect_last_n: int = setting(default=8, at_least=0)
 
 
-@dataclass(frozen=True, slots=True)
-class AuxiliaryConfig:
+class AuxiliaryConfig(Section):
     """`auxiliary`: how long the auxiliary model may take."""
 
-    title_timeout_s: float = setting(30.0, above=0)
-    summary_timeout_s: float = setting(120.0, above=0)
+    title_timeout_s: float = setting(default=30.0, above=0)
+    summary_timeout_s: float = setting(default=120.0, above=0)
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayConfig:
+class DisplayConfig(Section):
     """`display`: what the terminal shows."""
 
     resume_display: Literal["full", "minimal"] = "full"
-    resume_exchanges: int = setting(10, at_least=1)
-    resume_max_user_chars: int = setting(300, at_least=1)
-    resume_max_assistant_chars: int = setting(200, at_least=1)
-    resume_max_assistant_lines: int = setting(3, at_least=1)
+    resume_exchanges: int = setting(default=10, at_least=1)
+    resume_max_user_chars: int = setting(default=300, at_least=1)
+    resume_max_assistant_chars: int = setting(default=200, at_least=1)
+    resume_max_assistant_lines: int = setting(default=3, at_least=1)
     resume_skip_tool_only: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(ChatSettings):
     """All settings, and warnings for the user about the files they came from."""
 
-    sessiondb: SessionDBConfig = field(default_factory=SessionDBConfig)
-    sessions: SessionsConfig = field(default_factory=SessionsConfig)
-    backup: BackupConfig = field(default_factory=BackupConfig)
-    model: ModelConfig = field(default_factory=ModelConfig)
-    tools: Mapping[str, tuple[str, ...]] = settings_by_name()
-    terminal: TerminalConfig = field(default_factory=TerminalConfig)
-    approvals: ApprovalsConfig = field(default_factory=ApprovalsConfig)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    agent: AgentConfig = field(default_factory=AgentConfig)
-    compression: CompressionConfig = field(default_factory=CompressionConfig)
-    auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
-    display: DisplayConfig = field(default_factory=DisplayConfig)
-    warnings: tuple[str, ...] = not_a_setting(())
+    sessiondb: SessionDBConfig = setting(default_factory=SessionDBConfig)
+    sessions: SessionsConfig = setting(default_factory=SessionsConfig)
+    backup: BackupConfig = setting(default_factory=BackupConfig)
+    model: ModelConfig = setting(default_factory=ModelConfig)
+    tools: Mapping[str, tuple[str, ...]] = setting(default_factory=dict)
+    terminal: TerminalConfig = setting(default_factory=TerminalConfig)
+    approvals: ApprovalsConfig = setting(default_factory=ApprovalsConfig)
+    memory: MemoryConfig = setting(default_factory=MemoryConfig)
+    agent: AgentConfig = setting(default_factory=AgentConfig)
+    compression: CompressionConfig = setting(default_factory=CompressionConfig)
+    auxiliary: AuxiliaryConfig = setting(default_factory=AuxiliaryConfig)
+    display: DisplayConfig = setting(default_factory=DisplayConfig)
+    warnings: tuple[str, ...] = not_a_setting(default=())
 
 
 def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Config:
@@ -218,19 +202,33 @@ def load_config(home: Path | None = None, *, environ: Mapping[str, str] = os.env
     home = home or get_hermes_home()
     refuse_home_of_others(home)
     env_file, config_file = home / ENV_FILENAME, home / CONFIG_FILENAME
-    variables, problems = parse_env(_read(env_file) or b"")
-    config, warnings = read_settings(
-        Config, _decode(_read(config_file) or b"", config_file), file=config_file, variables={**variables, **environ}
-    )
-    return replace(config, warnings=(*(f"{env_file}, {problem}" for problem in problems), *warnings))
+    variables, problems = _read_env(env_file)
+    found_in_env = tuple(f"{env_file}, {problem}" for problem in problems)
+    text = _decode(_read(config_file) or b"", config_file)
+    if not text.strip():
+        return Config(warnings=found_in_env)
+    from hermes.settings import read_settings
+
+    config, warnings = read_settings(Config, text, file=config_file, variables={**variables, **environ})
+    return replace(config, warnings=(*found_in_env, *warnings))
 
 
 def load_variables(home: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the variables of `.env` in `home`, overridden by `environ`."""
     home = home or get_hermes_home()
     refuse_home_of_others(home)
-    variables, _ = parse_env(_read(home / ENV_FILENAME) or b"")
+    variables, _ = _read_env(home / ENV_FILENAME)
     return {**variables, **environ}
+
+
+def _read_env(file: Path) -> tuple[dict[str, str], list[str]]:
+    """Return the variables of a `.env` file, and its problems."""
+    data = _read(file)
+    if data is None:
+        return {}, []
+    from hermes.envfile import parse_env
+
+    return parse_env(data)
 
 
 def _read(path: Path) -> bytes | None:

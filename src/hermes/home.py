@@ -87,6 +87,18 @@ def open_plain_file(path: str | Path, flags: int) -> int:
     return fd
 
 
+def read_plain_file(path: Path) -> bytes:
+    """Return the content of a plain file; raise OSError for a pipe or a device, without waiting for it."""
+    fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(fd)
+
+
 def write_private_atomic(path: Path, data: bytes) -> None:
     """Replace `path` with a 0600 file that holds `data`; a crash at any moment leaves the old content or the new.
 

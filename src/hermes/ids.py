@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 OWN_UID = "~"
 """The first character of generated uids; a caller's own uid does not start with it."""
@@ -17,9 +19,14 @@ def new_session_id(now: float | None = None) -> str:
 
 def new_message_uid() -> str:
     """Return a tilde and 72 random bits: short, and unique within a session."""
-    return OWN_UID + urlsafe_b64encode(os.urandom(9)).decode()
+    return OWN_UID + _random_text(9)
 
 
 def new_caller_uid() -> str:
     """Return a uid that a caller gives to a message which it may store twice; the store recognizes the second one."""
-    return urlsafe_b64encode(os.urandom(12)).decode()
+    return _random_text(12)
+
+
+def _random_text(count: int) -> str:
+    """Return random bytes as base64 with the letters that URLs and file names allow."""
+    return b2a_base64(os.urandom(count), newline=False).translate(_URL_SAFE).decode()

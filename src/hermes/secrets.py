@@ -33,6 +33,7 @@ _BY_SHAPE = {
     "ya29.": r"\bya29\.[\w-]{20,}",
     "gocspx-": r"\bGOCSPX-[\w-]{20,}",
     "_": r"\b(?:hf|npm|gsk|r8|dop_v1|lin_api|shpat|shpss|ntn|figd|glc|sntrys)_(?=\w{0,200}?[0-9])[\w=+/-]{20,}",
+    "hf_": r"\bhf_[A-Za-z0-9]{34}\b",  # Hugging Face: often without a digit
     "-": r"\b(?:xai|pplx|pypi|tskey)-(?=[\w-]{0,200}?[0-9])[\w-]{16,}",
     "hvs.": r"\bhvs\.[\w-]{20,}",
     "dp.": r"\bdp\.[ps]t\.[\w-]{20,}",

@@ -1,58 +1,39 @@
-"""Read settings from YAML into dataclasses; the types of the fields decide what may be in the file.
+"""Read settings from YAML into sections; the types of the fields decide what may be in the file.
 
 The reader walks YAML's node tree. So every error can name its line, no object is ever constructed from a tag, and an
-alias costs nothing, because only nodes that a dataclass declares are visited.
+alias costs nothing, because only nodes that a section declares are visited.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 from hermes.envfile import Expansion, expand
 from hermes.errors import ConfigError
+from hermes.section import Section, setting_fields
 
 if TYPE_CHECKING:
     from yaml import Node, ScalarNode
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Section)
 Scalar = bool | int | float | str
 
 _NULL_TAG = "tag:yaml.org,2002:null"
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _MAX_QUOTED_CHARS = 60
 _NOUNS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-_QUOTED_WORD = re.compile(r"'(?!<)[^']{3,}'|\"(?!<)[^\"]{3,}\"")
-
-
-def setting(default: Any, *, above: float | None = None, at_least: float | None = None, secret: bool = False) -> Any:
-    """Declare a field whose number has a bound, or whose value must never be shown."""
-    return field(default=default, repr=not secret, metadata={"above": above, "at_least": at_least, "secret": secret})
-
-
-def settings_by_name(*, above: float | None = None, at_least: float | None = None, hint: str = "") -> Any:
-    """Declare a field that maps names of the user's choice to values; `hint` is shown for wrong values."""
-    return field(default_factory=dict, metadata={"above": above, "at_least": at_least, "hint": hint})
-
-
-def not_a_setting(default: Any) -> Any:
-    """Declare a field that no file can set."""
-    return field(default=default, metadata={"internal": True})
-
-
-def setting_fields(section: Any) -> dict[str, Field[Any]]:
-    """Return the fields of a section that a file can set, by name."""
-    return {each.name: each for each in fields(section) if not each.metadata.get("internal")}
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def read_settings(
-    section: type[T], text: str, *, file: Path, variables: Mapping[str, str]
-) -> tuple[T, tuple[str, ...]]:
+    section: type[S], text: str, *, file: Path, variables: Mapping[str, str]
+) -> tuple[S, tuple[str, ...]]:
     """Return the settings in `text`, and a warning for each entry without effect. Errors name `file` and the line."""
     root = _compose(text, file) if text.strip() else None
     if root is None or root.tag == _NULL_TAG:
@@ -70,14 +51,17 @@ class _Rule:
     choices: tuple[str, ...]
     above: float | None
     at_least: float | None
+    at_most: float | None
     is_secret: bool
+    is_id: bool
+    check: Callable[[str], bool] | None
+    noun: str
     default: object
     hint: str = ""
 
     @classmethod
     def of(cls, key: str, hint: Any, declared: Field[Any]) -> _Rule:
-        if NoneType in get_args(hint):
-            (hint,) = (arm for arm in get_args(hint) if arm is not NoneType)
+        hint = _without_none(hint)
         choices = get_args(hint) if get_origin(hint) is Literal else ()
         return cls(
             key=key,
@@ -85,7 +69,11 @@ class _Rule:
             choices=choices,
             above=declared.metadata.get("above"),
             at_least=declared.metadata.get("at_least"),
+            at_most=declared.metadata.get("at_most"),
             is_secret=declared.metadata.get("secret", False),
+            is_id=declared.metadata.get("is_id", False),
+            check=declared.metadata.get("check"),
+            noun=declared.metadata.get("expected", ""),
             default=None if declared.default is MISSING else declared.default,
             hint=declared.metadata.get("hint", ""),
         )
@@ -94,8 +82,12 @@ class _Rule:
     def expected(self) -> str:
         if self.choices:
             return f"one of {', '.join(self.choices)}"
+        if self.noun:
+            return self.noun
         if self.above is not None:
             return f"{_NOUNS[self.kind]} above {self.above:g}"
+        if self.at_least is not None and self.at_most is not None:
+            return f"{_NOUNS[self.kind]} from {self.at_least:g} to {self.at_most:g}"
         if self.at_least is not None:
             return f"{_NOUNS[self.kind]} of at least {self.at_least:g}"
         return _NOUNS[self.kind]
@@ -107,11 +99,13 @@ class _Rule:
         if type(value) is not self.kind or not isinstance(value, bool | int | float | str):
             return None
         if isinstance(value, str):
-            return None if self.choices and value not in self.choices else value
+            is_accepted = not self.choices or value in self.choices
+            return value if is_accepted and (self.check is None or self.check(value)) else None
         is_within = (
             math.isfinite(value)
             and (self.above is None or value > self.above)
             and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
         )
         return value if is_within else None
 
@@ -124,7 +118,7 @@ class _Reader:
     variables: Mapping[str, str]
     warnings: list[str] = field(default_factory=list)
 
-    def read_section(self, section: type[T], node: Node, key: str) -> T:
+    def read_section(self, section: type[S], node: Node, key: str) -> S:
         hints = get_type_hints(section)
         declared = setting_fields(section)
         values: dict[str, Any] = {}
@@ -139,7 +133,8 @@ class _Reader:
 
     def _read_any(self, key: str, hint: Any, declared: Field[Any], node: Node) -> Any:
         """Return the value at a key in its declared type; None for the default."""
-        if isinstance(hint, type) and is_dataclass(hint):
+        hint = _without_none(hint)
+        if isinstance(hint, type) and issubclass(hint, Section):
             return self.read_section(hint, node, key)
         if get_origin(hint) is Mapping:
             named = {
@@ -191,7 +186,7 @@ class _Reader:
 
         if not isinstance(node, ScalarNode):
             self._reject(rule, node, _describe(node))
-        if node.tag == _TEXT_TAG:
+        if node.tag == _TEXT_TAG or rule.is_id:
             return self._read_text(rule, node)
         value = rule.accept(_construct(node))
         if value is None:
@@ -226,6 +221,14 @@ class _Reader:
         self.warnings.append(f"{self.file}, line {_line(node)}: {problem}")
 
 
+def _without_none(hint: Any) -> Any:
+    """Return X for `X | None`, and any other type unchanged."""
+    if NoneType not in get_args(hint):
+        return hint
+    (hint,) = (arm for arm in get_args(hint) if arm is not NoneType)
+    return hint
+
+
 def _compose(text: str, file: Path) -> Node | None:
     import yaml
 
@@ -235,7 +238,7 @@ def _compose(text: str, file: Path) -> Node | None:
         # The error's own text quotes the file, and with it perhaps a secret.
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        problem = _QUOTED_WORD.sub("a word", error.problem or "it cannot be read")
+        problem = _QUOTED.sub(_hide_word, error.problem or "it cannot be read")
         raise ConfigError(f"{file}{line}: not valid YAML: {problem}", hint="check indentation and quotes") from None
     except yaml.reader.ReaderError as error:
         line = f", line {text.count(chr(10), 0, error.position) + 1}"
@@ -243,6 +246,12 @@ def _compose(text: str, file: Path) -> Node | None:
     except RecursionError:
         raise ConfigError(f"{file}: not valid YAML: it is nested too deeply") from None
     return root
+
+
+def _hide_word(quoted: re.Match[str]) -> str:
+    """Keep characters such as ',' and kinds such as '<scalar>' of YAML; hide a word of the file."""
+    text = quoted[0][1:-1]
+    return quoted[0] if len(text) < 3 or text.startswith("<") else "a word"
 
 
 def _construct(node: ScalarNode) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,16 +20,21 @@ def refuse_home_of_others(home: Path, environ: Mapping[str, str] = os.environ) -
 
 
 def refuse_settings_of_others(file: Path, environ: Mapping[str, str] = os.environ) -> None:
-    """Raise if another user can write an existing settings file, or can replace it."""
+    """Raise if another user can write an existing settings file, or can replace it or the target of its link."""
     if os.name != "posix" or (status := _status(file)) is None:
         return
     _refuse_owner(file, status, environ)
-    for path, mode in ((file, "600"), (file.parent, "700")):
+    folder = Path(os.path.realpath(file)).parent
+    for path, mode in ((file, "600"), (file.parent, "700"), (folder, "700")):
         found = _status(path)
+        if found is not None and path == folder:
+            _refuse_owner(path, found, environ)
         if found is not None and _others_can_write(found):
+            from shlex import join  # late: only this error needs it
+
             raise ConfigError(
                 f"other users can write to {path}, so its settings are not used",
-                hint=f"check its content, then run: {shlex.join(['chmod', mode, str(path)])}",
+                hint=f"check its content, then run: {join(['chmod', mode, str(path)])}",
             )
 
 

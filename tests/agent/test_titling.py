@@ -166,6 +166,17 @@ class TestSessionThatIsLeft:
 
 
 class TestByTheAuxiliaryModel:
+    def test_greeting_is_titled_after_the_next_exchange(self, store: SessionDBProvider, home: Path) -> None:
+        with ModelServer(Say("Hello!"), Say("Use a bridge.")) as server, ModelServer(Say("Docker bridges")) as fast:
+            agent = agent_at(server, store, home, auxiliary=endpoint(fast))
+            conversation = Conversation.start(agent, asker=EVERYBODY)
+            conversation.say("hi")
+            assert agent.settle(20)
+            assert (conversation.title, fast.requests) == (None, [])
+            conversation.say("How do I connect containers?")
+            assert agent.settle(20)
+        assert conversation.title == "Docker bridges"
+
     def test_title_by_the_auxiliary_model_is_booked(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Use a bridge.")) as server, ModelServer(Say('"Docker bridges."')) as fast:
             agent = agent_at(server, store, home, auxiliary=endpoint(fast))

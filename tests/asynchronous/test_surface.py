@@ -18,7 +18,8 @@ from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.calls import READS, WRITES, Call, fill
 
-PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "for_owner", "read_only", "sanitize_title"}
+GROUPS = {"connectors", "inbox", "lanes", "outbox", "turns"}
+PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "for_owner", "read_only", "sanitize_title", *GROUPS}
 
 
 class Recorder:

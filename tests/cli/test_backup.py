@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import MessageSpooled
+from hermes.state.sqlite.backup.backup import back_up_into
 from hermes_state import SessionDB
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Hermes
 from tests.support.plainsql import change, rows
@@ -125,6 +126,15 @@ class TestBackup:
         assert len(list((stored.home / "elsewhere").glob("*.db"))) == 2
         assert not find_backups(stored)
 
+    def test_newest_backup_is_kept_if_all_are_of_the_same_second(
+        self, stored: Hermes, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(time, "strftime", lambda form: "20260101_000000")
+        database, directory = stored.home / "state.db", stored.home / "backups"
+        made = [back_up_into(database, directory, keep=2).verdict.path for _ in range(4)]
+        assert [each.name for each in made] == [f"state-20260101_000000{end}.db" for end in ("", "-2", "-3", "-4")]
+        assert [each for each in made if each.exists()] == made[2:]
+
     def test_backup_goes_to_the_given_file(self, stored: Hermes, tmp_path: Path) -> None:
         target = tmp_path / "50% of what?.db"
         assert stored("sessions", "backup", str(target)).returncode == 0
@@ -224,6 +234,18 @@ class TestVerify:
         assert done.returncode == 1
         assert "- it has changed since it was made: its checksum is different\n" in done.stdout
         assert "`hermes sessions backup` makes a new one" in done.stdout
+
+    def test_verify_says_why_it_compared_nothing(self, stored: Hermes) -> None:
+        assert stored("sessions", "backup").returncode == 0
+        (backup,) = find_backups(stored)
+        change(backup, "CREATE TABLE another (one)")
+        lines = stored("sessions", "verify", str(backup)).stdout.splitlines()
+        assert lines[-1] == "  Not compared: the counts and the search index, because the file is not intact."
+        backup.with_name(f"{backup.name}.sha256").unlink()
+        done = stored("sessions", "verify", str(backup))
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"{backup}: ok")
+        assert "because an older version made the file, or another program has changed it." in done.stdout
+        assert "Not compared" not in stored("sessions", "verify", str(backup), "--quick").stdout
 
     def test_verify_of_a_missing_file_is_not_found(self, stored: Hermes) -> None:
         assert error_of(stored("sessions", "verify", "nothing.db", "--json")) == (3, "not_found")

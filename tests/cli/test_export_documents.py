@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from hermes.cli.transcripts.markdown import Markdown
 from hermes.interop.exporter import Form
 from hermes.state.import_export.session_reader import SessionExport
 from hermes_state import SessionDB
-from tests.cli.conftest import Hermes
+from tests.cli.conftest import TIMEOUT_S, Hermes
+from tests.support.modelserver import ModelServer, Say
 
 GOLDEN = Path(__file__).with_name("golden")
 MARCH = 1_772_359_200.0
@@ -61,6 +63,22 @@ def test_document_has_undone_messages_only_on_request(talk: Hermes, tmp_path: Pa
     target = tmp_path / f"talk.{form}"
     talk("sessions", "export", str(target), "--redact", *(["--all"] if wants_all else []))
     assert ("never mind" in target.read_text()) is wants_all
+
+
+@pytest.mark.parametrize("form", ["md", "html"])
+@pytest.mark.parametrize("wants_all", [False, True])
+def test_document_has_a_retried_answer_only_on_request(
+    hermes: Hermes, tmp_path: Path, form: str, wants_all: bool
+) -> None:
+    with ModelServer(Say("the first answer"), Say("the second answer")) as server:
+        hermes.home.mkdir()
+        (hermes.home / "config.yaml").write_text(server.config + "agent: {auto_title: false}\n")
+        process = hermes.start("--lines", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process.communicate(b"why?\n/retry\n", timeout=TIMEOUT_S)
+    target = tmp_path / f"talk.{form}"
+    hermes("sessions", "export", str(target), *(["--all"] if wants_all else []))
+    assert "the second answer" in target.read_text()
+    assert ("the first answer" in target.read_text()) is wants_all
 
 
 def test_json_lines_have_undone_messages(talk: Hermes, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from hermes.cli.insights.markup import Markup, join_markup, tag
 from hermes.cli.insights.page import render_page
 from hermes.state.usage.aggregates import (
-    MessageCell,
     NotableConversation,
     SessionCell,
     SessionCounts,
@@ -18,6 +17,7 @@ from hermes.state.usage.aggregates import (
     ToolCell,
     UsageCell,
 )
+from hermes.state.usage.message_counts import MessageCell
 from hermes.state.usage.skill_calls import SkillCall
 from hermes.state.usage.totals import UsageTotals
 from tests.support.sums import NOON, SUMS, TODAY, sample

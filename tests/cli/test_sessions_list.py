@@ -230,6 +230,16 @@ class TestChoice:
         assert found["total"] == 1
         assert hermes("sessions", "list", "--source", source).stderr == f"1 of 1 session (source={source})\n"
 
+    def test_source_of_agents_shows_sessions_that_belong_to_others(self, hermes: Hermes) -> None:
+        with SessionDB(hermes.database) as db:
+            db.create_session("delegate", "subagent", parent_session_id=AUTH[0], child_kind="delegate")
+        found = hermes.json("sessions", "list", "--source", "subagent")
+        assert {item["id"] for item in found["items"]} == {"u", "delegate"}
+        assert found["total"] == 2
+        assert "2 of 2 sessions (1 more with --source tool; 2 more with --source subagent;" in (
+            hermes("sessions", "list").stderr
+        )
+
     @pytest.mark.parametrize("option", ["--all", "-a"])
     def test_all_option_shows_every_session(self, hermes: Hermes, option: str) -> None:
         found = hermes.json("sessions", "list", option)

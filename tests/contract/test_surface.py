@@ -22,6 +22,7 @@ NAMES = [
     "close",
     "complete_handoff",
     "compress_session",
+    "connectors",
     "count_by_source",
     "count_empty_sessions",
     "create_session",
@@ -55,8 +56,10 @@ NAMES = [
     "health",
     "import_database",
     "import_session",
+    "inbox",
     "initialize",
     "iter_export",
+    "lanes",
     "list_cron_job_runs",
     "list_pending_handoffs",
     "list_prunable",
@@ -67,6 +70,7 @@ NAMES = [
     "maybe_auto_prune_and_vacuum",
     "message_count",
     "optimize_fts",
+    "outbox",
     "preview_prune",
     "prune_empty_ghost_sessions",
     "prune_sessions",
@@ -96,6 +100,7 @@ NAMES = [
     "start_session",
     "top_sessions",
     "try_acquire_compression_lock",
+    "turns",
     "update_session_cwd",
     "update_session_meta",
     "update_session_model",
@@ -104,7 +109,9 @@ NAMES = [
     "usage_by_model",
     "vacuum",
 ]
-NOT_CALLED = {"MAX_TITLE_LENGTH", "capabilities", "read_only"}
+GROUPS = {"connectors", "inbox", "lanes", "outbox", "turns"}
+"""Groups of operations on lanes; `tests/contract/lanes/test_groups.py` has their names."""
+NOT_CALLED = {"MAX_TITLE_LENGTH", "capabilities", "read_only", *GROUPS}
 NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "for_owner", "initialize", "sanitize_title"}
 
 

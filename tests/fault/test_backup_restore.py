@@ -375,6 +375,13 @@ class TestComparing:
         assert compare(path, kept)[1:3] == (0, 2)
         assert compare(kept, path)[1:3] == (1, 1)
 
+    def test_damaged_store_is_named_and_not_the_backup(self, path: Path, backup: Path) -> None:
+        overwrite_messages(path)
+        loss = compare(path, backup)
+        assert loss.contents is None
+        assert str(path) in loss.trouble
+        assert str(backup) not in loss.trouble
+
     def test_nothing_is_lost_without_a_store(self, path: Path, backup: Path, tmp_path: Path) -> None:
         assert compare(tmp_path / "missing.db", backup) == Loss(None)
         (tmp_path / "empty.db").touch()

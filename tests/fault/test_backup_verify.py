@@ -18,6 +18,7 @@ from hermes.state.sqlite.backup.backup import back_up
 from hermes.state.sqlite.checks import verify as verification
 from hermes.state.sqlite.checks.verify import DefectKind, Depth, Verdict, verify
 from hermes.state.sqlite.files import long_read
+from hermes.state.sqlite.files.checksum import matches_checksum
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
 from tests.fault.processes import Child
@@ -220,6 +221,18 @@ class TestForeignFiles:
         assert verdict.defects == ()
         assert verdict.inspection is not None
         assert verdict.inspection.version == version
+
+    @pytest.mark.parametrize("kind", ["pipe", "link"])
+    def test_checksum_that_is_no_plain_file_is_not_read(self, backup: Path, tmp_path: Path, kind: str) -> None:
+        checksum = Path(f"{backup}.sha256")
+        checksum.unlink()
+        if kind == "pipe":
+            os.mkfifo(checksum)
+        else:
+            (tmp_path / "other").write_text("0" * 64)
+            checksum.symlink_to(tmp_path / "other")
+        assert matches_checksum(backup) is None
+        assert verify(backup, is_backup=True).defects == ()
 
     def test_missing_file_and_directory_are_errors(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")

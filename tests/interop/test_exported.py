@@ -43,7 +43,8 @@ class TestBadLines:
         ("line", "why"),
         [
             ('{"id": "x", ', "not JSON"),
-            ("nonsense", "not JSON"),
+            ("nonsense", "not JSON (Expecting value)"),
+            ('{"id": "x\tcontrol", ', "not JSON (Invalid control character)"),
             ("[1]", "expected an object, found a list"),
             ('"x"', "expected an object, found a string"),
             ("null", "expected an object, found null"),

@@ -13,6 +13,7 @@ import pytest
 from hermes.errors import HermesError, StoreCorrupt
 from hermes.interop.jsonl import lines
 from hermes.state.provider import SessionDBProvider
+from hermes.state.sqlite.schema import foreign_file
 from tests.interop.files import Claude, failure_of, import_files, write
 from tests.support.conversations import contents, only_message, session_of
 
@@ -106,6 +107,19 @@ def test_table_that_reuses_its_pages_is_refused(store: SessionDBProvider, tmp_pa
     path = endless(tmp_path / "evil.db", table)
     assert table in failure_of(import_files(store, path))
     with pytest.raises(StoreCorrupt, match=table):
+        store.import_database(path)
+    assert store.session_count() == 0
+
+
+def test_file_that_cannot_be_checked_in_time_is_refused(
+    store: SessionDBProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_file, "LEAST_S", 0.0)
+    monkeypatch.setattr(foreign_file, "BYTES_PER_SECOND", 10**12)
+    monkeypatch.setattr(foreign_file, "STEPS_BETWEEN_LOOKS", 1)
+    path = database(tmp_path / "slow.db", SESSIONS, MESSAGES, ONE_SESSION, ONE_MESSAGE)
+    assert "in a reasonable time" in failure_of(import_files(store, path))
+    with pytest.raises(StoreCorrupt, match="in a reasonable time"):
         store.import_database(path)
     assert store.session_count() == 0
 

@@ -26,6 +26,7 @@ BY_SHAPE = [
     "AIzaSyA1234567890abcdefghijklmnopqrstuv",
     "ya29.a0AfH6SMBabcdefghij1234567890",
     "hf_abcdefghijklmnop1234567890",
+    "hf_aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH",
     "npm_abcdefghijklmnop1234567890abcdefghij",
     "gsk_abcdefghijklmnop1234567890",
     "xai-abcdefghijklmnop1234567890",

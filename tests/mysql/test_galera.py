@@ -150,6 +150,32 @@ def test_acknowledged_messages_of_all_nodes_are_stored_on_every_node(
         assert len(found) == WRITERS
 
 
+@pytest.mark.parametrize("rights", ["ALL PRIVILEGES ON *.*", "ALL PRIVILEGES ON hermes.*"])
+def test_table_that_a_node_has_opened_with_broken_triggers_is_written_again(
+    place: Cluster, settings: SessionDBConfig, rights: str
+) -> None:
+    # A node parses triggers when it opens a table. Here they are broken at that moment; usually another node rolls back
+    # the transaction meanwhile.
+    MySQLSessionDBProvider(place.dsn(1), settings=settings).close()  # creating triggers needs more rights
+    triggers = place.nodes[1].place / "data" / "hermes" / "messages.TRG"
+    with plain(place.dsn(1)) as outside, ExitStack() as stack:
+        rows_of(outside, f"GRANT {rights} TO 'writer'@'localhost' IDENTIFIED BY 'secret'")
+        stack.callback(rows_of, outside, "DROP USER 'writer'@'localhost'")
+        address = place.dsn(1).replace("root@", "writer:secret@")
+        store = stack.enter_context(MySQLSessionDBProvider(address, settings=settings))
+        store.create_session("s", "cli")
+        whole = triggers.read_bytes()
+        triggers.write_bytes(whole.replace(b"(message_id) VALUES", b"(message_id VALUES"))
+        rows_of(outside, "FLUSH LOCAL TABLES")
+        insert = "INSERT INTO messages (session_id, role, uid, timestamp) VALUES ('s', 'user', 'u', 1)"
+        for _ in range(2):
+            with pytest.raises(pymysql.err.ProgrammingError, match="has an error in its body"):
+                rows_of(outside, insert)
+            triggers.write_bytes(whole)
+        store.append_message("s", "user", "hello")
+        assert [row["content"] for row in store.get_messages("s")] == ["hello"]
+
+
 def test_stores_opened_on_an_empty_database_through_different_nodes_all_work(
     place: Cluster, settings: SessionDBConfig
 ) -> None:

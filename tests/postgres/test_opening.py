@@ -221,17 +221,17 @@ class TestWithFewRights:
         connection.execute("DROP ROLE hermes_guest")
 
     def test_parts_of_words_are_found_without_the_extension(self, place: str) -> None:
-        with PostgreSQLSessionDBProvider(place, settings=SessionDBConfig("postgresql", schema="own")) as store:
+        with PostgreSQLSessionDBProvider(place, settings=SessionDBConfig(provider="postgresql", schema="own")) as store:
             assert store.capabilities == {Capability.SERVER}
             start(store, "s")
             found = say(store, "s", "dockerfile", "podman")
-        with PostgreSQLSessionDBProvider(place, settings=SessionDBConfig("postgresql", schema="own")) as store:
+        with PostgreSQLSessionDBProvider(place, settings=SessionDBConfig(provider="postgresql", schema="own")) as store:
             results = store.search_messages("*ckerfi*")
             assert (ids(results), results.complete) == (found[:1], True)
 
     def test_missing_right_to_create_tables_is_an_error(self, place: str) -> None:
         with pytest.raises(StoreReadOnly) as caught:
-            PostgreSQLSessionDBProvider(place, settings=SessionDBConfig("postgresql", schema="elsewhere"))
+            PostgreSQLSessionDBProvider(place, settings=SessionDBConfig(provider="postgresql", schema="elsewhere"))
         assert caught.value.hint
 
 

@@ -156,6 +156,12 @@ class TestFile:
         os.mkfifo(tmp_path / "pipe", 0o600)
         assert worse_than_ok(tmp_path / "pipe") == {"file": ERROR}
 
+    def test_pipe_as_a_journal_is_an_error_and_is_not_waited_for(self, path: Path) -> None:
+        os.mkfifo(f"{path}-journal", 0o600)
+        found = look(path, "file")
+        assert found.status == ERROR
+        assert "-journal is not a file" in found.summary
+
     @pytest.mark.parametrize("content", [b"not a database at all" * 100, bytes(8192)], ids=["text", "zeros"])
     def test_other_file_is_an_error_and_the_other_checks_run(self, tmp_path: Path, content: bytes) -> None:
         path = tmp_path / "state.db"

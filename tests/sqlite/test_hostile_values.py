@@ -16,10 +16,10 @@ MARKS = ("abc", "-3", "99999999", "9" * 30, "9" * 5000, "")
 """Values that cannot be the id of the last indexed message."""
 
 CONVERSIONS = {
-    "number": ("content               TEXT", "content NUMERIC", "makes numbers of content"),
-    "integer": ("tool_call_id          TEXT", "tool_call_id BIGINT", "makes numbers of tool_call_id"),
-    "demand": ("reasoning             TEXT", "reasoning TEXT NOT NULL", "demands a value for reasoning"),
-    "filling": ("reasoning             TEXT", "reasoning TEXT DEFAULT 'x'", "fills in reasoning"),
+    "number": ("content               TEXT", "content NUMERIC", "converts content into numbers"),
+    "integer": ("tool_call_id          TEXT", "tool_call_id BIGINT", "converts tool_call_id into numbers"),
+    "demand": ("reasoning             TEXT", "reasoning TEXT NOT NULL", "requires a value for reasoning"),
+    "filling": ("reasoning             TEXT", "reasoning TEXT DEFAULT 'x'", "has a default for reasoning"),
 }
 """Columns of messages: the text in their definition, the text that replaces it, and the effect."""
 
@@ -144,6 +144,28 @@ def test_pipe_as_a_store_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NotADatabase, match="not a file"):
         SessionDB(tmp_path / "pipe", read_only=True)
+
+
+def test_pipe_as_a_store_is_refused_for_writing_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotADatabase, match="not a file"):
+        SessionDB(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_pipe_as_a_journal_is_refused_at_once(path: Path, read_only: bool) -> None:
+    SessionDB(path).close()
+    os.mkfifo(f"{path}-journal")
+    with pytest.raises(NotADatabase, match="-journal is not a file"):
+        SessionDB(path, read_only=read_only)
+
+
+def test_pipe_as_a_journal_is_refused_by_verify_and_repair(path: Path) -> None:
+    SessionDB(path).close()
+    os.mkfifo(f"{path}-journal")
+    assert "-journal is not a file" in verify(path).defects[0].message
+    with pytest.raises(NotADatabase, match="-journal is not a file"):
+        repair(path)
 
 
 def test_pipe_is_not_imported(tmp_path: Path, path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture(autouse=True)
 def product_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexer, "MANY", 4_096)
+    monkeypatch.setattr(indexer, "MANY", 8_000)
     monkeypatch.setattr(indexer, "FEW", index_state.DUE)
     monkeypatch.setattr(indexer, "CLOSE_S", 0.05)
 

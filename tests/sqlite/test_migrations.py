@@ -120,9 +120,9 @@ class TestNextMigration:
         return whole_schema([*ALL.values(), Migration("9998_next", checksum(script), script)])
 
     def test_a_table_is_added(self) -> None:
-        table = "CREATE TABLE IF NOT EXISTS lanes (\n    key TEXT PRIMARY KEY\n);"
-        whole = self.with_next(table, "CREATE INDEX IF NOT EXISTS idx_lanes ON lanes(key);")
-        assert shape_of_script(whole).keys() - shape_of_script(schema_sql()).keys() == {"lanes", "idx_lanes"}
+        table = "CREATE TABLE IF NOT EXISTS extras (\n    key TEXT PRIMARY KEY\n);"
+        whole = self.with_next(table, "CREATE INDEX IF NOT EXISTS idx_extras ON extras(key);")
+        assert shape_of_script(whole).keys() - shape_of_script(schema_sql()).keys() == {"extras", "idx_extras"}
         assert "-- Ledger: 9998_next " in whole
 
     @pytest.mark.parametrize("table", ["sessions", "messages", "session_tools", "schema_version"])
@@ -140,7 +140,7 @@ class TestNextMigration:
             "UPDATE sessions SET pinned = 1;",
             "INSERT INTO state_meta VALUES ('a', 'b');",
             "ALTER TABLE sessions RENAME COLUMN title TO name;",
-            "CREATE TABLE lanes (key TEXT);",
+            "CREATE TABLE extras (key TEXT);",
         ],
     )
     def test_statements_that_an_upgrade_would_not_run_are_refused(self, statement: str) -> None:

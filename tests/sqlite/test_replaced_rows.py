@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.state.sqlite.checks.checkup import examine
 from hermes.state.sqlite.checks.verify import DefectKind, verify
 from hermes.state.sqlite.repair.repair import FileCondition, repair
 from hermes_state import SessionDB
@@ -107,6 +108,13 @@ class TestEarlierFile:
         drift = [each for each in verify(earlier).defects if each.kind is DefectKind.DRIFT and each.code == "index"]
         assert drift
         assert all("searches may miss some" in each.hint for each in drift)
+
+    def test_doctor_claims_no_agreement_of_texts_that_only_verify_compares(self, earlier: Path) -> None:
+        change(earlier, REPLACE_FIRST)
+        SessionDB(earlier).close()
+        (found,) = (each for each in examine(earlier, backups=earlier.parent, now=0.0) if each.name == "index-parity")
+        assert "agree" not in found.summary
+        assert "`hermes sessions verify` compares their text" in found.summary
 
     def test_repair_indexes_messages_replaced_before_the_triggers(self, earlier: Path) -> None:
         change(earlier, REPLACE_FIRST)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 
 from hermes.state.usage.aggregates import (
-    MessageCell,
     NotableConversation,
     SessionCell,
     SessionCounts,
@@ -14,6 +13,7 @@ from hermes.state.usage.aggregates import (
     UsageCell,
 )
 from hermes.state.usage.insights import Insights, build_insights
+from hermes.state.usage.message_counts import MessageCell
 from hermes.state.usage.period import last_days
 from hermes.state.usage.skill_calls import SkillCall
 from hermes.state.usage.totals import UsageTotals

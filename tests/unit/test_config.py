@@ -11,7 +11,7 @@ import pytest
 
 from hermes.config import Config, SessionDBConfig, SessionsConfig, load_config
 from hermes.errors import ConfigError
-from hermes.settings import setting_fields
+from hermes.section import setting_fields
 
 SRC = Path(__file__).parents[2] / "src"
 NOTHING_SET: Mapping[str, str] = {}
@@ -34,8 +34,10 @@ def complaint(home: Path, text: str | bytes, *, env: str | None = None, **enviro
 class TestDefaults:
     def test_missing_file_gives_the_defaults(self, tmp_path: Path) -> None:
         assert load_config(tmp_path, environ=NOTHING_SET) == Config(
-            SessionDBConfig(provider="sqlite", path=None, dsn=None, write_timeout_s=30.0),
-            SessionsConfig(auto_prune=False, retention_days=90, min_interval_hours=24.0, vacuum_after_prune=True),
+            sessiondb=SessionDBConfig(provider="sqlite", path=None, dsn=None, write_timeout_s=30.0),
+            sessions=SessionsConfig(
+                auto_prune=False, retention_days=90, min_interval_hours=24.0, vacuum_after_prune=True
+            ),
             warnings=(),
         )
 
@@ -68,8 +70,13 @@ class TestValues:
               retention_days: 7
         """
         assert load(tmp_path, text) == Config(
-            SessionDBConfig("postgresql", "elsewhere.db", "postgresql://localhost/hermes", 2.5),
-            SessionsConfig(auto_prune=True, retention_days=7),
+            sessiondb=SessionDBConfig(
+                provider="postgresql",
+                path="elsewhere.db",
+                dsn="postgresql://localhost/hermes",
+                write_timeout_s=2.5,
+            ),
+            sessions=SessionsConfig(auto_prune=True, retention_days=7),
         )
 
     def test_a_whole_number_becomes_a_float_where_needed(self, tmp_path: Path) -> None:
@@ -188,6 +195,12 @@ class TestBrokenFiles:
     def test_invalid_yaml_is_refused(self, text: str, line: int, tmp_path: Path) -> None:
         assert f"config.yaml, line {line}: not valid YAML: " in complaint(tmp_path, text)
 
+    def test_invalid_yaml_names_the_characters_and_hides_words(self, tmp_path: Path) -> None:
+        assert "not valid YAML: expected ',' or '}', but got '{'" in complaint(tmp_path, "model: {default: ${NAME}}")
+        hidden = complaint(tmp_path, "model: &hidden x\nbackup: *secret\n")
+        assert "found undefined alias a word" in hidden
+        assert "secret" not in hidden
+
     def test_undecodable_bytes_are_refused(self, tmp_path: Path) -> None:
         assert "config.yaml, line 2: not UTF-8 text (save the file as UTF-8)" in complaint(tmp_path, b"a: 1\nb: \xff\n")
 
@@ -263,7 +276,10 @@ class TestReferences:
             sessions: {auto_prune: "${B}", retention_days: "${D:-7}"}
         """
         config = load(tmp_path, text, P="mysql", T="30", B="true")
-        assert config == Config(SessionDBConfig("mysql", write_timeout_s=30.0), SessionsConfig(True, 7))
+        assert config == Config(
+            sessiondb=SessionDBConfig(provider="mysql", write_timeout_s=30.0),
+            sessions=SessionsConfig(auto_prune=True, retention_days=7),
+        )
 
     def test_a_number_stays_text_where_text_is_expected(self, tmp_path: Path) -> None:
         assert load(tmp_path, "sessiondb: {path: '${X}'}", X="007").sessiondb.path == "007"

@@ -12,7 +12,7 @@ import pytest
 
 from hermes import errors
 from hermes.config import Config
-from hermes.settings import setting_fields
+from hermes.section import setting_fields
 from hermes.state.provider import SessionDBProvider
 
 ROOT = Path(__file__).parents[2]

@@ -40,6 +40,23 @@ NGINX, ASKING = "20261115_192300_a1b2c3d4", "20261116_090000_0badcafe"
 REFUSED = {"hermes sessions search deploy -docker"}
 """Commands that the documents show as errors."""
 
+NOTING_OPENERS = """
+import asyncio
+import sys
+from hermes_state import SQLiteSessionDBProvider
+
+def opened(store, *args, open=SQLiteSessionDBProvider.__init__, **options):
+    try:
+        asyncio.get_running_loop()
+        print("opened on the loop", file=sys.stderr)
+    except RuntimeError:
+        print("opened away from the loop", file=sys.stderr)
+    open(store, *args, **options)
+
+SQLiteSessionDBProvider.__init__ = opened
+"""
+"""Makes a program say where it opens a store."""
+
 
 def blocks(kind: str) -> list[tuple[str, str]]:
     """Return every block of one kind, with its page."""
@@ -85,6 +102,16 @@ def test_the_program_about_repairs_repairs(tmp_path: Path) -> None:
     assert "state.db.damaged-" in done.stdout
     with SessionDB(home / "state.db") as db:
         assert db.list_sessions_rich()[0]["message_count"] == 1
+
+
+def test_the_program_for_an_event_loop_opens_its_store_on_another_thread(tmp_path: Path) -> None:
+    program = programs()["docs/reference/async.md"]
+    environ = {**os.environ, "HOME": str(tmp_path), "HERMES_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", NOTING_OPENERS + program], env=environ, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "opened away from the loop\n"
 
 
 @pytest.mark.parametrize("page", sorted(SERVER))

@@ -45,6 +45,18 @@ def test_settings_that_others_can_write_are_not_used(home: Path, name: str, mode
     assert f"chmod {'600' if name else '700'} {home / name}" in refused.value.hint
 
 
+@pytest.mark.parametrize("name", ["config.yaml", ".env"])
+def test_link_into_a_directory_that_others_can_write_is_not_used(home: Path, name: str) -> None:
+    shared = home.parent / "shared"
+    shared.mkdir()
+    (home / name).rename(shared / name)
+    (home / name).symlink_to(shared / name)
+    assert load_config(home).model.default == "chosen"
+    shared.chmod(0o777)
+    with pytest.raises(ConfigError, match=f"other users can write to {shared}"):
+        load_config(home)
+
+
 def test_sticky_directory_is_as_safe_as_its_files(home: Path) -> None:
     home.chmod(0o1777)
     assert load_config(home).model.default == "chosen"
@@ -78,6 +90,15 @@ class TestAnotherUser:
         refuse_home_of_others(home, {"HERMES_HOME_OWNER": str(NOBODY)})
         with pytest.raises(ConfigError):
             refuse_home_of_others(home, {"HERMES_HOME_OWNER": "1234"})
+
+    def test_link_into_a_directory_of_another_user_is_not_used(self, home: Path) -> None:
+        theirs = home.parent / "theirs"
+        theirs.mkdir()
+        (home / "config.yaml").rename(theirs / "config.yaml")
+        (home / "config.yaml").symlink_to(theirs / "config.yaml")
+        os.chown(theirs, NOBODY, NOBODY)
+        with pytest.raises(ConfigError, match=f"{theirs} belongs to nobody"):
+            load_config(home)
 
     def test_link_to_a_home_of_another_user_is_not_used(self, home: Path, tmp_path: Path) -> None:
         os.chown(home, NOBODY, NOBODY)

@@ -85,9 +85,10 @@ def _shorten_title(title: str) -> str | None:
 def give_title(agent: Agent, store: OwnerView, model: Model, session_id: str, question: str, answer: str) -> None:
     """Title a session after its first exchange, unless it has a title; a title set by the user is never replaced.
 
-    The auxiliary model writes the title; without one, `model` does, which wrote the answer.
+    The auxiliary model writes the title; without one, `model` does, which wrote the answer. A question of nothing but
+    common words, such as a greeting, gets no title: the next exchange may have a topic.
     """
-    if store.get_session_title(session_id) is not None:
+    if store.get_session_title(session_id) is not None or not topic_of(question):
         return
     title = _ask_for_title(agent, store, agent.auxiliary or model, session_id, question, answer) or title_from_text(
         question

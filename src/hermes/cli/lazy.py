@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 
-@dataclass(frozen=True, slots=True)
-class Lazy:
+class Lazy(NamedTuple):
     """The location of a command (`module:name`) and its line in the help of its group."""
 
     target: str
     summary: str
 
     def load(self) -> click.Command:
-        """Import the command and turn the garbage collector on."""
+        """Import the command, or a group of commands. Turn the garbage collector on before a command runs."""
         module, _, name = self.target.partition(":")
         command = getattr(import_module(module), name)
         assert isinstance(command, click.Command)
-        gc.enable()
+        if not isinstance(command, click.Group):
+            gc.freeze()  # modules stay until the end, so the collector need not look at them
+            gc.enable()
         return command
 
 

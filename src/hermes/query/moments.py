@@ -39,14 +39,29 @@ _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _token = re.compile(r"[^\W\d_]{1,12}|\d{1,4}")
 _iso = re.compile(r"\b((?:19|20)\d\d)-(\d\d?)(?:-(\d\d?))?\b")
 _dotted = re.compile(r"\b(\d\d?)\.(\d\d?)\.((?:19|20)\d\d)\b")
-_eastern = re.compile(r"(?:(\d{4})\s?[年년]\s?)?(?<!\d)(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号일])?")
+_eastern = re.compile(r"(?:(\d{4}|去|今|작|올)\s?[年년해]\s?)?(?<!\d)(\d{1,2})\s?[月월](?:\s?(\d{1,2})\s?[日号일])?")
 """A month or a day as Chinese, Japanese and Korean write it."""
+_eastern_year = re.compile(r"(去年|今年|昨年|작년|올해)")
+_EASTERN_YEARS = {"去": 1, "昨": 1, "작": 1, "今": 0, "올": 0}
+"""How many years before this one the character before `year` says."""
+_past = re.compile(
+    r"\b(?:in|over|during|within|from) the (?:last|past) "
+    r"(\d{1,3}|two|three|four|five|six|seven) (day|week|month|year)s?\b"
+)
 _ago = re.compile(r"\b(\d{1,3}|a|one|two|three|four|five|six|seven) (day|week|month|year)s? ago\b")
 _relative = {
     "today": (0, 0),
     "yesterday": (1, 1),
     "last night": (1, 1),
     "this week": (7, 0),
+    "diese woche": (7, 0),
+    "dieser woche": (7, 0),
+    "letzter woche": (14, 1),
+    "cette semaine": (7, 0),
+    "esta semana": (7, 0),
+    "今週": (7, 0),
+    "这周": (7, 0),
+    "이번 주": (7, 0),
     "last week": (14, 1),
     "last month": (62, 1),
     "this month": (31, 0),
@@ -121,8 +136,10 @@ def parse_time_hint(text: str, now: float) -> TimeHint | None:
     lowered = fold(text[:_MAX_CHARACTERS])
     eastern = _eastern.search(lowered)
     if eastern is not None and 1 <= int(eastern[2]) <= 12:
-        year, month, day = (int(each) if each else None for each in eastern.groups())
-        return TimeHint(year, month, day)
+        month, day = int(eastern[2]), int(eastern[3]) if eastern[3] else None
+        return TimeHint(_eastern_year_of(eastern[1], now), month, day)
+    if (named := _eastern_year.search(lowered)) is not None:
+        return TimeHint(_eastern_year_of(named[1][0], now))
     dotted = _dotted.search(lowered)
     if dotted is not None and 1 <= int(dotted[2]) <= 12:
         return TimeHint(int(dotted[3]), int(dotted[2]), int(dotted[1]))
@@ -130,6 +147,16 @@ def parse_time_hint(text: str, now: float) -> TimeHint | None:
     if found is not None and 1 <= int(found[2]) <= 12:
         return TimeHint(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
     return _parse_calendar(lowered) or _parse_relative(lowered, now)
+
+
+def _eastern_year_of(text: str | None, now: float) -> int | None:
+    if text is None:
+        return None
+    return int(text) if text.isdigit() else _today(now).year - _EASTERN_YEARS[text]
+
+
+def _today(now: float) -> date:
+    return datetime.fromtimestamp(now, UTC).astimezone().date()
 
 
 def _parse_calendar(lowered: str) -> TimeHint | None:
@@ -142,7 +169,9 @@ def _parse_calendar(lowered: str) -> TimeHint | None:
         before = tokens[at - 1] if at else ""
         if numbers and before == numbers[0]:
             before = tokens[at - 2] if at > 1 else ""
-        is_certain = before in _PREPOSITIONS or year is not None or token not in _AMBIGUOUS
+        # `may 8`, but neither `8 may` nor `may 8 apples`: those are verbs.
+        is_dated = at + 2 == len(tokens) and _is_day(tokens[at + 1])
+        is_certain = before in _PREPOSITIONS or year is not None or token not in _AMBIGUOUS or is_dated
         if is_certain and (before, token) != ("on", "mars"):
             return TimeHint(year, _MONTHS[token], int(numbers[0]) if numbers else None)
     return None if year is None else TimeHint(year)
@@ -166,7 +195,11 @@ def _is_year(number: int) -> bool:
 
 
 def _parse_relative(lowered: str, now: float) -> TimeHint | None:
-    today = datetime.fromtimestamp(now, UTC).astimezone().date()
+    today = _today(now)
+    past = _past.search(lowered)
+    if past is not None:
+        days = (_NUMBERS.get(past[1]) or int(past[1])) * _UNIT_DAYS[past[2]]
+        return TimeHint(first=_days_before(today, days), last=today)
     found = _ago.search(lowered)
     if found is not None:
         days = (_NUMBERS.get(found[1]) or int(found[1])) * _UNIT_DAYS[found[2]]

@@ -19,6 +19,7 @@ from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.rows import require_integer
 
 if TYPE_CHECKING:
+    from hermes.state.aio_lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
     from hermes.state.aio_owner_view import AsyncOwnerView
     from hermes.state.owner import Asker
     from hermes.state.row_types import ExportedSession
@@ -28,6 +29,8 @@ R = TypeVar("R")
 
 THREADS = 4
 """The default number of reads at the same time."""
+LANE_THREADS = 8
+"""How many writes to lanes run at the same time; those on a file share their commits."""
 
 
 class AsyncOperations(Protocol):
@@ -101,6 +104,7 @@ class AsyncSessionDB:
         """The synchronous store, for code that may block."""
         self._writes = ThreadPoolExecutor(1, "hermes-write")
         self._reads = ThreadPoolExecutor(threads, "hermes-read")
+        self._lane_writes = ThreadPoolExecutor(LANE_THREADS, "hermes-lanes")
         self._closing: Future[None] | None = None
 
     @classmethod
@@ -132,6 +136,41 @@ class AsyncSessionDB:
     def capabilities(self) -> frozenset[Capability]:
         """The features of this store that not every store has."""
         return self.store.capabilities
+
+    @property
+    def lanes(self) -> AsyncLanes:
+        """Operations on lanes: which session a chat uses."""
+        from hermes.state.aio_lanes import AsyncLanes
+
+        return AsyncLanes(self.store.lanes, self._run_for_lanes)
+
+    @property
+    def inbox(self) -> AsyncInbox:
+        """Operations on messages from platforms."""
+        from hermes.state.aio_lanes import AsyncInbox
+
+        return AsyncInbox(self.store.inbox, self._run_for_lanes)
+
+    @property
+    def turns(self) -> AsyncTurns:
+        """Operations on turns, and on the leases of lanes under which they run."""
+        from hermes.state.aio_lanes import AsyncTurns
+
+        return AsyncTurns(self.store.turns, self._run_for_lanes)
+
+    @property
+    def outbox(self) -> AsyncOutbox:
+        """Operations on messages to platforms."""
+        from hermes.state.aio_lanes import AsyncOutbox
+
+        return AsyncOutbox(self.store.outbox, self._run_for_lanes)
+
+    @property
+    def connectors(self) -> AsyncConnectors:
+        """Operations on connector leases."""
+        from hermes.state.aio_lanes import AsyncConnectors
+
+        return AsyncConnectors(self.store.connectors, self._run_for_lanes)
 
     count_by_source = read_operation(SessionDBProvider.count_by_source)
     count_empty_sessions = read_operation(SessionDBProvider.count_empty_sessions)
@@ -242,9 +281,15 @@ class AsyncSessionDB:
 
     async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
         """Run `work` on a thread, with the context of the caller."""
+        return await self._run_on(self._writes if is_write else self._reads, work, is_write=is_write)
+
+    async def _run_for_lanes(self, work: Callable[[], R], *, is_write: bool) -> R:
+        """Run `work` of a lane; the writes of different lanes do not wait for each other."""
+        return await self._run_on(self._lane_writes if is_write else self._reads, work, is_write=is_write)
+
+    async def _run_on(self, executor: ThreadPoolExecutor, work: Callable[[], R], *, is_write: bool) -> R:
         if self._closing is not None:
             raise StoreClosed
-        executor = self._writes if is_write else self._reads
         doing = executor.submit(copy_context().run, work)
         try:
             return await asyncio.wrap_future(doing)
@@ -255,6 +300,7 @@ class AsyncSessionDB:
 
     def _finish(self) -> None:
         self._writes.shutdown()
+        self._lane_writes.shutdown()
         self._reads.shutdown()
         self.store.close()
 

@@ -34,6 +34,18 @@ class Dialect(Protocol):
     has_indexed_correlation: bool
     """Whether a correlated subquery can use an index."""
 
+    counts_in_index: bool
+    """Whether an index has all that is needed to count the messages of a session by time and role."""
+
+    skip_locked: str
+    """The same, but rows that another transaction has locked are left out."""
+
+    now: str
+    """The time of the database: an expression for Unix epoch seconds, evaluated in its statement."""
+
+    notify_lanes: str
+    """SQL that tells listening processes that work waits, for the node `:holder`. Empty if the database cannot."""
+
     raise_next_id: str
     """SQL that sets the next message id above `:last`. Empty if the database does this on insert."""
 
@@ -102,6 +114,13 @@ class Transaction(Reading, Protocol):
         """Lock and return the first row of a query, and reserve ids for `count` new messages.
 
         An engine that assigns ids only on insert returns none.
+        """
+        ...
+
+    def lock_and_read(self, lock: str, read: str, /, **values: Any) -> tuple[Values | None, list[Values]]:
+        """Lock and return the first row of a query, and return the rows of a second query, which runs afterwards.
+
+        In the second one `:locked` is the first column of the locked row, which is text and has the name `locked`.
         """
         ...
 
@@ -215,6 +234,18 @@ class Capability(StrEnum):
     """An index finds parts of words; without it, a search scans all words."""
 
 
+class LaneListener(Protocol):
+    """Waits for notifications about work in lanes."""
+
+    def wait(self, timeout_s: float, /) -> bool:
+        """Return whether a notification came within this time."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening; a second call does nothing."""
+        ...
+
+
 class Engine(Protocol):
     """A database that holds a session store."""
 
@@ -258,6 +289,10 @@ class Engine(Protocol):
 
         With `CATCH_UP` as the epoch, only bring the index up to date.
         """
+        ...
+
+    def listen_lanes(self, node: str, /) -> LaneListener | None:
+        """Return a listener for notifications about work in lanes, for a node; None if the database cannot notify."""
         ...
 
     def describe(self) -> dict[str, Any]:

@@ -17,8 +17,9 @@ _parse = json.JSONDecoder().decode
 _MARK = "\\u001a"
 """The SUBSTITUTE character in JSON text, where it is always escaped."""
 
-_PAIR = re.compile("([\ud800-\udbff])(?=\x1a*[\udc00-\udfff])")
-_MARKED_PAIR = re.compile("([\ud800-\udbff])\x1a(?=\x1a*[\udc00-\udfff])")
+# Not compiled here: few texts have surrogates.
+_PAIR = "([\ud800-\udbff])(?=\x1a*[\udc00-\udfff])"
+_MARKED_PAIR = "([\ud800-\udbff])\x1a(?=\x1a*[\udc00-\udfff])"
 
 
 def dumps(value: Any) -> str:
@@ -57,13 +58,13 @@ def parse_if_text(value: Any) -> Any:
 
 def mark_surrogates(value: Any) -> Any:
     """Insert a mark between surrogates that are separate characters."""
-    return _in_strings(value, lambda text: _PAIR.sub("\\1\x1a", text))
+    return _in_strings(value, lambda text: re.sub(_PAIR, "\\1\x1a", text))
 
 
 def unmark_surrogates(value: Any, text: str | bytes) -> Any:
     """Remove the marks from a parsed value, if the JSON text that it was parsed from has any."""
     marked = _MARK in text if isinstance(text, str) else _MARK.encode() in text
-    return _in_strings(value, lambda string: _MARKED_PAIR.sub("\\1", string)) if marked else value
+    return _in_strings(value, lambda string: re.sub(_MARKED_PAIR, "\\1", string)) if marked else value
 
 
 def is_unicode(text: str) -> bool:

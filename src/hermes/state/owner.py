@@ -22,8 +22,8 @@ _ROOM_PARTS = 5
 """`agent:<name>:<platform>:<kind of chat>:<chat>`; a key without a chat would be shared by strangers."""
 
 _WHATSAPP = "whatsapp"
-_SEPARATORS = re.compile(r"[\s().+/-]+")
-_WHATSAPP_NUMBER = re.compile(r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@([A-Za-z.]{0,64}))?")
+_SEPARATORS = r"[\s().+/-]+"
+_WHATSAPP_NUMBER = r"([\d\s().+/-]{1,64})(?:_\d{1,8})?(?::\d{1,8})?(?:@([A-Za-z.]{0,64}))?"
 _WHATSAPP_NUMBERS, _WHATSAPP_LINKED = ("", "s.whatsapp.net", "c.us"), "lid"
 """The servers after `@` of a phone number, and of an id that hides the number: equal digits are different people."""
 _WHATSAPP_ROOMS = ("@g.us", "@broadcast", "@newsletter")
@@ -163,22 +163,36 @@ def _encode_source(source: str) -> str:
     return "%61gent" if encoded == _ROOM_PREFIX else encoded
 
 
+def whatsapp_digits(user_id: str) -> tuple[str, bool] | None:
+    """Return the digits of a WhatsApp user id, and whether they hide the number (`@lid`); None for other ids."""
+    match = re.fullmatch(_WHATSAPP_NUMBER, user_id)
+    server = (match[2] or "").lower() if match else ""
+    if match is None or server not in (*_WHATSAPP_NUMBERS, _WHATSAPP_LINKED):
+        return None
+    digits = "".join(str(unicodedata.digit(each)) for each in re.sub(_SEPARATORS, "", match[1]))
+    return digits, server == _WHATSAPP_LINKED
+
+
+def is_whatsapp_room(identifier: str) -> bool:
+    """Whether a WhatsApp id is that of a group, a broadcast list or a channel."""
+    return identifier.lower().endswith(_WHATSAPP_ROOMS)
+
+
 def _canonical_user(platform: str, user_id: str) -> str:
     """Return one spelling for each user: digits for a WhatsApp number, the unchanged id for other platforms."""
     if platform != _WHATSAPP:
         return user_id
-    if user_id.lower().endswith(_WHATSAPP_ROOMS):
+    if is_whatsapp_room(user_id):
         raise InvalidValue(f"{user_id!r} is a group, not a person", hint="name the sender, or use owner_of_room")
-    match = _WHATSAPP_NUMBER.fullmatch(user_id)
-    server = (match[2] or "").lower() if match else ""
-    if match is None or server not in (*_WHATSAPP_NUMBERS, _WHATSAPP_LINKED):
+    number = whatsapp_digits(user_id)
+    if number is None:
         if not user_id.split("@")[0].split(":")[0].strip(" +"):
             raise _missing_user("a user id")
         return user_id
-    digits = "".join(str(unicodedata.digit(each)) for each in _SEPARATORS.sub("", match[1]))
+    digits, hides_number = number
     if not digits:
         raise _missing_user("a user id")
-    return f"{digits}@{server}" if server == _WHATSAPP_LINKED else digits
+    return f"{digits}@{_WHATSAPP_LINKED}" if hides_number else digits
 
 
 def _check_name(value: str | None, what: str, most: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar, cast
 
 from hermes.clock import Clock, system_clock
 from hermes.errors import ConfigError, HermesError, InvalidValue, StoreClosed
@@ -18,6 +18,7 @@ from hermes.state.messages.appending import Messages
 from hermes.state.messages.rewind import Rewinds
 from hermes.state.messages.session_creation import SessionCreation
 from hermes.state.messages.windows import Windows
+from hermes.state.operations import Operations
 from hermes.state.search.operation import Search
 from hermes.state.sessions.compression_lock import CompressionLocks
 from hermes.state.sessions.handoff import Handoffs
@@ -29,9 +30,16 @@ from hermes.state.usage.counters import Usage
 
 if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
+    from hermes.state.lanes.connectors import Connectors
+    from hermes.state.lanes.entries import Lanes
+    from hermes.state.lanes.inbox import Inbox
+    from hermes.state.lanes.outbox import Outbox
+    from hermes.state.lanes.turns import Turns
     from hermes.state.owner import Asker
     from hermes.state.owner_view import OwnerView
     from hermes.state.row_types import Health
+
+G = TypeVar("G", bound=Operations)
 
 ENTRY_POINTS = "hermes.sessiondb_providers"
 """The entry points where other packages register providers: functions `(settings, read_only)` that return a store."""
@@ -89,6 +97,41 @@ class SessionDBProvider(
         return self._engine.read_only
 
     @property
+    def lanes(self) -> Lanes:
+        """Operations on lanes: which session a chat uses."""
+        from hermes.state.lanes.entries import Lanes
+
+        return _group(Lanes, self)
+
+    @property
+    def inbox(self) -> Inbox:
+        """Operations on messages from platforms."""
+        from hermes.state.lanes.inbox import Inbox
+
+        return _group(Inbox, self)
+
+    @property
+    def turns(self) -> Turns:
+        """Operations on turns, and on the leases of lanes under which they run."""
+        from hermes.state.lanes.turns import Turns
+
+        return _group(Turns, self)
+
+    @property
+    def outbox(self) -> Outbox:
+        """Operations on messages to platforms."""
+        from hermes.state.lanes.outbox import Outbox
+
+        return _group(Outbox, self)
+
+    @property
+    def connectors(self) -> Connectors:
+        """Operations on connector leases."""
+        from hermes.state.lanes.connectors import Connectors
+
+        return _group(Connectors, self)
+
+    @property
     def capabilities(self) -> frozenset[Capability]:
         """The features of this store that not every store has."""
         return self._engine.capabilities
@@ -120,6 +163,13 @@ class SessionDBProvider(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _group(kind: type[G], store: Operations) -> G:
+    """Return a group of operations on the same engine as a store."""
+    group = kind()
+    group._engine, group._clock = store._engine, store._clock
+    return group
 
 
 class _Unopened:

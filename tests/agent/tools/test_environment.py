@@ -77,6 +77,7 @@ print(os.environ["OPENAI_API_KEY"], run("printenv", "OPENAI_API_KEY"))
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc here")
 def test_secrets_of_this_process_are_not_shown_by_the_system() -> None:
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SRC), "OPENAI_API_KEY": "correct-horse", "PLAIN": "shown"}
+    environ["DATABASE_URL"] = "postgresql://ada:correct-horse@db.example.org/wiki"
     done = subprocess.run([sys.executable, "-c", HIDING], env=environ, capture_output=True, text=True, timeout=60)
     shown, own = done.stdout.strip().splitlines()
     assert "PLAIN=shown" in shown

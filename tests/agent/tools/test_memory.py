@@ -113,6 +113,12 @@ class TestPeopleEdit:
         with pytest.raises(ConfigError, match="cannot read"):
             memory.read(ADA)
 
+    def test_pipe_is_refused_and_not_waited_for(self, memory: FileMemory) -> None:
+        memory.path(ADA).parent.mkdir(parents=True)
+        os.mkfifo(memory.path(ADA))
+        with pytest.raises(ConfigError, match="it is not a plain file"):
+            memory.read(ADA)
+
 
 class TestLimit:
     def test_note_beyond_the_limit_is_refused_with_a_hint(self, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import stat
 from pathlib import Path
 
@@ -35,6 +36,14 @@ class TestFile:
                 {"tool": "read_file", "text": "/etc/hosts", "covers": "exact"},
             ],
         }
+
+    def test_pipe_allows_nothing_and_is_not_waited_for(self, permits: Permits, tmp_path: Path) -> None:
+        file = self.file(tmp_path)
+        file.parent.mkdir()
+        os.mkfifo(file)
+        assert permits.of(TERMINAL) == []
+        with pytest.raises(ConfigError, match="it is not a plain file"):
+            permits.add(TERMINAL, Permit("terminal", "make"))
 
     def test_permission_is_not_stored_twice(self, permits: Permits) -> None:
         for _ in range(2):

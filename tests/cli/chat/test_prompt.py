@@ -289,6 +289,13 @@ class TestApprovals:
             terminal.enter(self.ASK).until("Allow it?").type(CTRL_C).until("Interrupted").until_prompt()
         assert not (hermes.home / "made").exists()
 
+    def test_ctrl_d_at_the_question_denies_it(self, hermes: Hermes) -> None:
+        hermes.home.mkdir()
+        with Terminal(hermes, cwd=hermes.home) as terminal:
+            terminal.enter(self.ASK).until("Allow it?").type(CTRL_D).until("◆ terminal returned").until_prompt()
+            assert "[N]o:\n  The user has not allowed this." in terminal.text
+        assert not (hermes.home / "made").exists()
+
     def test_without_a_terminal_nothing_is_allowed(self, hermes: Hermes) -> None:
         done = hermes("-q", self.ASK)
         assert "cannot be asked" in done.stdout

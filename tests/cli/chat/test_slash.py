@@ -190,6 +190,12 @@ class TestTurns:
         assert "  1. You: !tool session_search {}\n  2. Hermes: (asked for 1 tool call)" in output
         assert "     [1 tool result not shown]\n  3. Hermes: session_search returned" in output
 
+    def test_history_breaks_lines_between_words(self, hermes: Hermes) -> None:
+        with Terminal(hermes, columns=40) as terminal:
+            terminal.enter("!say the quick brown fox jumps over the lazy dog").until("◆ the quick").until_prompt()
+            terminal.enter("/history").until("  2. Hermes: ").until_prompt()
+            assert "  2. Hermes: the quick brown fox jumps\n     over the lazy dog\n" in f"{terminal.text}\n"
+
     def test_history_cuts_long_texts_and_shows_empty_ones(self) -> None:
         rows: list[Row] = [{"role": "user", "content": "x" * 401}, {"role": "assistant", "content": None}]
         assert list(history_lines(rows)) == [f"  1. You: {'x' * 400}...", "  2. Hermes: (no text)"]
@@ -263,6 +269,9 @@ class TestFacts:
         assert "No messages yet, so no usage." in output
         assert "Model calls:    1\n" in output
         assert re.search(r"Input tokens:   [\d,]+\n", output)
+
+    def test_unknown_cost_is_named_once(self, hermes: Hermes) -> None:
+        assert "Cost:           unknown\n" in talk(hermes, "!say hi", "/branch", "/usage")
 
     def test_search_command_finds_messages_of_all_sessions(self, hermes: Hermes, remember: Remember) -> None:
         remember(ID, ("user", "where is the teapot?"), title="kitchen")

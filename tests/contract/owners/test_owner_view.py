@@ -18,7 +18,7 @@ from hermes.state.recall.tool import session_search
 from hermes.state.sessions.lookup import Purpose, find_session
 from hermes_state import SessionDB
 from tests.contract.owners.stored_rows import rows_of
-from tests.contract.test_surface import NAMES
+from tests.contract.test_surface import GROUPS, NAMES
 from tests.support.calls import READS, WRITES, Sample, fill
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, ids, say, start
@@ -27,6 +27,7 @@ from tests.support.stores import Opener
 ALICE, BOB = owner_of("telegram", "1"), owner_of("telegram", "2")
 
 OPERATOR_ONLY = {
+    *GROUPS,
     "capabilities",
     "claim_handoff",
     "close",

@@ -11,7 +11,7 @@ from hermes.agent.history.text_limits import limit_text, valid_text
 from hermes.agent.memory.lock_file import hold_lock
 from hermes.agent.memory.owner_files import owner_file_stem
 from hermes.errors import ConfigError, InvalidValue, NotFound
-from hermes.home import ensure_private_dir, write_private_atomic
+from hermes.home import ensure_private_dir, read_plain_file, write_private_atomic
 from hermes.state.owner import Owner
 
 DIRECTORY = "memories"
@@ -71,7 +71,7 @@ class FileMemory:
         """Return all notes of an owner."""
         path = self.path(owner)
         try:
-            data = path.read_bytes()
+            data = read_plain_file(path)
         except FileNotFoundError:
             return ""
         except OSError as error:

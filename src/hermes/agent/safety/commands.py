@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,21 +71,33 @@ _DANGEROUS_PROGRAMS = frozenset(
         ),
         *("kill", "killall", "pkill", "shutdown", "reboot", "halt", "poweroff", "systemctl", "launchctl", "crontab"),
         *("mount", "umount", "iptables", "nft", "useradd", "userdel", "usermod", "passwd", "eval", "nc", "ncat"),
+        *("pkexec", "run0", "nsenter", "chroot", "unlink", "wipefs"),
         *("gdb", "gcore", "strace", "ltrace"),  # they read the memory of other processes
     }
 )
 _SAME = r"[^\n;&|]{0,200}?"  # within one command, and limited, so that a long text does not take long
+_INTERPRETERS = r"(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"
 _DANGEROUS_FORMS = re.compile(
-    r"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"  # runs downloaded text
+    rf"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?{_INTERPRETERS}"  # runs downloaded text
+    rf"|(?:{_INTERPRETERS}|\bsource\b|(?:^|[\s;&|])\.\s){_SAME}(?:<\(|\$\(|`)\s*(?:[^\s)]*/)?(?:curl|wget|fetch)\b"
     r"|>\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
     r"|/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"  # the variables of other processes, including Hermes
     r"|\bmkfs\b|:\s*\(\s*\)\s*\{"
     rf"|\bfind\b{_SAME}\s-(?:delete|exec|ok)"
 )
 _GIT = re.compile(r"\bgit\b")
-_GIT_FORMS = re.compile(rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|\+)|\breset\b{_SAME}\s--hard|\bclean\b")
+_GIT_FORMS = re.compile(
+    rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|--prune|\+|:)|\breset\b{_SAME}\s--hard|\bclean\b"
+    rf"|\b(?:branch|tag)\b{_SAME}\s(?:-[dD]|--delete)\b|\b(?:checkout|switch)\b{_SAME}\s(?:-f\b|--(?:force|discard-changes)?(?:\s|\Z))"
+    r"|(?<=git )restore\b|\bstash\s+(?:drop|clear)\b|\bworktree\s+remove\b|\bfilter-branch\b"
+)
 _SEPARATOR = re.compile(r"[\n;&|]")
 _TOKEN = re.compile(r"[^\s;&|<>()`$\"'{}]+")
+_PART = re.compile(r"[=@:,]")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_HARMLESS_DEVICES = frozenset(
+    f"/dev/{name}" for name in ("null", "zero", "random", "urandom", "stdin", "stdout", "stderr")
+)
 
 # Options that do not change what a command can do: they take no value from the next word, name no file and no program,
 # and write nowhere else. N is a number. For any other option, a permission covers only the identical command.
@@ -130,17 +142,36 @@ def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
     return all(map(may_read, paths))
 
 
-def risk_of(command: str, is_protected: Callable[[str], bool]) -> Risk:
-    """Return high for a command that destroys, takes control, hides something or touches a protected place."""
-    tokens = set(_TOKEN.findall(command))
+def risk_of(command: str, is_protected: Callable[[str], bool], variables: Mapping[str, str] | None = None) -> Risk:
+    """Return high for a command that destroys, takes control, hides something or touches a protected place.
+
+    The usual forms are recognized, not every one. `variables` are those that the shell of the command has.
+    """
+    tokens = {*_TOKEN.findall(command), *_shell_words(command, variables or {})}
     is_high = (
         any(token.rpartition("/")[2] in _DANGEROUS_PROGRAMS for token in tokens)
         or _DANGEROUS_FORMS.search(command) is not None
         or any(map(_is_dangerous_git, _SEPARATOR.split(command)))
         or has_disguise(command)
-        or any(is_protected(part) for token in tokens for part in {token, token.rpartition("=")[2]} if part)
+        or any(is_protected(part) for part in _parts(tokens) - _HARMLESS_DEVICES)
     )
     return "high" if is_high else "normal"
+
+
+def _shell_words(command: str, variables: Mapping[str, str]) -> list[str]:
+    """Return the words of a command as a shell reads them: without quotes and backslashes, with known variables."""
+    text = _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], found[0]), command)
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    try:
+        return list(lexer)
+    except ValueError:  # an open quote
+        return []
+
+
+def _parts(tokens: Iterable[str]) -> set[str]:
+    """Return tokens and what is between `=`, `@`, `:` and `,` in them: `--file=x`, `-F f=@x`, `-v x:/y`."""
+    return {part for token in tokens for part in (token, *_PART.split(token)) if part}
 
 
 def _is_dangerous_git(command: str) -> bool:

@@ -19,6 +19,7 @@ _LOCALE = "LC_"
 _OWN_STATUS, _ENVIRONMENT_START = Path("/proc/self/stat"), 47
 """The file with the addresses of a process's memory, and the place of two of them behind the name of the program."""
 _SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|AUTH|DSN)S?(?:$|_)", re.IGNORECASE)
+_PASSWORD_IN_URL = re.compile(r"://[^/\s:@]{0,200}:[^\s@]+@")
 
 
 def command_environment(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
@@ -41,6 +42,11 @@ def read_only_environment(environ: Mapping[str, str], untrusted: Collection[Path
     return {**kept, "PATH": os.pathsep.join(trusted)} if trusted else None
 
 
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a variable holds a secret, by its name, or because its value is an address with a password."""
+    return is_secret_name(name) or _PASSWORD_IN_URL.search(value) is not None
+
+
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name usually holds a secret."""
     return _SECRET.search(name) is not None
@@ -52,7 +58,7 @@ def hide_own_secrets() -> None:
     The system shows the memory in which a process got its variables. Their values are set once more elsewhere, so this
     process and its libraries still have them. Only Linux has this memory in a known place.
     """
-    names = [name for name in os.environ if is_secret_name(name)]
+    names = [name for name, value in os.environ.items() if holds_secret(name, value)]
     if not names or not _OWN_STATUS.exists():
         return
     import ctypes  # takes milliseconds that only those with a secret need to spend

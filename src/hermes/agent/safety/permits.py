@@ -12,7 +12,7 @@ from hermes.agent.memory.lock_file import hold_lock
 from hermes.agent.memory.owner_files import owner_file_stem
 from hermes.agent.safety.visible_text import make_path_visible
 from hermes.errors import ConfigError
-from hermes.home import ensure_private_dir, write_private_atomic
+from hermes.home import ensure_private_dir, read_plain_file, write_private_atomic
 from hermes.log import warn
 from hermes.state.owner import Owner
 
@@ -89,7 +89,7 @@ class Permits:
         """Return a file's content, of this version or an earlier one; raise `ConfigError` for anything else."""
         path = self._path(owner)
         try:
-            data = json.loads(path.read_bytes())
+            data = json.loads(read_plain_file(path))
             if not _is_old(data):
                 _parse_permits(data)
         except FileNotFoundError:

@@ -11,9 +11,15 @@ _TWINS = frozenset(
     "аеорсухіјѕһԁԛԝӏԍвкмнтАВЕЗКМНОРСТУХІЈЅԌԚԜ"  # Cyrillic
     "ονραυικωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳ"  # Greek
     "օոսցԁհյՕՍԼ"  # Armenian
-    "ɑɡıȷǀǃʟꓐꓑꓓꓔꓚ"
+    "ɑɡıȷǀǃʟꓐꓑꓓꓔꓚƖ"
 )
-_MARKS = frozenset("‐‑‒–—―−∕⁄∖‘’‚‛“”„‟′″∗∣׃ː∶‹›‖ˋˈ")
+_MARKS = frozenset(
+    "‐‑‒–—―−⁃➖⎯∕⁄⧸⟋╱᜵∖⧵⟍⧹╲"  # like - / and \\
+    "‘’‚‛“”„‟′″‵‶´΄՚՝〃ᑊ"  # like quotes
+    "∣❘│┃⎮￨‖ᛁⵏ"  # like |
+    "׃∶꞉⁚։ꓽ᛬⁏ꓸꓹ⸱⸲"  # like : ; . and ,
+    "‹›❮❯⟨⟩ᐸᐳ∼⁓∗⁎✱᛭➕᐀꓿⹀⌃⁒ⵑ"  # like < > ~ * + = ^ % and !
+)
 
 # Small capitals and letters of phonetic alphabets, many of which look like plain ones.
 _PHONETIC = re.compile("[\u0250-\u02af\u1d00-\u1dbf\ua720-\ua7ff\uab30-\uab6f]")
@@ -25,6 +31,9 @@ _INVISIBLE = re.compile(
     "\ud7b0-\ud7ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\ufffc\U00013441\U00013442\U00016fe4\U0001bca0-\U0001bca3\U0001d159"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_MODIFIERS = re.compile("[\u02b0-\u02ff]")
+"""Small signs that look like quotes, blanks, minus or colon."""
+
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 _OVERLAY = 1
 _MAX_MARKS = 3
@@ -93,6 +102,7 @@ def _visible_char(char: str) -> str:
         not char.isprintable()
         or char in _MARKS
         or _INVISIBLE.match(char) is not None
+        or _MODIFIERS.match(char) is not None
         or bidirectional(char) in _RIGHT_TO_LEFT
         or combining(char) == _OVERLAY
         or category(char) == "Me"

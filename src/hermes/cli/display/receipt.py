@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from hermes.phrases import plural
@@ -11,7 +10,7 @@ from hermes.state.maintenance.receipt import Receipt
 
 def receipt_json(receipt: Receipt) -> dict[str, Any]:
     """Return a receipt for JSON output."""
-    found = asdict(receipt)
+    found = receipt._asdict()
     return found | {"erased": found.pop("is_erased")}
 
 

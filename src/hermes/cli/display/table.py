@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hermes.cli.display.terminal import clip, display_width, pad, printable
 
@@ -15,8 +15,7 @@ RESERVED_FOR_LAST = 32
 """The last column is never cut. A wider cell runs over the edge instead of narrowing the other columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """A header and its cells. An elastic column shrinks if the terminal is too narrow."""
 
     header: str

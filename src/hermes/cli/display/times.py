@@ -16,7 +16,7 @@ _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
 
 _UNITS = {"m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
-_AGE = re.compile(r"([0-9]{1,6})([mhdw])")
+_AGE = r"([0-9]{1,6})([mhdw])"
 
 
 def ago(moment: object, now: float) -> str:
@@ -46,7 +46,7 @@ def parse_moment(text: str, now: float, *, is_end: bool = False) -> float | None
     A day means its first moment, or its last if `is_end`. Without a time zone, it is local time.
     """
     text = text.strip().lower()
-    if age := _AGE.fullmatch(text):
+    if age := re.fullmatch(_AGE, text):
         return now - int(age[1]) * _UNITS[age[2]]
     try:
         day = _parse_day(text, datetime.fromtimestamp(now, UTC).astimezone().date())

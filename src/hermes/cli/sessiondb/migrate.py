@@ -29,7 +29,7 @@ from hermes.state.search.index_backlog import index_backlog
 from hermes.state.transfer.counts import StoreCounts, count
 from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.store_address import config_for, config_for_file, display_address, identity_of
-from hermes.state.transfer.verification import Difference, verify
+from hermes.state.transfer.verification import Difference
 
 SCHEMA = "hermes.migrated/1"
 SHOWN = 20
@@ -154,7 +154,7 @@ def _run_migration(
     outcome.seconds = time.monotonic() - began
     if is_verified:
         with _progress() as report:
-            outcome.differences = list(verify(migration.origin, migration.destination, report))
+            outcome.differences = list(migration.compare(report))
     _index_target(receiver, outcome)
 
 

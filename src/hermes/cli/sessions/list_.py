@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -55,9 +55,10 @@ FIELDS = (
 
 FLAGS = ("archived", "pinned")
 
+_NONE: Mapping[str, int] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class ListQuery:
+
+class ListQuery(NamedTuple):
     """Which sessions to list."""
 
     source: str | None = None
@@ -73,17 +74,21 @@ class ListQuery:
         """The sources to leave out: none with `--source` or `--all`."""
         return HIDDEN_SOURCES if self.source is None and not self.include_all else ()
 
+    @property
+    def has_children(self) -> bool:
+        """Whether to list sessions that belong to another one: those of agents, if their source is named."""
+        return self.source in HIDDEN_SOURCES
 
-@dataclass(frozen=True, slots=True)
-class SessionPage:
+
+class SessionPage(NamedTuple):
     """A page of the list, and how many sessions are not on it."""
 
     rows: Sequence[AnyRow] = ()
     total: int = 0
     next: str | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
+    left_out: Mapping[str, int] = _NONE
     """The number of further sessions that each option would show."""
-    sources: dict[str, int] = field(default_factory=dict)
+    sources: Mapping[str, int] = _NONE
 
 
 @click.command(
@@ -120,7 +125,7 @@ def list_(
     """List conversations, the most recently active first.
 
     A compressed conversation is one row, with the id that resumes it. Sessions of the sources tool and subagent, which
-    agents create for themselves, appear only with --all or --source.
+    agents create for themselves, appear only with --source, or with --all if they have no parent.
     """
     now = time.time()
     moment = parse_moment_option("--since", since, now)
@@ -145,6 +150,7 @@ def read_page(store: SessionDBProvider, query: ListQuery) -> SessionPage:
         source=query.source,
         exclude_sources=query.hidden_sources,
         limit=query.limit + 1,
+        include_children=query.has_children,
         order_by_last_active=not query.by_start,
         include_archived=query.include_all,
         archived_only=query.archived_only,
@@ -154,7 +160,7 @@ def read_page(store: SessionDBProvider, query: ListQuery) -> SessionPage:
     page = rows[: query.limit]
     # These counts use an index; counting all but the hidden sources in one query would read every session.
     hidden = {source: _count(store, query, source=source) for source in query.hidden_sources}
-    left_out = {f"--source {source}": count for source, count in hidden.items()}
+    left_out = {f"--source {source}": _count(store, query, source=source, exclude_children=False) for source in hidden}
     if not query.include_all and not query.archived_only:
         left_out["--archived"] = _count(store, query, archived_only=True, exclude_sources=query.hidden_sources)
     return SessionPage(
@@ -208,8 +214,9 @@ def list_notes(page: SessionPage, query: ListQuery, path: Path) -> list[str]:
 def _count(store: SessionDBProvider, query: ListQuery, **changed: Any) -> int:
     wanted = {
         "source": query.source,
+        "exclude_children": not query.has_children,
         "include_archived": query.include_all,
         "archived_only": query.archived_only,
         "active_since": query.since,
     }
-    return store.session_count(exclude_children=True, **(wanted | changed))
+    return store.session_count(**(wanted | changed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 
 import click
 
@@ -73,7 +72,7 @@ def prune(
     if as_json:
         item = {
             "dry_run": dry_run,
-            "doomed": asdict(outlook) | {"by_source": dict(outlook.by_source)},
+            "doomed": outlook._asdict() | {"by_source": dict(outlook.by_source)},
             "deleted": receipt_json(receipt),
         }
         write_json({"schema": SCHEMA, "item": item})

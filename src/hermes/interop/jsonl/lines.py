@@ -65,7 +65,8 @@ def unreadable(path: Path, number: int, error: ValueError, *, is_cut: bool) -> I
         return bad_line(path, number, "the line is incomplete: the file was cut off, or is still being written")
     if isinstance(error, UnicodeDecodeError):
         return bad_line(path, number, f"not UTF-8 (byte {error.start + 1})")
-    return bad_line(path, number, f"not JSON ({getattr(error, 'msg', error)})")
+    # Python's messages end with a place that only `str(error)` has.
+    return bad_line(path, number, f"not JSON ({str(getattr(error, 'msg', error)).removesuffix(' at')})")
 
 
 def changed_line(path: Path, number: int) -> InvalidValue:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, get_args
 from hermes.errors import InvalidValue
 from hermes.ids import new_session_id
 from hermes.state.engine import CATCH_UP
-from hermes.state.import_export.trust import UNNAMED_FILE
 from hermes.state.operations import Operations
 from hermes.state.rows import require_identifier
 
 if TYPE_CHECKING:
     from hermes.state.import_export.session_writer import OnConflict
     from hermes.state.row_types import ImportCounts
+
+UNNAMED_FILE = "import_session"
+"""The name of the file if a caller imports a dict and gives none."""
 
 
 class Import(Operations):

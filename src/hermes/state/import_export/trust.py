@@ -11,10 +11,6 @@ from hermes.state.sessions.imported import without_mark
 if TYPE_CHECKING:
     from hermes.state.import_export.session_checks import CheckedSession
 
-UNNAMED_FILE = "import_session"
-"""The name of the file if a caller imports a dict and gives none."""
-
-
 @dataclass(frozen=True, slots=True)
 class ImportTerms:
     """What the sessions of a file may change here."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What a prune would delete now."""
 
     sessions: int = 0
@@ -22,8 +21,7 @@ class Outlook:
     by_source: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """What a deletion removed."""
 
     sessions: int = 0
@@ -34,10 +32,9 @@ class Receipt:
     is_erased: bool = False
     """Whether the deleted rows were also erased from the store's files."""
 
-    def __add__(self, other: Receipt) -> Receipt:
+    def __add__(self, other: Receipt) -> Receipt:  # type: ignore[override]  # a sum, not a longer tuple
         """Add two deletions; `is_erased` is set only once, after the last."""
-        return replace(
-            self,
+        return self._replace(
             sessions=self.sessions + other.sessions,
             delegates=self.delegates + other.delegates,
             messages=self.messages + other.messages,

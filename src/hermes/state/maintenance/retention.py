@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -191,7 +190,7 @@ class Retention(Operations):
         if not secure or not receipt.sessions:
             return receipt
         self._engine.maintenance.erase()
-        return replace(receipt, is_erased=True)
+        return receipt._replace(is_erased=True)
 
 
 def check_report(report: Report | None) -> None:

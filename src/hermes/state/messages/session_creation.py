@@ -137,6 +137,8 @@ class SessionCreation(Operations):
             head = [] if head_upto is None else _copies(tx, session_id, upto=min(head_upto, tail_from - 1))
             add_messages(tx, child_id, [*head, summary_message, *_copies(tx, session_id, since=tail_from)], self._asker)
             _end(tx, session_id, "compression", now)
+            # The chats that use the session continue with the child.
+            tx.run("UPDATE lanes SET session_id = :child WHERE session_id = :id", id=session_id, child=child_id)
             return _continued_session(tx, child_id)
 
         return self._engine.write(compress)

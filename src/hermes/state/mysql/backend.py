@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from hermes.errors import HermesError
 from hermes.state.mysql import errors, schema
 from hermes.state.mysql.connection.pool import Pool
 from hermes.state.mysql.connection.server_info import Server
+from hermes.state.mysql.connection.statements import DriverConnection
 from hermes.state.mysql.connection.transaction import MySQLTransaction
-from hermes.state.server.faults import Fault, Verdict
+from hermes.state.server.faults import Fault, ServerError, Verdict
+
+REOPENING = (
+    ["FLUSH LOCAL TABLES messages, sessions"],
+    # Changes nothing, on all nodes, and needs no right for the whole server.
+    ["ALTER TABLE messages COMMENT = ''", "ALTER TABLE sessions COMMENT = ''"],
+)
+"""Two ways to make a server open its tables with triggers again."""
 
 
 class MySQLBackend:
@@ -49,11 +58,28 @@ class MySQLBackend:
 
     def verdict(self, fault: Fault, /) -> Verdict:
         """Whether work that failed with this fault may be repeated."""
+        if isinstance(fault, ServerError) and fault.code == errors.NOT_PARSED and self._reopen_tables():
+            return Verdict.RETRY_NOW
         return errors.verdict(fault)
 
     def translate(self, fault: Fault, /) -> HermesError:
         """Return the error for the caller."""
         return errors.translate(fault, self.where)
+
+    def _reopen_tables(self) -> bool:
+        """Make a node of a cluster open its tables again; return False for a single server, or without the right to.
+
+        A server parses the triggers of a table when it opens it. If another node rolls back the transaction at that
+        moment, MariaDB keeps the table open with broken triggers, and refuses every change of it.
+        """
+        try:
+            connection = self.pool.connect()
+        except Fault:
+            return False
+        try:
+            return connection.is_in_cluster and any(_can_run(connection, each) for each in REOPENING)
+        finally:
+            connection.close()
 
     def is_committed(self, token: str, /) -> bool | None:
         """Return None: no server of this kind can say what became of a transaction."""
@@ -74,3 +100,12 @@ class MySQLBackend:
         """Close every connection, except those of a pool that the caller passed in."""
         if self._is_own:
             self.pool.close()
+
+
+def _can_run(connection: DriverConnection, statements: Sequence[str]) -> bool:
+    try:
+        for each in statements:
+            connection.run(each)
+    except Fault:
+        return False
+    return True

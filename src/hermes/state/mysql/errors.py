@@ -27,6 +27,8 @@ COMMIT_FAILED = "1180"
 """A commit failed; if the cluster broke at that moment, the other nodes may have the transaction."""
 NO_QUORUM = "1047"
 """A node of a cluster that has lost the others, or has not joined them yet."""
+NOT_PARSED = "1064"
+"""Text that cannot be parsed: not our statements, but the triggers of a table that a node opened at a bad moment."""
 
 _RETRY_SOON = ("1020", "1205", "1213", "3572", NO_QUORUM)
 _RETRY_NOW = ("1062", "1451", "1452", "1761")
@@ -61,6 +63,7 @@ _HINTS: dict[str, str] = {
     "1251": "let an administrator give this user a password of another kind",
     NO_QUORUM: "the node is not part of the cluster now; try again, or name another node in sessiondb.dsn",
     "1049": "create the database, or name another one in sessiondb.dsn",
+    NOT_PARSED: "if this is a node of a Galera cluster, let an administrator run FLUSH TABLES on it, and try again",
     "1290": "this server is read-only; set sessiondb.dsn to the primary",
     "1836": "this server is read-only; set sessiondb.dsn to the primary",
     **dict.fromkeys(EXPIRED, "let an administrator give this user a password that has not expired"),

@@ -159,6 +159,8 @@ def _ranked_matches(
             seen |= _searchable(family.members)
     hits = _load_anchors(store, arguments, question, [session for session, _ in chosen[: arguments.limit]])
     matches = [Match(hits[session.session_id], family) for session, family in chosen if session.session_id in hits]
+    if arguments.sort is not None:
+        matches.sort(key=lambda match: match.hit["timestamp"], reverse=arguments.sort == "newest")
     repairs = () if ranking.has_all_terms or len(question.terms) == 1 else (NOT_ALL_WORDS,)
     search = SearchResults(
         path="scan" if ranking.is_degraded else "coverage" if repairs else "words",

@@ -82,10 +82,8 @@ def _search(
         first = next(inside_ids, None)
         if first is not None or not inside.progress.is_complete:
             tree, ordered, ids = substrings, inside, inside_ids
-            repairs = (
-                *repairs,
-                f"no message here has the word {', '.join(leaf.text for leaf in absent)}; searched inside words",
-            )
+            names = ", ".join(dict.fromkeys(leaf.text for leaf in absent))
+            repairs = (*repairs, f"no message here has the word {names}; searched inside words")
     progress = ordered.progress
     path: SearchPath = "substring" if _has_part(tree) else "words"
     is_all = True

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar, cast
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavailable
-from hermes.state.engine import Reading, Transaction
+from hermes.state.engine import LaneListener, Reading, Transaction
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, Verdict
 from hermes.state.server.retries import Attempts
 from hermes.state.server.transaction import ServerTransaction
@@ -87,6 +87,10 @@ class ServerEngine(Generic[S]):
         if newest_message:
             self._after_messages(newest_message)
         return result
+
+    def listen_lanes(self, node: str, /) -> LaneListener | None:
+        """No listener, unless this kind of server can notify."""
+        return None
 
     def close(self) -> None:
         """Close every connection; a second call does nothing."""

@@ -38,9 +38,10 @@ _READ_PRAGMAS = frozenset(
 class SqliteDialect(CommonDialect):
     """SQLite's SQL phrases."""
 
-    for_update = ""
+    for_update = skip_locked = notify_lanes = ""
+    now = "unixepoch('subsec')"
     given_uid_condition = "AND uid NOT GLOB '~*'"
-    has_indexed_correlation = True
+    has_indexed_correlation = counts_in_index = True
     raise_next_id = ""
 
     def starts_with(self, column: str, parameter: str) -> str:
@@ -108,6 +109,11 @@ class View:
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query; no lock and no ids: a file has one writer, and SQLite numbers rows on insert."""
         return self.row(sql, **values), ()
+
+    def lock_and_read(self, lock: str, read: str, /, **values: Any) -> tuple[Values | None, list[Values]]:
+        """The first row of a query, and the rows of a second query that uses it; no lock: a file has one writer."""
+        held = self.row(lock, **values)
+        return held, [] if held is None else self.rows(read, locked=held[0], **values)
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
         """Insert messages, each with its own columns, and return their ids."""

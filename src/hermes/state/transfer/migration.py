@@ -21,11 +21,13 @@ from hermes.state.maintenance.upkeep import LAST_PRUNE
 from hermes.state.operations import Operations, read
 from hermes.state.transfer.canonical_rows import Message, canonical_text
 from hermes.state.transfer.changed_sessions import update_sessions
+from hermes.state.transfer.lane_tables import compare_lanes, copy_lanes
 from hermes.state.transfer.origin import StoreReader, pages_of
 from hermes.state.transfer.progress import Progress, key_of, lock_progress, read_progress, save_progress
 from hermes.state.transfer.session_bundle import SessionBundle, group_bundles, parents_first
 from hermes.state.transfer.store_address import identity_of
 from hermes.state.transfer.target import add_messages, add_sessions, known_sessions, newest_message
+from hermes.state.transfer.verification import Difference, verify
 
 _NOTES = 'SELECT "key", value FROM state_meta'
 
@@ -67,8 +69,14 @@ class Migration:
             self._update_sessions(changed)
         else:
             changed = list(self._differences())
+        copy_lanes(self._store, self._step)
         self._copy_notes()
         return [each for each in changed if each not in self._ahead]
+
+    def compare(self, report: Report | None = None) -> Iterator[Difference]:
+        """Yield the sessions of the source that differ in the target, and the tables of lanes that do."""
+        yield from verify(self.origin, self.destination, report)
+        yield from compare_lanes(self._store, self._target)
 
     def finish(self) -> None:
         """Record that everything is copied: a later migration only adds what the target lacks."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from hermes.state.usage.aggregates import MessageCell, UsageCell
+from hermes.state.usage.aggregates import UsageCell
+from hermes.state.usage.message_counts import MessageCell
 from hermes.state.usage.period import date_of
 from hermes.state.usage.totals import UsageTotals, add_totals
 

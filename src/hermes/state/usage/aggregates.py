@@ -8,19 +8,11 @@ from typing import Any, NamedTuple
 from hermes.state.engine import Reading, Values
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import decode_text
-from hermes.state.sessions.records import activity_tick
-from hermes.state.usage.period import DAY_S, HOUR_S, Period
+from hermes.state.usage.message_counts import MessageCell, count_messages
+from hermes.state.usage.period import DAY_S
+from hermes.state.usage.period_sessions import IN_PERIOD, IS_PART, InsightsFilter
 from hermes.state.usage.skill_calls import SKILL_TOOLS, SkillCall, skill_calls
 from hermes.state.usage.totals import UsageTotals
-
-_FROM = """CASE WHEN COALESCE(s.child_kind, '') IN ('compression', 'branch') AND s.started_at > :since
-                THEN s.started_at ELSE :since END"""
-"""When the messages of a session start to count: compressions and branches start with copies of older ones."""
-
-_IS_PART = "(s.started_at < :since OR COALESCE(s.child_kind, '') IN ('compression', 'branch'))"
-"""Whether only some of a session's messages count, so that its own counters are too high."""
-
-_IN_PERIOD = f"m.timestamp >= {_FROM} AND m.timestamp < :until AND m.active = 1"
 
 _BEGAN = "CASE WHEN s.started_at < :since THEN :since ELSE s.started_at END"
 _ENDED = "CASE WHEN s.last_active > :until THEN :until ELSE s.last_active END"
@@ -44,40 +36,6 @@ MEASURES = ("cost_usd", "tokens", "messages", "tool_calls", "duration_s")
 """The measures by which a conversation can stand out."""
 
 
-class InsightsFilter(NamedTuple):
-    """The sessions and the period to read."""
-
-    period: Period
-    source: str | None = None
-    owner: str | None = None
-
-    @property
-    def filter(self) -> str:
-        """SQL conditions on a session `s`, without the period."""
-        wanted = [f"AND s.{name} = :{name}" for name in ("source", "owner") if getattr(self, name) is not None]
-        return " ".join(wanted)
-
-    @property
-    def active(self) -> str:
-        """SQL conditions that a session `s` or a continuation was active in the period; they use the list index."""
-        return f"""s.listed IN (0, 1) AND s.archived IN (0, 1) AND s.active_tick >= :tick AND s.chain_active >= :since
-                   {self.filter}"""
-
-    @property
-    def itself_active(self) -> str:
-        """SQL conditions that a session `s` itself was active."""
-        return f"{self.active} AND s.last_active >= :since"
-
-    def values(self) -> dict[str, Any]:
-        """Return the values of these conditions."""
-        return {
-            **self.period.values(),
-            "tick": activity_tick(self.period.since),
-            "source": self.source,
-            "owner": self.owner,
-        }
-
-
 class SessionCounts(NamedTuple):
     """The number of sessions by kind, and their duration."""
 
@@ -94,17 +52,6 @@ class SessionCell(NamedTuple):
     source: str
     model: str | None
     counts: SessionCounts
-
-
-class MessageCell(NamedTuple):
-    """The messages of one source in one local hour, numbered from 1970."""
-
-    hour: int
-    source: str
-    messages: int
-    user: int
-    assistant: int
-    tool: int
 
 
 class UsageCell(NamedTuple):
@@ -149,12 +96,13 @@ class Sums(NamedTuple):
 
 def read_sums(tx: Reading, where: InsightsFilter) -> Sums:
     """Read all sums that insights need."""
+    tools = _tools(tx, where)
     return Sums(
         sessions=_sessions(tx, where),
-        messages=_messages(tx, where),
+        messages=count_messages(tx, where),
         usage=_usage(tx, where),
-        tools=_tools(tx, where),
-        skills=_skills(tx, where),
+        tools=tools,
+        skills=_skills(tx, where, tools),
         notable=_notable(tx, where),
     )
 
@@ -174,19 +122,6 @@ def _sessions(tx: Reading, where: InsightsFilter) -> list[SessionCell]:
         SessionCell(source, decode_text(model), SessionCounts._make([*map(int, counts), float(duration)]))
         for source, model, *counts, duration in rows
     ]
-
-
-def _messages(tx: Reading, where: InsightsFilter) -> list[MessageCell]:
-    rows = tx.rows(
-        f"""SELECT FLOOR({where.period.local_sql("m.timestamp")} / {HOUR_S}), s.source, COUNT(*),
-                   SUM(CASE WHEN m.role = 'user' THEN 1 ELSE 0 END),
-                   SUM(CASE WHEN m.role = 'assistant' THEN 1 ELSE 0 END),
-                   SUM(CASE WHEN m.role = 'tool' THEN 1 ELSE 0 END)
-            FROM sessions s JOIN messages m ON m.session_id = s.id
-            WHERE {where.itself_active} AND {_IN_PERIOD} GROUP BY 1, 2""",
-        **where.values(),
-    )
-    return [MessageCell(int(hour), source, *map(int, counts)) for hour, source, *counts in rows]
 
 
 def _usage(tx: Reading, where: InsightsFilter) -> list[UsageCell]:
@@ -219,24 +154,26 @@ def _tools(tx: Reading, where: InsightsFilter) -> list[ToolCell]:
     rows = tx.rows(
         f"""SELECT s.source, t.tool_name, SUM(t.calls)
             FROM sessions s JOIN session_tools t ON t.session_id = s.id
-            WHERE {where.itself_active} AND NOT {_IS_PART} GROUP BY s.source, t.tool_name""",
+            WHERE {where.itself_active} AND NOT {IS_PART} GROUP BY s.source, t.tool_name""",
         **where.values(),
     )
     rows += tx.rows(
         f"""SELECT s.source, m.tool_name, COUNT(*)
             FROM sessions s JOIN messages m ON m.session_id = s.id
-            WHERE {where.itself_active} AND {_IS_PART} AND {_IN_PERIOD} AND m.role = 'tool' AND m.tool_name <> ''
+            WHERE {where.itself_active} AND {IS_PART} AND {IN_PERIOD} AND m.role = 'tool' AND m.tool_name <> ''
             GROUP BY s.source, m.tool_name""",
         **where.values(),
     )
     return [ToolCell(source, decode_text(tool), int(calls)) for source, tool, calls in rows]
 
 
-def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
+def _skills(tx: Reading, where: InsightsFilter, tools: Sequence[ToolCell]) -> list[SkillCall]:
     """Return the calls of skills; their names are only in the arguments, so only these messages are read."""
     values = where.values()
+    # The tools of all sessions are known, except of those of which only a part counts.
+    candidates = "" if any(cell.tool in SKILL_TOOLS for cell in tools) else f"AND {IS_PART}"
     users = tx.rows(
-        f"""SELECT s.id FROM sessions s WHERE {where.itself_active} AND EXISTS (
+        f"""SELECT s.id FROM sessions s WHERE {where.itself_active} {candidates} AND EXISTS (
                 SELECT 1 FROM session_tools t WHERE t.session_id = s.id AND t.tool_name IN {SKILL_TOOLS})""",
         **values,
     )
@@ -245,7 +182,7 @@ def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
         listed, ids = placeholders("id", some)
         rows += tx.rows(
             f"""SELECT m.timestamp, m.tool_calls FROM sessions s JOIN messages m ON m.session_id = s.id
-                WHERE s.id IN ({listed}) AND {_IN_PERIOD} AND m.tool_calls LIKE '%skill%'""",
+                WHERE s.id IN ({listed}) AND {IN_PERIOD} AND m.tool_calls LIKE '%skill%'""",
             **values,
             **ids,
         )
@@ -254,7 +191,7 @@ def _skills(tx: Reading, where: InsightsFilter) -> list[SkillCall]:
 
 def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
     """Return the conversations that stand out, each with its continuations and delegates."""
-    counted = f"FROM messages m WHERE m.session_id = s.id AND {_IN_PERIOD}"
+    counted = f"FROM messages m WHERE m.session_id = s.id AND {IN_PERIOD}"
     spent = "FROM usage_events u WHERE u.session_id = s.id AND u.at >= :since AND u.at < :until"
     best = " UNION ALL ".join(
         f"""SELECT * FROM (SELECT '{measure}' AS measure, {measure} AS amount, conversation FROM wholes
@@ -266,9 +203,11 @@ def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
                 SELECT CASE WHEN s.child_kind = 'delegate'
                             THEN (SELECT COALESCE(p.chain_root, p.id) FROM sessions p WHERE p.id = s.parent_session_id)
                             ELSE COALESCE(s.chain_root, s.id) END AS conversation,
+                       CASE WHEN s.chain_root IS NULL AND COALESCE(s.child_kind, '') <> 'delegate'
+                            THEN s.listed END AS is_listed,
                        {_DURATION} AS duration_s,
-                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {counted}) ELSE s.message_count END AS messages,
-                       CASE WHEN {_IS_PART} THEN (SELECT COUNT(*) {counted} AND m.role = 'tool')
+                       CASE WHEN {IS_PART} THEN (SELECT COUNT(*) {counted}) ELSE s.message_count END AS messages,
+                       CASE WHEN {IS_PART} THEN (SELECT COUNT(*) {counted} AND m.role = 'tool')
                             ELSE s.tool_call_count END AS tool_calls,
                        CASE WHEN s.started_at < :since THEN (SELECT SUM({_TOKENS}) {spent})
                             ELSE {_OWN_TOKENS} END AS tokens,
@@ -281,7 +220,8 @@ def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
                 SELECT conversation, SUM(duration_s) AS duration_s, SUM(messages) AS messages,
                        SUM(tool_calls) AS tool_calls, COALESCE(SUM(tokens), 0) AS tokens,
                        COALESCE(SUM(cost_usd), 0) AS cost_usd
-                FROM parts JOIN sessions c ON c.id = conversation AND c.listed = 1 GROUP BY conversation)
+                FROM parts GROUP BY conversation
+                HAVING COALESCE(MAX(is_listed), (SELECT c.listed FROM sessions c WHERE c.id = conversation)) = 1)
             SELECT measure, amount, s.id, s.title, s.preview, s.source, s.started_at
             FROM ({best}) AS best JOIN sessions s ON s.id = best.conversation WHERE amount > 0""",
         **where.values(),

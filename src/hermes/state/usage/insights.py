@@ -13,15 +13,9 @@ from typing import NamedTuple
 
 from hermes.state.operations import Operations, read
 from hermes.state.usage.activity import Activity, build_activity
-from hermes.state.usage.aggregates import (
-    InsightsFilter,
-    NotableConversation,
-    SessionCell,
-    SessionCounts,
-    Sums,
-    read_sums,
-)
+from hermes.state.usage.aggregates import NotableConversation, SessionCell, SessionCounts, Sums, read_sums
 from hermes.state.usage.period import Period
+from hermes.state.usage.period_sessions import InsightsFilter
 from hermes.state.usage.skill_calls import SkillCall
 from hermes.state.usage.totals import UsageTotals, add_totals
 

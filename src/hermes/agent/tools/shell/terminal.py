@@ -132,6 +132,7 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
 def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
     """Return why a command may not run, or None if the user allows it."""
     from hermes.agent.safety.commands import bare_command, risk_of
+    from hermes.agent.safety.environment import command_environment
 
     def is_protected(path: str) -> bool:
         try:
@@ -147,7 +148,7 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
             tool="terminal",
             summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
             detail=f"{make_visible(command)}\n\n{where}{' in the background' if in_background else ''}",
-            risk=risk_of(command, is_protected) if is_inside_root else "high",
+            risk=risk_of(command, is_protected, command_environment(context.environ)) if is_inside_root else "high",
             subject=command,
             directory=str(directory),
             bare=bare_command(command),

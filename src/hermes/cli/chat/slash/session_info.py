@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hermes.state.rows import AnyRow
 
 LABEL_WIDTH = 16
+_UNKNOWN = "unknown"
 
 
 def model(chat: Chat, name: str) -> None:
@@ -65,7 +66,9 @@ def usage(chat: Chat, _: str) -> None:
     cost = counted.get("actual_cost_usd")
     if cost is None:
         cost = counted.get("estimated_cost_usd")
-    facts["Cost"] = f"{'unknown' if cost is None else f'${cost:.4f}'} ({counted.get('cost_status') or 'unknown'})"
+    status = counted.get("cost_status") or _UNKNOWN
+    amount = _UNKNOWN if cost is None else f"${cost:.4f}"
+    facts["Cost"] = amount if status == amount else f"{amount} ({status})"
     _list(chat, facts)
 
 

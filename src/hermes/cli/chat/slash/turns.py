@@ -9,6 +9,8 @@ from itertools import groupby
 from hermes.agent.compression.compress import MAX_KEPT
 from hermes.cli.chat.chat_loop import Chat
 from hermes.cli.chat.recap import message_text, shorten, strip_reasoning
+from hermes.cli.display.terminal import terminal_width
+from hermes.cli.display.wrapping import wrap_text
 from hermes.errors import InvalidValue, NotFound
 from hermes.phrases import plural
 from hermes.state.rows import AnyRow, count_tool_calls, one_line
@@ -16,6 +18,8 @@ from hermes.state.rows import AnyRow, count_tool_calls, one_line
 MAX_SHOWN = 400
 PREVIEW = 60
 KEPT = 2
+_MARGIN = len("  1. ")
+_MIN_WIDTH = 20
 
 _KEEP = re.compile(r"(?:^|\s)(?:--keep|-k)(?:\s*=\s*|\s+|$)(\S*)")
 _HERE = re.compile(r"(?:up to )?here(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
@@ -27,7 +31,8 @@ def history(chat: Chat, _: str) -> None:
     if not messages:
         chat.screen.print_text("No messages yet. Type /resume to see other sessions.")
         return
-    chat.screen.print_text("\n".join(history_lines(messages)))
+    width = terminal_width()
+    chat.screen.print_text("\n".join(each for line in history_lines(messages) for each in _wrap_entry(line, width)))
 
 
 def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
@@ -43,6 +48,12 @@ def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
                 continue
             number += 1
             yield f"{number:>3}. {'You' if role == 'user' else 'Hermes'}: {_format_message(message)}"
+
+
+def _wrap_entry(line: str, width: int) -> list[str]:
+    """Break an entry between words, with its further lines below the first word."""
+    first, *others = wrap_text(line[_MARGIN:], max(_MIN_WIDTH, width - _MARGIN))
+    return [line[:_MARGIN] + first, *(" " * _MARGIN + each for each in others)]
 
 
 def retry(chat: Chat, _: str) -> None:

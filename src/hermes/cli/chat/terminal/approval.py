@@ -72,7 +72,7 @@ class ApprovalPrompt:
             self.screen.print_lines([f"{_INDENT}{row}" for row in rows[start : start + page]])
             if start + page < len(rows):
                 write_notice(MORE.format(shown=start + page, count=len(rows)))
-                line = read_chunk()
+                line = _read_line()
                 # A yes does not count before the user has seen all rows.
                 if not line or _decode_answer(line) in ("n", "no"):
                     return False
@@ -87,9 +87,17 @@ class ApprovalPrompt:
 def _read_decision() -> Decision:
     while True:
         write_notice(QUESTION)
-        decision = ANSWERS.get(_decode_answer(read_chunk()))
+        decision = ANSWERS.get(_decode_answer(_read_line()))
         if decision is not None:
             return decision
+
+
+def _read_line() -> bytes:
+    """Return what the user types; after Ctrl-D, which is no answer, the next text begins on a new line."""
+    line = read_chunk()
+    if not line:
+        write_notice("\n")
+    return line
 
 
 def _decode_answer(line: bytes) -> str:

@@ -17,7 +17,7 @@ from hermes.cli.store import database_file, read_config
 from hermes.config import Config
 from hermes.errors import ConfigError, NotFound, StoreUnavailable
 from hermes.phrases import format_megabytes, plural
-from hermes.state.sqlite.checks.verify import Defect, Depth, Verdict
+from hermes.state.sqlite.checks.verify import Defect, DefectKind, Depth, Verdict
 from hermes.state.sqlite.checks.verify import verify as verify_file
 from hermes.state.sqlite.files.names import bytes_of, real_file
 from hermes.state.sqlite.schema.inspection import SchemaState
@@ -55,7 +55,7 @@ def verify(file: Path | None, quick: bool, as_json: bool) -> None:
     if as_json:
         write_json({"schema": SCHEMA, "item": verdict_json(verdict) | {"good": not verdict.defects, "quick": quick}})
     else:
-        write_stdout("\n".join(format_verdict(verdict, now=time.time())))
+        write_stdout("\n".join(format_verdict(verdict, now=time.time(), is_quick=quick)))
     if verdict.defects:
         click.get_current_context().exit(FAILED)
 
@@ -98,7 +98,7 @@ def finding_json(defect: Defect) -> dict[str, str]:
     return {"code": defect.code, "kind": str(defect.kind), "message": defect.message, "hint": defect.hint}
 
 
-def format_verdict(verdict: Verdict, *, now: float) -> list[str]:
+def format_verdict(verdict: Verdict, *, now: float, is_quick: bool = False) -> list[str]:
     """Format the verdict on a file."""
     lines = [f"{verdict.path}: {'problems found' if verdict.defects else 'ok'}"]
     facts = [format_megabytes(bytes_of(verdict.path))]
@@ -114,9 +114,17 @@ def format_verdict(verdict: Verdict, *, now: float) -> list[str]:
     lines.append(f"  {', '.join(facts)}")
     for defect in verdict.defects:
         lines += [f"- {defect.message}", f"  {defect.hint}"]
-    if verdict.inspection is not None and verdict.inspection.state in (SchemaState.OURS, SchemaState.OLD):
-        lines.append(
-            "  Not compared: the counts and the search index, because the schema is older or was changed by another"
-            " program. Open the file once for writing, and verify it again."
-        )
+    if verdict.contents is not None and not verdict.is_compared and not is_quick:
+        lines.append(f"  Not compared: the counts and the search index, because {_why_not_compared(verdict)}")
     return [printable(line) for line in lines]
+
+
+def _why_not_compared(verdict: Verdict) -> str:
+    if verdict.has(DefectKind.DAMAGE):
+        return "the file is not intact."
+    if verdict.inspection is not None and verdict.inspection.state is SchemaState.UPSTREAM:
+        return "the file belongs to another program."
+    return (
+        "an older version made the file, or another program has changed it. Open the file once for writing, and verify"
+        " it again."
+    )

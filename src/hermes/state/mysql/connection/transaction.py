@@ -45,7 +45,10 @@ class MySQLDialect:
     """The SQL phrases of MySQL and MariaDB."""
 
     for_update = "FOR UPDATE"
-    has_indexed_correlation = False
+    skip_locked = "FOR UPDATE SKIP LOCKED"
+    now = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) / 1e6)"
+    notify_lanes = ""
+    has_indexed_correlation = counts_in_index = False
     raise_next_id = ""
     # Uids that callers gave have an index by their hash: with the session's id they may be too long for an index.
     given_uid_condition = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"
@@ -157,6 +160,11 @@ class MySQLTransaction(ServerTransaction):
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query that locks it; the server numbers messages on insert."""
         return self.row(sql, **values), ()
+
+    def lock_and_read(self, lock: str, read: str, /, **values: Any) -> tuple[Values | None, list[Values]]:
+        """The first row of a query that locks it, and the rows of a second query that uses it."""
+        held = self.row(lock, **values)
+        return held, [] if held is None else self.rows(read, locked=held[0], **values)
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
         """Insert messages, with the default for a missing column, and return their ids."""

@@ -163,6 +163,15 @@ class PostgresPool:
             open=True,
         )
 
+    @property
+    def can_connect_alone(self) -> bool:
+        """Whether `connect_alone` works: the address is known."""
+        return self._address is not None
+
+    def connect_alone(self) -> Connection:
+        """Return a new connection that does not belong to the pool."""
+        return self._connect()
+
     def _connect(self) -> Connection:
         assert self._address is not None
         try:

@@ -25,12 +25,19 @@ MUCH = 1 << 20
 LONG_S = 1.0
 """Behind a pooler, a transaction that takes this long to begin waits for a connection to the server."""
 
+LANES_CHANNEL = "hermes_lanes"
+"""The channel on which processes learn that work waits in a lane."""
+
 _COMMIT, _ROLL_BACK = BoundStatement(statement_text("COMMIT")), BoundStatement(statement_text("ROLLBACK"))
 _BEGIN = BoundStatement(statement_text("BEGIN ISOLATION LEVEL READ COMMITTED"))
 _BEGIN_READING = BoundStatement(statement_text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
 _NUMBER = BoundStatement(statement_text("SELECT CAST(pg_current_xact_id_if_assigned() AS text)"))
 # The expressions outside of the parentheses are evaluated when the row is locked.
 _HELD = "SELECT CAST(pg_current_xact_id() AS text), nextval('messages_id_seq'), held.* FROM ({}) AS held"
+# A second statement of the same round trip reads the key of the locked row from this setting.
+_LOCKED = """SELECT CAST(pg_current_xact_id() AS text), set_config('hermes.locked', held.locked, true), held.*
+             FROM ({}) AS held"""
+_LOCKED_KEY = "current_setting('hermes.locked', true)"
 _SEVERAL = "LEFT JOIN generate_series(1, CAST(:count AS bigint)) AS number ON true"
 _MARK, _BACK_TO_MARK = (
     BoundStatement(statement_text("SAVEPOINT probe")),
@@ -45,8 +52,13 @@ class PostgresDialect(CommonDialect):
 
     # Keys never change, so transactions that only refer to a row need not wait for those that change it.
     for_update = "FOR NO KEY UPDATE"
+    skip_locked = "FOR NO KEY UPDATE SKIP LOCKED"
+    # The time of now() is that of the beginning of the transaction, which may have waited since.
+    now = "CAST(EXTRACT(epoch FROM clock_timestamp()) AS double precision)"
+    notify_lanes = f"SELECT pg_notify('{LANES_CHANNEL}', current_schema() || ':' || CAST(:holder AS text))"
     given_uid_condition = "AND uid NOT LIKE '~%'"
     has_indexed_correlation = True
+    counts_in_index = False
     raise_next_id = """SELECT setval('messages_id_seq', :last)
                        WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""
 
@@ -151,6 +163,19 @@ class PostgresTransaction(ServerTransaction):
         if self._token is None:
             self._token = self._token_of(rows[0][0])
         return rows[0][2:], [row[1] for row in rows[:count]]
+
+    def lock_and_read(self, lock: str, read: str, /, **values: Any) -> tuple[Values | None, list[Values]]:
+        """The first row of a query that locks it, and the rows of a second query, in one round trip.
+
+        The second statement has a snapshot of its own, taken when the row is locked.
+        """
+        bound = [bind_statement(sql, values) for sql in (_LOCKED.format(lock), read.replace(":locked", _LOCKED_KEY))]
+        held, found = [self.driver.rows(result) for result in self._send(bound)[-2:]]
+        if not held:
+            return None, []
+        if self._token is None:
+            self._token = self._token_of(held[0][0])
+        return held[0][2:], found
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
         """Insert messages, each with its own columns, and return their ids."""

@@ -179,12 +179,11 @@ def _remove_leftovers(database: Path, directory: Path) -> None:
 
 
 def _next_name(database: Path, directory: Path) -> Path:
-    name = f"{database.stem}-{time.strftime(STAMP)}"
-    target, number = directory / f"{name}.db", 1
-    while target.exists():
-        number += 1
-        target = directory / f"{name}-{number}.db"
-    return target
+    """Return a name that comes after those of all other backups, also of those made in the same second."""
+    form, stamp = re.compile(_name_pattern(database)), time.strftime(STAMP)
+    matches = [match for each in directory.iterdir() if (match := form.fullmatch(each.name)) and match[2] == stamp]
+    number = max((int(match[3] or 1) for match in matches), default=0) + 1
+    return directory / f"{database.stem}-{stamp}{f'-{number}' if number > 1 else ''}.db"
 
 
 def _name_pattern(database: Path) -> str:

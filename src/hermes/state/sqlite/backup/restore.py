@@ -51,7 +51,8 @@ def compare(database: Path, backup: Path) -> Loss:
     if not bytes_of(database) and not bytes_of(beside(real_file(database), LOG)):
         return Loss(None)
     try:
-        with open_long_read(database) as present, open_long_read(backup, in_use=False) as past:
+        # The database is opened last, so that an error of it is reported with its path.
+        with open_long_read(backup, in_use=False) as past, open_long_read(database) as present:
             return Loss(
                 contents_of(View(present)),
                 sessions=_sessions_only_in(present, past),

@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes.state.maintenance.findings import CheckResult, error, note, ok, warning
 from hermes.state.sqlite.checks.subject import DONE_ON_OPEN, REPAIR_HINT, Subject
 from hermes.state.sqlite.connection import View
-from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of
+from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside, bytes_of, is_special
 from hermes.state.sqlite.filesystem import file_system_of
 from hermes.state.sqlite.schema import inspection as schema
 from hermes.state.sqlite.schema.definitions import ledger as known_migrations
@@ -57,6 +57,8 @@ def presence(subject: Subject) -> CheckResult:
     if not stat.S_ISREG(status.st_mode):
         what = "a directory" if stat.S_ISDIR(status.st_mode) else "neither a file nor a directory"
         return error(f"{label} is {what}", "move it away, or set sessiondb.path to a file", **details)
+    if is_special(journal := beside(file, JOURNAL)):
+        return error(f"{journal} is not a file, so the database cannot be opened", "move it away", **details)
     if status.st_size == 0 and bytes_of(beside(file, LOG)):
         return error(
             f"{label} is empty, but its log {beside(file, LOG)} is not: the file was cut off",
@@ -69,8 +71,9 @@ def presence(subject: Subject) -> CheckResult:
 
 
 def has_content(subject: Subject) -> bool:
-    """Whether the file can be opened safely: SQLite would remove the log of an empty one."""
-    return os.path.isfile(subject.file) and bytes_of(subject.file) > 0
+    """Whether the file can be opened safely: SQLite would remove the log of an empty one, and wait for a pipe."""
+    is_file = os.path.isfile(subject.file) and not is_special(beside(subject.file, JOURNAL))
+    return is_file and bytes_of(subject.file) > 0
 
 
 def origin(subject: Subject, view: View) -> CheckResult:

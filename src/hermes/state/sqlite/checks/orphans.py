@@ -70,7 +70,7 @@ def sessions(subject: Subject, view: View) -> CheckResult:
         )
     if delegates:
         return note(
-            f"delegate sessions whose parent session was deleted; no list shows them: {join_some(delegates)}",
+            f"delegate sessions whose parent session was deleted: {join_some(delegates)}",
             f"{shlex.join(['hermes', 'sessions', 'delete', *delegates[:LISTED]])}",
             **details,
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hermes.errors import NotADatabase, StoreCorrupt
+from hermes.phrases import plural
 from hermes.state.engine import Report
 from hermes.state.maintenance.findings import Status
 from hermes.state.sqlite.checks import counters, index, orphans
@@ -269,7 +270,7 @@ class _Verification:
                 if outcome.status in (Status.WARNING, Status.ERROR):
                     self._add(DefectKind.DRIFT, name, outcome.summary, self._hints.drift or outcome.remedy)
             for table, count in view.rows(_REST):
-                message = f"{count} rows of {table} belong to no session"
+                message = f"{plural(count, 'row')} of {table} without a session"
                 self._add(DefectKind.DRIFT, "orphan_rows", message, self._hints.drift or "nothing reads them")
 
     @contextmanager

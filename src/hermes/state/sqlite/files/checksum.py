@@ -24,9 +24,10 @@ def write_checksum(path: Path, name: str, report: Report | None = None) -> Path:
 
 
 def matches_checksum(path: Path, report: Report | None = None) -> bool | None:
-    """Whether a file still has the checksum written for it; None if it has no checksum file."""
+    """Whether a file still has the checksum written for it; None if it has no checksum file, or a link or a pipe."""
     try:
-        noted = beside(path, SUFFIX).read_bytes()
+        with open(beside(path, SUFFIX), "rb", opener=open_plain_file) as file:
+            noted = file.read()
     except OSError:
         return None
     return noted.startswith(_digest(path, report).encode())

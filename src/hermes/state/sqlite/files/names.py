@@ -49,6 +49,20 @@ def require_file(database: Path, missing: NotFound) -> None:
         raise missing
     if not is_file:
         raise NotADatabase(f"{database} is a directory or a device", hint="name a file")
+    refuse_special_files(database)
+
+
+def refuse_special_files(database: Path) -> None:
+    """Raise if a database or its rollback journal is a pipe, a device or a directory: SQLite would wait for a pipe."""
+    file = real_file(database)
+    for path in (file, beside(file, JOURNAL)):
+        if is_special(path):
+            raise NotADatabase(f"{path} is not a file", hint="move it away, or name another database file")
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path is a pipe, a device or a directory."""
+    return path.exists() and not path.is_file()
 
 
 def refuse_lone_log(database: Path) -> None:

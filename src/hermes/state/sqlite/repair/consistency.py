@@ -107,9 +107,25 @@ class ConsistencyRepair:
                   UNION ALL SELECT session_id, at FROM usage_events)
             WHERE session_id IN (SELECT id FROM made) GROUP BY session_id""")
         self._sum_usage(own)
-        for table in ("rewinds", "pending_links"):
+        for table in ("rewinds", "pending_links", "lanes"):
             self._run(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM sessions)")
+        self._rebuild_queues()
         return made
+
+    def _rebuild_queues(self) -> None:
+        """Create the queues of lanes whose rows are lost, and count what waits in every lane."""
+        self._run("""
+            INSERT OR IGNORE INTO lane_queues (lane_id, session_key, lease_token)
+            SELECT lane_id, MIN(session_key), CAST(unixepoch('subsec') * 1000 AS INTEGER) FROM inbox
+            WHERE is_open = 1 GROUP BY lane_id""")
+        self._run("""
+            UPDATE inbox SET state = 'accepted', turn_id = NULL WHERE state = 'running' AND NOT EXISTS (
+                SELECT 1 FROM lane_queues q WHERE q.lane_id = inbox.lane_id AND q.turn_id = inbox.turn_id)""")
+        self._run("""
+            UPDATE lane_queues SET (waiting_count, waiting_id) = (
+                SELECT COUNT(*), COALESCE(MIN(id), 0) FROM inbox
+                WHERE inbox.lane_id = lane_queues.lane_id AND is_open = 1 AND state = 'accepted')""")
+        self._run("UPDATE lane_queues SET ready_id = CASE WHEN lease_until = 0 THEN waiting_id ELSE 0 END")
 
     def lost_messages(self, most: int, *, is_torn: bool) -> dict[str, int]:
         """How many messages are known to be missing, by session; `is_torn` if the file is known to have gaps.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,15 +26,14 @@ _COMPUTED = frozenset(("GENERATED", "AS"))
 
 _QUOTED = r"""'(?:[^']|'')*(?:'|\Z)|"(?:[^"]|"")*(?:"|\Z)|`(?:[^`]|``)*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"""
 _NAME = rf"""({_QUOTED}|[^\s("'`\[]+)"""
-_BEGINNING = re.compile(rf"CREATE (VIRTUAL TABLE|TABLE|(?:UNIQUE )?INDEX|TRIGGER|VIEW) (?:IF NOT EXISTS )?{_NAME}")
-_COMMENT_OR_QUOTED = re.compile(rf"--[^\n]*|/\*.*?(?:\*/|\Z)|{_QUOTED}", re.DOTALL)
-_WORD = re.compile(r"\w+")
+# These are compiled on first use, because imports must be fast, and most of them are only for definitions not ours.
+_BEGINNING = rf"CREATE (VIRTUAL TABLE|TABLE|(?:UNIQUE )?INDEX|TRIGGER|VIEW) (?:IF NOT EXISTS )?{_NAME}"
 _LEDGER_LINE = "-- Ledger: "
-_PLAIN_INDEX = re.compile(
-    r"CREATE INDEX \w+\s+ON \w+\s*\(\s*\w+(?: (?:ASC|DESC))?(?:\s*,\s*\w+(?: (?:ASC|DESC))?)*\s*\)", re.IGNORECASE
-)
-_REFERENCES = re.compile(r"\bREFERENCES\s+(\w*)", re.IGNORECASE)
-_EXPRESSION_AS_DEFAULT = re.compile(r"\bDEFAULT\s*\(", re.IGNORECASE)
+_COMMENT_OR_QUOTED = rf"(?s)--[^\n]*|/\*.*?(?:\*/|\Z)|{_QUOTED}"
+_WORD = r"\w+"
+_PLAIN_INDEX = r"(?i)CREATE INDEX \w+\s+ON \w+\s*\(\s*\w+(?: (?:ASC|DESC))?(?:\s*,\s*\w+(?: (?:ASC|DESC))?)*\s*\)"
+_REFERENCES = r"(?i)\bREFERENCES\s+(\w*)"
+_EXPRESSION_AS_DEFAULT = r"(?i)\bDEFAULT\s*\("
 
 _SHADOWS = {
     "messages_fts": ("data", "idx", "docsize", "config"),
@@ -78,8 +76,7 @@ class Definition(NamedTuple):
     sql: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignSchema:
+class ForeignSchema(NamedTuple):
     """The parts of a schema that are not ours and could change our rows, or prevent storing or reading them."""
 
     removable: tuple[Definition, ...] = ()
@@ -209,20 +206,20 @@ def _must_be_removed(index: str, table: str, sql: str) -> bool:
     own = our_definitions().get(index)
     if own is not None:
         return normalize(own) != normalize(sql)
-    return table.lower() in our_definitions() and not _PLAIN_INDEX.fullmatch(_without_literals(sql))
+    return table.lower() in our_definitions() and not re.fullmatch(_PLAIN_INDEX, _without_literals(sql))
 
 
 def _rules(sql: str, own: str) -> list[tuple[str, bool]]:
     """What a table of ours does that it should not, and whether that also makes reading unsafe."""
     if sql.upper().startswith("CREATE VIRTUAL"):
-        return [("is not a table but a module's", True)]
+        return [("is a virtual table", True)]
     text, own_text = _without_literals(sql), _without_literals(own)
-    words = {word.upper() for word in _WORD.findall(text)} & RULES
-    words -= {word.upper() for word in _WORD.findall(own_text)}
-    found = [(f"says {word}", word in _COMPUTED) for word in sorted(words)]
-    if _EXPRESSION_AS_DEFAULT.search(text):
-        found.append(("works out a default", False))
-    references, allowed = _REFERENCES.findall(text), _REFERENCES.findall(own_text)
+    words = {word.upper() for word in re.findall(_WORD, text)} & RULES
+    words -= {word.upper() for word in re.findall(_WORD, own_text)}
+    found = [(f"is defined with {word}", word in _COMPUTED) for word in sorted(words)]
+    if re.search(_EXPRESSION_AS_DEFAULT, text):
+        found.append(("computes a default", False))
+    references, allowed = re.findall(_REFERENCES, text), re.findall(_REFERENCES, own_text)
     if len(references) > len(allowed) or any(target.lower() != "sessions" for target in references):
         found.append(("refers to another table", False))
     return found
@@ -235,14 +232,14 @@ def _rules_of_columns(table: str, columns: list[Column]) -> Iterator[str]:
         own = ours.get(each.name.lower())
         if own is None:
             if each.is_required and each.default is None and not each.key:
-                yield f"demands a value for {each.name}"
+                yield f"requires a value for {each.name}"
             continue
         if own.kind == "TEXT" and _affinity(each.kind) not in ("TEXT", "BLOB"):
-            yield f"makes numbers of {each.name}"
+            yield f"converts {each.name} into numbers"
         if each.is_required and each.default is None and own.default is None and not (own.is_required or own.key):
-            yield f"demands a value for {each.name}"
+            yield f"requires a value for {each.name}"
         if own.kind == "TEXT" and own.default is None and each.default not in (None, "NULL"):
-            yield f"fills in {each.name}"
+            yield f"has a default for {each.name}"
         if bool(each.key) != bool(own.key):
             yield f"has another key: {each.name}"
 
@@ -258,12 +255,12 @@ def _affinity(kind: str) -> str:
 
 def _without_literals(sql: str) -> str:
     """A definition without comments, and with a digit instead of everything in quotes."""
-    return _COMMENT_OR_QUOTED.sub(lambda found: " " if found[0][:2] in ("--", "/*") else " 0 ", sql)
+    return re.sub(_COMMENT_OR_QUOTED, lambda found: " " if found[0][:2] in ("--", "/*") else " 0 ", sql)
 
 
 def _kind_and_name(sql: str) -> tuple[str, str]:
     """The kind and the name that a statement defines; empty strings if it defines nothing."""
-    found = _BEGINNING.match(sql)
+    found = re.match(_BEGINNING, sql)
     if found is None:
         return "", ""
     name = found[2]

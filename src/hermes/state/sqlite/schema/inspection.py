@@ -25,10 +25,10 @@ from hermes.state.sqlite.files.names import (
     keep_orphaned_log,
     real_file,
     refuse_lone_log,
+    refuse_special_files,
 )
 from hermes.state.sqlite.files.swap import checkpoint_fully, finish_swap, replacement_path
 from hermes.state.sqlite.files.writer_lock import WriterLock
-from hermes.state.sqlite.schema import upgrade
 from hermes.state.sqlite.schema.definitions import (
     ForeignSchema,
     describe_columns,
@@ -162,6 +162,7 @@ def import_hint(path: Path) -> str:
 def _prepare_directory(path: Path) -> None:
     if path.is_dir():
         raise NotADatabase(f"{path} is a directory", hint="name a file in it, such as state.db")
+    refuse_special_files(path)
     file = real_file(path)
     try:
         ensure_private_dir(path.parent)
@@ -217,7 +218,7 @@ def inspect_view(view: View, path: Path) -> Inspection:
         and not foreign.removable
         and not foreign.has_lost_index
         and index_state.has_valid_mark(view)
-        and not upgrade.has_foreign_rows(view)
+        and not _has_foreign_rows(view)
     )
     return Inspection(
         SchemaState.CURRENT if untouched else SchemaState.OURS,
@@ -226,6 +227,14 @@ def inspect_view(view: View, path: Path) -> Inspection:
         min_writer=_format(meta.get("min_writer"), path),
         is_newer=is_newer,
         foreign=foreign,
+    )
+
+
+def _has_foreign_rows(view: View) -> bool:
+    """Whether another program has written to this store since it was last opened."""
+    return (
+        view.value("SELECT session_id FROM stale_sessions LIMIT 1") is not None
+        or view.value("SELECT id FROM messages WHERE uid IS NULL LIMIT 1") is not None
     )
 
 
@@ -242,6 +251,8 @@ def _format(noted: object, path: Path) -> int:
 
 def _upgrade_file(path: Path) -> None:
     """Create, upgrade or repair the schema of a file in one transaction; a crash in the middle changes nothing."""
+    from hermes.state.sqlite.schema import upgrade  # late: most files need none
+
     connection = open_writer(path, runs_triggers=False)
     saved: Path | None = None
     try:
@@ -261,7 +272,8 @@ def _upgrade_file(path: Path) -> None:
             upgrade.mark_all_stale(view)
         connection.execute(schema_sql()).fetchall()
         run_triggers(connection)
-        upgrade.adopt_foreign_rows(view)
+        if _has_foreign_rows(view):
+            upgrade.adopt_foreign_rows(view)
         _record_schema(view)
         view.run("COMMIT")
         saved = None

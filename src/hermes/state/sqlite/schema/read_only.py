@@ -10,7 +10,15 @@ import apsw
 
 from hermes.errors import NotADatabase, StoreTooNew, StoreUnavailable
 from hermes.state.sqlite.connection import View, open_reader, open_unshared
-from hermes.state.sqlite.files.names import LOG, SHARED_MEMORY, beside, bytes_of, real_file, refuse_lone_log
+from hermes.state.sqlite.files.names import (
+    LOG,
+    SHARED_MEMORY,
+    beside,
+    bytes_of,
+    real_file,
+    refuse_lone_log,
+    refuse_special_files,
+)
 from hermes.state.sqlite.schema import old_file_view
 from hermes.state.sqlite.schema.definitions import schema_sql
 from hermes.state.sqlite.schema.inspection import FORMAT, SchemaState, inspect_view, refuse_unsafe_schema
@@ -51,8 +59,7 @@ def raw_reader_factory(path: Path) -> Callable[[], apsw.Connection]:
 
     The schema of the file is not checked.
     """
-    if path.exists() and not path.is_file():  # SQLite would wait for a pipe without end
-        raise NotADatabase(f"{path} is not a file", hint="name a database file")
+    refuse_special_files(path)
     try:
         connection = open_reader(path)
         try:

@@ -76,18 +76,8 @@ def mark_all_stale(view: View) -> None:
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages")
 
 
-def has_foreign_rows(view: View) -> bool:
-    """Whether another program has written to this store since it was last opened."""
-    return (
-        view.value("SELECT session_id FROM stale_sessions LIMIT 1") is not None
-        or view.value("SELECT id FROM messages WHERE uid IS NULL LIMIT 1") is not None
-    )
-
-
 def adopt_foreign_rows(view: View) -> None:
     """Complete the rows that another program wrote: uids, kinds, counters, previews, usage."""
-    if not has_foreign_rows(view):
-        return
     view.run("DELETE FROM stale_sessions WHERE typeof(session_id) <> 'text'")  # no session of ours has such an id
     view.run("INSERT OR IGNORE INTO stale_sessions SELECT DISTINCT session_id FROM messages WHERE uid IS NULL")
     _create_missing_sessions(view)

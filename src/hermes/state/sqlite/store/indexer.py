@@ -27,7 +27,7 @@ Read = Callable[[Callable[[View], bool]], bool]
 
 PAUSE_S = 0.05
 """So long no message has come when a pause begins."""
-MANY = 4_096
+MANY = 8_000
 """With so many waiting messages, the calls that store further ones index too."""
 SLICE = 32
 """How many messages a call indexes that pays, and how many a background slice indexes before it looks for writers."""

@@ -1,0 +1,122 @@
+"""Lanes: how fast messages are accepted, turns are recorded and lanes are touched.
+
+Every function measures one thing on a store of its own and returns figures; the caller chooses sizes and shows them.
+"""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.types import ImportedLane, Intent, Keep, NewSession
+from hermes.state.provider import SessionDBProvider
+from hermes_state import SessionDB
+
+TEXT = (
+    "a message of about one hundred and twenty characters, as people write them in chats, with a question at its end?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many operations a second, and the CPU time of one."""
+
+    per_second: float
+    cpu_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The median time of `resolve` and `update` of one lane, and how long opening the store took."""
+
+    cpu_ms: float
+    wall_ms: float
+    opening_ms: float
+
+
+def key_of(number: int) -> str:
+    """The key of a lane."""
+    return f"agent:main:telegram:dm:{number}"
+
+
+def fill_lanes(store: SessionDBProvider, count: int) -> None:
+    """Create lanes in an empty store, each with a session."""
+    store.lanes.import_once(
+        [
+            ImportedLane(
+                key_of(number),
+                NewSession(f"session-{number}", "telegram", user_id=str(number)),
+                {"platform": "telegram", "origin": {"platform": "telegram", "chat_id": str(number)}},
+            )
+            for number in range(count)
+        ]
+    )
+
+
+def measure_accept(store: SessionDBProvider, messages: int, lanes: int, threads: int) -> Rate:
+    """Accept messages on several threads."""
+
+    def work(first: int) -> int:
+        for number in range(first, messages, threads):
+            store.inbox.accept(
+                key_of(number % lanes),
+                {"text": TEXT},
+                platform="telegram",
+                chat_id=str(number % lanes),
+                message_id=str(number),
+                delivery_id=f"delivery-{number}",
+            )
+        return len(range(first, messages, threads))
+
+    return _rate(work, threads)
+
+
+def measure_turns(store: SessionDBProvider, threads: int) -> Rate:
+    """Claim and finish a turn for every message that waits, each with a reply, on several threads."""
+
+    def work(thread: int) -> int:
+        done = 0
+        while (claim := store.turns.claim_next(f"node-{thread}", choose=turn_of_one)) is not None:
+            assert claim.turn_id is not None
+            store.turns.finish(claim.lease, claim.turn_id, intents=[Intent(claim.turn_id, {"text": TEXT}, "telegram")])
+            done += 1
+        return done
+
+    return _rate(work, threads)
+
+
+def measure_touch(path: Path, lanes: int, times: int = 400) -> Touch:
+    """Touch and update lanes of a file with so many of them."""
+    with SessionDB(path) as store:
+        fill_lanes(store, lanes)
+    began = time.perf_counter()
+    with SessionDB(path) as store:
+        store.lanes.get(key_of(0))
+        opening_s = time.perf_counter() - began
+        cpu, wall = [], []
+        for number in range(times):
+            key = key_of(number * 7_919 % lanes)
+            cpu_before, before = time.process_time(), time.perf_counter()
+            store.lanes.resolve(key, lambda *_: Keep())
+            store.lanes.update(key, last_prompt_tokens=number)
+            cpu.append(time.process_time() - cpu_before)
+            wall.append(time.perf_counter() - before)
+    return Touch(statistics.median(cpu) * 1000, statistics.median(wall) * 1000, opening_s * 1000)
+
+
+def _rate(work: Callable[[int], int], threads: int) -> Rate:
+    done: list[int] = []
+    running = [threading.Thread(target=lambda n=n: done.append(work(n))) for n in range(threads)]
+    before, cpu_before = time.perf_counter(), time.process_time()
+    for each in running:
+        each.start()
+    for each in running:
+        each.join()
+    seconds, cpu_s = time.perf_counter() - before, time.process_time() - cpu_before
+    total = max(1, sum(done))
+    return Rate(total / seconds, cpu_s / total * 1000)

@@ -1,0 +1,49 @@
+"""Chats: who speaks where, which session that is, when it resets, and what the agent learns about it."""
+
+from hermes.gateway.config import GatewayConfig
+from hermes.gateway.config_file import load_gateway_config
+from hermes.gateway.context import SessionContext, build_session_context
+from hermes.gateway.decide import ResetReason, decide
+from hermes.gateway.entry import SessionEntry
+from hermes.gateway.event import MessageEvent, MessageType
+from hermes.gateway.keys import build_session_key, is_shared_multi_user_session, lane_owner
+from hermes.gateway.platform import Platform
+from hermes.gateway.platform_config import HomeChannel, PlatformConfig, StreamingConfig
+from hermes.gateway.policy import SessionResetPolicy
+from hermes.gateway.prompt import build_session_context_prompt, build_turn_note
+from hermes.gateway.source import SessionSource
+from hermes.gateway.store.aio import AsyncSessionStore
+from hermes.gateway.store.session_store import SessionStore
+from hermes.gateway.whatsapp import (
+    canonical_whatsapp_identifier,
+    expand_whatsapp_aliases,
+    normalize_whatsapp_identifier,
+)
+
+__all__ = [
+    "AsyncSessionStore",
+    "GatewayConfig",
+    "HomeChannel",
+    "MessageEvent",
+    "MessageType",
+    "Platform",
+    "PlatformConfig",
+    "ResetReason",
+    "SessionContext",
+    "SessionEntry",
+    "SessionResetPolicy",
+    "SessionSource",
+    "SessionStore",
+    "StreamingConfig",
+    "build_session_context",
+    "build_session_context_prompt",
+    "build_session_key",
+    "build_turn_note",
+    "canonical_whatsapp_identifier",
+    "decide",
+    "expand_whatsapp_aliases",
+    "is_shared_multi_user_session",
+    "lane_owner",
+    "load_gateway_config",
+    "normalize_whatsapp_identifier",
+]

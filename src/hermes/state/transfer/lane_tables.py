@@ -1,0 +1,178 @@
+"""Copy lanes, the inbox, turns and the outbox to another store, and compare them.
+
+Leases are not copied: what a node of the source was working on waits in the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hermes.phrases import plural
+from hermes.state.engine import Reading, Transaction
+from hermes.state.lanes.inbox import lock_or_add_queue
+from hermes.state.lanes.lane_rows import COLUMNS
+from hermes.state.operations import Operations, chunks, insert_into, placeholders, read
+from hermes.state.rows import Row, Stored
+from hermes.state.transfer.progress import Progress
+from hermes.state.transfer.target import known_sessions
+from hermes.state.transfer.verification import Difference
+
+PAGE = 400
+MOVED = "the lane was copied to another store"
+
+Step = Callable[[Callable[[Transaction, Progress], Progress]], Progress]
+"""Runs one step of a migration and saves its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTable:
+    """A table: what its rows are called, the columns to copy, and the column that names a row in every store."""
+
+    name: str
+    what: str
+    key: str
+    columns: tuple[str, ...]
+
+
+TABLES = (
+    LaneTable("lanes", "lane", "id", ("id", "session_key", "session_id", *COLUMNS)),
+    LaneTable(
+        "inbox",
+        "inbox message",
+        "delivery_key",
+        (
+            *("uid", "lane_id", "session_key", "kind", "state", "is_open", "reason", "attempts", "starts"),
+            *("delivery_key", "message_key", "message_ref", "platform", "account", "chat_id", "message_id"),
+            *("delivery_id", "turn_id", "accepted_at", "started_at", "finished_at", "dead_at", "payload"),
+        ),
+    ),
+    LaneTable(
+        "turns",
+        "turn",
+        "turn_id",
+        (
+            *("turn_id", "lane_id", "session_key", "session_id", "node", "token", "state", "reason", "progress"),
+            *("started_at", "progressed_at", "finished_at", "note"),
+        ),
+    ),
+    LaneTable(
+        "outbox",
+        "outbox message",
+        "key_ref",
+        (
+            *("key_ref", "idempotency_key", "lane_id", "session_key", "turn_id", "platform", "account", "kind"),
+            *("state", "reason", "attempts", "holder", "created_at", "due_at", "expires_at", "finished_at"),
+            *("dead_at", "receipt", "payload"),
+        ),
+    ),
+)
+
+
+def copy_lanes(store: Operations, step: Step) -> None:
+    """Copy the rows that the target lacks, and those that changed in the source but were not used in the target."""
+    for table in TABLES if _has_lanes(store) else ():
+        for page in _pages(store, table):
+            step(partial(_copy_page, table=table, page=page))
+
+
+def compare_lanes(store: Operations, target: Operations) -> Iterator[Difference]:
+    """Yield what the target lacks, and what differs there, table by table."""
+    for table in TABLES if _has_lanes(store) else ():
+        missing = different = ahead = 0
+        for page in _pages(store, table):
+            here = read(target, partial(_rows_by_key, table=table, keys=[row[table.key] for row in page]))
+            for row in page:
+                found = here.get(row[table.key])
+                missing += found is None
+                if found is not None and _as_copied(table, found) != row:
+                    is_ahead = _is_used(table, found, row)
+                    ahead, different = ahead + is_ahead, different + (not is_ahead)
+        for count, verb in ((missing, "lacks"), (different, "differs in"), (ahead, "is ahead in")):
+            if count:
+                yield Difference(table.name, f"{verb} {plural(count, table.what)}", is_ahead=verb == "is ahead in")
+
+
+def _has_lanes(store: Operations) -> bool:
+    """Whether a store has these tables; one that is only read may lack them."""
+    sql = "SELECT 1 FROM hermes_ledger WHERE name LIKE '%_lanes'"
+    return read(store, lambda tx: tx.value(sql)) is not None
+
+
+def _pages(store: Operations, table: LaneTable) -> Iterator[list[Row]]:
+    """Yield the rows of a table in order, as they are copied."""
+    after: Any = "" if table.key == "id" else 0
+    names = ", ".join(f"t.{name}" for name in table.columns)
+    sql = f"SELECT t.id AS place, {names} FROM {table.name} t WHERE t.id > :after ORDER BY t.id LIMIT :most"
+    while rows := read(store, lambda tx: tx.rows(sql, after=after, most=PAGE)):  # noqa: B023 - called at once
+        yield [_as_copied(table, dict(zip(table.columns, row[1:], strict=True))) for row in rows]
+        after = rows[-1][0]
+
+
+def _as_copied(table: LaneTable, row: Mapping[str, Any]) -> Row:
+    """Return a row as it is in a store where no node works on it."""
+    copied = {name: Stored(value) if isinstance(value, str) else value for name, value in row.items()}
+    if table.name == "inbox" and copied["state"] == "running":
+        copied |= {"state": "accepted", "turn_id": None}
+    if table.name == "turns" and copied["state"] == "running":
+        copied |= {"state": "lost", "reason": MOVED, "finished_at": copied["started_at"]}
+    return copied
+
+
+def _copy_page(tx: Transaction, progress: Progress, table: LaneTable, page: Sequence[Row]) -> Progress:
+    here = _rows_by_key(tx, table, [row[table.key] for row in page])
+    sessions = known_sessions(tx, [row["session_id"] for row in page]) if table.name == "lanes" else set()
+    taken = _taken_messages(tx, page) if table.name == "inbox" else set()
+    added: list[Row] = []
+    changed: list[Row] = []
+    for row in page:
+        found = here.get(row[table.key])
+        if table.name == "lanes" and row["session_id"] not in sessions:
+            continue  # a lane without its session is no lane
+        if found is None and row.get("message_key") not in taken:
+            added.append(row)
+        elif found is not None and progress.is_exclusive and _as_copied(table, found) != row:
+            changed += [] if _is_used(table, found, row) else [row]
+    tx.run_many(insert_into(table.name, table.columns), added)
+    assigned = ", ".join(f"{name} = :{name}" for name in table.columns if name != table.key)
+    for row in changed:
+        tx.run(f"UPDATE {table.name} SET {assigned} WHERE {table.key} = :{table.key}", **row)
+    if table.name == "inbox":
+        for lane_id, key in {row["lane_id"]: row["session_key"] for row in (*added, *changed)}.items():
+            queue = lock_or_add_queue(tx, lane_id, key)
+            queue.recount(tx)
+            queue.save(tx)
+    return progress
+
+
+def _rows_by_key(tx: Reading, table: LaneTable, keys: Sequence[str]) -> dict[str, Row]:
+    found: dict[str, Row] = {}
+    for some in chunks(keys):
+        listed, values = placeholders("key", [Stored(key) for key in some])
+        rows = tx.rows(f"SELECT {', '.join(table.columns)} FROM {table.name} WHERE {table.key} IN ({listed})", **values)
+        for row in rows:
+            stored = dict(zip(table.columns, row, strict=True))
+            found[stored[table.key]] = stored
+    return found
+
+
+def _taken_messages(tx: Reading, page: Sequence[Row]) -> set[str]:
+    """Return the messages of a page that the target has under other delivery ids."""
+    taken: set[str] = set()
+    for some in chunks([row["message_key"] for row in page if row["message_key"] is not None]):
+        listed, values = placeholders("key", some)
+        taken.update(
+            row[0] for row in tx.rows(f"SELECT message_key FROM inbox WHERE message_key IN ({listed})", **values)
+        )
+    return taken
+
+
+def _is_used(table: LaneTable, found: Row, row: Row) -> bool:
+    """Whether the row of the target is further than that of the source, because a node of the target used it."""
+    if table.name == "lanes":
+        return bool(found["updated_at"] > row["updated_at"])
+    if table.name == "inbox":
+        return bool(found["state"] != "accepted" or found["starts"] > row["starts"])
+    return table.name == "turns" or found["state"] not in ("draft", "pending")

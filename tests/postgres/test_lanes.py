@@ -1,0 +1,139 @@
+"""Lanes on PostgreSQL: how many round trips a turn takes, and notifications about waiting messages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from hermes.config import SessionDBConfig
+from hermes.state.lanes.leases import turn_of_one
+from hermes.state.postgres.connection.pipeline import DriverConnection
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from tests.support.lanes import KEY, OTHER, accept, claim, reply, start_lane, turn_of
+from tests.support.waiting import LIMIT_S
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows with every round trip to the server."""
+    counted: list[int] = []
+    execute = DriverConnection.execute
+
+    def count(self: DriverConnection, statements: Any, *args: Any) -> Any:
+        counted.append(len(statements))
+        return execute(self, statements, *args)
+
+    monkeypatch.setattr(DriverConnection, "execute", count)
+    return counted
+
+
+def test_the_bookkeeping_of_a_turn_takes_four_round_trips(
+    store: PostgreSQLSessionDBProvider, round_trips: list[int]
+) -> None:
+    start_lane(store)
+    for name in ("first", "second"):  # the first claim prepares statements
+        accept(store, name)
+        round_trips.clear()
+        taken = store.turns.claim_next("n1", choose=turn_of_one)
+        assert taken is not None
+        store.turns.finish(taken.lease, turn_of(taken), intents=[reply(name)], lane={"last_prompt_tokens": 3})
+    assert len(round_trips) <= 4
+    assert [row["key"] for row in store.outbox.pending()] == ["first", "second"]
+
+
+def test_an_idle_node_begins_no_transaction_that_writes(
+    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any]
+) -> None:
+    def next_transaction() -> int:
+        row = connection.execute(b"SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").fetchone()
+        assert row is not None
+        return int(row[0])
+
+    start_lane(store)
+    before = next_transaction()
+    for _ in range(20):
+        assert store.turns.claim_next("n1") is None
+        assert store.outbox.sending("n1") == []
+        assert store.turns.peek().ready_id == 0
+    assert next_transaction() - before < 20
+
+
+@pytest.fixture
+def heard(dsn: str, schema: str) -> Iterator[Any]:
+    """A function that returns the payloads of the notifications since its last call."""
+    with psycopg.connect(dsn, autocommit=True) as listening:
+        listening.execute(b"LISTEN hermes_lanes")
+
+        def payloads() -> list[str]:
+            found = [each.payload for each in listening.notifies(timeout=0.05)]
+            return [each.removeprefix(f"{schema}:") for each in found if each.startswith(f"{schema}:")]
+
+        yield payloads
+
+
+class TestNotifications:
+    def test_only_the_first_message_that_waits_notifies(self, store: PostgreSQLSessionDBProvider, heard: Any) -> None:
+        for name in "abc":
+            accept(store, name)
+        assert heard() == [""]
+
+    def test_a_node_is_not_notified_about_its_own_lanes(self, store: PostgreSQLSessionDBProvider, heard: Any) -> None:
+        accept(store, "a")
+        heard()
+        claim(store, "n1")
+        accept(store, "b", node="n1")
+        assert heard() == []
+
+    def test_the_node_that_has_the_lane_is_named(self, store: PostgreSQLSessionDBProvider, heard: Any) -> None:
+        accept(store, "a")
+        heard()
+        claim(store, "n1")
+        accept(store, "b", node="n2")
+        assert heard() == ["n1"]
+
+    def test_a_released_lane_with_messages_notifies(self, store: PostgreSQLSessionDBProvider, heard: Any) -> None:
+        accept(store, "a")
+        taken = claim(store, "n1")
+        heard()
+        store.turns.release(taken.lease)
+        assert heard() == [""]
+
+    def test_a_message_that_is_not_stored_does_not_notify(self, store: PostgreSQLSessionDBProvider, heard: Any) -> None:
+        accept(store, "a")
+        heard()
+        accept(store, "a", OTHER)
+        assert heard() == []
+
+
+def test_a_watch_wakes_when_a_message_comes(
+    store: PostgreSQLSessionDBProvider, dsn: str, settings: SessionDBConfig
+) -> None:
+    woken: list[bool] = []
+    watch = store.turns.watch("n1")
+    assert watch._listener is not None
+    assert not watch.wait(0.05)
+    waiting = threading.Thread(target=lambda: woken.append(watch.wait(LIMIT_S)))
+    waiting.start()
+    with PostgreSQLSessionDBProvider(dsn, settings=settings) as other:
+        accept(other, "a", KEY)
+    waiting.join(LIMIT_S)
+    assert woken == [True]
+    watch.close()
+
+
+def test_a_watch_survives_the_loss_of_its_connection(
+    store: PostgreSQLSessionDBProvider, connection: psycopg.Connection[Any]
+) -> None:
+    watch = store.turns.watch("n1")
+    assert not watch.wait(0.05)
+    connection.execute(
+        b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN hermes_lanes%'"
+    )
+    assert not watch.wait(0.05)
+    accept(store, "a")
+    assert watch.wait(LIMIT_S)
+    watch.close()
