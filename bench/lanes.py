@@ -5,15 +5,16 @@ Every function measures one thing on a store of its own and returns figures; the
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.job import Job, Result
+from bench.store import Store
 from hermes.state.lanes.leases import turn_of_one
-from hermes.state.lanes.types import ImportedLane, Intent, Keep, NewSession
+from hermes.state.lanes.types import ImportedLane, Intent, NewSession
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 
@@ -28,15 +29,6 @@ class Rate:
 
     per_second: float
     cpu_ms: float
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """The median time of `resolve` and `update` of one lane, and how long opening the store took."""
-
-    cpu_ms: float
-    wall_ms: float
-    opening_ms: float
 
 
 def key_of(number: int) -> str:
@@ -90,23 +82,13 @@ def measure_turns(store: SessionDBProvider, threads: int) -> Rate:
     return _rate(work, threads)
 
 
-def measure_touch(path: Path, lanes: int, times: int = 400) -> Touch:
-    """Touch and update lanes of a file with so many of them."""
-    with SessionDB(path) as store:
-        fill_lanes(store, lanes)
-    began = time.perf_counter()
-    with SessionDB(path) as store:
-        store.lanes.get(key_of(0))
-        opening_s = time.perf_counter() - began
-        cpu, wall = [], []
-        for number in range(times):
-            key = key_of(number * 7_919 % lanes)
-            cpu_before, before = time.process_time(), time.perf_counter()
-            store.lanes.resolve(key, lambda *_: Keep())
-            store.lanes.update(key, last_prompt_tokens=number)
-            cpu.append(time.process_time() - cpu_before)
-            wall.append(time.perf_counter() - before)
-    return Touch(statistics.median(cpu) * 1000, statistics.median(wall) * 1000, opening_s * 1000)
+def record(open_store: Callable[[Path], Store], job: Job) -> Result:
+    """Accept messages and record a turn for each, on several threads."""
+    del open_store
+    with SessionDB(Path(job.path)) as store:
+        accepted = measure_accept(store, job.messages, job.sessions, job.threads)
+        turns = measure_turns(store, job.threads)
+    return {"accept": accepted.per_second, "turns": turns.per_second}
 
 
 def _rate(work: Callable[[int], int], threads: int) -> Rate:

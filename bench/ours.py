@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
 import apsw
 
+from bench import lanes
 from bench.corpus import Message
 from bench.questions import LIMIT, Question
 from bench.store import Answer, Page, Store
+from hermes.gateway import GatewayConfig, Platform, SessionSource, SessionStore
 from hermes.state.provider import SessionDBProvider
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB
@@ -66,6 +70,21 @@ class OurStore(Store):
         )
         return Answer(len(found), found.complete)
 
+    def fill_lanes(self, count: int) -> None:
+        """Create lanes in one transaction, as the import of `sessions.json` does."""
+        lanes.fill_lanes(self._db, count)
+
+    def touch_lane(self, number: int) -> None:
+        """Use the documented store of chats."""
+        source = SessionSource(Platform("telegram"), str(number), user_id=str(number))
+        entry = self._chats.get_or_create_session(source)
+        self._chats.update_session(entry.session_key, last_prompt_tokens=number)
+
+    @cached_property
+    def _chats(self) -> SessionStore:
+        os.environ["HERMES_HOME"] = str(self.path.parent)
+        return SessionStore(self.path.parent / "sessions", GatewayConfig())
+
     def unindexed(self) -> int:
         """The number of unindexed messages, according to the file."""
         reader = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READONLY)
@@ -81,4 +100,6 @@ class OurStore(Store):
 
     def close(self) -> None:
         """Close the file."""
+        if "_chats" in self.__dict__:
+            self._chats.close()
         self._db.close()

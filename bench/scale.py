@@ -29,6 +29,8 @@ class Scale:
     load_repeats: int = 30
     list_repeats: int = 200
     search_repeats: int = 15
+    lanes: tuple[int, ...] = (100, 1_000, 3_000, 100_000)
+    touches: int = 60
 
 
 QUICK = Scale("quick", 1_500, 1_600, 100, 100, 1_000, 500, 5_000, 100, 5_000, 5, (3_000,))

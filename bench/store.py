@@ -80,6 +80,14 @@ class Store(ABC):
         """Read a page of the session list, and return the cursor (or id) of each row."""
         raise Unsupported("no session list")
 
+    def fill_lanes(self, count: int) -> None:
+        """Create lanes of so many private chats in a new file."""
+        raise Unsupported("no lanes")
+
+    def touch_lane(self, number: int) -> None:
+        """Find the session of a chat, and note that its turn is over."""
+        raise Unsupported("no lanes")
+
     def search(self, question: Question) -> Answer:
         """Search for messages, and return them as an application gets them."""
         raise Unsupported("no search")

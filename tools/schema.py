@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hermes.state.migration_files import Migration, read_migrations
+from hermes.state.sql.migration_files import Migration, read_migrations
 
 SQLITE = Path(__file__).resolve().parent.parent / "src" / "hermes" / "state" / "sqlite"
 MIGRATIONS = SQLITE / "migrations"

@@ -44,13 +44,20 @@ def main() -> None:
 
 def run(name: str, job: Job, wait_for_start: workloads.Wait) -> Result:
     """Measure, or say why this store has nothing to measure."""
-    workload = (workloads.WORKLOADS | searches.WORKLOADS)[job.workload]
+    workload = (workloads.WORKLOADS | searches.WORKLOADS | _lane_workloads(job))[job.workload]
     if workload is workloads.member:
         workload = partial(workloads.member, wait_for_start=wait_for_start)
     try:
         return workload(partial(open_store, name), job)
     except Unsupported as reason:
         return {"unsupported": str(reason)}
+
+
+def _lane_workloads(job: Job) -> dict[str, workloads.Workload]:
+    """The workloads of lanes; they need our own modules unless a peer runs them."""
+    if job.workload == "record":
+        return {"record": import_module("bench.lanes").record}
+    return {"touch": import_module("bench.lane_touch").touch} if job.workload == "touch" else {}
 
 
 def open_store(name: str, path: Path) -> Store:

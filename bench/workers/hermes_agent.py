@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ class HermesAgentStore(Store):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._db: Any = import_module("hermes_state").SessionDB(db_path=path)
+        self._chats: Any = None
 
     def create_session(self, session_id: str, source: str, user_id: str | None = None) -> None:
         """Add an empty session."""
@@ -55,6 +58,35 @@ class HermesAgentStore(Store):
         found = self._db.search_messages(question.text, source_filter=sources, limit=LIMIT, sort=question.sort)
         return Answer(len(found))
 
+    def fill_lanes(self, count: int) -> None:
+        """Write its index of lanes in its documented form: through its calls this takes minutes."""
+        sessions = self.path.parent / "sessions"
+        sessions.mkdir()
+        (sessions / "sessions.json").write_text(json.dumps(dict(map(_entry, range(count)))))
+
+    def touch_lane(self, number: int) -> None:
+        """Use its store of chats."""
+        session, config = import_module("gateway.session"), import_module("gateway.config")
+        if self._chats is None:
+            self._chats = session.SessionStore(self.path.parent / "sessions", config.GatewayConfig())
+        source = session.SessionSource(platform=config.Platform.TELEGRAM, chat_id=str(number), user_id=str(number))
+        entry = self._chats.get_or_create_session(source)
+        self._chats.update_session(entry.session_key, last_prompt_tokens=number)
+
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+
+def _entry(number: int) -> tuple[str, dict[str, Any]]:
+    key, now = f"agent:main:telegram:dm:{number}", datetime.now().isoformat()  # noqa: DTZ005 - its form has no zone
+    origin = {"platform": "telegram", "chat_id": str(number), "chat_type": "dm", "user_id": str(number)}
+    return key, {
+        "session_key": key,
+        "session_id": f"20261101_120000_{number:08x}",
+        "created_at": now,
+        "updated_at": now,
+        "platform": "telegram",
+        "chat_type": "dm",
+        "origin": origin,
+    }

@@ -24,7 +24,7 @@ def setting(
 
     An id is text that may be written as a number without quotes. `expected` describes the texts that `check` accepts.
     """
-    rules = {"above": above, "at_least": at_least, "at_most": at_most, "secret": secret, "hint": hint}
+    rules: dict[str, Any] = {"above": above, "at_least": at_least, "at_most": at_most, "secret": secret, "hint": hint}
     rules |= {"is_id": is_id, "check": check, "expected": expected}
     return field(default=default, default_factory=default_factory, repr=not secret, metadata=rules)
 

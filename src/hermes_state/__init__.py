@@ -47,7 +47,7 @@ from hermes.state.owner import EVERYBODY, TERMINAL, Asker, Everybody, Owner, own
 from hermes.state.provider import SessionDBProvider, default_path, open_session_db
 from hermes.state.rows import Row
 from hermes.state.search.results import SearchResults
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage.kinds import ChildKind
 from hermes.state.sqlite.provider import (
     SQLiteSessionDBProvider,
     format_session_db_unavailable,
@@ -56,7 +56,7 @@ from hermes.state.sqlite.provider import (
 from hermes.state.sqlite.schema.inspection import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from hermes.state.aio import AsyncSessionDB
+    from hermes.state.asynchronous.session_db import AsyncSessionDB
     from hermes.state.import_export.session_writer import OnConflict
     from hermes.state.row_types import (
         Ancestor,
@@ -196,7 +196,10 @@ __all__ = [
     "owner_of_room",
 ]
 
-_ELSEWHERE = {"AsyncSessionDB": "hermes.state.aio", "OnConflict": "hermes.state.import_export.session_writer"}
+_ELSEWHERE = {
+    "AsyncSessionDB": "hermes.state.asynchronous.session_db",
+    "OnConflict": "hermes.state.import_export.session_writer",
+}
 
 if not TYPE_CHECKING:  # a type checker would believe that every name exists
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import InvalidValue, StoreClosed, UnknownSession
-from hermes.state.aio import AsyncSessionDB
+from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes_state import SessionDB
 from tests.support.conversations import contents

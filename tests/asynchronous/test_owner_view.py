@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import InvalidValue, UnknownSession
-from hermes.state.aio import AsyncSessionDB, Operation
-from hermes.state.aio_owner_view import AsyncOwnerView
+from hermes.state.asynchronous.operation import Operation
+from hermes.state.asynchronous.owner_view import AsyncOwnerView
+from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.owner import EVERYBODY, owner_of
 from hermes.state.owner_view import OwnerView
 from hermes_state import SessionDB

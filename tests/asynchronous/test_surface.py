@@ -13,7 +13,8 @@ import pytest
 import hermes.state
 import hermes_state
 from hermes.errors import HermesError
-from hermes.state.aio import AsyncSessionDB, Operation
+from hermes.state.asynchronous.operation import Operation
+from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.calls import READS, WRITES, Call, fill

@@ -15,7 +15,7 @@ import pytest
 from hermes.cli.app import run
 from hermes.cli.chat.recap import build_recap, draw_panel
 from hermes.config import DisplayConfig
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage.kinds import ChildKind
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sessions.forest import family_of
+from hermes.state.sessions.lineage.forest import family_of
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 from tests.sqlite.statements import recorded

@@ -81,7 +81,7 @@ def test_a_whole_store_and_its_backup_are_good(store: Path, backup: Path, depth:
 
 
 class TestDamage:
-    @pytest.mark.parametrize("table", ["messages", "sessions", "idx_messages_order", "sqlite_schema"])
+    @pytest.mark.parametrize("table", ["messages", "sessions", "idx_messages_session", "sqlite_schema"])
     @pytest.mark.parametrize("depth", Depth)
     def test_a_destroyed_page_is_damage(self, store: Path, table: str, depth: Depth) -> None:
         overwrite(store, table, 0, b"\xff" * 100)
@@ -90,7 +90,7 @@ class TestDamage:
         assert all("hermes sessions repair" in each.hint for each in verdict.defects)
 
     def test_the_damaged_table_is_named(self, store: Path) -> None:
-        overwrite(store, "idx_messages_order", 0, b"\xff" * 100)
+        overwrite(store, "idx_messages_session", 0, b"\xff" * 100)
         (finding,) = verify(store).defects
         assert finding.message.startswith("messages is damaged: ")
 

@@ -135,7 +135,7 @@ class TestData:
 class TestIndexes:
     @pytest.mark.parametrize(
         "name",
-        ["idx_messages_order", "sqlite_autoindex_sessions_1", "idx_sessions_list_active", "messages_fts_data"],
+        ["idx_messages_session", "sqlite_autoindex_sessions_1", "idx_sessions_list_active", "messages_fts_data"],
     )
     def test_flipped_bits_in_an_index_lose_nothing(self, path: Path, whole: IntactStore, name: str) -> None:
         """All messages can be read and found again, and none is reported as lost."""
@@ -150,7 +150,7 @@ class TestIndexes:
 
     def test_missing_search_index_is_rebuilt(self, path: Path, whole: IntactStore) -> None:
         change(path, "DROP TABLE messages_fts", "DROP TABLE messages_fts_trigram")
-        damage(path, pages_of(path, "idx_messages_order", "leaf")[0], flip_bits)
+        damage(path, pages_of(path, "idx_messages_session", "leaf")[0], flip_bits)
         repair(path)
         assert_saved(path, whole, [], lost=0)
 

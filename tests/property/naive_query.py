@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.property.naive_search import Branch, Leaf, Tree, flat, items
+from tests.property.naive_search import Branch, Leaf, Tree
+from tests.property.naive_words import flat, items
 
 COMMAND_WORDS = 3
 """In so many words, a minus before one or two letters is text."""

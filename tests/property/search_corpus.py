@@ -12,7 +12,8 @@ from typing import Any
 
 from hermes_state import Sort
 from tests.property.naive_query import is_row_of_words, read
-from tests.property.naive_search import UNITS, Branch, Leaf, Message, Tree, flat, items
+from tests.property.naive_search import Branch, Leaf, Message, Tree
+from tests.property.naive_words import UNITS, flat, items
 
 SOURCES = ("cli", "telegram", "Web UI", "日本")
 ROLES = ("user", "assistant", "tool", "system")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.property.naive_query import read
-from tests.property.naive_search import Branch, Leaf, Message, Tree, find, fold, has_some, is_machine_id, items, parts
+from tests.property.naive_search import Branch, Leaf, Message, Tree, find, has_some, is_machine_id
+from tests.property.naive_words import fold, items, parts
 from tests.property.search_oracle import mismatches, smallest
 
 SEEDS = range(1, 11)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from hermes.state.sessions.browsing import BrowseFilter, ListedConversation, Order, list_conversations
+from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation, Order, list_conversations
 from hermes_state import SessionDB
 from tests.property.machine import StoreMachine, indexes
 

@@ -154,7 +154,7 @@ class TestSizes:
 
 class TestIntegrity:
     @pytest.mark.parametrize("deep", [False, True], ids=["briefly", "deeply"])
-    @pytest.mark.parametrize("table", ["messages", "sessions", "idx_messages_order", "usage_events"])
+    @pytest.mark.parametrize("table", ["messages", "sessions", "idx_messages_session", "usage_events"])
     def test_a_damaged_table_is_an_error(self, path: Path, table: str, deep: bool) -> None:
         overwrite(path, table, b"\x5a")
         found = look(path, "integrity", deep=deep)

@@ -118,7 +118,7 @@ def test_column_that_changes_or_refuses_values_is_not_written_to(path: Path, old
 
 
 @pytest.mark.parametrize(
-    "name", ["messages_fts", "messages_fts_data", "messages", "idx_messages_order", "sessions_adopt"]
+    "name", ["messages_fts", "messages_fts_data", "messages", "idx_messages_session", "sessions_adopt"]
 )
 def test_opening_removes_a_second_definition(path: Path, name: str) -> None:
     rewrite(path, f"INSERT INTO sqlite_schema SELECT * FROM sqlite_schema WHERE name = '{name}'")

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.migration_files import Migration, checksum, read_migrations
+from hermes.state.sql.migration_files import Migration, checksum, read_migrations
 from hermes.state.sqlite.schema.definitions import ledger, normalize, schema_sql
 from hermes_state import SessionDB
 from tests.support.plainsql import rows

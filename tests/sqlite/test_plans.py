@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.sessions.browsing import BrowseFilter, Order, find_conversations, list_conversations
+from hermes.state.sessions.lists.browsing import BrowseFilter, Order, find_conversations, list_conversations
 from hermes_state import SessionDB
 from tests.sqlite.statements import Record, Statement, recorded
 from tests.support.stores import engine_of
@@ -169,9 +169,9 @@ def test_operation_walks_indexes_and_sorts_nothing(store: OpenFile, name: str) -
     ("name", "index"),
     [
         ("append with a uid", "idx_messages_uid"),
-        ("get messages", "idx_messages_order"),
-        ("conversation", "idx_messages_order"),
-        ("window", "idx_messages_order"),
+        ("get messages", "idx_messages_session"),
+        ("conversation", "idx_messages_session"),
+        ("window", "idx_messages_session"),
         ("list", "idx_sessions_list_started"),
         ("list page", "idx_sessions_list_started"),
         ("list of a source", "idx_sessions_source_started"),

@@ -37,7 +37,7 @@ NOT_FOR_A_STORE = {
         "tempfile",
         "yaml",
     ),
-    *("hermes.config", "hermes.query", "hermes.secrets", "hermes.state.aio", "hermes.state.recall"),
+    *("hermes.config", "hermes.query", "hermes.secrets", "hermes.state.asynchronous", "hermes.state.recall"),
     *("hermes.state.import_export.trust", "hermes.state.row_types", "hermes.state.sqlite.schema.upgrade"),
 }
 """Modules that are slow to import, and that no program needs before it uses what they are for."""

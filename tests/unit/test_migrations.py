@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.state.migration_files import Migration, checksum, read_migrations
+from hermes.state.sql.migration_files import Migration, checksum, read_migrations
 
 STATE = Path(__file__).parents[2] / "src" / "hermes" / "state"
 ENGINES = ("sqlite", "postgres", "mysql")

@@ -11,7 +11,7 @@ import pytest
 from tests.support.servers import server_or_skip
 from tests.support.transcript_home import ROOT
 from tests.support.transcript_states import STATES
-from tools.transcripts import (
+from tools.transcript_pages import (
     Block,
     Result,
     Scene,
@@ -19,11 +19,11 @@ from tools.transcripts import (
     normalised,
     not_run,
     pages,
-    run_scene,
     scenes_of,
     shorten,
     write,
 )
+from tools.transcripts import run_scene
 
 MAX_NOT_RUN = 3
 """A transcript that is not run can become wrong: there should be few."""

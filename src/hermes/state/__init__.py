@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _MODULES = {
-    "AsyncSessionDB": "hermes.state.aio",
+    "AsyncSessionDB": "hermes.state.asynchronous.session_db",
     "SessionDBProvider": "hermes.state.provider",
     "open_session_db": "hermes.state.provider",
     "SQLiteSessionDBProvider": "hermes.state.sqlite.provider",

@@ -13,8 +13,8 @@ from hermes.state.messages.windows import Windows
 from hermes.state.owner import EVERYBODY, TERMINAL, Asker, Everybody, Owner
 from hermes.state.search.operation import Search
 from hermes.state.sessions.compression_lock import CompressionLocks
-from hermes.state.sessions.lineage import Lineage
-from hermes.state.sessions.listing import Listing
+from hermes.state.sessions.lineage.links import Lineage
+from hermes.state.sessions.lists.listing import Listing
 from hermes.state.sessions.records import Sessions
 from hermes.state.sessions.titles import Titles
 from hermes.state.usage.counters import Usage

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, NotRequired, Required, TypedDict
 
 from hermes.state.owner import OwnerName
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage.kinds import ChildKind
 
 Content = str | list[Any] | dict[str, Any] | None
 """The content of a stored message: text, or the parts of structured content."""

@@ -14,7 +14,7 @@ from hermes.cli.browse.queries import SessionQueries
 from hermes.cli.browse.screen import Browser
 from hermes.cli.browse.session_list import SessionList
 from hermes.config import load_config
-from hermes.state.sessions.browsing import BrowseFilter
+from hermes.state.sessions.lists.browsing import BrowseFilter
 from hermes_state import SessionDB
 from tests.cli.conftest import Hermes
 

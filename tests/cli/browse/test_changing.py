@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import Button, Input
 
 from hermes.cli.browse.dialogs import DeleteDialog, HelpDialog
-from hermes.state.sessions.browsing import BrowseFilter
+from hermes.state.sessions.lists.browsing import BrowseFilter
 from hermes_state import SessionDB
 from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
 from tests.cli.browse.driving import Screen, drive

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.browse.queries import PAGE, Hit, SessionQueries, prefix_query
-from hermes.state.sessions.browsing import BrowseFilter, ListedConversation
+from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation
 from hermes_state import SessionDB
 from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
 from tests.cli.browse.driving import LIMIT_S, SMALL, Screen, drive

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly
-from hermes.state import aio_lanes
-from hermes.state.aio import AsyncSessionDB, Operation
+from hermes.state.asynchronous.lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
+from hermes.state.asynchronous.operation import Operation
+from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.lanes.connectors import Connectors
 from hermes.state.lanes.entries import Lanes
 from hermes.state.lanes.inbox import Inbox
@@ -27,11 +28,11 @@ LEASE = Lease(KEY, "n1", 1, 0.0)
 CONNECTOR = ConnectorLease("c", "n1", 1, 0.0)
 GROUPS = {"lanes": Lanes, "inbox": Inbox, "turns": Turns, "outbox": Outbox, "connectors": Connectors}
 ASYNC_GROUPS = {
-    "lanes": aio_lanes.AsyncLanes,
-    "inbox": aio_lanes.AsyncInbox,
-    "turns": aio_lanes.AsyncTurns,
-    "outbox": aio_lanes.AsyncOutbox,
-    "connectors": aio_lanes.AsyncConnectors,
+    "lanes": AsyncLanes,
+    "inbox": AsyncInbox,
+    "turns": AsyncTurns,
+    "outbox": AsyncOutbox,
+    "connectors": AsyncConnectors,
 }
 
 READS: dict[str, Call] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes.state.provider import SessionDBProvider
-from hermes.state.sessions.browsing import (
+from hermes.state.sessions.lists.browsing import (
     BrowseFilter,
     ListedConversation,
     Order,

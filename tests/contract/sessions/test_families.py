@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.state.provider import SessionDBProvider
 from hermes.state.row_types import ChildKindName
-from hermes.state.sessions.forest import list_families, sessions_by_id
+from hermes.state.sessions.lineage.forest import list_families, sessions_by_id
 from tests.support.clock import FakeClock
 from tests.support.conversations import compress, say, start
 

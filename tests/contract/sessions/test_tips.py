@@ -10,7 +10,7 @@ from hermes.errors import Conflict
 from hermes.state.engine import Transaction
 from hermes.state.owner import owner_of
 from hermes.state.provider import SessionDBProvider
-from hermes.state.sessions.browsing import BrowseFilter, Order, find_conversations, list_conversations
+from hermes.state.sessions.lists.browsing import BrowseFilter, Order, find_conversations, list_conversations
 from tests.support.clock import FakeClock
 from tests.support.conversations import compress, exported, ids, say, session_of, start
 from tests.support.stores import Opener, engine_of

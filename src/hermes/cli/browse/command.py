@@ -13,7 +13,7 @@ from hermes.cli.sessions.list_ import HIDDEN_SOURCES, list_
 from hermes.cli.store import database_file, no_sessions_message, open_for_reading, read_config
 from hermes.config import Config
 from hermes.state.provider import SessionDBProvider
-from hermes.state.sessions.browsing import BrowseFilter
+from hermes.state.sessions.lists.browsing import BrowseFilter
 
 
 @click.command(

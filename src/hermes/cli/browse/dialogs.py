@@ -13,7 +13,7 @@ from textual.widgets import Button, Static
 from hermes.cli.browse.line_layout import conversation_name
 from hermes.cli.browse.queries import DeletionPreview
 from hermes.phrases import plural
-from hermes.state.sessions.browsing import ListedConversation
+from hermes.state.sessions.lists.browsing import ListedConversation
 
 KEYS = {
     "letters": "filter by title, preview, id and source,",

@@ -11,7 +11,7 @@ from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, pad, prin
 from hermes.cli.display.times import ago
 from hermes.cli.display.wrapping import count_fitting, join_glyphs, split_glyphs
 from hermes.cli.sessions.list_ import UNTITLED
-from hermes.state.sessions.browsing import ListedConversation, Order
+from hermes.state.sessions.lists.browsing import ListedConversation, Order
 
 PINNED, ARCHIVED = "★", "▽"
 GAP = "  "

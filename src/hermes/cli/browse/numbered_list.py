@@ -12,7 +12,7 @@ from hermes.cli.display.table import Column, format_table
 from hermes.cli.display.terminal import terminal_width, write_stderr
 from hermes.cli.display.times import ago
 from hermes.phrases import plural
-from hermes.state.sessions.browsing import BrowseFilter, ListedConversation
+from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation
 
 SHOWN = 20
 LEAVING = ("", "q", "quit", "exit")

@@ -13,7 +13,7 @@ from hermes.cli.chat.recap import DOTS, LABELS, Recap
 from hermes.cli.display.terminal import printable, printable_lines
 from hermes.cli.display.times import ago
 from hermes.phrases import plural
-from hermes.state.sessions.browsing import ListedConversation
+from hermes.state.sessions.lists.browsing import ListedConversation
 
 COLOURS = {"user": "#d7af00", "assistant": "#5faf5f"}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.chat.recap import Recap, build_recap
 from hermes.cli.store import database_file, no_sessions_message, open_for_change, sessions_dir
 from hermes.errors import UnknownSession
-from hermes.state.sessions.browsing import (
+from hermes.state.sessions.lists.browsing import (
     BrowseFilter,
     ListedConversation,
     conversation_session_ids,

@@ -29,7 +29,7 @@ from hermes.cli.display.terminal import printable
 from hermes.cli.errors import INTERRUPTED
 from hermes.errors import HermesError
 from hermes.phrases import plural
-from hermes.state.sessions.browsing import BrowseFilter, ListedConversation, Order
+from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation, Order
 
 LEAST_WIDTH, LEAST_HEIGHT = 80, 24
 LEAST_FOR_PANE = 100

@@ -19,7 +19,7 @@ from hermes.cli.browse.line_layout import LineStyle, format_header, format_line
 from hermes.cli.browse.queries import Hit
 from hermes.cli.display.terminal import clip, pad
 from hermes.phrases import plural
-from hermes.state.sessions.browsing import ListedConversation, Order
+from hermes.state.sessions.lists.browsing import ListedConversation, Order
 
 NEAR_END = 30
 """The list requests more conversations this many lines before the end of those loaded."""

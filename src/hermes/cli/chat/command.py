@@ -14,7 +14,10 @@ from hermes.cli.store import database_file, no_sessions_message, open_for_change
 from hermes.errors import StoreClosed, StoreReadOnly, UnknownSession
 
 if TYPE_CHECKING:
+    from hermes.agent.agent import Agent
     from hermes.cli.chat.chat_loop import Chat, Reader
+    from hermes.cli.chat.models import Models
+    from hermes.cli.chat.terminal.approval import ApprovalPrompt
     from hermes.cli.chat.terminal.signals import Signals
     from hermes.config import Config
     from hermes.state.provider import SessionDBProvider
@@ -135,18 +138,14 @@ def _run_chat(
     is_quiet: bool,
     model_name: str | None,
 ) -> int:
-    from hermes.agent.agent import Agent
     from hermes.agent.safety.environment import hide_own_secrets
-    from hermes.agent.tools.toolbox import TOOLBOX
     from hermes.cli.chat.chat_loop import Chat
     from hermes.cli.chat.models import Models
     from hermes.cli.chat.terminal.approval import ApprovalPrompt
     from hermes.cli.chat.terminal.screen import Screen
     from hermes.cli.chat.terminal.signals import Signals
     from hermes.config import load_variables
-    from hermes.home import get_hermes_home
     from hermes.log import make_ready
-    from hermes.state.owner import EVERYBODY
 
     make_ready()
     is_interactive = chat_input.query is None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -155,17 +154,7 @@ def _run_chat(
     hide_own_secrets()
     has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
     asker = ApprovalPrompt(screen, signals) if has_person else None
-    agent = Agent(
-        store.for_owner(EVERYBODY),
-        models.open(),
-        tools=TOOLBOX,
-        config=config,
-        home=get_hermes_home(),
-        database=database_file(config),
-        auxiliary=models.open_auxiliary(),
-        operator=None if asker is None else asker.ask_operator,
-    )
-    chat = Chat(agent, models, screen, signals, asker)
+    chat = Chat(_make_agent(config, store, models, asker), models, screen, signals, asker)
     with signals.handle():
         try:
             try:
@@ -189,6 +178,25 @@ def _run_chat(
     if signals.leaving is not None:
         return 128 + signals.leaving
     return 0 if is_interactive else chat.exit_code
+
+
+def _make_agent(config: Config, store: SessionDBProvider, models: Models, asker: ApprovalPrompt | None) -> Agent:
+    """Return an agent with all tools that sees every session and asks the user for permissions, if there is one."""
+    from hermes.agent.agent import Agent
+    from hermes.agent.tools.toolbox import TOOLBOX
+    from hermes.home import get_hermes_home
+    from hermes.state.owner import EVERYBODY
+
+    return Agent(
+        store.for_owner(EVERYBODY),
+        models.open(),
+        tools=TOOLBOX,
+        config=config,
+        home=get_hermes_home(),
+        database=database_file(config),
+        auxiliary=models.open_auxiliary(),
+        operator=None if asker is None else asker.ask_operator,
+    )
 
 
 def _send_input(chat: Chat, signals: Signals, chat_input: ChatInput) -> None:

@@ -8,9 +8,9 @@ from types import ModuleType
 
 from hermes.config import Config
 from hermes.errors import ConfigError, StoreUnavailable
-from hermes.state.migration_files import Migration
 from hermes.state.operations import Operations, read
 from hermes.state.provider import open_session_db
+from hermes.state.sql.migration_files import Migration
 
 MODULES = {
     "sqlite": "hermes.state.sqlite.schema.definitions",

@@ -37,7 +37,7 @@ def lineage(name: str, as_json: bool) -> None:
 
 def read_family(session: NamedSession) -> TreeNode:
     """Read the family of a session, starting with its first session."""
-    from hermes.state.sessions.forest import family_of
+    from hermes.state.sessions.lineage.forest import family_of
 
     return build_tree(family_of(session.store, session.id))
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes.config import Config
     from hermes.state.provider import SessionDBProvider
     from hermes.state.rows import AnyRow
-    from hermes.state.sessions.forest import FamilyTree
+    from hermes.state.sessions.lineage.forest import FamilyTree
 
 SCHEMA = "hermes.tree/1"
 FIELDS = ("id", "parent_session_id", "child_kind", "title", "source", "started_at", "last_active", "ended_at")
@@ -84,7 +84,7 @@ def read_page(
         if name is None:
             return FamilyPage()
         raise UnknownSession(no_sessions_message(database_file(config)), hint="")
-    from hermes.state.sessions.forest import list_families, sessions_by_id
+    from hermes.state.sessions.lineage.forest import list_families, sessions_by_id
 
     if name is not None:
         return FamilyPage([read_family(store, name, include_all=include_all)], 1)
@@ -99,7 +99,7 @@ def read_page(
 
 def read_family(store: SessionDBProvider, name: str, *, include_all: bool) -> list[AnyRow]:
     """Read the family of a session, starting with its first session."""
-    from hermes.state.sessions.forest import family_of
+    from hermes.state.sessions.lineage.forest import family_of
     from hermes.state.sessions.lookup import Purpose, find_session
 
     session_id = find_session(store, name, Purpose.READ)

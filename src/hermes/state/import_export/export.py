@@ -9,7 +9,7 @@ from hermes.state.engine import Reading
 from hermes.state.operations import Operations, fetch_session
 from hermes.state.owner import OwnerName
 from hermes.state.rows import message_row
-from hermes.state.sessions.listing import Filter
+from hermes.state.sessions.lists.listing import Filter
 
 if TYPE_CHECKING:
     from hermes.state.row_types import ExportedSession, MessageRow

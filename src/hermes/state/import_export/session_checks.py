@@ -20,7 +20,7 @@ from hermes.state.rows import (
     require_flag,
     require_identifier,
 )
-from hermes.state.sessions.kinds import kind_from_markers, parse_kind
+from hermes.state.sessions.lineage.kinds import kind_from_markers, parse_kind
 from hermes.state.sessions.records import new_session
 from hermes.state.sessions.title_rules import MAX_TITLE_LENGTH, sanitize
 from hermes.state.usage.counters import COSTS, COUNTERS

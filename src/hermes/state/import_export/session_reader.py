@@ -20,7 +20,7 @@ from hermes.state.json_text import loads_or_keep
 from hermes.state.messages.drafts import JSON_FIELDS
 from hermes.state.operations import Operations, fetch_sessions, read
 from hermes.state.rows import Row, message_row, session_row
-from hermes.state.sessions.listing import Filter
+from hermes.state.sessions.lists.listing import Filter
 from hermes.state.usage.events import EVENT_COLUMNS
 
 T = TypeVar("T")

@@ -18,8 +18,8 @@ from hermes.state.operations import Operations, fetch_session, lock_sessions, re
 from hermes.state.owner import EVERYBODY
 from hermes.state.search.index_backlog import WithoutIndexing
 from hermes.state.sessions.imported import is_own, may_link
-from hermes.state.sessions.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent
-from hermes.state.sessions.lineage import ancestors
+from hermes.state.sessions.lineage.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent
+from hermes.state.sessions.lineage.links import ancestors
 from hermes.state.sessions.records import insert_session, note_chain_activity, session_exists, set_chain_activity
 from hermes.state.sessions.titles import free_title
 from hermes.state.usage.events import insert_events, insert_missing_events

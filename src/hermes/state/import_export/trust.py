@@ -11,6 +11,7 @@ from hermes.state.sessions.imported import without_mark
 if TYPE_CHECKING:
     from hermes.state.import_export.session_checks import CheckedSession
 
+
 @dataclass(frozen=True, slots=True)
 class ImportTerms:
     """What the sessions of a file may change here."""

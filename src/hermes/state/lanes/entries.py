@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hermes.errors import Conflict, InvalidValue
+from hermes.errors import Conflict, HermesError, InvalidValue
 from hermes.state.engine import Reading, Transaction
 from hermes.state.lanes.identity import require_name, short_form, stored_name
 from hermes.state.lanes.lane_rows import (
@@ -222,11 +222,18 @@ class Lanes(Operations):
         """
         return prune_lanes(self._engine, require_number(before, "before"), skip)
 
-    def import_once(self, rows: Sequence[ImportedLane], *, now: float | None = None) -> int | None:
+    def import_once(
+        self,
+        rows: Sequence[ImportedLane],
+        *,
+        now: float | None = None,
+        reject: Callable[[ImportedLane, HermesError], None] | None = None,
+    ) -> int | None:
         """Add lanes from a file, with their sessions, in one transaction; return how many.
 
         Return None and change nothing if there are lanes already or an import was done before. A session that exists
-        stays as it is.
+        stays as it is. With `reject`, a row with a bad value or the session of another owner is left out, and `reject`
+        gets it, again if the transaction is retried; without, it raises.
         """
         moment = self._moment(now)
 
@@ -237,10 +244,17 @@ class Lanes(Operations):
             if tx.value("SELECT 1 FROM lanes LIMIT 1") is not None:
                 return None
             tx.run('INSERT INTO state_meta ("key", value) VALUES (:key, :value)', key=IMPORTED, value=str(moment))
+            added = 0
             for each in rows:
-                _add_session(tx, short_form(each.key), each.session, each.fields.get("created_at", moment))
-                _point(tx, each.key, each.session.session_id, each.fields, moment, is_stored=False)
-            return len(rows)
+                try:
+                    _import(tx, each, moment)
+                except (InvalidValue, Conflict) as error:
+                    if reject is None:
+                        raise
+                    reject(each, error)
+                else:
+                    added += 1
+            return added
 
         return self._engine.write(work)
 
@@ -281,6 +295,14 @@ def _point(tx: Transaction, key: str, session_id: str, fields: LaneFields, now: 
         tx.run(_REPLACE, id=lane_id, session_id=session_id, **values)
     else:
         tx.run(_INSERT, id=lane_id, session_key=stored_name(key), session_id=session_id, **values)
+
+
+def _import(tx: Transaction, lane: ImportedLane, now: float) -> None:
+    """Add a lane and its session; all errors about their values come before the first change."""
+    lane_id = short_form(require_name(lane.key, "key"))
+    encode_fields(lane.fields)
+    _add_session(tx, lane_id, lane.session, lane.fields.get("created_at", now))
+    _point(tx, lane.key, lane.session.session_id, lane.fields, now, is_stored=False)
 
 
 def _add_session(tx: Transaction, lane_id: str, session: NewSession, now: float) -> None:

@@ -16,6 +16,8 @@ MAX_NAME_CHARACTERS = 255
 """Longer names are stored in a short form, which has one character more and so is never a name."""
 SHORT_START_CHARACTERS = 191
 MAX_PAYLOAD_BYTES = 1 << 20
+MAX_PAYLOAD_DEPTH = 100
+"""Python parses deeper values only while its stack is short, so a claim might fail for what was accepted."""
 MAX_REASON_CHARACTERS = 2_000
 
 
@@ -57,7 +59,7 @@ def new_uid() -> str:
 
 
 def encode_payload(value: Any, what: str) -> str:
-    """Return a dict as JSON; raise `InvalidValue` if it is no dict or too long."""
+    """Return a dict as JSON; raise `InvalidValue` if it is no dict, too long or nested too deeply."""
     if not isinstance(value, dict):
         raise InvalidValue(f"{what} must be a dict, not {type(value).__name__}")
     text = encode_json(value)
@@ -67,6 +69,8 @@ def encode_payload(value: Any, what: str) -> str:
         raise InvalidValue(
             f"{what} is longer than {MAX_PAYLOAD_BYTES:,} bytes", hint="store large parts as files and name them here"
         )
+    if text.count("[") + text.count("{") > MAX_PAYLOAD_DEPTH and _is_deep(value):
+        raise InvalidValue(f"{what} is nested more than {MAX_PAYLOAD_DEPTH} levels deep", hint="store it as text")
     return text
 
 
@@ -78,6 +82,15 @@ def optional_payload(value: Any, what: str) -> str | None:
 def decode_payload(stored: Any) -> Any:
     """Return the dict that `encode_payload` encoded; None if it was removed."""
     return None if stored is None else json_text.loads(stored)
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether a value has more levels than a payload may have."""
+    level = [value]
+    for _ in range(MAX_PAYLOAD_DEPTH):
+        items = [each.values() if isinstance(each, dict) else each for each in level]
+        level = [item for each in items for item in each if isinstance(item, dict | list | tuple)]
+    return bool(level)
 
 
 def require_reason(value: Any) -> str:

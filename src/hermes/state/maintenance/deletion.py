@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hermes.state.engine import Reading, Transaction
 from hermes.state.operations import chunks, placeholders
 from hermes.state.owner import EVERYBODY
-from hermes.state.sessions.kinds import ChildKind, is_listed
-from hermes.state.sessions.lineage import descendants
+from hermes.state.sessions.lineage.kinds import ChildKind, is_listed
+from hermes.state.sessions.lineage.links import descendants
 from hermes.state.sessions.records import recompute_chain_activity, set_chain_activity
 
 

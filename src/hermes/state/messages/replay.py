@@ -9,8 +9,8 @@ from hermes.state.messages.conversation import CONVERSATION_COLUMNS, ChainMessag
 from hermes.state.operations import may_see, session_owner_condition
 from hermes.state.owner import Asker
 from hermes.state.rows import uid_of
-from hermes.state.sessions.kinds import ChildKind
-from hermes.state.sessions.lineage import ancestors
+from hermes.state.sessions.lineage.kinds import ChildKind
+from hermes.state.sessions.lineage.links import ancestors
 
 if TYPE_CHECKING:
     from hermes.state.row_types import ConversationMessage

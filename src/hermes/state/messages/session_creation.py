@@ -27,8 +27,8 @@ from hermes.state.rows import (
     tool_names,
 )
 from hermes.state.sessions import title_rules
-from hermes.state.sessions.kinds import ChildKind
-from hermes.state.sessions.lineage import children_of, refuse_second_continuation
+from hermes.state.sessions.lineage.kinds import ChildKind
+from hermes.state.sessions.lineage.links import children_of, refuse_second_continuation
 from hermes.state.sessions.records import insert_session, is_taken, new_session, new_session_in, session_exists
 from hermes.state.sessions.titles import free_title, next_title
 

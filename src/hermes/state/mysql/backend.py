@@ -13,12 +13,8 @@ from hermes.state.mysql.connection.statements import DriverConnection
 from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.server.faults import Fault, ServerError, Verdict
 
-REOPENING = (
-    ["FLUSH LOCAL TABLES messages, sessions"],
-    # Changes nothing, on all nodes, and needs no right for the whole server.
-    ["ALTER TABLE messages COMMENT = ''", "ALTER TABLE sessions COMMENT = ''"],
-)
-"""Two ways to make a server open its tables with triggers again."""
+REOPENING = ("ALTER TABLE messages COMMENT = ''", "ALTER TABLE sessions COMMENT = ''")
+"""Statements that change nothing, but make all nodes of a cluster open the tables with triggers again."""
 
 
 class MySQLBackend:
@@ -67,7 +63,7 @@ class MySQLBackend:
         return errors.translate(fault, self.where)
 
     def _reopen_tables(self) -> bool:
-        """Make a node of a cluster open its tables again; return False for a single server, or without the right to.
+        """Make the nodes of a cluster open their tables again; return False for one server, or without the right to.
 
         A server parses the triggers of a table when it opens it. If another node rolls back the transaction at that
         moment, MariaDB keeps the table open with broken triggers, and refuses every change of it.
@@ -77,7 +73,7 @@ class MySQLBackend:
         except Fault:
             return False
         try:
-            return connection.is_in_cluster and any(_can_run(connection, each) for each in REOPENING)
+            return connection.is_in_cluster and _can_run(connection, REOPENING)
         finally:
             connection.close()
 

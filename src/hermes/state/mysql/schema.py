@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hermes.errors import ConfigError, StoreBusy, StoreUnavailable
-from hermes.state.migration_files import read_migrations
 from hermes.state.mysql import errors
 from hermes.state.mysql.connection.cluster_lock import cluster_lock
 from hermes.state.mysql.connection.statements import DriverConnection, render
 from hermes.state.server.faults import ServerError
 from hermes.state.server.ledger import FORMAT, Ledger, SchemaState, SchemaStatus
 from hermes.state.server.retries import Attempts
+from hermes.state.sql.migration_files import read_migrations
 
 SCHEMA_VERSION = 11
 MIGRATIONS = read_migrations(Path(__file__).with_name("migrations"))

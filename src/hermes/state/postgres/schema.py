@@ -15,8 +15,8 @@ from psycopg.rows import tuple_row
 
 from hermes.errors import StoreUnavailable
 from hermes.log import inform
-from hermes.state.migration_files import read_migrations
 from hermes.state.server.ledger import FORMAT, Ledger, SchemaState, SchemaStatus
+from hermes.state.sql.migration_files import read_migrations
 
 Connection = psycopg.Connection[Any]
 

@@ -23,7 +23,7 @@ from hermes.state.rows import AnyRow, Row
 from hermes.state.search.finder import add_snippet, load_hits
 from hermes.state.search.results import SearchResults
 from hermes.state.search.scope import Scope
-from hermes.state.sessions.families import Family, load_families
+from hermes.state.sessions.lineage.families import Family, load_families
 
 if TYPE_CHECKING:
     from hermes.state.row_types import SearchHit

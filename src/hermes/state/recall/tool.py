@@ -21,7 +21,7 @@ from hermes.state.recall.discovery import HIDDEN_SOURCES, current_lineage, disco
 from hermes.state.recall.profiles import open_profile, profile_names
 from hermes.state.recall.summaries import Summarizer
 from hermes.state.rows import MAX_INTEGER, AnyRow, Row, encode_json
-from hermes.state.sessions.families import load_families, session_of_message
+from hermes.state.sessions.lineage.families import load_families, session_of_message
 
 if TYPE_CHECKING:
     from hermes.state.row_types import SessionRow

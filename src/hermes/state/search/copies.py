@@ -13,7 +13,7 @@ from hermes.state.engine import Reading
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import uid_of
 from hermes.state.search.scope import Scope
-from hermes.state.sessions.kinds import ChildKind, descent, follow
+from hermes.state.sessions.lineage.kinds import ChildKind, descent, follow
 
 
 class MessagePlace(NamedTuple):

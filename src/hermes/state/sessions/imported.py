@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from hermes.state.sessions.kinds import ChildKind
+from hermes.state.sessions.lineage.kinds import ChildKind
 
 RESUMED = "_resumed_here"
 """The entry of model_config that records that this program continued the session; an import removes it."""

@@ -17,8 +17,8 @@ from hermes.state.operations import (
 )
 from hermes.state.owner import TERMINAL, Asker, Owner, OwnerName, is_terminal_source, owner_column
 from hermes.state.rows import Row, encode_json, optional_identifier, optional_text, parse_timestamp, require_identifier
-from hermes.state.sessions.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
-from hermes.state.sessions.lineage import chain_root, refuse_second_continuation
+from hermes.state.sessions.lineage.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent, parse_kind
+from hermes.state.sessions.lineage.links import chain_root, refuse_second_continuation
 
 if TYPE_CHECKING:
     from hermes.state.row_types import GivenChildKind, Moment, SessionFields, SessionRow

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import apsw
 
-from hermes.state.binding import bind
-from hermes.state.dialect import CommonDialect
 from hermes.state.engine import Columns, Dialect, OutOfTime, Values
 from hermes.state.operations import insert_into
+from hermes.state.sql.binding import bind
+from hermes.state.sql.dialect import CommonDialect
 from hermes.state.sqlite.journal_mode import choose_journal
 
 BUSY_TIMEOUT_MS = 1000

@@ -49,12 +49,13 @@ def count_messages(tx: Reading, where: InsightsFilter) -> list[MessageCell]:
 
 def _one_by_one(where: InsightsFilter, sessions: str, condition: str) -> str:
     """Return SQL that sorts all messages of some sessions by hour and source, and counts them."""
+    # SQLite takes a CROSS JOIN in the order in which it is written: the sessions, then the messages of each.
     return f"""SELECT FLOOR({where.period.local_sql("m.timestamp")} / {HOUR_S}), s.source, COUNT(*),
                       SUM(CASE WHEN m.role = 'user' THEN 1 ELSE 0 END),
                       SUM(CASE WHEN m.role = 'assistant' THEN 1 ELSE 0 END),
                       SUM(CASE WHEN m.role = 'tool' THEN 1 ELSE 0 END)
-               FROM {sessions} JOIN messages m ON m.session_id = s.id
-               WHERE {condition} AND {IN_PERIOD} GROUP BY 1, 2"""
+               FROM {sessions} CROSS JOIN messages m
+               WHERE m.session_id = s.id AND {condition} AND {IN_PERIOD} GROUP BY 1, 2"""
 
 
 def _in_short_sessions(where: InsightsFilter) -> str:
@@ -69,7 +70,7 @@ def _in_short_sessions(where: InsightsFilter) -> str:
     is_short = f"""COALESCE(NOT {IS_PART} AND {begin} >= :since AND s.last_active < :until
                             AND s.message_count BETWEEN 1 AND {_BASE - 1} AND {first_hour} = {hour}
                             AND {_IS_COUNTED}, 0)"""
-    others = "short JOIN sessions s ON s.id = short.id"
+    others = "short CROSS JOIN sessions s"
     return f"""WITH short AS MATERIALIZED (
                    SELECT s.id, s.source, s.message_count, {hour} AS hour,
                           (SELECT {_ROLES} FROM messages m WHERE m.session_id = s.id AND m.timestamp >= {begin}
@@ -78,5 +79,5 @@ def _in_short_sessions(where: InsightsFilter) -> str:
                SELECT hour, source, SUM(message_count), SUM(roles / {_BASE} % {_BASE}),
                       SUM(roles / {_BASE**2} % {_BASE}), SUM(roles / {_BASE**3})
                FROM short WHERE roles % {_BASE} = message_count GROUP BY 1, 2
-               UNION ALL {_one_by_one(where, others, f"roles % {_BASE} <> short.message_count")}
+               UNION ALL {_one_by_one(where, others, f"s.id = short.id AND roles % {_BASE} <> short.message_count")}
                UNION ALL {_one_by_one(where, "sessions s", f"{where.itself_active} AND NOT {is_short}")}"""

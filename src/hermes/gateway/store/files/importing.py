@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hermes.errors import HermesError
 from hermes.gateway.config import GatewayConfig
 from hermes.gateway.entry import COUNTERS, SessionEntry
 from hermes.gateway.keys import is_shared_multi_user_session, lane_owner, session_user
-from hermes.gateway.store.files.sessions_file import FILENAME, load_entries
+from hermes.gateway.store.files.sessions_file import FILENAME, Rejected, load_entries, set_aside
 from hermes.gateway.store.lane_entries import IMPORTED_COUNTERS, fields_from_entry
 from hermes.log import inform
 from hermes.state.lanes.types import ImportedLane, LaneFields, NewSession
@@ -26,7 +27,14 @@ def import_sessions_file(db: SessionDBProvider, sessions_dir: Path, config: Gate
         return
     entries, restarts = load_entries(sessions_dir, config), _restart_counts(home)
     lanes = [_lane(key, entry, db, config, restarts.get(entry.session_key, 0)) for key, entry in entries.items()]
-    count = db.lanes.import_once(lanes) if lanes else 0
+    rejected: Rejected = {}
+
+    def reject(lane: ImportedLane, error: HermesError) -> None:
+        rejected[lane.key] = (error.message, entries[lane.key].to_dict())
+
+    count = db.lanes.import_once(lanes, reject=reject) if lanes else 0
+    if count is not None:
+        set_aside(rejected, sessions_dir)
     if count:
         inform(__name__, "imported %s lanes from %s", count, path)
 

@@ -13,18 +13,25 @@ from hermes.errors import InvalidValue
 from hermes.gateway.config import GatewayConfig
 from hermes.gateway.entry import SessionEntry
 from hermes.gateway.keys import build_session_key
+from hermes.gateway.store.lane_entries import fields_from_entry
 from hermes.home import write_private_atomic
 from hermes.log import warn
+from hermes.state.lanes.lane_rows import encode_fields
+from hermes.state.rows import require_identifier
 
 FILENAME = "sessions.json"
+MAX_SESSION_ID_CHARACTERS = 255
+
+Rejected = dict[str, tuple[str, Any]]
+"""Rows that cannot be used, each with the reason, by their keys in the file."""
 
 
 @dataclass
 class SessionsFile:
-    """The entries of a file, and its rows that cannot be used, with the reason."""
+    """The entries of a file, and its rows that cannot be used, with the reason; both by their keys in the file."""
 
-    entries: list[SessionEntry] = field(default_factory=list)
-    rejected: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    entries: dict[str, SessionEntry] = field(default_factory=dict)
+    rejected: Rejected = field(default_factory=dict)
 
 
 def read_sessions_file(data: bytes) -> SessionsFile:
@@ -43,8 +50,8 @@ def read_sessions_file(data: bytes) -> SessionsFile:
             if isinstance(row, Mapping):
                 row = {"session_key": key, **row}
             entry = SessionEntry.from_stored(row)
-            _check_times(entry)
-            file.entries.append(entry)
+            _check(entry)
+            file.entries[key] = entry
         except (ValueError, RecursionError) as error:
             file.rejected[key] = (str(error), row)
     return file
@@ -69,29 +76,32 @@ def load_entries(sessions_dir: Path, config: GatewayConfig) -> dict[str, Session
         warn(__name__, "%s cannot be read: %s; it was copied to %s", path, error.message, copy)
         return {}
     entries = _by_key(file, config)
-    if file.rejected:
-        _set_aside(file, sessions_dir)
+    set_aside(file.rejected, sessions_dir)
     return entries
 
 
 def _by_key(file: SessionsFile, config: GatewayConfig) -> dict[str, SessionEntry]:
     found: dict[str, SessionEntry] = {}
-    for entry in sorted(file.entries, key=lambda each: each.updated_at.timestamp(), reverse=True):
+    newest_first = sorted(file.entries.items(), key=lambda each: each[1].updated_at.timestamp(), reverse=True)
+    for name, entry in newest_first:
         key = entry.session_key
         if entry.origin is not None:
             key = build_session_key(entry.origin, config.group_sessions_per_user, config.thread_sessions_per_user)
         if key in found:
-            file.rejected[entry.session_key] = (f"a newer row has the same lane {key}", entry.to_dict())
+            file.rejected[name] = (f"a newer row has the same lane {key}", entry.to_dict())
         else:
             found[key] = entry
     return found
 
 
-def _set_aside(file: SessionsFile, sessions_dir: Path) -> None:
-    rows = {key: {"reason": reason, "row": row} for key, (reason, row) in file.rejected.items()}
+def set_aside(rejected: Rejected, sessions_dir: Path) -> None:
+    """Copy rows that cannot be used to a file of their own, and name them in the log."""
+    if not rejected:
+        return
+    rows = {key: {"reason": reason, "row": row} for key, (reason, row) in rejected.items()}
     name = f"sessions-rejected-{_short_hash(json.dumps(rows, sort_keys=True).encode())}.json"
     _write_json(sessions_dir / name, rows)
-    for key, (reason, _) in file.rejected.items():
+    for key, (reason, _) in rejected.items():
         warn(__name__, "the row %r of sessions.json cannot be used (%s); it is in %s", key, reason, name)
 
 
@@ -104,8 +114,12 @@ def _write_json(path: Path, value: object) -> None:
     write_private_atomic(path, json.dumps(value, indent=2).encode())
 
 
-def _check_times(entry: SessionEntry) -> None:
-    """Raise for times that this machine cannot count, such as those of the year 1."""
+def _check(entry: SessionEntry) -> None:
+    """Raise for values that a lane cannot have, and for times that this machine cannot count."""
+    if len(require_identifier(entry.session_id, "session_id")) > MAX_SESSION_ID_CHARACTERS:
+        raise InvalidValue(f"session_id has more than {MAX_SESSION_ID_CHARACTERS} characters")
+    if entry.origin is None:
+        require_identifier(entry.session_key, "session_key")  # it owns the session
     try:
         for moment in (entry.created_at, entry.updated_at):
             moment.timestamp()
@@ -113,3 +127,4 @@ def _check_times(entry: SessionEntry) -> None:
             entry.last_resume_marked_at.timestamp()
     except (OverflowError, OSError) as error:
         raise InvalidValue(f"a time is out of range: {error}") from None
+    encode_fields(fields_from_entry(entry))

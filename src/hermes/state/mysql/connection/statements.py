@@ -16,12 +16,12 @@ from pymysql.converters import conversions  # type: ignore[import-untyped]
 from pymysql.cursors import Cursor  # type: ignore[import-untyped]
 
 from hermes.errors import InvalidValue
-from hermes.state.binding import bind
 from hermes.state.engine import Columns, Values
 from hermes.state.mysql import errors
 from hermes.state.mysql.search.document import Blob
 from hermes.state.server.faults import ConnectionLost, Fault, ServerError
 from hermes.state.server.sql_parameters import Statement, parse
+from hermes.state.sql.binding import bind
 
 FLAGS = CLIENT.FOUND_ROWS | CLIENT.MULTI_STATEMENTS
 """An UPDATE reports how many rows it matched, also unchanged ones; several statements may be sent together."""

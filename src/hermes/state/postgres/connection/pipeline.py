@@ -16,11 +16,11 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import AdaptersMap, Loader, Transformer
 
-from hermes.state.binding import bind
 from hermes.state.engine import Columns, Values
 from hermes.state.rows import MARK, MAX_INTEGER, Stored
 from hermes.state.server.faults import ConnectionLost, ServerError, StatementTimeout
 from hermes.state.server.sql_parameters import parse
+from hermes.state.sql.binding import bind
 
 if TYPE_CHECKING:
     from psycopg.abc import Buffer

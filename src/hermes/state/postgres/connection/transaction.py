@@ -7,12 +7,12 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.dialect import CommonDialect
 from hermes.state.engine import Columns, Dialect, Values
 from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.connection.pipeline import BoundStatement, DriverConnection, bind_statement, statement_text
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, PoolerBusy, ServerError, StatementTimeout
 from hermes.state.server.transaction import ServerTransaction
+from hermes.state.sql.dialect import CommonDialect
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGresult

@@ -13,8 +13,8 @@ from hermes.home import get_hermes_home
 from hermes.log import warn
 from hermes.state.engine import CATCH_UP, Reading, Transaction
 from hermes.state.messages.spool import Spool
-from hermes.state.server.engine import Backend, ServerEngine
 from hermes.state.search.background_worker import BackgroundWorker
+from hermes.state.server.engine import Backend, ServerEngine
 from hermes.state.server.transaction import ServerTransaction
 
 READ_TIMEOUT_S = 30.0

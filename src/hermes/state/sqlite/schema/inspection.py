@@ -67,6 +67,8 @@ class Inspection(NamedTuple):
     min_writer: int = 0
     is_newer: bool = False
     """Whether it has a migration that this code does not know; then only newer code may repair its schema."""
+    is_older: bool = False
+    """Whether it lacks a migration; then an index with another definition may be its own, of an earlier schema."""
     foreign: ForeignSchema = ForeignSchema()
     """What other programs have added to its schema."""
 
@@ -226,6 +228,7 @@ def inspect_view(view: View, path: Path) -> Inspection:
         min_reader=_format(meta.get("min_reader"), path),
         min_writer=_format(meta.get("min_writer"), path),
         is_newer=is_newer,
+        is_older=not ledger().keys() <= applied.keys(),
         foreign=foreign,
     )
 
@@ -277,7 +280,7 @@ def _upgrade_file(path: Path) -> None:
         _record_schema(view)
         view.run("COMMIT")
         saved = None
-        if inspection.state is SchemaState.OURS and inspection.foreign.removable:
+        if inspection.state is SchemaState.OURS and inspection.foreign.removable and not inspection.is_older:
             warn(__name__, "removed %s from %s: not part of the schema of Hermes", inspection.foreign.describe(), path)
         store_schema_cookie(view)
     except BaseException:

@@ -12,7 +12,7 @@ import apsw
 
 from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, encode_text, make_preview
-from hermes.state.sessions.kinds import LISTED_KINDS, ORPHAN_GUESS, roots_of_chains
+from hermes.state.sessions.lineage.kinds import LISTED_KINDS, ORPHAN_GUESS, roots_of_chains
 from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.invalid_utf8 import decode_value
 

@@ -8,6 +8,7 @@
 -- Ledger: 0006_replaced 935e72c1
 -- Ledger: 0007_stems 00000000
 -- Ledger: 0008_lanes 49c8430a
+-- Ledger: 0009_one_index 73664809
 
 CREATE TABLE IF NOT EXISTS schema_version (
     version INTEGER NOT NULL
@@ -305,9 +306,8 @@ CREATE INDEX IF NOT EXISTS idx_sessions_continued ON sessions(last_active DESC, 
     WHERE chain_active > last_active;
 CREATE INDEX IF NOT EXISTS idx_sessions_empty ON sessions(message_count, ended_at) WHERE message_count = 0;
 
--- Insights count messages by hour and role, and read nothing but this index.
-CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, timestamp, role, active);
-CREATE INDEX IF NOT EXISTS idx_messages_order ON messages(session_id, id);
+-- In the order of a conversation. Insights count messages by hour and role, and read nothing but this index.
+CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id, id, timestamp, role, active);
 -- A uid that this store made up begins with a tilde and repeats nothing, so only those of callers are looked up.
 CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_uid ON messages(session_id, uid) WHERE uid NOT GLOB '~*';
 CREATE INDEX IF NOT EXISTS idx_messages_platform_msg_id ON messages(session_id, platform_message_id)

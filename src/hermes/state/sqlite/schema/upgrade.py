@@ -12,7 +12,13 @@ from hermes.home import sync_directory
 from hermes.state.owner import owner_column
 from hermes.state.rows import decode_content, derived_uid, make_preview
 from hermes.state.sessions import title_rules
-from hermes.state.sessions.kinds import ChildKind, first_of_chain, is_listed, kind_from_markers, kind_from_parent
+from hermes.state.sessions.lineage.kinds import (
+    ChildKind,
+    first_of_chain,
+    is_listed,
+    kind_from_markers,
+    kind_from_parent,
+)
 from hermes.state.sqlite.connection import View, connect
 from hermes.state.sqlite.files.names import beside, remove, timestamped_path
 from hermes.state.sqlite.files.page_copy import copy_database
@@ -23,6 +29,8 @@ from hermes.state.sqlite.search import index_state
 FTS_TABLES = index_state.TABLES
 REPLACED = "0006_replaced"
 TRIGGERS_OF_REPLACED = frozenset(("messages_replaced", "sessions_replaced"))
+RETIRED = ("idx_messages_order",)
+"""Indexes of earlier schemas that the schema no longer has."""
 """A migration and its triggers: a file without it lacks them, but its index is complete."""
 
 
@@ -103,6 +111,8 @@ def _drop_changed(view: View, model: View, foreign: ForeignSchema) -> bool:
     present = view.rows("SELECT type, name, sql FROM sqlite_schema WHERE sql NOT NULL")
     lost = foreign.has_lost_index
     remove_foreign(view, foreign)
+    for name in RETIRED:
+        view.run(f"DROP INDEX IF EXISTS main.{name}")
     # Another program's trigger may have changed the index.
     lost = lost or any(each.kind == "trigger" and "fts" in str(each.sql).lower() for each in foreign.removable)
     # Without one of our triggers, messages may have changed that the index still has as they were.

@@ -16,7 +16,7 @@ from hermes.state.engine import Reading
 from hermes.state.operations import Operations, chunks, has_messages, may_see, owner_condition, placeholders
 from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import optional_text
-from hermes.state.sessions.kinds import ChildKind, follow
+from hermes.state.sessions.lineage.kinds import ChildKind, follow
 
 if TYPE_CHECKING:
     from hermes.state.row_types import Ancestor, Descendant

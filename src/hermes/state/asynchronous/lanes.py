@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from hermes.state.aio import read_operation, write_operation
-from hermes.state.aio_owner_view import Runner
+from hermes.state.asynchronous.operation import read_operation, write_operation
+from hermes.state.asynchronous.owner_view import Runner
 from hermes.state.lanes.connectors import Connectors
 from hermes.state.lanes.entries import Lanes
 from hermes.state.lanes.inbox import Inbox

@@ -20,8 +20,8 @@ from hermes.state.operations import (
 )
 from hermes.state.owner import Asker, OwnerName
 from hermes.state.rows import Row
-from hermes.state.sessions.list_order import BY_ACTIVITY, BY_MESSAGES, BY_START, BY_TITLE
-from hermes.state.sessions.listing import add_words, make_filter, show_as_tips, walk_list
+from hermes.state.sessions.lists.listing import add_words, make_filter, show_as_tips, walk_list
+from hermes.state.sessions.lists.order import BY_ACTIVITY, BY_MESSAGES, BY_START, BY_TITLE
 
 _COLUMNS = (
     *("id", "parent_session_id", "chain_root", "title", "preview", "source", "started_at", "last_active"),

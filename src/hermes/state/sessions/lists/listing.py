@@ -23,8 +23,8 @@ from hermes.state.operations import (
 )
 from hermes.state.owner import EVERYBODY, Asker, OwnerName
 from hermes.state.rows import AnyRow, Row, optional_text, parse_timestamp, require_integer, session_row
-from hermes.state.sessions.lineage import compression_tips
-from hermes.state.sessions.list_order import BY_ACTIVITY, BY_OWN_ACTIVITY, BY_START, INDEX_RANGES, ListOrder
+from hermes.state.sessions.lineage.links import compression_tips
+from hermes.state.sessions.lists.order import BY_ACTIVITY, BY_OWN_ACTIVITY, BY_START, INDEX_RANGES, ListOrder
 from hermes.state.sessions.records import activity_tick
 
 if TYPE_CHECKING:

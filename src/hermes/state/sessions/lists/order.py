@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hermes.errors import InvalidValue
 from hermes.state.rows import Row
-from hermes.state.sessions.lineage import TIPS
+from hermes.state.sessions.lineage.links import TIPS
 
 
 class ListOrder(NamedTuple):

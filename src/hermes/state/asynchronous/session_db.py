@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from hermes.errors import InvalidValue, StoreClosed
 from hermes.log import warn
+from hermes.state.asynchronous.operation import iterate, read_operation, write_operation
 from hermes.state.engine import Capability
 from hermes.state.operations import Operations
 from hermes.state.owner import OwnerName
@@ -19,70 +20,17 @@ from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.rows import require_integer
 
 if TYPE_CHECKING:
-    from hermes.state.aio_lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
-    from hermes.state.aio_owner_view import AsyncOwnerView
+    from hermes.state.asynchronous.lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
+    from hermes.state.asynchronous.owner_view import AsyncOwnerView
     from hermes.state.owner import Asker
     from hermes.state.row_types import ExportedSession
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 4
 """The default number of reads at the same time."""
 LANE_THREADS = 8
 """How many writes to lanes run at the same time; those on a file share their commits."""
-
-
-class AsyncOperations(Protocol):
-    """An object with awaited operations."""
-
-    @property
-    def _operations(self) -> Operations:
-        """The synchronous operations."""
-        ...
-
-    async def _run(self, work: Callable[[], R], *, is_write: bool) -> R:
-        """Run `work` on a thread, outside the event loop."""
-        ...
-
-
-class Operation(Generic[P, R]):
-    """An operation of the store as an awaited method, with the same parameters and the same result."""
-
-    def __init__(self, method: Callable[Concatenate[Any, P], R], *, is_write: bool) -> None:
-        self.is_write = is_write
-        self.__doc__ = method.__doc__
-        self._method = method
-
-    @overload
-    def __get__(self, instance: None, owner: type[object]) -> Self: ...
-
-    @overload
-    def __get__(self, instance: AsyncOperations, owner: type[object]) -> Callable[P, Coroutine[Any, Any, R]]: ...
-
-    def __get__(
-        self, instance: AsyncOperations | None, owner: type[object]
-    ) -> Self | Callable[P, Coroutine[Any, Any, R]]:
-        if instance is None:
-            return self
-
-        @functools.wraps(self._method)
-        async def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            # By name, so that a method that a store overrides is used.
-            method: Callable[P, R] = getattr(instance._operations, self._method.__name__)
-            return await instance._run(functools.partial(method, *args, **kwargs), is_write=self.is_write)
-
-        return call
-
-
-def read_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
-    """Wrap an operation that only reads."""
-    return Operation(method, is_write=False)
-
-
-def write_operation(method: Callable[Concatenate[Any, P], R]) -> Operation[P, R]:
-    """Wrap an operation that writes."""
-    return Operation(method, is_write=True)
 
 
 class AsyncSessionDB:
@@ -119,7 +67,7 @@ class AsyncSessionDB:
 
     def for_owner(self, asker: Asker) -> AsyncOwnerView:
         """Return an awaited view of one owner's sessions, or of all with `EVERYBODY` (the operator)."""
-        from hermes.state.aio_owner_view import AsyncOwnerView
+        from hermes.state.asynchronous.owner_view import AsyncOwnerView
 
         return AsyncOwnerView(self.store.for_owner(asker), self._run)
 
@@ -140,35 +88,35 @@ class AsyncSessionDB:
     @property
     def lanes(self) -> AsyncLanes:
         """Operations on lanes: which session a chat uses."""
-        from hermes.state.aio_lanes import AsyncLanes
+        from hermes.state.asynchronous.lanes import AsyncLanes
 
         return AsyncLanes(self.store.lanes, self._run_for_lanes)
 
     @property
     def inbox(self) -> AsyncInbox:
         """Operations on messages from platforms."""
-        from hermes.state.aio_lanes import AsyncInbox
+        from hermes.state.asynchronous.lanes import AsyncInbox
 
         return AsyncInbox(self.store.inbox, self._run_for_lanes)
 
     @property
     def turns(self) -> AsyncTurns:
         """Operations on turns, and on the leases of lanes under which they run."""
-        from hermes.state.aio_lanes import AsyncTurns
+        from hermes.state.asynchronous.lanes import AsyncTurns
 
         return AsyncTurns(self.store.turns, self._run_for_lanes)
 
     @property
     def outbox(self) -> AsyncOutbox:
         """Operations on messages to platforms."""
-        from hermes.state.aio_lanes import AsyncOutbox
+        from hermes.state.asynchronous.lanes import AsyncOutbox
 
         return AsyncOutbox(self.store.outbox, self._run_for_lanes)
 
     @property
     def connectors(self) -> AsyncConnectors:
         """Operations on connector leases."""
-        from hermes.state.aio_lanes import AsyncConnectors
+        from hermes.state.asynchronous.lanes import AsyncConnectors
 
         return AsyncConnectors(self.store.connectors, self._run_for_lanes)
 
@@ -305,22 +253,12 @@ class AsyncSessionDB:
         self.store.close()
 
 
-async def iterate(awaited: AsyncOperations, rows: Iterator[ExportedSession]) -> AsyncIterator[ExportedSession]:
-    """Yield rows that a thread reads, each when the caller asks for it."""
-    while (row := await awaited._run(functools.partial(_next, rows), is_write=False)) is not None:
-        yield row
-
-
 def _run_on_thread(name: str, work: Callable[[], R]) -> Future[R]:
     """Run `work` on a new thread that ends afterwards."""
     executor = ThreadPoolExecutor(1, name)
     doing = executor.submit(work)
     executor.shutdown(wait=False)
     return doing
-
-
-def _next(rows: Iterator[ExportedSession]) -> ExportedSession | None:
-    return next(rows, None)
 
 
 def _close_unwanted(opening: Future[SessionDBProvider]) -> None:

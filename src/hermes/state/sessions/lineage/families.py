@@ -10,8 +10,8 @@ from hermes.state.engine import Reading
 from hermes.state.operations import Operations, owner_condition, read_for
 from hermes.state.owner import Asker, OwnerName
 from hermes.state.rows import Row
-from hermes.state.sessions.kinds import descent, first_of_chain
-from hermes.state.sessions.lineage import ancestors, descendants
+from hermes.state.sessions.lineage.kinds import descent, first_of_chain
+from hermes.state.sessions.lineage.links import ancestors, descendants
 
 
 @dataclass(frozen=True, slots=True)

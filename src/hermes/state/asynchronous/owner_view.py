@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Protocol, TypeVar
 
-from hermes.state.aio import iterate, read_operation, write_operation
+from hermes.state.asynchronous.operation import iterate, read_operation, write_operation
 from hermes.state.operations import Operations
 from hermes.state.owner import Asker, Owner, OwnerName
 from hermes.state.owner_view import OwnerView

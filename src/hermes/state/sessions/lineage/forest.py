@@ -11,8 +11,8 @@ from hermes.errors import UnknownSession
 from hermes.state.engine import Reading
 from hermes.state.operations import Operations, chunks, fetch_sessions, placeholders, read
 from hermes.state.owner import EVERYBODY
-from hermes.state.sessions.kinds import ChildKind, descent
-from hermes.state.sessions.lineage import ancestors, descendants
+from hermes.state.sessions.lineage.kinds import ChildKind, descent
+from hermes.state.sessions.lineage.links import ancestors, descendants
 
 if TYPE_CHECKING:
     from hermes.state.row_types import SessionRow
