@@ -22,14 +22,14 @@ _STATE = "src/hermes/state"
 _SOURCES = {
     OURS: (
         "src/hermes/query/*.py",
-        f"{_STATE}/search/indexed_text.py",
+        f"{_STATE}/indexing/indexed_text.py",
         f"{_STATE}/sqlite/schema/*.sql",
         *(f"{_STATE}/sqlite/search/{name}.py" for name in ("expression", "indexing", "index_state", "trigrams")),
     ),
     WORDS: ("bench/wordfloor.py",),
     "postgresql": (
         "src/hermes/query/*.py",
-        f"{_STATE}/search/indexed_text.py",
+        f"{_STATE}/indexing/indexed_text.py",
         f"{_STATE}/postgres/migrations/*.sql",
         *(f"{_STATE}/postgres/search/{name}.py" for name in ("indexing", "document")),
     ),

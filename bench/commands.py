@@ -17,7 +17,7 @@ from bench.processes import Processes
 from bench.row import OURS
 from hermes.interop.detection import find
 from hermes.interop.importer import Importer, ImportOptions
-from hermes.state.search.index_backlog import index_backlog
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes_state import SessionDB
 
 TIMEOUT_S = 600

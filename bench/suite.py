@@ -18,7 +18,7 @@ HERMES_AGENT, OPENAI_AGENTS = "hermes-agent", "openai-agents"
 STORES = (RAW, OURS, HERMES_AGENT, OPENAI_AGENTS)
 ONE_THREAD = "ours, one thread"
 _MOST_LANES_OF_PEERS = 3_000
-"""More take minutes: a peer writes all of them anew for every message."""
+"""More take minutes: a peer writes all of them again for every message."""
 _BELONGS_TO = {COUNTING: RAW, LEAN: RAW, ONE_THREAD: OURS}
 Measure = Callable[[str], Result]
 

@@ -12,8 +12,8 @@ import pytest
 from hermes.interop.exporter import Lines, write_out
 from hermes.state.import_export import message_pages
 from hermes.state.import_export.session_reader import select_sessions
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes.state.provider import SessionDBProvider
-from hermes.state.search.index_backlog import index_backlog
 from tests.interop.files import claude_conversation, codex_conversation, import_files, write
 from tests.support.clock import FakeClock
 from tests.support.conversations import column

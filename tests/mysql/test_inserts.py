@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from hermes.errors import HermesError, InvalidValue
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes.state.mysql.connection.bulk_insert import MANY_ROWS, parse_insert, statements
 from hermes.state.mysql.connection.server_info import Server
 from hermes.state.mysql.connection.statements import MOST_TOGETHER, DriverConnection
 from hermes.state.mysql.connection.transaction import DIALECT
 from hermes.state.mysql.provider import MySQLSessionDBProvider
-from hermes.state.search.index_backlog import index_backlog
 from tests.support.conversations import at_once, session_of, start
 from tests.support.mysql import in_database
 from tests.support.servers import Server as Running

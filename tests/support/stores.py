@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from hermes.clock import Clock
 from hermes.config import SessionDBConfig
 from hermes.state.engine import Engine
+from hermes.state.indexing.background_worker import BackgroundWorker
 from hermes.state.provider import SessionDBProvider
-from hermes.state.search.background_worker import BackgroundWorker
 from hermes_state import SessionDB
 from tests.support.mysql import in_database
 from tests.support.servers import dsn_of

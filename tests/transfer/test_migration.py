@@ -8,9 +8,9 @@ import pytest
 
 from hermes.errors import Conflict
 from hermes.state.import_export import message_pages
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes.state.operations import read
 from hermes.state.provider import SessionDBProvider
-from hermes.state.search.index_backlog import index_backlog
 from hermes.state.transfer import origin as origin_module
 from hermes.state.transfer.counts import count
 from hermes.state.transfer.migration import Migration

@@ -18,6 +18,14 @@ def same(store: SessionDBProvider, key: str = KEY, **changes: Any) -> str:
     return store.inbox.accept(key, {"text": "x"}, **{**values, **changes}).state
 
 
+def nested(levels: int) -> Any:
+    """A list in a list in a list ..."""
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 class TestAccept:
     def test_an_accepted_message_is_stored_as_it_is(self, store: SessionDBProvider) -> None:
         payload = {"text": "h\0i \ud800 東京", "list": [1, {"a": None}]}
@@ -87,6 +95,8 @@ class TestAccept:
             (KEY, [], {}),
             (KEY, {"x": "y" * MAX_PAYLOAD_BYTES}, {}),
             (KEY, {"x": object()}, {}),
+            (KEY, {"x": nested(150)}, {}),
+            (KEY, {"x": nested(100_000)}, {}),
             (KEY, {}, {"kind": "loud"}),
             (KEY, {}, {"platform": ""}),
             (KEY, {}, {"message_id": 7}),

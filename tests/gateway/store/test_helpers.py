@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
 import pytest
@@ -122,6 +123,60 @@ def test_expired_lanes_are_found_until_they_are_finalized(make_store: MakeStore,
     assert seen is not None
     assert seen.expiry_finalized is True
     assert seen.updated_at == local(time.now - 61 * 60)
+
+
+def test_session_that_began_during_the_finalization_is_not_finalized(make_store: MakeStore, time: Time) -> None:
+    store = make_store(IDLE)
+    store.get_or_create_session(ALICE)
+    time.pass_(minutes=61)
+    (expired,) = store.expired_entries()
+    fresh = store.get_or_create_session(ALICE)
+    store.set_expiry_finalized(expired)
+    time.pass_(minutes=61)
+    assert [entry.session_id for entry in store.expired_entries()] == [fresh.session_id]
+
+
+def test_session_that_was_used_during_the_finalization_is_not_finalized(make_store: MakeStore, time: Time) -> None:
+    store = make_store(IDLE)
+    first = store.get_or_create_session(ALICE)
+    time.pass_(minutes=61)
+    (expired,) = store.expired_entries()
+    store.mark_resume_pending(KEY)
+    assert store.get_or_create_session(ALICE).session_id == first.session_id
+    store.set_expiry_finalized(expired)
+    store.clear_resume_pending(KEY)
+    time.pass_(minutes=61)
+    assert [entry.session_id for entry in store.expired_entries()] == [first.session_id]
+
+
+def test_finalized_session_that_is_used_again_is_finalized_again(make_store: MakeStore, time: Time) -> None:
+    store = make_store(IDLE)
+    store.get_or_create_session(ALICE)
+    time.pass_(minutes=61)
+    (expired,) = store.expired_entries()
+    store.set_expiry_finalized(expired)
+    store.update_session(KEY)
+    time.pass_(minutes=61)
+    assert [entry.session_key for entry in store.expired_entries()] == [KEY]
+
+
+def test_entry_of_a_left_session_changes_nothing_in_the_next_one(make_store: MakeStore) -> None:
+    store, other = make_store(NEVER), make_store(NEVER)
+    entry = store.get_or_create_session(ALICE)
+    other.reset_session(KEY)
+    entry.suspended = True
+    store.save(entry)
+    seen = other.peek(ALICE)
+    assert seen is not None
+    assert (seen.suspended, seen.is_fresh_reset) == (False, True)
+
+
+def test_restarts_that_two_stores_count_at_once_all_count(make_store: MakeStore) -> None:
+    stores = [make_store(NEVER), make_store(NEVER)]
+    stores[0].get_or_create_session(ALICE)
+    with ThreadPoolExecutor(2) as pool:
+        counts = list(pool.map(lambda store: store.count_restart(KEY), stores))
+    assert sorted(counts) == [1, 2]
 
 
 def test_lanes_that_continue_by_themselves(make_store: MakeStore, time: Time) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from datetime import datetime
@@ -133,7 +134,7 @@ def test_file_is_not_imported_a_second_time(make_store: MakeStore, home: Path, t
 
 def test_existing_session_stays_as_it_is(make_store: MakeStore, home: Path, database: Database) -> None:
     db = database.open()
-    db.create_session("20260101_000000_00000001", "telegram", user_id="99")
+    db.create_session("20260101_000000_00000001", "telegram", user_id="7")
     db.append_message("20260101_000000_00000001", "user", "before")
     before = db.get_session("20260101_000000_00000001")
     db.close()
@@ -143,6 +144,48 @@ def test_existing_session_stays_as_it_is(make_store: MakeStore, home: Path, data
     assert store.load_transcript(entry.session_id)[0]["content"] == "before"
     assert store._db is not None
     assert store._db.get_session(entry.session_id) == before
+
+
+def test_private_lane_does_not_get_the_session_of_another_user(
+    make_store: MakeStore, home: Path, database: Database
+) -> None:
+    db = database.open()
+    db.create_session("20260101_000000_00000001", "telegram", user_id="99")
+    db.close()
+    write(home, {KEY: row(KEY, origin=ALICE.to_dict())})
+    assert make_store().list_sessions() == []
+    (rejected,) = (home / "sessions").glob("sessions-rejected-*.json")
+    assert "belongs to another owner" in json.loads(rejected.read_text())[KEY]["reason"]
+
+
+def test_session_of_a_user_is_found_by_the_second_id_of_the_platform(
+    make_store: MakeStore, home: Path, database: Database
+) -> None:
+    person = SessionSource(Platform.SIGNAL, "+1555", user_id="+1555", user_id_alt="uuid-1")
+    db = database.open()
+    db.create_session("20260101_000000_00000001", "signal", user_id="+1555")
+    db.close()
+    write(home, {"old": row("old", origin=person.to_dict())})
+    (entry,) = make_store().list_sessions()
+    assert entry.session_id == "20260101_000000_00000001"
+
+
+def test_session_that_two_lanes_of_the_file_name_stays_with_the_newer_one(make_store: MakeStore, home: Path) -> None:
+    bob = SessionSource(Platform.TELEGRAM, "2", user_id="8")
+    older = row(KEY, "s1", origin=ALICE.to_dict())
+    newer = row("b", "s1", origin=bob.to_dict(), updated_at="2026-01-03T00:00:00")
+    write(home, {KEY: older, "b": newer, "c": row("c", "s2")})
+    assert sorted(each.session_key for each in make_store().list_sessions()) == ["agent:main:telegram:dm:2", "c"]
+    (rejected,) = (home / "sessions").glob("sessions-rejected-*.json")
+    assert list(json.loads(rejected.read_text())) == [KEY]
+
+
+def test_every_row_that_is_set_aside_is_in_the_file(make_store: MakeStore, home: Path) -> None:
+    times = ["2026-01-01T00:00:00", "2026-01-02T00:00:00", "2026-01-03T00:00:00"]
+    write(home, {f"r{day}": row(KEY, f"s{day}", updated_at=at) for day, at in enumerate(times)})
+    assert [each.session_id for each in make_store().list_sessions()] == ["s2"]
+    (rejected,) = (home / "sessions").glob("sessions-rejected-*.json")
+    assert sorted(json.loads(rejected.read_text())) == ["r0", "r1"]
 
 
 def test_rows_get_the_key_of_their_origin(make_store: MakeStore, home: Path) -> None:
@@ -158,6 +201,15 @@ BAD_ROWS: dict[str, Any] = {
     "no-times": {"session_key": "no-times", "session_id": "x"},
     "null-time": row("null-time", created_at=None),
     "not-a-row": 5,
+    "huge-number": row("huge-number", last_prompt_tokens=10**30),
+    "name-of-a-wrong-type": row("name-of-a-wrong-type", display_name=["x"]),
+    "reason-of-a-wrong-type": row("reason-of-a-wrong-type", resume_reason=7),
+    "type-of-a-wrong-type": row("type-of-a-wrong-type", chat_type=5),
+    "nul-in-session": row("nul-in-session", "a\0b"),
+    "surrogate-in-session": row("surrogate-in-session", "\ud800"),
+    "long-session": row("long-session", "x" * 10_240),
+    "nul-in-key": row("a\0b"),
+    "huge-origin": row("huge-origin", origin={"platform": "slack", "chat_id": "9", "chat_topic": "x" * 2_000_000}),
     "text": "text",
     "no-id": row("no-id", session_id=""),
     "year-one": row("year-one", created_at="0001-01-01T00:00:00"),
@@ -254,6 +306,35 @@ sys.stdin.read(1)
 with SessionStore(config.sessions_dir, config) as store:
     print(len(store.list_sessions()))
 """
+
+
+@pytest.mark.parametrize("kind", ["directory", "loop", "pipe"])
+@pytest.mark.parametrize("is_down", [False, True])
+def test_something_else_with_the_name_of_the_file_is_not_read(
+    make_store: MakeStore, database: Database, home: Path, kind: str, is_down: bool
+) -> None:
+    path = home / "sessions" / "sessions.json"
+    path.parent.mkdir()
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "loop":
+        path.symlink_to(path)
+    else:
+        os.mkfifo(path)
+    database.is_down = is_down
+    assert make_store().get_or_create_session(ALICE).session_key == KEY
+
+
+def test_failed_flush_is_repeated(make_store: MakeStore, home: Path) -> None:
+    store = make_store()
+    store.flush()
+    (home / "sessions" / "sessions.json").mkdir(parents=True)
+    store.get_or_create_session(ALICE)
+    with pytest.raises(IsADirectoryError):
+        store.flush()
+    (home / "sessions" / "sessions.json").rmdir()
+    store.flush()
+    assert list(read(home)) == [KEY]
 
 
 def test_two_processes_import_the_same_file_once(home: Path) -> None:

@@ -179,3 +179,13 @@ def test_file_of_a_strange_session_stays_in_the_directory(
     store.append_to_transcript("../../etc/x", {"role": "user", "content": "hi"})
     assert store.load_transcript("../../etc/x") == [{"role": "user", "content": "hi"}]
     assert {path.parent for path in home.rglob("*.jsonl")} == {home / "sessions"}
+
+
+def test_sessions_with_odd_ids_have_files_of_their_own(make_store: MakeStore, database: Database) -> None:
+    database.is_down = True
+    store = make_store()
+    odd = ["degraded", "degraded-rejected", "x" * 300, "x" * 301, "\ud800", "\ud801", "?", "a?b"]
+    for session_id in odd:
+        store.append_to_transcript(session_id, {"role": "user", "content": ascii(session_id)})
+    for session_id in odd:
+        assert store.load_transcript(session_id) == [{"role": "user", "content": ascii(session_id)}]

@@ -24,8 +24,8 @@ from hermes.config import Config, load_variables
 from hermes.errors import InvalidValue, NotFound, StoreUnavailable
 from hermes.phrases import plural
 from hermes.state.engine import Report
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes.state.provider import SessionDBProvider, open_session_db
-from hermes.state.search.index_backlog import index_backlog
 from hermes.state.transfer.counts import StoreCounts, count
 from hermes.state.transfer.migration import Migration
 from hermes.state.transfer.store_address import config_for, config_for_file, display_address, identity_of

@@ -24,9 +24,9 @@ from hermes.interop.detection import FoundFile, Identity, find, identity_of
 from hermes.interop.importer import Importer, ImportOptions, Tally
 from hermes.phrases import plural
 from hermes.state.import_export.session_writer import ImportOutcome, OnConflict
+from hermes.state.indexing.index_backlog import index_backlog
 from hermes.state.provider import SessionDBProvider, open_session_db
 from hermes.state.rows import require_identifier
-from hermes.state.search.index_backlog import index_backlog
 from hermes.state.sqlite.files.names import JOURNAL, LOG, SHARED_MEMORY, beside
 
 SCHEMA = "hermes.imported/1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Protocol, Unpack
 
-from hermes.state.lanes.types import Decide, LaneFields, LaneRow, Resolved
+from hermes.state.lanes.types import Decide, Decision, Keep, LaneFields, LaneRow, Resolved
 from hermes.state.owner import OwnerName
 
 
@@ -67,6 +67,26 @@ class LaneBackend(Protocol):
 
     def prune(self, before: float, *, skip: Callable[[str], bool] | None = None) -> int:
         """Delete lanes that were last active before a time."""
+
+
+def change_lane(
+    lanes: LaneBackend, key: str, fields: LaneFields, is_current: Callable[[LaneRow], bool]
+) -> LaneRow | None:
+    """Change columns of a lane and return it; None if there is none, or if it is not the expected one any more."""
+
+    def choose(row: LaneRow | None, now: float) -> Decision:
+        if row is None or not is_current(row):
+            raise _Moved
+        return Keep(fields, touch=False)
+
+    try:
+        return lanes.resolve(key, choose).lane
+    except _Moved:
+        return None
+
+
+class _Moved(Exception):
+    """The lane is not the expected one."""
 
 
 def walk_lanes(

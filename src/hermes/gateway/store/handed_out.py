@@ -11,11 +11,11 @@ from typing import Any
 
 from hermes.errors import UnknownSession
 from hermes.gateway.entry import COUNTERS, SessionEntry
-from hermes.gateway.store.backend import LaneBackend
+from hermes.gateway.store.backend import LaneBackend, change_lane
 from hermes.gateway.store.connection import Connection
 from hermes.gateway.store.lane_entries import IMPORTED_COUNTERS, entry_from_row, fields_from_entry
 from hermes.log import warn
-from hermes.state.lanes.types import LaneFields, LaneRow
+from hermes.state.lanes.types import LaneRow
 
 _BEFORE = "_before"
 
@@ -101,8 +101,8 @@ def _store(lanes: LaneBackend, key: str, entry: SessionEntry, names: set[str], s
         counters = {name: getattr(entry, name) for name in COUNTERS}
         fields["extra"] = {**(row["extra"] if row else {}), IMPORTED_COUNTERS: counters}
     if fields:
-        changes: LaneFields = fields
-        lanes.update(key, touch=False, **changes)
+        # The entry of a session that the lane has left says nothing about the next one.
+        change_lane(lanes, key, fields, lambda row: row["session_id"] == session_id)
     if "session_id" in names:
         try:
             lanes.rebind(key, session_id, entry.session_id)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import quote
@@ -13,6 +14,8 @@ from urllib.parse import quote
 from hermes.errors import HermesError, InvalidValue, MessageSpooled, NotFound
 from hermes.gateway.store.connection import Connection
 from hermes.gateway.store.files.file_lanes import FileLanes
+from hermes.gateway.store.files.journal import FILENAME as JOURNAL
+from hermes.gateway.store.files.replay import REJECTED
 from hermes.home import ensure_private_dir, private_opener, write_private_atomic
 from hermes.ids import new_caller_uid
 from hermes.log import warn
@@ -27,6 +30,7 @@ _REASONING = (
     "codex_message_items",
 )
 _MIN_TURNS = 10
+_MAX_NAME = 160
 
 
 class Transcripts:
@@ -115,8 +119,10 @@ class Transcripts:
         return {"rewound_count": len(lines) - place, "turns_undone": turns, "target_text": text}
 
     def _path(self, session_id: str) -> Path:
-        """The file of a session; a strange id cannot leave the directory."""
-        name = quote(session_id, safe="~@+")[:200]
+        """The file of a session; a strange id neither leaves the directory nor names a file of the store."""
+        name = quote(session_id, safe="~@+", errors="replace")
+        if len(name) > _MAX_NAME or "%3F" in name or f"{name}.jsonl" in (JOURNAL, REJECTED):
+            name = f"{name[:_MAX_NAME]}~{sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
         return self._connection.sessions_dir / f"{name}.jsonl"
 
     def _append_line(self, session_id: str, fields: Mapping[str, Any]) -> None:

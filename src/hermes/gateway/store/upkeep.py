@@ -7,15 +7,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
+from hermes.errors import InvalidValue
 from hermes.gateway.decide import decide
 from hermes.gateway.entry import SessionEntry
 from hermes.gateway.platform import Platform
 from hermes.gateway.policy import SessionResetPolicy
 from hermes.gateway.source import SessionSource
-from hermes.gateway.store.backend import all_lanes
+from hermes.gateway.store.backend import all_lanes, change_lane
 from hermes.gateway.store.base import StoreBase
-from hermes.gateway.store.lane_entries import entry_from_row
-from hermes.state.lanes.types import LaneRow
+from hermes.gateway.store.lane_entries import entry_from_row, local_time
+from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow
 
 RESUME_REASONS: Final = frozenset({"restart_timeout", "shutdown_timeout", "restart_interrupted"})
 """The reasons after which a session continues by itself."""
@@ -42,11 +43,17 @@ class Upkeep(StoreBase):
             rows = self._idle_page(before, rows[-1]["cursor"])
 
     def set_expiry_finalized(self, entry: SessionEntry) -> None:
-        """Note that the end of an expired session was handled."""
+        """Note that the end of an expired session was handled, unless the lane was used meanwhile."""
         entry.expiry_finalized = True
-        key = entry.session_key
+        key, session_id, used_at = entry.session_key, entry.session_id, entry.updated_at
         self._handed_out.forget(key)
-        self._note(self._connection.run_lanes(lambda lanes: lanes.update(key, touch=False, expiry_finalized=True)))
+
+        def is_unused(row: LaneRow) -> bool:
+            return row["session_id"] == session_id and local_time(row["updated_at"]) <= used_at
+
+        self._note(
+            self._connection.run_lanes(lambda lanes: change_lane(lanes, key, {"expiry_finalized": True}, is_unused))
+        )
 
     def rebind_session(self, session_key: str, expected_session_id: str, session_id: str) -> bool:
         """Let a lane use the session that compression made; False if it uses another one than expected by now."""
@@ -72,22 +79,23 @@ class Upkeep(StoreBase):
 
     def count_restart(self, session_key: str) -> int:
         """Count a restart during which a lane was active; suspend it at the third in a row, and return the count."""
-        row = self._connection.run_lanes(lambda lanes: lanes.get(session_key))
-        if row is None:
+        if self._connection.run_lanes(lambda lanes: lanes.get(session_key)) is None:
             return 0
-        count = row["restart_count"] + 1
-        is_stuck = count >= STUCK_RESTARTS
-        self._note(
-            self._connection.run_lanes(
-                lambda lanes: lanes.update(
-                    session_key,
-                    touch=False,
-                    restart_count=0 if is_stuck else count,
-                    suspended=is_stuck or row["suspended"],
-                )
-            )
-        )
-        return count
+
+        def choose(row: LaneRow | None, now: float) -> Decision:
+            if row is None:
+                raise InvalidValue(f"the lane {session_key!r} was deleted meanwhile")
+            count = row["restart_count"] + 1
+            is_stuck = count >= STUCK_RESTARTS
+            changes: LaneFields = {
+                "restart_count": 0 if is_stuck else count,
+                "suspended": is_stuck or row["suspended"],
+            }
+            return Keep(changes, touch=False)
+
+        resolved = self._connection.run_lanes(lambda lanes: lanes.resolve(session_key, choose))
+        self._note(resolved.lane)
+        return 1 + (0 if resolved.before is None else resolved.before["restart_count"])
 
     def clear_restart_count(self, session_key: str) -> None:
         """Forget the restarts of a lane, after a turn that succeeded."""

@@ -12,11 +12,11 @@ from hermes.ids import new_session_id
 from hermes.state.engine import Reading, Transaction
 from hermes.state.import_export.session_checks import CheckedSession, check_session, iter_drafts, shorten_title
 from hermes.state.import_export.session_reader import StoredMessages, read_sessions, select_sessions
+from hermes.state.indexing.index_backlog import WithoutIndexing
 from hermes.state.messages.appending import add_messages
 from hermes.state.messages.drafts import Draft
 from hermes.state.operations import Operations, fetch_session, lock_sessions, read
 from hermes.state.owner import EVERYBODY
-from hermes.state.search.index_backlog import WithoutIndexing
 from hermes.state.sessions.imported import is_own, may_link
 from hermes.state.sessions.lineage.kinds import ChildKind, is_listed, kind_from_markers, kind_from_parent
 from hermes.state.sessions.lineage.links import ancestors

@@ -19,6 +19,7 @@ from hermes.state.lanes.lane_rows import (
     lane_row,
     parse_cursor,
     read_lane,
+    touched_fields,
 )
 from hermes.state.lanes.pruning import prune_lanes
 from hermes.state.lanes.types import ImportedLane, Keep, NewSession, Resolved, Start
@@ -68,7 +69,7 @@ class Lanes(Operations):
             if isinstance(decision, Keep):
                 if row is None:
                     raise InvalidValue(f"there is no lane {key!r} to keep", hint="return Start for a new lane")
-                touch: LaneFields = {"updated_at": moment} if decision.touch else {}
+                touch = touched_fields(moment) if decision.touch else {}
                 return Resolved(_change(tx, lane_id, row, {**touch, **decision.changes}), row, is_new_session=False)
             if not isinstance(decision, Start):
                 raise InvalidValue(f"decide must return Keep or Start, not {type(decision).__name__}")
@@ -83,9 +84,9 @@ class Lanes(Operations):
     def update(
         self, key: str, *, now: float | None = None, touch: bool = True, **fields: Unpack[LaneFields]
     ) -> LaneRow | None:
-        """Change columns of a lane and return it; None if there is none. `touch` sets `updated_at` to the time."""
+        """Change columns of a lane and return it; None if there is none. `touch` notes activity at the time."""
         lane_id = short_form(require_name(key, "key"))
-        touched: LaneFields = {"updated_at": self._moment(now)} if touch else {}
+        touched = touched_fields(self._moment(now)) if touch else {}
 
         def work(tx: Transaction) -> LaneRow | None:
             row, _ = _lock(tx, lane_id)

@@ -12,7 +12,7 @@ from hermes.state.lanes.identity import decode_payload, encode_payload, optional
 from hermes.state.rows import decode_text, optional_number, optional_text, require_flag, require_integer, require_number
 
 if TYPE_CHECKING:
-    from hermes.state.lanes.types import LaneRow
+    from hermes.state.lanes.types import LaneFields, LaneRow
 
 TIMES = ("created_at", "updated_at")
 TEXTS = ("platform", "display_name", "resume_reason", "auto_reset_reason")
@@ -72,6 +72,11 @@ def encode_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
         else:
             raise InvalidValue(f"a lane has no field {name!r}")
     return stored
+
+
+def touched_fields(now: float) -> LaneFields:
+    """Return the columns that activity sets: a session that is used again has not ended yet."""
+    return {"updated_at": now, "expiry_finalized": False}
 
 
 def lane_row(values: Values) -> LaneRow:

@@ -11,7 +11,7 @@ from hermes.state.lanes.claiming import run_messages, start_turn
 from hermes.state.lanes.entries import touch_lane
 from hermes.state.lanes.identity import optional_payload, require_name, require_reason, short_form
 from hermes.state.lanes.intents import add_intents, draft_intents
-from hermes.state.lanes.lane_rows import encode_fields
+from hermes.state.lanes.lane_rows import encode_fields, touched_fields
 from hermes.state.lanes.leases import Leases
 from hermes.state.lanes.message_rows import (
     MAX_ATTEMPTS,
@@ -100,7 +100,7 @@ class Turns(Leases):
         All of that is one transaction, which also releases the lease unless `keep_lease`. Repeating the call for a turn
         that has finished changes nothing.
         """
-        touched = {"updated_at": self._clock() if now is None else require_number(now, "now")}
+        touched = touched_fields(self._clock() if now is None else require_number(now, "now"))
         fields = encode_fields({**touched, **(lane or {})})
 
         def end(tx: Transaction, queue: QueueRow, _: Sequence[Values]) -> tuple[int, ...]:

@@ -88,7 +88,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The decision to use a lane's session; `touch` sets `updated_at` to the present time."""
+    """The decision to use a lane's session; `touch` notes activity: `updated_at`, and that it is not finalized."""
 
     changes: LaneFields = field(default_factory=LaneFields)
     touch: bool = True

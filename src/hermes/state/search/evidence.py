@@ -17,10 +17,10 @@ from hermes.query.match import Document, matches
 from hermes.query.question import Term
 from hermes.query.tree import And, Node
 from hermes.state.engine import IndexDamaged, OutOfTime
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import chunks, placeholders
 from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
-from hermes.state.search.indexed_text import search_text
 from hermes.state.search.scope import Scope
 from hermes.state.search.walk import CHAIN, MAX_ID, Walk, is_search_machinery
 

@@ -15,11 +15,11 @@ from hermes.query.question import Question, is_sentence, parse_question
 from hermes.query.snippet import snippet
 from hermes.query.tree import Leaf, Node, Or, Part, Words, all_leaves, replace_leaves, wanted_leaves
 from hermes.state.engine import CATCH_UP, Dialect, Engine, Index, Reading
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import Row, decode_content, decode_text, flatten_text
 from hermes.state.search.context import MAX_UNINDEXED, SearchContext
 from hermes.state.search.evidence import EvidenceReader, rank_by_coverage
-from hermes.state.search.indexed_text import search_text
 from hermes.state.search.ordering import OrderedMatches
 from hermes.state.search.results import SearchPath, SearchResults
 from hermes.state.search.scope import Scope

@@ -15,11 +15,11 @@ from hermes.query.match import Document, matches
 from hermes.query.rank import HEAD
 from hermes.query.tree import Node
 from hermes.state.engine import Found, IndexDamaged, OutOfTime
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import chunks, placeholders
 from hermes.state.owner import EVERYBODY
 from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
-from hermes.state.search.indexed_text import search_text
 
 MAX_ID = 2**63 - 1
 _RANGES_AT_ONCE = 8_192

@@ -11,8 +11,8 @@ from hermes.state.engine import Transaction
 from hermes.state.import_export.session_checks import CheckedSession, check_session, shorten_title
 from hermes.state.import_export.session_reader import StoredMessages, read_sessions
 from hermes.state.import_export.session_writer import ImportOutcome, write_session
+from hermes.state.indexing.index_backlog import WithoutIndexing
 from hermes.state.operations import Operations
-from hermes.state.search.index_backlog import WithoutIndexing
 from hermes.state.transfer.canonical_rows import Message
 from hermes.state.transfer.origin import StoreReader
 from hermes.state.transfer.progress import Progress

@@ -53,7 +53,11 @@ class Exporter:
         with self._writing:
             if self._is_dirty:
                 self._is_dirty = False
-                self._write(lambda: None)
+                try:
+                    self._write(lambda: None)
+                except BaseException:
+                    self._is_dirty = True
+                    raise
 
     def close(self) -> None:
         """Write what changed, and stop."""

@@ -17,6 +17,7 @@ from hermes.gateway.entry import COUNTERS
 from hermes.gateway.store.files.journal import Journal, LockedJournal, Record
 from hermes.gateway.store.files.sessions_file import load_entries
 from hermes.gateway.store.lane_entries import IMPORTED_COUNTERS, fields_from_entry
+from hermes.state.lanes.lane_rows import touched_fields
 from hermes.state.lanes.types import Decide, Keep, LaneFields, LaneRow, NewSession, Resolved, Start
 from hermes.state.owner import OwnerName
 
@@ -72,7 +73,7 @@ class FileLanes:
             if isinstance(decision, Keep):
                 if before is None:
                     raise InvalidValue(f"there is no lane {key!r} to keep", hint="return Start for a new lane")
-                touched = {"updated_at": moment} if decision.touch else {}
+                touched = touched_fields(moment) if decision.touch else {}
                 row = self._store(journal, {**before, **touched, **decision.changes})
                 return Resolved(row, before, is_new_session=False)
             row = self._start(journal, key, before, decision, moment)
@@ -82,7 +83,7 @@ class FileLanes:
         self, key: str, *, now: float | None = None, touch: bool = True, **fields: Unpack[LaneFields]
     ) -> LaneRow | None:
         """Change columns of a lane and return it; None if there is none."""
-        touched = {"updated_at": self._clock() if now is None else now} if touch else {}
+        touched = touched_fields(self._clock() if now is None else now) if touch else {}
         with self._current() as (rows, journal):
             row = rows.get(key)
             return None if row is None else self._store(journal, {**row, **touched, **fields})

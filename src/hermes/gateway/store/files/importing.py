@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ from hermes.errors import HermesError
 from hermes.gateway.config import GatewayConfig
 from hermes.gateway.entry import COUNTERS, SessionEntry
 from hermes.gateway.keys import is_shared_multi_user_session, lane_owner, session_user
+from hermes.gateway.platform import Platform
+from hermes.gateway.source import SessionSource
 from hermes.gateway.store.files.sessions_file import FILENAME, Rejected, load_entries, set_aside
 from hermes.gateway.store.lane_entries import IMPORTED_COUNTERS, fields_from_entry
+from hermes.gateway.whatsapp import expand_whatsapp_aliases
 from hermes.log import inform
 from hermes.state.lanes.types import ImportedLane, LaneFields, NewSession
+from hermes.state.owner import owner_column
 from hermes.state.provider import SessionDBProvider
 
 RESTART_COUNTS = "restart_counts.json"
@@ -42,7 +47,7 @@ def import_sessions_file(db: SessionDBProvider, sessions_dir: Path, config: Gate
 def _lane(
     key: str, entry: SessionEntry, db: SessionDBProvider, config: GatewayConfig, restart_count: int
 ) -> ImportedLane:
-    origin, owner = entry.origin, key
+    origin, owner, is_shared = entry.origin, key, True
     if origin is not None:
         is_shared = is_shared_multi_user_session(
             origin,
@@ -51,7 +56,9 @@ def _lane(
         )
         owner = lane_owner(origin, key, is_shared=is_shared).stored or key
     existing = db.get_session(entry.session_id)
-    known_owner = owner if existing is None else existing["owner"]  # an existing session stays as it is
+    known_owner: str | None = owner
+    if existing is not None and (is_shared or existing["owner"] in (None, key, *_spellings(origin))):
+        known_owner = existing["owner"]  # an existing session stays as it is
     fields: LaneFields = {**fields_from_entry(entry), "restart_count": restart_count}
     counters = {name: getattr(entry, name) for name in COUNTERS if getattr(entry, name)}
     if counters:
@@ -60,6 +67,16 @@ def _lane(
     source = platform.value if platform else "unknown"
     user_id = session_user(origin) if origin and known_owner else None
     return ImportedLane(key, NewSession(entry.session_id, source, user_id, known_owner), fields)
+
+
+def _spellings(origin: SessionSource | None) -> Iterator[str | None]:
+    """Yield the owners that a session of this user may have: some platforms have several ids for one person."""
+    if origin is not None:
+        source, users = origin.platform.value, (origin.user_id, origin.user_id_alt)
+        for user in users:
+            yield owner_column(source, user)
+            if user and origin.platform is Platform.WHATSAPP:
+                yield from (owner_column(source, alias) for alias in expand_whatsapp_aliases(user))
 
 
 def _restart_counts(home: Path) -> dict[str, int]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hermes.errors import InvalidValue
+from hermes.errors import ConfigError, InvalidValue
 from hermes.home import ensure_private_dir, private_opener, sync_directory
 from hermes.ids import new_caller_uid
 
@@ -39,7 +39,10 @@ class Journal:
     def _open_locked(self) -> int:
         while True:
             ensure_private_dir(self.path.parent)
-            fd = private_opener(str(self.path), os.O_RDWR | os.O_CREAT)
+            try:
+                fd = private_opener(str(self.path), os.O_RDWR | os.O_CREAT)
+            except IsADirectoryError:
+                raise ConfigError(f"{self.path} should be a file, but it is a directory", hint="move it away") from None
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
                 if _is_at(fd, self.path):

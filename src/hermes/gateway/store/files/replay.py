@@ -15,6 +15,7 @@ from hermes.log import inform, warn
 from hermes.state.lanes.types import Decision, Keep, LaneRow, NewSession, Start
 from hermes.state.provider import SessionDBProvider
 
+REJECTED = "degraded-rejected.jsonl"
 _META = "gateway_replay"
 """The key of `state_meta` with the id of a journal and how many of its records were replayed."""
 
@@ -109,7 +110,7 @@ def _undo(db: SessionDBProvider, session_id: str, uid: str) -> None:
 
 
 def _set_aside(sessions_dir: Path, record: Record, reason: str) -> None:
-    path = sessions_dir / "degraded-rejected.jsonl"
+    path = sessions_dir / REJECTED
     with open(path, "a", opener=private_opener) as file:
         file.write(json.dumps({"reason": reason, "record": record}) + "\n")
     warn(__name__, "a record of the time without database was not stored (%s); it is in %s", reason, path)

@@ -64,10 +64,11 @@ def load_entries(sessions_dir: Path, config: GatewayConfig) -> dict[str, Session
     and the log names both. Of several rows for one lane, the most recently active one is used.
     """
     path = sessions_dir / FILENAME
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not path.is_file():
+        if path.exists() or path.is_symlink():
+            warn(__name__, "%s is not a file, so it is not read", path)
         return {}
+    data = path.read_bytes()
     try:
         file = read_sessions_file(data)
     except InvalidValue as error:

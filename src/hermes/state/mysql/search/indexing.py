@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.mysql.search.document import (
     SPAN_BITS,
@@ -22,7 +23,6 @@ from hermes.state.mysql.search.document import (
     unpacked_places,
 )
 from hermes.state.operations import chunks, placeholders
-from hermes.state.search.indexed_text import search_text
 from hermes.state.server.search.asking import EPOCH, INDEXED_UPTO
 from hermes.state.server.search.index_rows import (
     MESSAGES,

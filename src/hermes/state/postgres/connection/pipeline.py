@@ -187,14 +187,23 @@ class DriverConnection:
         if not self._was_autocommit:
             self.connection.set_autocommit(False)
 
-    def execute(self, statements: Sequence[BoundStatement], timeout_s: float | None = None) -> list[PGresult]:
+    def execute(
+        self,
+        statements: Sequence[BoundStatement],
+        timeout_s: float | None = None,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> list[PGresult]:
         """Send statements together and return the result of each; if one fails, those after it are not executed.
 
-        If the server sends nothing for `timeout_s`, the statements are cancelled.
+        `meanwhile` is called while the server executes them. If the server sends nothing for `timeout_s` after that,
+        the statements are cancelled.
         """
         self.is_sound = False
         try:
             preparing = self._send(statements)
+            self._flush(timeout_s)
+            if meanwhile is not None:
+                meanwhile()
             results = self._collect(timeout_s)
         except psycopg.Error as exc:
             raise ConnectionLost(str(exc).strip()) from None
@@ -257,8 +266,6 @@ class DriverConnection:
         limit_ms = None if timeout_s is None else timeout_s * 1000
         is_cancelled = False
         results: list[PGresult] = []
-        if pgconn.flush():
-            self._send_rest(limit_ms)
         while True:
             while pgconn.is_busy():
                 if self._to_read.poll(limit_ms):
@@ -279,8 +286,9 @@ class DriverConnection:
             raise StatementTimeout(f"a statement took longer than {timeout_s:g} s")
         return results
 
-    def _send_rest(self, limit_ms: float | None) -> None:
-        """Send the rest of the data after the buffer was full."""
+    def _flush(self, timeout_s: float | None) -> None:
+        """Send the data that is still buffered."""
+        limit_ms = None if timeout_s is None else timeout_s * 1000
         while self._pgconn.flush():
             events = self._to_write.poll(limit_ms)
             if not events:

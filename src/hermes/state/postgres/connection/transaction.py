@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes.state.engine import Columns, Dialect, Values
@@ -193,6 +193,15 @@ class PostgresTransaction(ServerTransaction):
         for some in chunks(many, MANY):
             self._send([bind_statement(sql, values) for values in some])
 
+    def run_together(self, changes: Sequence[tuple[str, dict[str, Any]]], meanwhile: Callable[[], None]) -> None:
+        """Execute statements in one round trip, and call `meanwhile` while the server works on them."""
+        statements = [bind_statement(sql, values) for sql, values in changes]
+        if self._token is None:
+            statements.append(_NUMBER)
+        results = self._send(statements, meanwhile)
+        if self._token is None:
+            self._token = self._token_of(self.driver.rows(results[-1])[0][0])
+
     def _query(self, sql: str, values: dict[str, Any]) -> PGresult:
         return self._send([bind_statement(sql, values)])[-1]
 
@@ -210,14 +219,14 @@ class PostgresTransaction(ServerTransaction):
         """
         return None if number is None else f"{number}@{self.driver.started}"
 
-    def _send(self, statements: list[BoundStatement]) -> list[PGresult]:
+    def _send(self, statements: list[BoundStatement], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
         is_first, self._is_begun = not self._is_begun, True
         together, self._waiting, self._waiting_bytes = [*self._waiting, *statements], [], 0
         if not is_first or not self._is_behind_pooler:
-            return self.driver.execute(together, self._timeout_s)
+            return self.driver.execute(together, self._timeout_s, meanwhile)
         began = time.monotonic()
         try:
-            return self.driver.execute(together, self._timeout_s)
+            return self.driver.execute(together, self._timeout_s, meanwhile)
         except (ConnectionLost, StatementTimeout) as fault:
             # A server that waits for a lock has begun the transaction, and reports that when it is cancelled. A pooler
             # that hangs up after a while sends the reason, but libpq does not pass it on.

@@ -6,8 +6,11 @@ contains.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from hashlib import blake2b
+from itertools import chain
 from typing import NamedTuple
 
 from hermes.query import analyze
@@ -36,22 +39,33 @@ class Vector(NamedTuple):
     text: str
     """The tsvector in the server's syntax."""
     words: list[str]
-    """The words that can be found by their beginning or by a part."""
+    """Its words, in any order and perhaps several times; parts and stems too, some of which begin with `GAP`."""
 
 
 def vector(message_id: int, role: str, session_id: str, source: str | None, owner: str | None, text: str) -> Vector:
     """Return the index entry of a message."""
-    places, is_complete = _places(analyze.stream(text).split())
+    words = analyze.stream(text).split()
     marks = [span_mark(level, message_id) for level in range(len(SHIFTS))]
     marks += [facet("r", role), facet("i", session_id)]
     if source is not None:
         marks.append(facet("s", source))
     if owner is not None:
         marks.append(facet("o", owner))
-    if not is_complete:
+    if _fits(words):
+        lexemes = _with_places(words)
+    else:
         marks.append(INCOMPLETE)
-    lexemes = [f"'{word}'{at}" for word, at in places.items()]
-    return Vector(" ".join([*map(quote_lexeme, marks), *lexemes]), [word for word in places if word[0] != GAP])
+        words = _limit_words(words)
+        lexemes = " ".join([f"'{word}'" for word in words])
+    return Vector(" ".join([*map(quote_lexeme, marks), lexemes]), words)
+
+
+def findable_words(entries: Iterable[Vector]) -> set[str]:
+    """The words of messages that can be found by their beginning or by a part."""
+    words: set[str] = set()
+    for each in entries:
+        words.update(each.words)
+    return {word for word in words if word[0] != GAP}
 
 
 def facet(kind: str, value: str) -> str:
@@ -74,33 +88,40 @@ def array(texts: Iterable[str]) -> str:
     return "{" + ",".join('"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"' for text in texts) + "}"
 
 
-def _places(stream: list[str]) -> tuple[dict[str, str], bool]:
-    """The positions of each word, such as `:3,7`, and whether they are complete."""
-    places: dict[str, str] = {}
-    for place, word in enumerate(stream[:MAX_PLACE], start=1):
-        if word in places:
-            places[word] += f",{place}"
-        else:
-            places[word] = f":{place}"
-    places.pop(GAP, None)
-    if len(stream) <= MAX_PLACE and len(max(stream, key=len, default="")) <= MAX_WORD and _is_sparse(stream, places):
-        return places, True
-    return _limit_words(stream, places), False
+def _fits(stream: list[str]) -> bool:
+    """Whether every word can be stored with all its positions."""
+    if len(stream) > MAX_PLACE or max(map(len, stream), default=0) > MAX_WORD:
+        return False
+    return (
+        len(stream) <= MAX_PLACES or max(count for word, count in Counter(stream).items() if word != GAP) <= MAX_PLACES
+    )
 
 
-def _is_sparse(stream: list[str], places: dict[str, str]) -> bool:
-    """Whether no word has more positions than can be stored."""
-    return len(stream) <= MAX_PLACES or max(at.count(",") for at in places.values()) < MAX_PLACES
+def _with_places(stream: list[str]) -> str:
+    """The words with their positions, such as `'one':1 'two':2 'one':3`; the server joins those of the same word."""
+    places = _place_texts()
+    end = stream.index(GAP) if GAP in stream else len(stream)
+    pieces = list(chain.from_iterable(zip(stream[:end], places, strict=False)))
+    for place, word in enumerate(stream[end:], start=end):
+        if word != GAP:
+            pieces += (word, places[place])
+    return f"'{''.join(pieces)}"[:-2]
 
 
-def _limit_words(stream: list[str], places: dict[str, str]) -> dict[str, str]:
-    """As many words of a very long text as fit, without positions."""
-    bounded: dict[str, str] = {}
-    room = MAX_BYTES
-    for word in (*places, *stream[MAX_PLACE:]):
+@cache
+def _place_texts() -> list[str]:
+    """What is between the word at each position and the next word."""
+    return [f"':{place} '" for place in range(1, MAX_PLACE + 1)]
+
+
+def _limit_words(stream: list[str]) -> list[str]:
+    """As many words of a very long text as fit, each once."""
+    bounded: dict[str, None] = {}
+    bytes_left = MAX_BYTES
+    for word in dict.fromkeys(stream):
         if word != GAP and word[:MAX_WORD] not in bounded:
-            room -= len(word[:MAX_WORD].encode()) + 8
-            if room < 0:
+            bytes_left -= len(word[:MAX_WORD].encode()) + 8
+            if bytes_left < 0:
                 break
-            bounded[word[:MAX_WORD]] = ""
-    return bounded
+            bounded[word[:MAX_WORD]] = None
+    return list(bounded)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hermes.query.analyze import GAP
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import chunks
 from hermes.state.postgres.connection.transaction import PostgresTransaction
-from hermes.state.postgres.search.document import array, vector
-from hermes.state.search.indexed_text import search_text
+from hermes.state.postgres.search.document import Vector, array, findable_words, vector
 from hermes.state.server.search.asking import EPOCH, INDEXED_UPTO
 from hermes.state.server.search.index_rows import (
     MESSAGES,
@@ -27,8 +27,8 @@ from hermes.state.server.search.index_rows import (
 
 DUE = 256
 """This many waiting messages start a batch; each search reads fewer of them directly."""
-BATCH = 512
-"""The most messages that one transaction indexes."""
+BATCH, BULK = 512, 2_048
+"""How many messages one transaction indexes, and how many if so many wait: then each word is added to fewer times."""
 SETTLE_S, SETTLE_PAUSE_S = 0.5, 0.002
 """How long a batch waits for transactions that may still commit one of its ids, and the pause between two checks."""
 MOST_KNOWN = 400_000
@@ -45,6 +45,10 @@ _WRITERS = """SELECT DISTINCT virtualtransaction FROM pg_locks
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                 AND (relation = CAST('messages' AS regclass) AND mode = 'RowExclusiveLock'
                      OR relation = CAST('sessions' AS regclass) AND mode = 'RowShareLock')"""
+_ADD_WORDS = """INSERT INTO known_words (word) SELECT unnest(CAST(:words AS text[])) ON CONFLICT DO NOTHING"""
+_ADD_ENTRIES = """INSERT INTO message_words (message_id, words)
+                  SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:vectors AS tsvector[]))
+                  ON CONFLICT (message_id) DO UPDATE SET words = excluded.words"""
 _TIDY = """SELECT gin_clean_pending_list(CAST(oid AS regclass)) FROM pg_class
            WHERE oid = CAST('idx_message_words' AS regclass) AND pg_has_role(relowner, 'USAGE')"""
 
@@ -69,6 +73,8 @@ class Indexer:
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._words_epoch = -1
+        self._ahead: dict[int, tuple[Row, Vector]] = {}
+        """Entries of the next messages, each with the row that it was made of."""
 
     def batch(self, tx: PostgresTransaction) -> Batch:
         """Index the next messages in the surrounding transaction, unless another process is indexing."""
@@ -76,26 +82,23 @@ class Indexer:
             return Batch()
         marks = read_marks(tx)
         mark, words_epoch = marks[INDEXED_UPTO], marks[WORDS_EPOCH]
-        words: set[str] = set()
         stale = _stale_rows(tx, mark)
-        if stale:
-            self._add(tx, stale, words, words_epoch)
-            _widen_time_ranges(tx, stale)
         upto, fresh = _fresh_rows(tx, mark)
+        next_rows = _rows_after(tx, upto) if len(fresh) > BATCH else []
+        words = self._add(tx, [*stale, *fresh], next_rows, words_epoch)
+        if stale:
+            _widen_time_ranges(tx, stale)
         if fresh:
-            self._add(tx, fresh, words, words_epoch)
             add_time_range(tx, mark + 1, upto, fresh)
         if upto > mark:
             write_mark(tx, INDEXED_UPTO, upto)
-        if stale or fresh:
-            tx.value(_TIDY)
         waste = _forget_words(tx, upto)
         if waste.is_forgotten:
             # Other processes may remember words that are no longer known.
             words_epoch += 1
             write_mark(tx, WORDS_EPOCH, words_epoch)
-        has_more = max(len(stale), len(fresh)) == BATCH or waste.messages == WASTE
-        return Batch(len(stale) + len(fresh), upto, frozenset(words), words_epoch, has_more)
+        has_more = max(len(stale), len(fresh)) >= BATCH or waste.messages == WASTE
+        return Batch(len(stale) + len(fresh), upto, words, words_epoch, has_more)
 
     def remember_words(self, done: Batch) -> None:
         """Remember the words of a batch that is committed."""
@@ -104,27 +107,33 @@ class Indexer:
         self._words_epoch = done.words_epoch
         self._known |= done.words
 
-    def _add(self, tx: PostgresTransaction, rows: Sequence[Row], words: set[str], words_epoch: int) -> None:
-        known = self._known if words_epoch == self._words_epoch else frozenset()
-        vectors = []
-        for message_id, _, _, role, session_id, source, owner, *content in rows:
-            entry = vector(message_id, role, session_id, source, owner, search_text(role, *content))
-            vectors.append(entry.text)
-            words.update(entry.words)
-        fresh = sorted(words - known)
-        if fresh:
-            tx.run(
-                """INSERT INTO known_words (word) SELECT unnest(CAST(:words AS text[])) ON CONFLICT DO NOTHING""",
-                words=array(fresh),
-            )
-        tx.run(
-            """INSERT INTO message_words (message_id, words)
-               SELECT * FROM unnest(CAST(:ids AS bigint[]), CAST(:vectors AS tsvector[]))
-               ON CONFLICT (message_id) DO UPDATE SET words = excluded.words""",
-            ids=array(str(row[0]) for row in rows),
-            vectors=array(vectors),
+    def _add(
+        self, tx: PostgresTransaction, rows: Sequence[Row], next_rows: Sequence[Row], words_epoch: int
+    ) -> frozenset[str]:
+        """Index messages, and analyze the next ones while the server works; return the words that are known now."""
+        if not rows:
+            return frozenset()
+        entries = [self._entry(row) for row in rows]
+        words = frozenset(findable_words(entries))
+        new_words = sorted(words - self._known if words_epoch == self._words_epoch else words)
+        tx.run_together(
+            [
+                (_ADD_WORDS, {"words": array(new_words)}),
+                (_ADD_ENTRIES, {"ids": array(str(row[0]) for row in rows), "vectors": array(e.text for e in entries)}),
+                (_TIDY, {}),
+            ],
+            meanwhile=lambda: self._analyze_ahead(next_rows),
         )
         assign_uids(tx, rows)
+        return words
+
+    def _entry(self, row: Row) -> Vector:
+        """The entry of a message, which may have been made ahead; the row may have changed since."""
+        row_ahead, entry = self._ahead.get(row[0], (None, None))
+        return entry if entry is not None and row_ahead == row else _entry_of(row)
+
+    def _analyze_ahead(self, rows: Sequence[Row]) -> None:
+        self._ahead = {row[0]: (row, _entry_of(row)) for row in rows}
 
     def clear_index(self, tx: PostgresTransaction, epoch: int) -> bool:
         """Empty the index in the surrounding transaction; return False if another process did so since `epoch`."""
@@ -170,15 +179,22 @@ def _stale_rows(tx: PostgresTransaction, mark: int) -> list[Row]:
     return rows
 
 
+def _entry_of(row: Row) -> Vector:
+    message_id, _, _, role, session_id, source, owner, *content = row
+    return vector(message_id, role, session_id, source, owner, search_text(role, *content))
+
+
+def _rows_after(tx: PostgresTransaction, upto: int) -> list[Row]:
+    """Read the messages that the next batch probably indexes."""
+    return tx.rows(f"{MESSAGES} WHERE m.id > :upto ORDER BY m.id LIMIT :limit", upto=upto, limit=BULK)
+
+
 def _fresh_rows(tx: PostgresTransaction, mark: int) -> tuple[int, list[Row]]:
     """Return the next messages, and the id up to which no others will appear; `mark` if that is not known yet."""
-    upto = tx.value(
-        """SELECT MAX(id) FROM (SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit) AS next""",
-        mark=mark,
-        limit=BATCH,
-    )
-    if upto is None or not _is_settled(tx):
+    ids = tx.rows("SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit", mark=mark, limit=BULK)
+    if not ids or not _is_settled(tx):
         return mark, []
+    (upto,) = ids[-1] if len(ids) == BULK else ids[:BATCH][-1]
     span = {"mark": mark, "upto": upto}
     # Rows that are being changed or deleted are left for later; waiting for them might be a deadlock.
     rows = tx.rows(f"{MESSAGES} WHERE m.id > :mark AND m.id <= :upto ORDER BY m.id FOR SHARE OF m SKIP LOCKED", **span)

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from hermes.query.match import Document, matches
 from hermes.query.tree import Node
 from hermes.state.engine import Coverage, IndexDamaged, OutOfTime, Reading, Values
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import placeholders
-from hermes.state.search.indexed_text import search_text
 from hermes.state.server.faults import ServerError
 
 INDEXED_UPTO, EPOCH = "indexed_upto", "index_epoch"

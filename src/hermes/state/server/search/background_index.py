@@ -12,20 +12,26 @@ from hermes.errors import HermesError
 from hermes.home import get_hermes_home
 from hermes.log import warn
 from hermes.state.engine import CATCH_UP, Reading, Transaction
+from hermes.state.indexing.background_worker import BackgroundWorker
 from hermes.state.messages.spool import Spool
-from hermes.state.search.background_worker import BackgroundWorker
 from hermes.state.server.engine import Backend, ServerEngine
 from hermes.state.server.transaction import ServerTransaction
 
 READ_TIMEOUT_S = 30.0
 """How long a read waits for a connection."""
-CLOSE_BATCHES = 16
+CLOSE_MESSAGES = 8_192
+"""How many messages a closing store indexes; others are left to the next process."""
 MANY, PAUSE_S = 4_096, 0.05
 """A batch runs when no message has come for a while, when this many wait, or when a search had to read too many."""
 
 
 class Progress(Protocol):
     """The result of a batch."""
+
+    @property
+    def messages(self) -> int:
+        """The number of messages that it indexed."""
+        ...
 
     @property
     def upto(self) -> int | None:
@@ -115,9 +121,9 @@ class IndexedEngine(ServerEngine[S], Generic[S, P]):
             return
         self._worker.close()
         try:
-            for _ in range(CLOSE_BATCHES if self._newest > self._indexed_upto else 0):
-                if not self._index_batch().has_more:
-                    break
+            messages = 0 if self._newest > self._indexed_upto else CLOSE_MESSAGES
+            while messages < CLOSE_MESSAGES and (done := self._index_batch()).has_more:
+                messages += max(1, done.messages)
         except HermesError as exc:
             warn(__name__, "the search index of %s will be updated later: %s", self.backend.where, exc)
         super().close()

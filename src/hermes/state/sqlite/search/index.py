@@ -13,7 +13,7 @@ import apsw
 from hermes.query.match import Document, matches
 from hermes.query.tree import And, Node, Not, Or, Part, Words, all_leaves
 from hermes.state.engine import Coverage, Found, IndexDamaged, OutOfTime, Reading, TimeRange
-from hermes.state.search.indexed_text import search_text
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.search.scope import Scope
 from hermes.state.search.time_ranges import next_time_ranges
 from hermes.state.sqlite.connection import View

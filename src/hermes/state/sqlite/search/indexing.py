@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes.query import analyze
-from hermes.state.search.indexed_text import search_text
+from hermes.state.indexing.indexed_text import search_text
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.search import trigrams
 from hermes.state.sqlite.search.expression import facet_word

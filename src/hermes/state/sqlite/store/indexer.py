@@ -16,7 +16,7 @@ from pathlib import Path
 from hermes.errors import StoreError
 from hermes.log import warn
 from hermes.state.engine import CATCH_UP, IndexDamaged
-from hermes.state.search.background_worker import BackgroundWorker
+from hermes.state.indexing.background_worker import BackgroundWorker
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.schema import inspection
 from hermes.state.sqlite.schema.definitions import schema_sql
