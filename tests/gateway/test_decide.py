@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -121,6 +121,18 @@ def test_zone_of_the_machine_has_the_same_boundaries(day: str, at_hour: int) -> 
             moment = start + timedelta(minutes=30 * step)
             local = datetime.fromtimestamp(moment.timestamp())  # noqa: DTZ006
             assert policy.last_boundary(local) == policy.last_boundary(moment.astimezone(BERLIN))
+
+
+@pytest.mark.parametrize("zone", ["Antarctica/Troll", "America/Sao_Paulo", "Australia/Lord_Howe", "Pacific/Apia"])
+@pytest.mark.parametrize("day", [date(2011, 12, 29), date(2018, 11, 3), date(2026, 3, 28), date(2026, 10, 24)])
+@pytest.mark.parametrize("at_hour", [0, 1, 2, 3, 4, 23])
+def test_boundary_is_never_in_the_future_and_never_moves_back(zone: str, day: date, at_hour: int) -> None:
+    policy = SessionResetPolicy(mode="daily", at_hour=at_hour)
+    start = datetime.combine(day, time(), UTC)
+    moments = [start + timedelta(minutes=10 * step) for step in range(6 * 72)]
+    boundaries = [policy.last_boundary(moment.astimezone(ZoneInfo(zone))) for moment in moments]
+    assert boundaries == sorted(boundaries)
+    assert all(boundary <= moment for boundary, moment in zip(boundaries, moments, strict=True))
 
 
 def test_hour_that_happens_twice_resets_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, Literal, get_args
 
 from hermes.errors import InvalidValue
@@ -55,11 +55,11 @@ class SessionResetPolicy:
         A clock change moves the boundary with the clock: an hour that is skipped counts from the end of the gap, and
         an hour that happens twice counts once, the first time.
         """
-        boundary = now.replace(hour=self.at_hour, minute=0, second=0, microsecond=0, fold=0)
-        if now.hour < self.at_hour:
-            boundary -= timedelta(days=1)
-        # Not astimezone(): for a local hour that is skipped, it takes the offset of after the gap.
-        return datetime.fromtimestamp(boundary.timestamp(), UTC)
+        today = now.replace(hour=self.at_hour, minute=0, second=0, microsecond=0, fold=0)
+        moment = _first_time(today)
+        if moment > now.timestamp():
+            moment = _first_time(today - timedelta(days=1))
+        return datetime.fromtimestamp(moment, UTC)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON; the age of processes only if it is limited."""
@@ -79,3 +79,23 @@ class SessionResetPolicy:
         """Return the policy of `to_dict`; a missing or null value is the default, a wrong one raises ValueError."""
         names = ("mode", "at_hour", "idle_minutes", "notify", "notify_exclude_platforms", "bg_process_max_age_hours")
         return cls(**{name: data[name] for name in names if data.get(name) is not None})
+
+
+def _first_time(local: datetime) -> float:
+    """Return when a clock first shows a local time or, if it skips that, a later one."""
+    # Not astimezone(): for a local hour that is skipped, it takes the offset of after the gap.
+    moment, after_gap = local.timestamp(), local.replace(fold=1).timestamp()
+    return _end_of_gap(after_gap, moment, local.tzinfo) if after_gap < moment else moment
+
+
+def _end_of_gap(early: float, late: float, zone: tzinfo | None) -> float:
+    """Return the time between two others at which the clock of a zone (None: the machine's) skips some hours."""
+    skipped = _offset(late, zone)
+    while late - early > 1:
+        middle = (early + late) // 2
+        early, late = (early, middle) if _offset(middle, zone) == skipped else (middle, late)
+    return late
+
+
+def _offset(moment: float, zone: tzinfo | None) -> timedelta | None:
+    return datetime.fromtimestamp(moment, UTC).astimezone(zone).utcoffset()

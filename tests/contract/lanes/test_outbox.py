@@ -122,6 +122,29 @@ class TestSending:
         store.outbox.intend(reply("k", delay_seconds=600))
         assert store.outbox.sending("n1") == []
 
+    def test_a_clock_that_was_set_back_delays_no_message(self, store: SessionDBProvider) -> None:
+        for name in ("tried", "sending", "new"):
+            store.outbox.intend(reply(name))
+        tried, sending, _ = store.outbox.sending("n1")
+        store.outbox.failed(tried["id"], tried["attempts"], "no network", delay_seconds=1.0)
+        new = store.outbox.find("new")
+        assert new is not None
+        store.outbox.failed(new["id"], 1, "no network")
+        store.outbox.intend(reply("delayed", delay_seconds=7_200.0))
+        store._engine.write(
+            lambda tx: tx.run("UPDATE outbox SET due_at = due_at + 90000, created_at = created_at + 90000")
+        )
+        assert {row["key"]: row["was_sending"] for row in store.outbox.sending("n2")} == {
+            "tried": False,
+            "sending": True,
+            "new": False,
+        }
+        delayed = store.outbox.find("delayed")
+        assert delayed is not None
+        assert 7_190 < delayed["due_at"] - delayed["created_at"] < 7_210
+        assert store.outbox.sending("n2") == []
+        assert sending["state"] == "sending"
+
     def test_a_result_for_no_message_is_refused(self, store: SessionDBProvider) -> None:
         with pytest.raises(InvalidValue):
             store.outbox.sent(99, 1)

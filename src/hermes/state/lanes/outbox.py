@@ -9,7 +9,7 @@ from hermes.errors import InvalidValue, StaleLease
 from hermes.state.engine import Capability, Reading, Transaction, Values
 from hermes.state.lanes.identity import optional_payload, require_name, require_reason, short_form
 from hermes.state.lanes.intents import OUTBOX, add_intents, draft_intent, outbox_row
-from hermes.state.lanes.queue_row import NOTHING, lock_queue, require_lease_seconds, require_writable
+from hermes.state.lanes.queue_row import MAX_LEASE_S, NOTHING, lock_queue, require_lease_seconds, require_writable
 from hermes.state.lanes.retention import expire_dead, sweep_rows
 from hermes.state.lanes.types import DeliveryState
 from hermes.state.operations import Operations, row_limit
@@ -29,6 +29,14 @@ _DUE = f"""SELECT {OUTBOX} FROM outbox WHERE due_at > 0 AND due_at <= :now {{con
            ORDER BY due_at, id LIMIT :most {{lock}}"""
 _SEND = """UPDATE outbox SET state = 'sending', attempts = attempts + 1, holder = :node, due_at = :until
            WHERE id = :id"""
+# A message that was tried waits for an hour at most, and none is younger than the present: such times were made before
+# the clock of the database was set back.
+_AHEAD = "due_at > :latest AND (attempts > 0 OR created_at > :now)"
+_SET_BACK = f"""UPDATE outbox SET
+                    due_at = CASE WHEN attempts = 0 AND due_at > created_at THEN :now + due_at - created_at
+                                  ELSE :now END,
+                    created_at = CASE WHEN created_at > :now THEN :now ELSE created_at END
+                WHERE {_AHEAD}"""
 _END = """UPDATE outbox SET state = :state, reason = :reason, due_at = :due_at, finished_at = :finished_at,
               dead_at = :dead_at, receipt = COALESCE(:receipt, receipt), holder = NULL {more}
           WHERE id = :id AND state = 'sending' AND attempts = :attempt"""
@@ -79,7 +87,9 @@ class Outbox(Operations):
         values = {"platform": platform, "account": account, "most": most}
 
         def work(tx: Transaction) -> list[OutboxRow]:
-            now = _now(tx)
+            _, last, now = _due_times(tx)
+            if last > now + MAX_LEASE_S:
+                tx.send(_SET_BACK, now=now, latest=now + MAX_LEASE_S)
             rows = tx.rows(_DUE.format(condition=condition, lock=tx.dialect.skip_locked), now=now, **values)
             taken: list[OutboxRow] = []
             for row in map(outbox_row, rows):
@@ -241,6 +251,18 @@ def _now(tx: Reading) -> float:
     return float(tx.value(f"SELECT {tx.dialect.now}"))
 
 
+def _due_times(tx: Reading) -> tuple[float, float, float]:
+    """Return the first and the last time at which a message is due, 0 for none, and the time of the database."""
+    first, last, now = tx.rows(
+        f"""SELECT (SELECT MIN(due_at) FROM outbox WHERE due_at > 0), (SELECT MAX(due_at) FROM outbox),
+                   {tx.dialect.now}"""
+    )[0]
+    return float(first or 0), float(last or 0), float(now)
+
+
 def _is_due(tx: Reading) -> bool:
-    first, now = tx.rows(f"SELECT (SELECT MIN(due_at) FROM outbox WHERE due_at > 0), {tx.dialect.now}")[0]
-    return first is not None and first <= now
+    first, last, now = _due_times(tx)
+    latest = now + MAX_LEASE_S
+    if last <= latest:
+        return 0 < first <= now
+    return first <= now or tx.row(f"SELECT 1 FROM outbox WHERE {_AHEAD} LIMIT 1", now=now, latest=latest) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ _SAVE = """UPDATE lane_queues SET waiting_id = :waiting_id, waiting_count = :wai
            WHERE lane_id = :lane"""
 _INSERT = "INSERT INTO lane_queues (lane_id, session_key, lease_token) VALUES (:lane, :key, :token)"
 _RECOUNT = "SELECT COUNT(*), MIN(id) FROM inbox WHERE lane_id = :lane AND is_open = 1 AND state = 'accepted'"
+_FIRST = """SELECT id FROM inbox WHERE lane_id = :lane AND is_open = 1 AND state = 'accepted'
+            ORDER BY id LIMIT 1"""
 NOTHING = "SELECT 1"
 """A second query for operations that need only the locked row."""
 
@@ -88,6 +91,11 @@ class QueueRow:
         """Store how many messages wait, and the oldest of them."""
         self.waiting_count, self.waiting_id = count, first_id or 0
         self.make_ready()
+
+    def remove_waiting(self, tx: Reading, message_ids: Sequence[int]) -> None:
+        """Count messages that do not wait any more, without reading the others."""
+        first_id = tx.value(_FIRST, lane=self.lane_id) if self.waiting_id in message_ids else self.waiting_id
+        self.set_waiting(self.waiting_count - len(message_ids), first_id)
 
     def make_ready(self) -> None:
         """Let nodes take the lane if messages wait and no node has it."""

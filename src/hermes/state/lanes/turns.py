@@ -253,7 +253,7 @@ class Turns(Leases):
             if len(rows) != len(ids):
                 raise Conflict(f"some of the messages {ids} do not wait in {lease.session_key!r}")
             result = move(tx, queue, ids)
-            queue.recount(tx)
+            queue.remove_waiting(tx, ids)
             queue.save(tx)
             return result
 

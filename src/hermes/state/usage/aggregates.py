@@ -203,8 +203,12 @@ def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
                 SELECT CASE WHEN s.child_kind = 'delegate'
                             THEN (SELECT COALESCE(p.chain_root, p.id) FROM sessions p WHERE p.id = s.parent_session_id)
                             ELSE COALESCE(s.chain_root, s.id) END AS conversation,
-                       CASE WHEN s.chain_root IS NULL AND COALESCE(s.child_kind, '') <> 'delegate'
-                            THEN s.listed END AS is_listed,
+                       CASE WHEN s.child_kind = 'delegate'
+                            THEN (SELECT c.listed FROM sessions p JOIN sessions c ON c.id = COALESCE(p.chain_root, p.id)
+                                  WHERE p.id = s.parent_session_id)
+                            WHEN s.chain_root IS NOT NULL
+                            THEN (SELECT c.listed FROM sessions c WHERE c.id = s.chain_root)
+                            ELSE s.listed END AS listed,
                        {_DURATION} AS duration_s,
                        CASE WHEN {IS_PART} THEN (SELECT COUNT(*) {counted}) ELSE s.message_count END AS messages,
                        CASE WHEN {IS_PART} THEN (SELECT COUNT(*) {counted} AND m.role = 'tool')
@@ -220,8 +224,7 @@ def _notable(tx: Reading, where: InsightsFilter) -> list[NotableConversation]:
                 SELECT conversation, SUM(duration_s) AS duration_s, SUM(messages) AS messages,
                        SUM(tool_calls) AS tool_calls, COALESCE(SUM(tokens), 0) AS tokens,
                        COALESCE(SUM(cost_usd), 0) AS cost_usd
-                FROM parts GROUP BY conversation
-                HAVING COALESCE(MAX(is_listed), (SELECT c.listed FROM sessions c WHERE c.id = conversation)) = 1)
+                FROM parts WHERE listed = 1 GROUP BY conversation)
             SELECT measure, amount, s.id, s.title, s.preview, s.source, s.started_at
             FROM ({best}) AS best JOIN sessions s ON s.id = best.conversation WHERE amount > 0""",
         **where.values(),
