@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from hermes.cli.display import times
 from hermes.query import analyze, snippet
 from hermes.query.tree import Part, Words
+from hermes.state import json_text, owner
+from hermes.state.sessions import title_rules
+from hermes.state.sqlite.schema import definitions
 from hermes.state.sqlite.search import trigrams
 from tests.support.patterns import attacks, is_quick_on, patterns, unnamed
 
@@ -30,8 +34,22 @@ MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
     "hermes.agent.safety.commands:bare_command": list,
     # Its module holds what it makes.
     "hermes.agent.safety.protected_names:_one_of": list,
+    # Compiled on first use, because commands must start fast.
+    "hermes.cli.display.times:parse_moment": lambda: [re.compile(times._AGE)],
+    "hermes.gateway.platform:_make": lambda: [re.compile(r"\W")],
+    "hermes.state.json_text:mark_surrogates": lambda: [re.compile(json_text._PAIR)],
+    "hermes.state.json_text:unmark_surrogates": lambda: [re.compile(json_text._MARKED_PAIR)],
+    "hermes.state.owner:whatsapp_digits": lambda: [*map(re.compile, (owner._WHATSAPP_NUMBER, owner._SEPARATORS))],
+    "hermes.state.sessions.title_rules:sanitize": lambda: [re.compile(title_rules._INVISIBLE)],
+    "hermes.state.sqlite.schema.definitions:_kind_and_name": lambda: [re.compile(definitions._BEGINNING)],
+    "hermes.state.sqlite.schema.definitions:_must_be_removed": lambda: [re.compile(definitions._PLAIN_INDEX)],
+    "hermes.state.sqlite.schema.definitions:_rules": lambda: [
+        *map(re.compile, (definitions._WORD, definitions._EXPRESSION_AS_DEFAULT, definitions._REFERENCES))
+    ],
+    "hermes.state.sqlite.schema.definitions:_without_literals": lambda: [re.compile(definitions._COMMENT_OR_QUOTED)],
     # These look at the names of files, which are short, and are made of the name of the database.
     "hermes.state.sqlite.backup.backup:backups_in": list,
+    "hermes.state.sqlite.backup.backup:_next_name": list,
     "hermes.state.sqlite.backup.backup:_remove_leftovers": list,
     "hermes.state.sqlite.backup.copies:copies_of": list,
     "hermes.state.sqlite.repair.working_copy:remove_leftovers": list,

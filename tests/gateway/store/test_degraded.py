@@ -250,6 +250,29 @@ def test_newer_lane_of_another_process_wins(make_store: MakeStore, database: Dat
     assert texts(db, second.session_id) == ["cut off"]
 
 
+def test_lane_that_continued_an_older_session_keeps_it(
+    make_store: MakeStore, database: Database, home: Path, time: Time
+) -> None:
+    store, other = make_store(NEVER), make_store(NEVER)
+    first = store.get_or_create_session(ALICE)
+    store.flush()
+    left = other.reset_session(KEY)  # which the file does not say yet when the database goes away
+    assert left is not None
+    database.is_down = True
+    time.pass_(minutes=1)
+    assert store.get_or_create_session(ALICE).session_id == first.session_id
+    store.append_to_transcript(first.session_id, {"role": "user", "content": "while down"})
+    database.is_down = False
+    assert store.get_or_create_session(ALICE).session_id == first.session_id
+    assert not (home / "sessions" / "degraded-rejected.jsonl").exists()
+    assert store._db is not None
+    ends = {each: store._db.get_session(each) for each in (first.session_id, left.session_id)}
+    assert {each: row and row["end_reason"] for each, row in ends.items()} == {
+        first.session_id: None,
+        left.session_id: "session_switch",
+    }
+
+
 def test_record_that_cannot_be_stored_is_set_aside(
     make_store: MakeStore, database: Database, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -85,6 +85,15 @@ def test_export_leaves_no_temporary_files(make_store: MakeStore, home: Path) -> 
     assert [path.name for path in (home / "sessions").iterdir()] == ["sessions.json"]
 
 
+def test_export_removes_the_drafts_of_dead_processes(make_store: MakeStore, home: Path) -> None:
+    (home / "sessions").mkdir()
+    (home / "sessions" / ".sessions_0123456789ab.tmp").write_text("{")
+    store = make_store()
+    store.get_or_create_session(ALICE)
+    store.flush()
+    assert [path.name for path in (home / "sessions").iterdir()] == ["sessions.json"]
+
+
 def test_lost_export_is_written_again(make_store: MakeStore, home: Path) -> None:
     store = make_store()
     first = store.get_or_create_session(ALICE)

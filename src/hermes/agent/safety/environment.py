@@ -19,7 +19,6 @@ _LOCALE = "LC_"
 _OWN_STATUS, _ENVIRONMENT_START = Path("/proc/self/stat"), 47
 """The file with the addresses of a process's memory, and the place of two of them behind the name of the program."""
 _SECRET = re.compile(r"PASSW|SECRET|CREDENTIAL|APIKEY|(?:^|_)(?:KEY|TOKEN|PASS|AUTH|DSN)S?(?:$|_)", re.IGNORECASE)
-_PASSWORD_IN_URL = re.compile(r"://[^/\s:@]{0,200}:[^\s@]+@")
 
 
 def command_environment(environ: Mapping[str, str], passed: Collection[str] = ()) -> dict[str, str]:
@@ -44,7 +43,14 @@ def read_only_environment(environ: Mapping[str, str], untrusted: Collection[Path
 
 def holds_secret(name: str, value: str) -> bool:
     """Whether a variable holds a secret, by its name, or because its value is an address with a password."""
-    return is_secret_name(name) or _PASSWORD_IN_URL.search(value) is not None
+    return is_secret_name(name) or any(map(_has_password, value.split()))
+
+
+def _has_password(text: str) -> bool:
+    """Whether a text without blanks is an address with a password."""
+    _, mark, rest = text.partition("://")
+    user, at, _ = rest.rpartition("@")
+    return bool(mark and at and ":" in user)
 
 
 def is_secret_name(name: str) -> bool:

@@ -85,14 +85,16 @@ def _apply(db: SessionDBProvider, record: Record) -> None:
 def _apply_lane(db: SessionDBProvider, record: Record) -> None:
     session = NewSession(**record["session"]) if record["session"] else None
     fields: Any = record["fields"]
+    existing = db.get_session(record["session_id"]) if session is None else None
+    owner = record["session_key"] if existing is None else existing["owner"]
 
     def decide(row: LaneRow | None, now: float) -> Decision:
         if row is not None and row["session_id"] == record["session_id"]:
             return Keep(fields if row["updated_at"] <= fields["updated_at"] else {}, touch=False)
         if row is not None and row["updated_at"] > fields["updated_at"]:
             return Keep(touch=False)  # another process has used the lane since
-        new = session or NewSession(record["session_id"], fields["platform"] or "unknown", owner=record["session_key"])
-        return Start(new, fields, end_reason=record["ended"][1] if record["ended"] else None)
+        new = session or NewSession(record["session_id"], fields["platform"] or "unknown", owner=owner)
+        return Start(new, fields, end_reason=record["ended"][1] if record["ended"] else "session_switch")
 
     db.lanes.resolve(record["session_key"], decide)
     if record["ended"]:

@@ -18,6 +18,8 @@ from hermes.gateway.store.files.importing import RESTART_COUNTS
 from hermes.gateway.store.files.sessions_file import FILENAME
 from hermes.home import ensure_private_dir, get_hermes_home, private_opener, sync_directory, write_private_atomic
 
+_DRAFTS = ".sessions_*.tmp"
+
 
 class Snapshot:
     """Writes the files of a store, lane by lane: they may be larger than the memory should be."""
@@ -30,6 +32,8 @@ class Snapshot:
         ensure_private_dir(self._connection.sessions_dir)
         try:
             with _locked(self._connection.sessions_dir), self._connection.unexported.exporting():
+                for draft in self._connection.sessions_dir.glob(_DRAFTS):  # of processes that died
+                    draft.unlink(missing_ok=True)
                 counts = self._connection.run_lanes(lambda lanes: self._write_lanes(lanes, pause))
         except StoreClosed:
             return
