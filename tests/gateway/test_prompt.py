@@ -176,6 +176,19 @@ def test_prefix_of_a_redacted_chat_id_stays() -> None:
     assert f"group: group:{digest('abc')}" in text
 
 
+@pytest.mark.parametrize(
+    ("platform", "chat_id", "hidden"),
+    [
+        (Platform.WHATSAPP, "15551234567:12@s.whatsapp.net", "15551234567"),
+        (Platform.MATRIX, "!secretroom:server", "secretroom"),
+        (Platform.EMAIL, "alice:work@example.org", "alice"),
+    ],
+)
+def test_no_part_of_an_id_is_taken_for_a_prefix(platform: Platform, chat_id: str, hidden: str) -> None:
+    for chat_type in ("dm", "group"):
+        assert hidden not in prompt(SessionSource(platform, chat_id, chat_type=chat_type), redact=True)
+
+
 def test_without_redaction_ids_and_names_are_shown() -> None:
     text = prompt(GROUP)
     assert "secret-plans" in text

@@ -18,7 +18,7 @@ from hermes.state.sqlite.store import indexer
 from hermes.state.sqlite.store.writer import Writer
 from hermes_state import SessionDB
 from tests.support.conversations import say, start
-from tests.support.plainsql import flaws, rows
+from tests.support.plainsql import flaws, plain, rows
 from tests.support.searches import finds
 from tests.support.waiting import wait_until
 
@@ -199,3 +199,27 @@ def test_idle_store_writes_nothing(store: SessionDB, path: Path) -> None:
     time.sleep(6 * indexer.PAUSE_S)
     after = log.stat()
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def test_indexer_does_not_wait_for_a_program_without_the_lock(store: SessionDB, path: Path) -> None:
+    with plain(path) as other:
+        fill(store, index_state.DUE)
+        other.execute("BEGIN IMMEDIATE")
+        time.sleep(4 * indexer.PAUSE_S)
+        writer = store._engine._shared().file().writer  # type: ignore[attr-defined]
+        assert writer.becomes_idle_within(0.5)
+        other.execute("ROLLBACK")
+    found = fill(store, 1)
+    wait_until(lambda: mark(path) == found[-1], "the messages to be indexed")
+
+
+def test_a_process_that_wrote_nothing_closes_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        never_pause(patch)
+        patch.setattr(indexer, "CLOSE_S", 0.0)
+        with SessionDB(path) as store:
+            start(store, "s")
+            fill(store, 2 * index_state.DUE)
+    with SessionDB(path) as store:
+        assert len(finds(store, "docker", limit=1_000)) == 2 * index_state.DUE
+    assert mark(path) == 0

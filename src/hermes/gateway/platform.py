@@ -82,10 +82,15 @@ class Platform(Enum):
             raise InvalidValue(f"{str(name)[:80]!r} cannot be the name of a platform")
         return _absent.get(name) or _absent.setdefault(name, _make(name))
 
+    @classmethod
+    def is_name(cls, text: str) -> bool:
+        """Whether a text is the name of a platform that is built in or registered now."""
+        return text in _BUILT_IN or text in _registered
+
     @property
     def is_known(self) -> bool:
         """Whether the platform is built in or registered now."""
-        return self.value in _BUILT_IN or self.value in _registered
+        return Platform.is_name(self.value)
 
     @property
     def allows_redaction(self) -> bool:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from hermes.gateway.platform import Platform
+
 _HASH_CHARACTERS = 12
+_KINDS = ("dm", "group", "channel", "thread", "room", "user")
 
 
 def hash_id(value: str) -> str:
@@ -18,6 +21,7 @@ def hash_user_id(value: str) -> str:
 
 
 def hash_chat_id(value: str) -> str:
-    """Return the hash of a chat id; a prefix such as `telegram:` stays."""
+    """Return the hash of a chat id; a platform or a kind of chat before a colon stays, but no part of an id."""
     prefix, colon, rest = value.partition(":")
-    return f"{prefix}:{hash_id(rest)}" if colon and prefix else hash_id(value)
+    is_kept = bool(colon) and (prefix in _KINDS or Platform.is_name(prefix))
+    return f"{prefix}:{hash_id(rest)}" if is_kept else hash_id(value)

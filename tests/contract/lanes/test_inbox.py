@@ -192,6 +192,11 @@ class TestDeadLetters:
         assert store.inbox.expire(0) == 1
         assert store.inbox.dead() == []
 
+    def test_without_any_nothing_is_written(self, store: SessionDBProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+        accept(store, "m1")
+        monkeypatch.setattr(store._engine, "write", lambda *_: pytest.fail("a write"))
+        assert (store.inbox.expire(0.0), store.outbox.expire_dead(0.0)) == (0, 0)
+
 
 class TestSweep:
     def test_ended_messages_are_removed_in_slices(self, store: SessionDBProvider) -> None:

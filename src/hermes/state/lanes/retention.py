@@ -35,8 +35,9 @@ def sweep_rows(engine: Engine, table: str, created: str, older_than_s: float, li
 def expire_dead(engine: Engine, table: str, older_than_s: float) -> int:
     """Give up rows that have waited for an operator for longer than this, in slices; return how many."""
     age, total = require_age(older_than_s), 0
-    while count := engine.write(partial(_expire, table=table, age=age)):
-        total += count
+    require_writable(engine)
+    while ids := engine.read(partial(_read_dead, table=table, age=age)):
+        total += engine.write(partial(_expire, table=table, ids=ids))
     return total
 
 
@@ -70,14 +71,16 @@ def _delete(tx: Transaction, table: str, ids: list[int]) -> int:
     )
 
 
-def _expire(tx: Transaction, table: str, age: float) -> int:
+def _read_dead(tx: Reading, table: str, age: float) -> list[int]:
     cutoff = float(tx.value(f"SELECT {tx.dialect.now}")) - age
     rows = tx.rows(
         f"SELECT id FROM {table} WHERE dead_at > 0 AND dead_at <= :cutoff ORDER BY dead_at LIMIT :most",
         cutoff=cutoff,
         most=SLICE,
     )
-    if not rows:
-        return 0
-    listed, values = placeholders("id", [row[0] for row in rows])
+    return [row[0] for row in rows]
+
+
+def _expire(tx: Transaction, table: str, ids: list[int]) -> int:
+    listed, values = placeholders("id", ids)
     return tx.run(f"UPDATE {table} SET payload = NULL, dead_at = 0 WHERE id IN ({listed}) AND dead_at > 0", **values)

@@ -68,7 +68,7 @@ def word_text(role: str, session_id: str, source: str | None, owner: str | None,
 
 
 def merge(view: View) -> bool:
-    """Merge a small part of the indexes in a transaction of its own, and return whether there may be more to merge."""
+    """Merge a small part of the indexes in the surrounding transaction, and return whether there may be more."""
     before = view.connection.total_changes()
     _merge_some(view, MERGED_AT_ONCE)
     # FTS5's documentation: a merge that found nothing to do makes at most one change.

@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes.errors import StoreError
+import apsw
+
+from hermes.errors import StoreBusy, StoreError
 from hermes.log import warn
 from hermes.state.engine import CATCH_UP, IndexDamaged
 from hermes.state.indexing.background_worker import BackgroundWorker
-from hermes.state.sqlite.connection import View
+from hermes.state.sqlite.connection import BUSY_TIMEOUT_MS, View
 from hermes.state.sqlite.schema import inspection
 from hermes.state.sqlite.schema.definitions import schema_sql
 from hermes.state.sqlite.search import index_state, rebuild
@@ -35,7 +37,8 @@ FEW = index_state.DUE
 """A process that closes the file leaves fewer messages than this to the next one."""
 CLOSE_S = 0.05
 """How long closing a file may spend on messages that wait."""
-WRITE_BUDGET_S = 10.0
+TURN_S = 1.0
+"""How long the background thread waits for its turn to write."""
 
 
 class Indexer:
@@ -101,10 +104,13 @@ class Indexer:
         self._worker.close()
 
     def finish(self, view: View) -> None:
-        """Index waiting messages for a moment before the file is closed; the lock is held."""
+        """Index for a moment before the file is closed; the lock is held.
+
+        A process that has written nothing leaves the messages of others alone, so that short commands stay short.
+        """
         self._indexed_upto = index_state.indexed_upto(view)
         deadline = time.monotonic() + CLOSE_S
-        while self._newest - self._indexed_upto >= FEW or index_state.has_stale(view):
+        while (self._last_commit and self._newest - self._indexed_upto >= FEW) or index_state.has_stale(view):
             if time.monotonic() > deadline or self._index_slice(view, SLICE) == 0:
                 return
 
@@ -121,10 +127,16 @@ class Indexer:
 
     def _index_when_quiet(self) -> bool:
         """Wait for a pause, then index a slice or merge a part of the index; return whether there is more to do."""
-        epoch, self._damaged_epoch = self._damaged_epoch, None
-        if epoch is not None and self._empty(epoch, WRITE_BUDGET_S):
-            warn(__name__, "the search index of %s is damaged and is being rebuilt; no message is affected", self._path)
-            self._is_rebuilding = True
+        epoch = self._damaged_epoch
+        if epoch is not None:
+            if self._empty(epoch, TURN_S):
+                warn(
+                    __name__,
+                    "the search index of %s is damaged and is being rebuilt; no message is affected",
+                    self._path,
+                )
+                self._is_rebuilding = True
+            self._damaged_epoch = None
         while not self._is_urgent and not self._closing.is_set() and self._is_busy():
             self._closing.wait(PAUSE_S)
         if self._closing.is_set():
@@ -153,18 +165,32 @@ class Indexer:
         if not self._is_urgent:
             return None
         # Writers leave no pause, but a search needs the index: take turns with them.
-        return self._writer.write(lambda view: _index_batch(view, SLICE), WRITE_BUDGET_S)
+        try:
+            return self._writer.write(lambda view: _index_batch(view, SLICE), TURN_S)
+        except StoreBusy:
+            return None
 
     def _merge_in_pause(self) -> bool:
         """Merge a part of the index; return whether there is more to merge and no writer waits."""
         has_more: list[bool] = []
-        self._writer.run_when_idle(lambda view: has_more.append(_merge(view)))
+
+        def merge_part(view: View) -> None:
+            if _begin(view):
+                try:
+                    has_more.append(_merge(view))
+                    view.run("COMMIT")
+                finally:
+                    if view.connection.in_transaction:
+                        view.run("ROLLBACK")
+
+        self._writer.run_when_idle(merge_part)
         return has_more == [True] and not self._is_busy()
 
     def _index_slice(self, view: View, limit: int) -> int:
         """Index some messages in a transaction of their own, so that a failure does not affect stored messages."""
+        if not _begin(view):
+            return 0
         try:
-            view.run("BEGIN IMMEDIATE")
             done = _index_batch(view, limit, self._writer)
             self._indexed_upto = index_state.indexed_upto(view)
             view.run("COMMIT")
@@ -183,6 +209,18 @@ class Indexer:
         if was_emptied:
             self._writer.write(inspection.store_schema_cookie, timeout_s)
         return was_emptied
+
+
+def _begin(view: View) -> bool:
+    """Begin a transaction, unless a program that does not use the lock is writing: callers must not wait for it."""
+    view.connection.set_busy_timeout(0)
+    try:
+        view.run("BEGIN IMMEDIATE")
+    except apsw.BusyError:
+        return False
+    finally:
+        view.connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    return True
 
 
 def _index_batch(view: View, limit: int, writer: Writer | None = None) -> int:

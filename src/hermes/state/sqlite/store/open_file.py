@@ -14,7 +14,7 @@ import apsw
 
 from hermes.errors import HermesError, StoreCorrupt, StoreError, StoreReadOnly, StoreUnavailable
 from hermes.log import inform, warn
-from hermes.state.sqlite.connection import View, close_keeping_files, has_moved, open_reader
+from hermes.state.sqlite.connection import BUSY_TIMEOUT_MS, View, close_keeping_files, has_moved, open_reader
 from hermes.state.sqlite.errors import FileReplaced, is_busy, translate
 from hermes.state.sqlite.files import swap
 from hermes.state.sqlite.files.names import LOG, beside, keep_orphaned_log, real_file
@@ -199,7 +199,7 @@ class OpenFile:
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
-            connection.set_busy_timeout(1000)
+            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
 
     def heal_index(self, epoch: int) -> None:
         """Rebuild the search index in the background, unless another process has done so since `epoch`."""
