@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.job import Job, Result
 from bench.store import Store
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import ImportedLane, Intent, NewSession
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import NewSession, Start
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.store.transaction import WritingTransaction

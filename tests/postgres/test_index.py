@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from hermes.config import SessionDBConfig
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.postgres.search import indexing
 from hermes.state.postgres.search.index import _ONE
 from hermes.state.postgres.search.indexing import BATCH, DUE
 from tests.support.conversations import ids, say, start
@@ -19,6 +23,30 @@ from tests.support.waiting import wait_until
 
 PATIENCE_S = 10.0
 EVERYTHING = 100_000
+SMALL = {"BATCH": 4, "BULK": 8, "BACKLOG": 10}
+KILLED = """
+import os, signal, sys
+from hermes.config import SessionDBConfig
+from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
+from hermes.state.postgres.search import indexing
+
+dsn, schema, sizes = sys.argv[1:]
+for name, size in eval(sizes).items():
+    setattr(indexing, name, size)
+analyze_ahead = indexing.Indexer._analyze_ahead
+batches = []
+
+def kill_in_the_second_batch(self, rows):
+    batches.append(rows)
+    if len(batches) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    analyze_ahead(self, rows)
+
+indexing.Indexer._analyze_ahead = kill_in_the_second_batch
+settings = SessionDBConfig(provider="postgresql", schema=schema)
+PostgreSQLSessionDBProvider(dsn, settings=settings)._engine.catch_up()
+"""
+"""A process that is killed while the server adds its second batch to the index."""
 
 
 @pytest.fixture
@@ -125,6 +153,64 @@ class TestFollowing:
         assert found_in(store, "docker OR podman") == found[1:]
         assert one(plain, "SELECT count(*) FROM stale_index") == 0
         assert one(plain, "SELECT count(*) FROM message_words") == 1
+
+
+class TestBacklog:
+    """Many waiting messages are indexed in larger batches, and the next ones are analyzed meanwhile."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Sizes with which a few messages are a backlog."""
+        for name, size in SMALL.items():
+            monkeypatch.setattr(indexing, name, size)
+
+    @pytest.fixture
+    def waiting(self, store: PostgreSQLSessionDBProvider) -> list[int]:
+        """The ids of some messages that are not indexed."""
+        return fill(store, start(store, "s"), 40)
+
+    def test_all_messages_of_a_backlog_are_found(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], waiting: list[int]
+    ) -> None:
+        postgres_engine(store).catch_up()
+        assert mark_of(plain) == waiting[-1]
+        assert found_in(store, "filler") == found_in(store, "fill*") == waiting
+        assert all(found_in(store, f"number{number}") == [each] for number, each in enumerate(waiting))
+
+    def test_larger_batches_end_with_the_backlog(self, store: PostgreSQLSessionDBProvider, waiting: list[int]) -> None:
+        engine = postgres_engine(store)
+        sizes = [engine._index_batch().messages for _ in range(7)]
+        assert sizes == [8, 8, 8, 8, 4, 4, 0]
+
+    def test_message_changed_after_its_analysis_is_indexed_as_it_is(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], waiting: list[int]
+    ) -> None:
+        engine = postgres_engine(store)
+        assert engine._index_batch().upto == waiting[SMALL["BULK"] - 1]
+        changed, moved, deleted = waiting[SMALL["BULK"] :][:3]
+        plain.execute("UPDATE messages SET content = 'lantern' WHERE id = %s", [changed])
+        plain.execute("DELETE FROM messages WHERE id = %s", [deleted])
+        start(store, "t")
+        plain.execute("UPDATE messages SET session_id = 't' WHERE id = %s", [moved])
+        engine.catch_up()
+        assert found_in(store, "lantern") == [changed]
+        assert found_in(store, "filler", session_ids=["t"]) == [moved]
+        assert found_in(store, "filler") == [each for each in waiting if each not in (changed, deleted)]
+        assert one(plain, "SELECT count(*) FROM stale_index") == 0
+
+    def test_process_killed_in_a_batch_leaves_a_consistent_index(
+        self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], dsn: str, schema: str
+    ) -> None:
+        found = fill(store, start(store, "s"), 40)
+        killed = subprocess.run([sys.executable, "-c", KILLED, dsn, schema, repr(SMALL)], timeout=60)
+        assert killed.returncode == -signal.SIGKILL
+        assert mark_of(plain) == found[SMALL["BULK"] - 1]
+        assert one(plain, "SELECT count(*) FROM message_words") == SMALL["BULK"]
+        assert found_in(store, "filler") == found
+        wait_until(lambda: postgres_engine(store)._index_batch().upto is not None, "the lock of the killed process")
+        postgres_engine(store).catch_up()
+        assert mark_of(plain) == found[-1]
+        assert found_in(store, "filler") == found
 
 
 class TestForgetting:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from hermes.config import SessionDBConfig
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.postgres.connection.pipeline import DriverConnection
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.lanes import KEY, OTHER, accept, claim, reply, start_lane, turn_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from hermes.errors import Conflict, StaleLease
-from hermes.state.lanes.leases import turn_of_normal, turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_normal, turn_of_one
 from hermes.state.lanes.types import Claim
 from hermes.state.provider import SessionDBProvider
 from tests.property.lane_model import Lane, LaneModel, Message

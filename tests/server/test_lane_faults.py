@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import pytest
 
 from hermes.errors import StaleLease, StoreUnavailable
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import Keep, NewSession, Start
 from hermes.state.mysql.connection.transaction import MySQLTransaction
 from hermes.state.postgres.connection.transaction import PostgresTransaction

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import Keep
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.repair.consistency import ConsistencyRepair

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import Accepted, Claim, Intent, LaneFields, LaneRow, MessageKind, NewSession, Start
 from hermes.state.provider import SessionDBProvider
 from tests.support.stores import engine_of

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from hermes.query.tree import Node
     from hermes.state.maintenance.disk_usage import DiskUsage
     from hermes.state.messages.spool import Spool
+    from hermes.state.owner import Asker
+    from hermes.state.rows import Row
     from hermes.state.search.scope import Scope
 
 T = TypeVar("T")
@@ -281,6 +283,13 @@ class Engine(Protocol):
 
         `work` may run more than once (a retry after a conflict), so it must have no other effects. A write inside a
         write joins it.
+        """
+        ...
+
+    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+        """Store a visible message without tool calls and with a new uid, and return its id.
+
+        Return None if this needs a transaction of several statements; then nothing was stored.
         """
         ...
 

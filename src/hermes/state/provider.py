@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
     from hermes.state.lanes.connectors import Connectors
     from hermes.state.lanes.entries import Lanes
-    from hermes.state.lanes.inbox import Inbox
     from hermes.state.lanes.outbox import Outbox
-    from hermes.state.lanes.turns import Turns
+    from hermes.state.lanes.queue.inbox import Inbox
+    from hermes.state.lanes.queue.turns import Turns
     from hermes.state.owner import Asker
     from hermes.state.owner_view import OwnerView
     from hermes.state.row_types import Health
@@ -106,14 +106,14 @@ class SessionDBProvider(
     @property
     def inbox(self) -> Inbox:
         """Operations on messages from platforms."""
-        from hermes.state.lanes.inbox import Inbox
+        from hermes.state.lanes.queue.inbox import Inbox
 
         return _group(Inbox, self)
 
     @property
     def turns(self) -> Turns:
         """Operations on turns, and on the leases of lanes under which they run."""
-        from hermes.state.lanes.turns import Turns
+        from hermes.state.lanes.queue.turns import Turns
 
         return _group(Turns, self)
 

@@ -15,9 +15,9 @@ from hermes.state.asynchronous.operation import Operation
 from hermes.state.asynchronous.session_db import AsyncSessionDB
 from hermes.state.lanes.connectors import Connectors
 from hermes.state.lanes.entries import Lanes
-from hermes.state.lanes.inbox import Inbox
 from hermes.state.lanes.outbox import Outbox
-from hermes.state.lanes.turns import Turns
+from hermes.state.lanes.queue.inbox import Inbox
+from hermes.state.lanes.queue.turns import Turns
 from hermes.state.lanes.types import ConnectorLease, ImportedLane, Keep, Lease, NewSession
 from hermes.state.provider import SessionDBProvider
 from tests.support.lanes import KEY, accept, claim, reply, start_lane

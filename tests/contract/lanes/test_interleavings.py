@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import StaleLease
-from hermes.state.lanes.leases import turn_of_normal
+from hermes.state.lanes.queue.leases import turn_of_normal
 from hermes.state.lanes.types import Claim, ImportedLane, Keep, LaneRow, NewSession, Start
 from hermes.state.provider import SessionDBProvider
 from tests.support.lanes import accept, broken_rules, claim, reply, start_lane, turn_of

@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 
 from hermes.errors import StaleLease
-from hermes.state.lanes.leases import turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.provider import SessionDBProvider
 from tests.support.lanes import accept, broken_rules, names, reply
 from tests.support.stores import Opener

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import Conflict, InvalidValue, StaleLease
-from hermes.state.lanes.leases import turn_of_normal, turn_of_one
+from hermes.state.lanes.queue.leases import turn_of_normal, turn_of_one
 from hermes.state.lanes.types import Claim, Lease
 from hermes.state.provider import SessionDBProvider
 from tests.support.clock import NOW, FakeClock

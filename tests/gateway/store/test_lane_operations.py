@@ -207,6 +207,23 @@ def test_unknown_lane_is_reported(any_store: AnyStore, operation: str) -> None:
     assert not getattr(any_store(), operation)("agent:main:nowhere")
 
 
+def test_empty_key_and_odd_session_are_unknown(any_store: Callable[..., SessionStore]) -> None:
+    store = any_store()
+    store.update_session("")
+    assert (store.reset_session(""), store.switch_session("", "x")) == (None, None)
+    assert (store.suspend_session(""), store.mark_resume_pending(""), store.clear_resume_pending("")) == (False,) * 3
+    assert [store.lookup_by_session_id(odd) for odd in ("", "a\0b", "\ud800")] == [None, None, None]
+    assert store.list_sessions() == []
+
+
+def test_enormous_names_do_not_stop_a_chat(any_store: Callable[..., SessionStore]) -> None:
+    source = SessionSource(Platform.SLACK, "1", chat_name="n" * 2_000_000, chat_topic="t" * 2_000_000, user_name="u")
+    entry = any_store().get_or_create_session(source)
+    assert entry.origin is not None
+    assert (len(entry.origin.chat_name or ""), len(entry.origin.chat_topic or "")) == (32_768, 32_768)
+    assert entry.origin.user_name == "u"
+
+
 def test_switch_of_an_unknown_lane_returns_none(any_store: AnyStore) -> None:
     assert any_store().switch_session("agent:main:nowhere", "x") is None
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hermes.errors import InvalidValue
 from hermes.gateway import GatewayConfig, Platform, SessionSource, SessionStore
 from tests.gateway.store.conftest import MakeStore
 from tests.gateway.store.database import Database
@@ -124,6 +125,22 @@ def test_more_than_ten_turns_are_undone(any_store: AnyStore) -> None:
     undone = store.rewind_session(session_id, 11)
     assert undone is not None
     assert (undone["turns_undone"], undone["target_text"]) == (11, "question 2")
+
+
+def test_any_number_of_turns_can_be_undone(make_store: MakeStore) -> None:
+    store = make_store()
+    undone = store.rewind_session(talk(store, 3), 10**30)
+    assert undone is not None
+    assert undone["turns_undone"] == 3
+
+
+def test_message_that_cannot_be_stored_at_all_is_refused(make_store: MakeStore) -> None:
+    store = make_store()
+    content: Any = "x"
+    for _ in range(5_000):
+        content = [content]
+    with pytest.raises(InvalidValue):
+        store.append_to_transcript(talk(store, 1), {"role": "user", "content": content})
 
 
 def test_nothing_to_undo_returns_none(any_store: AnyStore) -> None:

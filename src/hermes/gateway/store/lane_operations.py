@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hermes.gateway.decide import decide
 from hermes.gateway.entry import SessionEntry
@@ -12,6 +12,7 @@ from hermes.gateway.store.backend import LaneBackend, all_lanes
 from hermes.gateway.store.base import StoreBase
 from hermes.gateway.store.lane_entries import entry_from_row
 from hermes.ids import new_session_id
+from hermes.state.lanes.identity import is_storable
 from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow, NewSession, Start
 from hermes.state.owner import OwnerName
 from hermes.state.provider import SessionDBProvider
@@ -19,6 +20,7 @@ from hermes.state.provider import SessionDBProvider
 T = TypeVar("T")
 
 MAX_COLUMN_CHARACTERS = 200
+MAX_NAME_CHARACTERS = 32_768
 _DAY_S = 86_400.0
 
 
@@ -56,12 +58,16 @@ class LaneOperations(StoreBase):
 
     def update_session(self, session_key: str, last_prompt_tokens: int | None = None) -> None:
         """Note activity in a lane, and the size of its last prompt; an unknown lane stays unknown."""
+        if not session_key:
+            return
         fields: LaneFields = {} if last_prompt_tokens is None else {"last_prompt_tokens": last_prompt_tokens}
         now = self._clock()
         self._note(self._on_lane(session_key, lambda lanes: lanes.update(session_key, now=now, **fields)))
 
     def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
         """Start a new session in a lane, as `/new` does; None if the lane is unknown."""
+        if not session_key:
+            return None
         fresh_id, now = new_session_id(self._clock()), self._clock()
 
         def choose(row: LaneRow | None, now: float) -> Decision:
@@ -89,6 +95,8 @@ class LaneOperations(StoreBase):
 
         Raise `UnknownSession` if that session does not exist, or is not one of `owner`.
         """
+        if not session_key:
+            return None
         now = self._clock()
         row = self._on_lane(
             session_key, lambda lanes: lanes.switch(session_key, target_session_id, owner=owner, now=now)
@@ -145,7 +153,7 @@ class LaneOperations(StoreBase):
 
     def lookup_by_session_id(self, session_id: str) -> SessionEntry | None:
         """Return the lane that uses a session."""
-        if not session_id:
+        if not session_id or not is_storable(session_id):
             return None
         row = self._connection.run_lanes(lambda lanes: lanes.find_by_session(session_id))
         return None if row is None else self._handed_out.give(row)
@@ -184,7 +192,7 @@ class LaneOperations(StoreBase):
         return result
 
     def _mark(self, key: str, operation: Callable[[LaneBackend], bool]) -> bool:
-        is_changed = self._on_lane(key, operation)
+        is_changed = bool(key) and self._on_lane(key, operation)
         if is_changed:
             self._note(self._connection.run_lanes(lambda lanes: lanes.get(key)))
         return is_changed
@@ -196,11 +204,19 @@ class _UnknownLane(Exception):
 
 def _description(source: SessionSource) -> LaneFields:
     return {
-        "origin": source.to_dict(),
+        "origin": _origin(source),
         "display_name": source.chat_name and source.chat_name[:MAX_COLUMN_CHARACTERS],
         "platform": source.platform.value,
         "chat_type": source.chat_type[:MAX_COLUMN_CHARACTERS],
     }
+
+
+def _origin(source: SessionSource) -> dict[str, Any]:
+    """Return a source as it is stored: names that people choose have no limit on some platforms."""
+    stored = source.to_dict()
+    for name in ("chat_name", "user_name", "chat_topic"):
+        stored[name] = stored[name] and stored[name][:MAX_NAME_CHARACTERS]
+    return stored
 
 
 def _had_activity(row: LaneRow) -> bool:

@@ -30,6 +30,7 @@ _REASONING = (
     "codex_message_items",
 )
 _MIN_TURNS = 10
+_MAX_TURNS = 1_000_000
 _MAX_NAME = 160
 
 
@@ -73,7 +74,7 @@ class Transcripts:
 
     def rewind(self, session_id: str, n: int) -> dict[str, Any] | None:
         """Undo the last `n` turns of the user; None if there are none."""
-        count = n if isinstance(n, int) and n > 1 else 1
+        count = min(n, _MAX_TURNS) if isinstance(n, int) and n > 1 else 1
         return self._connection.run(
             lambda db: _rewind(db, session_id, count),
             lambda files: self._rewind_lines(files, session_id, count),
@@ -127,8 +128,12 @@ class Transcripts:
 
     def _append_line(self, session_id: str, fields: Mapping[str, Any]) -> None:
         ensure_private_dir(self._connection.sessions_dir)
+        try:
+            line = json.dumps(fields, default=str).encode() + b"\n"
+        except (ValueError, RecursionError) as error:
+            raise InvalidValue(f"this message cannot be stored: {error}") from None
         with open(self._path(session_id), "ab", opener=private_opener) as file:
-            file.write(json.dumps(fields, default=str).encode() + b"\n")
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
 

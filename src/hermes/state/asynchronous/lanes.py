@@ -9,9 +9,9 @@ from hermes.state.asynchronous.operation import read_operation, write_operation
 from hermes.state.asynchronous.owner_view import Runner
 from hermes.state.lanes.connectors import Connectors
 from hermes.state.lanes.entries import Lanes
-from hermes.state.lanes.inbox import Inbox
 from hermes.state.lanes.outbox import Outbox
-from hermes.state.lanes.turns import Turns
+from hermes.state.lanes.queue.inbox import Inbox
+from hermes.state.lanes.queue.turns import Turns
 from hermes.state.operations import Operations
 
 G = TypeVar("G", bound=Operations)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.errors import StaleLease
 from hermes.state.engine import Reading, Transaction, Values
 from hermes.state.lanes.identity import require_name, short_form, stored_name
-from hermes.state.lanes.queue_row import MAX_LEASE_S, require_lease_seconds
+from hermes.state.lanes.queue.queue_row import MAX_LEASE_S, require_lease_seconds
 from hermes.state.lanes.types import ConnectorLease
 from hermes.state.operations import Operations
 from hermes.state.rows import require_identifier

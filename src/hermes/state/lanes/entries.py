@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from hermes.errors import Conflict, HermesError, InvalidValue
 from hermes.state.engine import Reading, Transaction
-from hermes.state.lanes.identity import require_name, short_form, stored_name
+from hermes.state.lanes.identity import require_name, short_form
 from hermes.state.lanes.lane_rows import (
-    COLUMNS,
-    DEFAULTS,
     SELECT,
     assignments,
     changed_row,
@@ -21,18 +19,17 @@ from hermes.state.lanes.lane_rows import (
     read_lane,
     touched_fields,
 )
+from hermes.state.lanes.lane_sessions import add_session, import_lane, point_lane
 from hermes.state.lanes.pruning import prune_lanes
-from hermes.state.lanes.types import ImportedLane, Keep, NewSession, Resolved, Start
+from hermes.state.lanes.types import ImportedLane, Keep, Resolved, Start
 from hermes.state.operations import (
     Operations,
     has_session,
-    insert_into,
     row_limit,
     unknown_session,
 )
-from hermes.state.owner import EVERYBODY, OwnerName, is_terminal_source, parse_asker
+from hermes.state.owner import EVERYBODY, OwnerName, parse_asker
 from hermes.state.rows import require_identifier, require_number
-from hermes.state.sessions.records import insert_session, new_session
 
 if TYPE_CHECKING:
     from hermes.state.lanes.types import Decide, LaneFields, LaneRow
@@ -42,8 +39,6 @@ IMPORTED = "lanes_imported"
 
 _LOCK = "SELECT id AS locked FROM lanes WHERE id = :id {for_update}"
 _READ = f"{SELECT} WHERE l.id = :locked"
-_INSERT = insert_into("lanes", ("id", "session_key", "session_id", *COLUMNS))
-_REPLACE = f"UPDATE lanes SET session_id = :session_id, {assignments(COLUMNS)} WHERE id = :id"
 _END = "UPDATE sessions SET ended_at = :now, end_reason = :reason WHERE id = :session AND ended_at IS NULL"
 
 
@@ -75,8 +70,8 @@ class Lanes(Operations):
                 raise InvalidValue(f"decide must return Keep or Start, not {type(decision).__name__}")
             if row is not None and decision.end_reason is not None:
                 tx.send(_END, session=row["session_id"], reason=decision.end_reason, now=moment)
-            _add_session(tx, lane_id, decision.session, moment)
-            _point(tx, key, decision.session.session_id, decision.fields, moment, is_stored=is_stored)
+            add_session(tx, lane_id, decision.session, moment)
+            point_lane(tx, key, decision.session.session_id, decision.fields, moment, is_stored=is_stored)
             return Resolved(_read(tx, lane_id), row, is_new_session=True)
 
         return self._engine.write(work)
@@ -211,7 +206,7 @@ class Lanes(Operations):
                 "origin": row["origin"],
                 "extra": row["extra"],
             }
-            _point(tx, key, session_id, described, moment, is_stored=True)
+            point_lane(tx, key, session_id, described, moment, is_stored=True)
             return _read(tx, lane_id)
 
         return self._engine.write(work)
@@ -248,7 +243,7 @@ class Lanes(Operations):
             added = 0
             for each in rows:
                 try:
-                    _import(tx, each, moment)
+                    import_lane(tx, each, moment)
                 except (InvalidValue, Conflict) as error:
                     if reject is None:
                         raise
@@ -285,46 +280,6 @@ def _change(tx: Transaction, lane_id: str, row: LaneRow, fields: LaneFields) -> 
     stored = encode_fields(fields)
     tx.send(f"UPDATE lanes SET {assignments(tuple(stored))} WHERE id = :id", id=lane_id, **stored)
     return changed_row(row, lane_id, fields)
-
-
-def _point(tx: Transaction, key: str, session_id: str, fields: LaneFields, now: float, *, is_stored: bool) -> None:
-    """Let a lane use a session, with no other values in its columns than the given ones."""
-    known = {"platform": None, "chat_type": "dm", "display_name": None, "origin": None, "extra": None}
-    values = {**DEFAULTS, **known, "created_at": now, "updated_at": now, **encode_fields(fields)}
-    lane_id = short_form(require_name(key, "key"))
-    if is_stored:
-        tx.run(_REPLACE, id=lane_id, session_id=session_id, **values)
-    else:
-        tx.run(_INSERT, id=lane_id, session_key=stored_name(key), session_id=session_id, **values)
-
-
-def _import(tx: Transaction, lane: ImportedLane, now: float) -> None:
-    """Add a lane and its session; all errors about their values come before the first change."""
-    lane_id = short_form(require_name(lane.key, "key"))
-    encode_fields(lane.fields)
-    _add_session(tx, lane_id, lane.session, lane.fields.get("created_at", now))
-    _point(tx, lane.key, lane.session.session_id, lane.fields, now, is_stored=False)
-
-
-def _add_session(tx: Transaction, lane_id: str, session: NewSession, now: float) -> None:
-    """Create a session, unless it exists with the same owner; without a user, the lane owns it, never the terminal."""
-    values = new_session(
-        session.session_id,
-        session.source,
-        now,
-        user_id=session.user_id,
-        owner=session.owner,
-        model=session.model,
-        parent_session_id=session.parent_session_id,
-        child_kind=session.child_kind,
-    )
-    found = tx.row("SELECT owner FROM sessions WHERE id = :id", id=session.session_id)
-    given = values["owner"]
-    owner = lane_id if given is None and not is_terminal_source(session.source) else given
-    if found is None:
-        insert_session(tx, {**values, "owner": owner}, EVERYBODY)
-    elif found[0] not in (given, owner):
-        raise Conflict(f"the session {session.session_id!r} belongs to another owner", hint="create another id")
 
 
 def _read(tx: Reading, lane_id: str) -> LaneRow:

@@ -9,7 +9,7 @@ from hermes.errors import InvalidValue, StaleLease
 from hermes.state.engine import Capability, Reading, Transaction, Values
 from hermes.state.lanes.identity import optional_payload, require_name, require_reason, short_form
 from hermes.state.lanes.intents import OUTBOX, add_intents, draft_intent, outbox_row
-from hermes.state.lanes.queue_row import MAX_LEASE_S, NOTHING, lock_queue, require_lease_seconds, require_writable
+from hermes.state.lanes.queue.queue_row import MAX_LEASE_S, NOTHING, lock_queue, require_lease_seconds, require_writable
 from hermes.state.lanes.retention import expire_dead, sweep_rows
 from hermes.state.lanes.types import DeliveryState
 from hermes.state.operations import Operations, row_limit

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from hermes.state.engine import Engine, Reading, Transaction, Values
-from hermes.state.lanes.queue_row import first_token, require_writable
+from hermes.state.lanes.queue.queue_row import first_token, require_writable
 from hermes.state.operations import placeholders
 from hermes.state.rows import decode_text
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Engine, Reading, Transaction
-from hermes.state.lanes.queue_row import require_writable
+from hermes.state.lanes.queue.queue_row import require_writable
 from hermes.state.operations import placeholders
 from hermes.state.rows import require_integer, require_number
 

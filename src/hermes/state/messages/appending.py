@@ -112,7 +112,7 @@ class Messages(Operations):
     def _store(self, session_id: str, messages: list[Draft]) -> list[int]:
         """Store messages; if the store is damaged, spool them and raise MessageSpooled."""
         try:
-            ids = self._engine.write(lambda tx: add_messages(tx, session_id, messages, self._asker))
+            ids = self._write(session_id, messages)
         except PERMANENT_FAILURES as exc:
             if not messages:
                 raise
@@ -126,6 +126,15 @@ class Messages(Operations):
         if self._engine.spool.may_have_messages:
             self._store_spooled()
         return ids
+
+    def _write(self, session_id: str, messages: list[Draft]) -> list[int]:
+        """Add messages in a transaction of their own; a simple one in a single statement where that is faster."""
+        if len(messages) == 1 and messages[0].is_simple:
+            (message,) = messages
+            number = self._engine.append_alone(session_id, message.values, message.preview, self._asker)
+            if number is not None:
+                return [number]
+        return self._engine.write(lambda tx: add_messages(tx, session_id, messages, self._asker))
 
     def _store_spooled(self) -> None:
         """Store spooled messages. On failure they stay in the spool."""

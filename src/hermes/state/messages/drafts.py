@@ -54,6 +54,11 @@ class Draft(NamedTuple):
     tools: list[str]
     preview: str | None
 
+    @property
+    def is_simple(self) -> bool:
+        """Whether it changes no other counter than the number of messages, and cannot be stored already."""
+        return self.is_active and not self.is_repeatable and not self.tool_calls and not self.tools
+
 
 def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> Draft:
     """Return a checked and encoded message; a column without a value keeps its default."""

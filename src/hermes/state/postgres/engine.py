@@ -5,14 +5,21 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Capability, Index, LaneListener, Maintenance
+from hermes.state.engine import Capability, Index, LaneListener, Maintenance, Values
+from hermes.state.operations import owner_condition
 from hermes.state.postgres.backend import PostgresBackend
 from hermes.state.postgres.connection.transaction import PostgresTransaction
 from hermes.state.postgres.search.indexing import Batch, Indexer
+from hermes.state.postgres.single_append import append_statement, find_message
+from hermes.state.server.faults import CommitUnknown
 from hermes.state.server.search.background_index import IndexedEngine
+from hermes.state.sessions.records import activity_tick
 
 if TYPE_CHECKING:
     from hermes.config import SessionDBConfig
+    from hermes.state.owner import Asker
+    from hermes.state.rows import Row
+    from hermes.state.server.retries import Attempts
 
 
 class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
@@ -30,6 +37,36 @@ class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
         """The capabilities that not every store has."""
         parts = {Capability.PARTS} if self._database.status.has_trigrams else set()
         return frozenset({Capability.SERVER, *parts})
+
+    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+        """Store a message in one round trip and return its id; None if it needs a transaction of several statements."""
+        self._require_open()
+        # A pooler may keep the statement waiting for a connection to the server, without saying so.
+        if self.read_only or self._database.server.is_behind_pooler or self._transaction_of_this_thread() is not None:
+            return None
+        tick = activity_tick(values["timestamp"])
+        bound = {**values, "session_id": session_id, "preview": preview, "tick": tick, "whose": asker.stored}
+        sql = append_statement(tuple(values), owner_condition(asker))
+        rows = self._attempt(lambda attempts: self._append_once(sql, bound, attempts), self._write_timeout_s)
+        if rows is None:
+            rows = self.write(lambda tx: find_message(tx, session_id, values["uid"]))
+        if not rows:
+            return None
+        number: int = rows[0][0]
+        self._after_messages(number)
+        return number
+
+    def _append_once(self, sql: str, values: Row, attempts: Attempts) -> list[Values] | None:
+        """Execute a statement as a transaction; return None if it is not known whether it was committed."""
+        tx = self.backend.acquire(attempts.deadline)
+        try:
+            tx.begin(read_only=False, timeout_s=self._write_timeout_s)
+            return tx.run_and_commit(sql, **values)
+        except CommitUnknown:
+            return None
+        finally:
+            tx.roll_back()
+            self.backend.release(tx)
 
     @cached_property
     def index(self) -> Index:

@@ -6,13 +6,17 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavailable
 from hermes.state.engine import LaneListener, Reading, Transaction
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, Verdict
 from hermes.state.server.retries import Attempts
 from hermes.state.server.transaction import ServerTransaction
+
+if TYPE_CHECKING:
+    from hermes.state.owner import Asker
+    from hermes.state.rows import Row
 
 T = TypeVar("T")
 S = TypeVar("S", bound=ServerTransaction)
@@ -87,6 +91,10 @@ class ServerEngine(Generic[S]):
         if newest_message:
             self._after_messages(newest_message)
         return result
+
+    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+        """Return None, unless this kind of server can store a message in one statement."""
+        return None
 
     def listen_lanes(self, node: str, /) -> LaneListener | None:
         """No listener, unless this kind of server can notify."""

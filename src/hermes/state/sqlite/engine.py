@@ -7,13 +7,17 @@ import weakref
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hermes.errors import StoreClosed
 from hermes.state.engine import Capability, Index, Maintenance, Reading, Transaction
 from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.store import shared
+
+if TYPE_CHECKING:
+    from hermes.state.owner import Asker
+    from hermes.state.rows import Row
 
 T = TypeVar("T")
 
@@ -63,6 +67,9 @@ class SqliteEngine:
     def write(self, work: Callable[[Transaction], T], /) -> T:
         """Run `work` in a transaction; its changes are durable when this returns."""
         return self._shared().write(cast(Callable[[View], T], work), self._write_timeout_s)
+
+    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> None:
+        """Return None: inside of a process, several statements are not slower than one."""
 
     def heal_index(self, epoch: int, /) -> None:
         """Rebuild a damaged index in the background, unless the file is read-only."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from hermes.phrases import plural
 from hermes.state.engine import Reading, Transaction
-from hermes.state.lanes.inbox import lock_or_add_queue
 from hermes.state.lanes.lane_rows import COLUMNS
+from hermes.state.lanes.queue.inbox import lock_or_add_queue
 from hermes.state.operations import Operations, chunks, insert_into, placeholders, read
 from hermes.state.rows import Row, Stored
 from hermes.state.transfer.progress import Progress

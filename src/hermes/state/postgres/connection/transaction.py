@@ -99,18 +99,13 @@ class PostgresTransaction(ServerTransaction):
         self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
 
     def commit(self) -> None:
-        """Commit; if the connection breaks meanwhile, the server must be bound whether it was done."""
-        if not self._is_begun:
-            return
-        try:
-            result = self._send([_COMMIT])[-1]
-        except (ConnectionLost, StatementTimeout) as exc:
-            if self.driver.is_sound and self.driver.has_failed:
-                raise  # a statement before it was cancelled
-            self.driver.is_sound = False
-            raise CommitUnknown(self._token, str(exc)) from None
-        if result.command_status != b"COMMIT":
-            raise ServerError("25P02", "the transaction was rolled back because a statement in it had failed")
+        """Commit; if the connection breaks meanwhile, it is not known whether that was done."""
+        if self._is_begun:
+            self._send_and_commit([])
+
+    def run_and_commit(self, sql: str, /, **values: Any) -> list[Values]:
+        """Execute the only statement of the transaction and commit, in one round trip; return its rows."""
+        return self.driver.rows(self._send_and_commit([bind_statement(sql, values)])[-2])
 
     def roll_back(self) -> None:
         """Roll back; if the connection is broken, the server does that on its own."""
@@ -218,6 +213,18 @@ class PostgresTransaction(ServerTransaction):
         A server gives the same number twice only after a restart.
         """
         return None if number is None else f"{number}@{self.driver.started}"
+
+    def _send_and_commit(self, statements: list[BoundStatement]) -> list[PGresult]:
+        try:
+            results = self._send([*statements, _COMMIT])
+        except (ConnectionLost, StatementTimeout) as exc:
+            if self.driver.is_sound and self.driver.has_failed:
+                raise  # a statement before it was cancelled
+            self.driver.is_sound = False
+            raise CommitUnknown(self._token, str(exc)) from None
+        if results[-1].command_status != b"COMMIT":
+            raise ServerError("25P02", "the transaction was rolled back because a statement in it had failed")
+        return results
 
     def _send(self, statements: list[BoundStatement], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
         is_first, self._is_begun = not self._is_begun, True

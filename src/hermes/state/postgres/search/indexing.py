@@ -27,8 +27,9 @@ from hermes.state.server.search.index_rows import (
 
 DUE = 256
 """This many waiting messages start a batch; each search reads fewer of them directly."""
-BATCH, BULK = 512, 2_048
-"""How many messages one transaction indexes, and how many if so many wait: then each word is added to fewer times."""
+BATCH, BULK, BACKLOG = 512, 2_048, 8_192
+"""How many messages one transaction indexes, and how many if more than a backlog waits. Larger batches are less work
+for the server, but it takes longer until their messages can be changed."""
 SETTLE_S, SETTLE_PAUSE_S = 0.5, 0.002
 """How long a batch waits for transactions that may still commit one of its ids, and the pause between two checks."""
 MOST_KNOWN = 400_000
@@ -191,10 +192,14 @@ def _rows_after(tx: PostgresTransaction, upto: int) -> list[Row]:
 
 def _fresh_rows(tx: PostgresTransaction, mark: int) -> tuple[int, list[Row]]:
     """Return the next messages, and the id up to which no others will appear; `mark` if that is not known yet."""
-    ids = tx.rows("SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit", mark=mark, limit=BULK)
-    if not ids or not _is_settled(tx):
+    newest = tx.value("SELECT MAX(id) FROM messages") or mark
+    upto = tx.value(
+        """SELECT MAX(id) FROM (SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit) AS next""",
+        mark=mark,
+        limit=BULK if newest - mark > BACKLOG else BATCH,
+    )
+    if upto is None or not _is_settled(tx):
         return mark, []
-    (upto,) = ids[-1] if len(ids) == BULK else ids[:BATCH][-1]
     span = {"mark": mark, "upto": upto}
     # Rows that are being changed or deleted are left for later; waiting for them might be a deadlock.
     rows = tx.rows(f"{MESSAGES} WHERE m.id > :mark AND m.id <= :upto ORDER BY m.id FOR SHARE OF m SKIP LOCKED", **span)

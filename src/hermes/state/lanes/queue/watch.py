@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from hermes.state.engine import Engine
-from hermes.state.lanes.queue_row import MAX_LEASE_S
+from hermes.state.lanes.queue.queue_row import MAX_LEASE_S
 from hermes.state.lanes.types import Watermark
 from hermes.state.rows import require_number
 

@@ -7,10 +7,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from hermes.state.engine import Capability, Reading, Transaction
-from hermes.state.lanes.claiming import OPEN, RUNNING, Claiming
 from hermes.state.lanes.identity import require_name, short_form
-from hermes.state.lanes.message_rows import end_turn, return_messages
-from hermes.state.lanes.queue_row import (
+from hermes.state.lanes.queue.claiming import OPEN, RUNNING, Claiming
+from hermes.state.lanes.queue.message_rows import end_turn, return_messages
+from hermes.state.lanes.queue.queue_row import (
     MAX_LEASE_S,
     NOTHING,
     QueueRow,

@@ -16,8 +16,8 @@ from hermes.state.lanes.identity import (
     short_form,
     stored_name,
 )
-from hermes.state.lanes.message_rows import INBOX, inbox_row
-from hermes.state.lanes.queue_row import NOTHING, QueueRow, add_queue, lock_queue
+from hermes.state.lanes.queue.message_rows import INBOX, inbox_row
+from hermes.state.lanes.queue.queue_row import NOTHING, QueueRow, add_queue, lock_queue
 from hermes.state.lanes.retention import expire_dead, sweep_rows
 from hermes.state.lanes.types import Accepted, MessageKind, QueueTotals
 from hermes.state.operations import Operations, insert_into, placeholders, row_limit

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import Conflict, InvalidValue
 from hermes.state.engine import Transaction, Values
-from hermes.state.lanes.claiming import run_messages, start_turn
 from hermes.state.lanes.entries import touch_lane
 from hermes.state.lanes.identity import optional_payload, require_name, require_reason, short_form
 from hermes.state.lanes.intents import add_intents, draft_intents
 from hermes.state.lanes.lane_rows import encode_fields, touched_fields
-from hermes.state.lanes.leases import Leases
-from hermes.state.lanes.message_rows import (
+from hermes.state.lanes.queue.claiming import run_messages, start_turn
+from hermes.state.lanes.queue.leases import Leases
+from hermes.state.lanes.queue.message_rows import (
     MAX_ATTEMPTS,
     TURN,
     TURN_OF_LANE,
@@ -25,7 +25,7 @@ from hermes.state.lanes.message_rows import (
     return_messages,
     turn_row,
 )
-from hermes.state.lanes.queue_row import NOTHING, QueueRow, lock_for_lease, require_lease, require_lease_seconds
+from hermes.state.lanes.queue.queue_row import NOTHING, QueueRow, lock_for_lease, require_lease, require_lease_seconds
 from hermes.state.lanes.retention import sweep_rows
 from hermes.state.lanes.types import Finished, Lease
 from hermes.state.operations import placeholders, row_limit
@@ -33,8 +33,8 @@ from hermes.state.rows import require_identifier, require_number
 
 if TYPE_CHECKING:
     from hermes.state.lanes.intents import IntentDraft
+    from hermes.state.lanes.queue.watch import LaneWatch
     from hermes.state.lanes.types import Intent, LaneFields, TurnRow
-    from hermes.state.lanes.watch import LaneWatch
 
 END_STATES = ("done", "discarded", "failed")
 
@@ -225,7 +225,7 @@ class Turns(Leases):
 
     def watch(self, node: str) -> LaneWatch:
         """Return an object that waits until there is work for a node; close it after use."""
-        from hermes.state.lanes.watch import LaneWatch
+        from hermes.state.lanes.queue.watch import LaneWatch
 
         return LaneWatch(self._engine, require_identifier(node, "node"), self.peek)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading, Transaction, Values
 from hermes.state.lanes.identity import new_uid
-from hermes.state.lanes.message_rows import (
+from hermes.state.lanes.queue.message_rows import (
     INBOX,
     MAX_ATTEMPTS,
     MAX_STARTS,
@@ -20,7 +20,7 @@ from hermes.state.lanes.message_rows import (
     return_messages,
     turn_row,
 )
-from hermes.state.lanes.queue_row import QueueRow, require_lease_seconds
+from hermes.state.lanes.queue.queue_row import QueueRow, require_lease_seconds
 from hermes.state.lanes.types import Claim
 from hermes.state.operations import placeholders
 from hermes.state.rows import require_identifier, require_integer
