@@ -31,7 +31,7 @@ NOT_FOR_A_LIST = {
         "wcwidth",
         "yaml",
     ),
-    *("asyncio", "base64", "decimal", "glob", "importlib.metadata", "logging", "random", "shlex", "shutil", "socket"),
+    *("asyncio", "base64", "decimal", "importlib.metadata", "logging", "random", "shlex", "shutil", "socket"),
     *("subprocess", "tempfile"),
     *("hermes.agent", "hermes.envfile", "hermes.interop", "hermes.query", "hermes.secrets", "hermes.settings"),
     *(

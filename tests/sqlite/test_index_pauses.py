@@ -211,15 +211,3 @@ def test_indexer_does_not_wait_for_a_program_without_the_lock(store: SessionDB, 
         other.execute("ROLLBACK")
     found = fill(store, 1)
     wait_until(lambda: mark(path) == found[-1], "the messages to be indexed")
-
-
-def test_a_process_that_wrote_nothing_closes_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        never_pause(patch)
-        patch.setattr(indexer, "CLOSE_S", 0.0)
-        with SessionDB(path) as store:
-            start(store, "s")
-            fill(store, 2 * index_state.DUE)
-    with SessionDB(path) as store:
-        assert len(finds(store, "docker", limit=1_000)) == 2 * index_state.DUE
-    assert mark(path) == 0

@@ -104,13 +104,10 @@ class Indexer:
         self._worker.close()
 
     def finish(self, view: View) -> None:
-        """Index for a moment before the file is closed; the lock is held.
-
-        A process that has written nothing leaves the messages of others alone, so that short commands stay short.
-        """
+        """Index waiting messages for a moment before the file is closed; the lock is held."""
         self._indexed_upto = index_state.indexed_upto(view)
         deadline = time.monotonic() + CLOSE_S
-        while (self._last_commit and self._newest - self._indexed_upto >= FEW) or index_state.has_stale(view):
+        while self._newest - self._indexed_upto >= FEW or index_state.has_stale(view):
             if time.monotonic() > deadline or self._index_slice(view, SLICE) == 0:
                 return
 
