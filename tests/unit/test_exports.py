@@ -21,7 +21,6 @@ NOT_FOR_A_STORE = {
         "dataclasses",
         "datetime",
         "decimal",
-        "glob",
         "importlib.metadata",
         "inspect",
     ),
