@@ -17,7 +17,7 @@ from bench import questions
 from bench.built import fingerprint
 from bench.carrying import migrate
 from bench.job import Job, Result
-from bench.postgresstore import DATABASE, SERVER
+from bench.postgresstore import DATABASE, SERVER, database
 from bench.postgrestable import INDEXED, OURS, RAW, PostgresReport
 from bench.processes import Processes
 from bench.remarks import without_places
@@ -96,9 +96,13 @@ class Postgres:
             filled = self.processes.run_in(Path(name), SQLITE, job)
             return self._rounds(
                 "migration to PostgreSQL",
-                lambda _: filled if "error" in filled else migrate(self.processes, Path(name) / "state.db"),
+                lambda _: filled if "error" in filled else self._migrate(Path(name)),
                 (OURS,),
             )
+
+    def _migrate(self, home: Path) -> Result:
+        with tempfile.TemporaryDirectory(dir=home) as empty:
+            return migrate(self.processes, home / "state.db", database(Path(empty)))
 
     def _search(self, size: int, kinds: list[questions.Kind]) -> tuple[Rounds, Result]:
         """Search an archive, which is filled first if necessary."""

@@ -17,12 +17,13 @@ from hermes.config import SessionDBConfig
 from hermes.errors import StoreError, StoreUnavailable
 from hermes.state.mysql.connection import cluster_lock
 from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.server.faults import ServerError
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import at_once
 from tests.support.galera import NODES, Cluster, cluster
 from tests.support.servers import server_or_skip
 from tests.support.stores import engine_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import LIMIT_S, wait_until
 
 WRITERS, SESSIONS, APPENDS = 6, 4, 150
 """Few sessions, so that writers on different nodes collide in them."""
@@ -205,6 +206,24 @@ def test_lock_of_a_process_that_died_while_creating_tables_expires(
     monkeypatch.setattr(cluster_lock, "STALE_S", 0.2)
     with MySQLSessionDBProvider(place.dsn(1), settings=settings) as store:
         assert store.session_count() == 0
+
+
+def test_lock_is_released_after_a_renewal_that_failed(place: Cluster, stores: list[MySQLSessionDBProvider]) -> None:
+    row = f"SELECT value FROM state_meta WHERE `key` = '{cluster_lock.KEY}'"
+    backend = engine_of(stores[0]).backend  # type: ignore[attr-defined]
+    connection = backend.pool.connect()
+    connection.run("SET SESSION innodb_lock_wait_timeout = 1")
+    lock = cluster_lock.ClusterLock(connection, "here")
+    lock.acquire(LIMIT_S)
+    with plain(place.dsn(0)) as other:
+        rows_of(other, "START TRANSACTION")
+        assert rows_of(other, f"{row} FOR UPDATE") != []
+        with pytest.raises(ServerError):
+            lock.renew()
+        rows_of(other, "ROLLBACK")
+    lock.release()
+    connection.close()
+    assert rows_on(place, 1, row) == []
 
 
 def test_message_stored_through_one_node_is_read_through_another_at_once(

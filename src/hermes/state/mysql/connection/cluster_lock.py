@@ -20,6 +20,8 @@ KEY = "making_tables"
 """The key in `state_meta` that is the lock."""
 STALE_S = 30.0
 """An owner that has changed nothing for this long counts as dead."""
+RELEASE_S = 5.0
+"""How long the owner tries to release the lock; then it becomes stale."""
 PAUSE_S = 0.05
 
 _TAKE = 'INSERT INTO state_meta ("key", value) VALUES (:key, :mine)'
@@ -39,10 +41,10 @@ class ClusterLock:
 
     def renew(self) -> None:
         """Show other processes that the owner is alive; raise if one of them has taken the lock."""
-        before = self._value
-        self._turn += 1
-        if not self._connection.run(render(_REPLACE, {"key": KEY, "mine": self._value, "seen": before})).changed:
+        values = {"key": KEY, "mine": self._value_of(self._turn + 1), "seen": self._value_of(self._turn)}
+        if not self._connection.run(render(_REPLACE, values)).changed:
             raise StoreBusy(f"another process is creating the tables in {self._where} now", hint="try again")
+        self._turn += 1  # only now: a failed renewal has not changed the row, and `release` looks for its value
 
     def acquire(self, timeout_s: float) -> None:
         """Wait until no process owns the lock, and take it."""
@@ -59,18 +61,31 @@ class ClusterLock:
             time.sleep(PAUSE_S)
 
     def release(self) -> None:
-        """Release the lock."""
-        self._connection.run(render(_DROP, {"key": KEY, "mine": self._value}))
+        """Release the lock; another node may be in the way for a moment."""
+        deadline = time.monotonic() + RELEASE_S
+        while True:
+            try:
+                self._connection.run(render(_DROP, {"key": KEY, "mine": self._value_of(self._turn)}))
+            except ServerError as fault:
+                if errors.verdict(fault) is Verdict.NEVER or time.monotonic() > deadline:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                return
 
-    @property
-    def _value(self) -> str:
-        return f"{self._token} {self._turn}"
+    def _value_of(self, turn: int) -> str:
+        return f"{self._token} {turn}"
 
     def _is_taken(self, left_behind: str | None) -> bool:
         """Try to take the lock, also that of a dead owner; another node may have been first."""
         statement, values = (_TAKE, {}) if left_behind is None else (_REPLACE, {"seen": left_behind})
         try:
-            return self._connection.run(render(statement, {"key": KEY, "mine": self._value, **values})).changed == 1
+            return (
+                self._connection.run(
+                    render(statement, {"key": KEY, "mine": self._value_of(self._turn), **values})
+                ).changed
+                == 1
+            )
         except ServerError as fault:
             if errors.verdict(fault) is Verdict.NEVER:
                 raise
