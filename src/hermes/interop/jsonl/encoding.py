@@ -73,8 +73,14 @@ def _encode_exactly(value: Any) -> bytes:
 
 def _has_odd_number(value: Any) -> bool:
     """Whether a value contains NaN or an infinity, which JSON cannot express."""
-    if isinstance(value, float):
-        return not isfinite(value)
-    if isinstance(value, dict):
-        return any(map(_has_odd_number, value.values()))
-    return isinstance(value, list) and any(map(_has_odd_number, value))
+    # Without recursion: some versions of Python allow only few levels of it.
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, float) and not isfinite(each):
+            return True
+        if isinstance(each, dict):
+            waiting.extend(each.values())
+        elif isinstance(each, list):
+            waiting.extend(each)
+    return False

@@ -62,14 +62,15 @@ def of_scope(scope: Scope) -> Expression:
 
 
 def of_span(low: int, high: int) -> str:
-    """The fewest marks of spans that contain all ids from `low` to `high`, and perhaps a few more."""
+    """Few marks of spans that contain all ids from `low` to `high`, and at most a quarter more above them."""
     marks = []
     at = low >> SHIFTS[0] << SHIFTS[0]
+    last = high + (high - low) // 4
     while at <= high:
         level = max(
             level
             for level, shift in enumerate(SHIFTS)
-            if level == 0 or (at >> shift << shift == at and at + (1 << shift) - 1 <= high)
+            if level == 0 or (at >> shift << shift == at and at + (1 << shift) - 1 <= last)
         )
         marks.append(quote_lexeme(span_mark(level, at)))
         at += 1 << SHIFTS[level]

@@ -26,6 +26,8 @@ from hermes.state.server.search.word_patterns import pattern_of
 FIRST_SPAN, SURE_SPAN, WIDE_SPAN = 1_024, 8_192, 131_072
 """How many ids are queried first, after how many the share of matches is known, and how many are queried together at
 most."""
+ENOUGH_TO_GUESS = 8
+"""With so many matches, their number in a much wider span can be estimated."""
 APART = 8
 """More words than this for one leaf are queried one by one: the index is slow with many alternatives."""
 
@@ -78,14 +80,10 @@ class PostgresIndex:
     ) -> Iterator[Found]:
         """Yield the messages with low <= id <= high that may match, newest id first, about `limit` at a time."""
         transaction = cast(PostgresTransaction, tx)
-        (((lowest,),),) = _query(transaction, deadline, ("SELECT MIN(message_id) FROM message_words", {}))
-        if lowest is None:
-            return
-        low = max(low, lowest)
         index_query = _index_query(transaction, query, scope, low, high, deadline)
         width = _SpanWidth(limit)
         while low <= high:
-            first = max(low, high - width.span >> SHIFTS[0] << SHIFTS[0])
+            first = max(low, width.first_below(high))
             found = _rest(transaction, index_query, low, high, limit, deadline) if width.is_everything_next else None
             if found is None:
                 found = _matches(transaction, index_query, first, high, limit, deadline)
@@ -94,7 +92,7 @@ class PostgresIndex:
             reached = found.lowest_complete_id(first, limit)
             yield found.down_to(reached, index_query)
             width.adjust(high - reached + 1, len(found.sure))
-            high = reached - 1
+            low, high = max(low, found.lowest), reached - 1
 
     def time_ranges(
         self, tx: Reading, scope: Scope, after: TimeRange | None, limit: int, *, newest_first: bool
@@ -114,13 +112,21 @@ class _SpanWidth:
     _seen: int = 0
     _found: int = 0
 
+    def first_below(self, high: int) -> int:
+        """The first id of a span that ends with `high`; a wide span begins where a wide mark does, so few marks cover it."""
+        shift = max(shift for shift in SHIFTS[:2] if shift == SHIFTS[0] or 1 << shift <= 2 * self.span)
+        return high - self.span >> shift << shift
+
     def adjust(self, seen: int, found: int) -> None:
         """Add how many ids were queried, and how many of them matched."""
         self._seen += seen
         self._found += found
-        needed = self.wanted * self._seen // max(1, self._found)
+        # A span that is a little too wide is cheaper than one more query.
+        needed = 5 * self.wanted * self._seen // (4 * max(1, self._found))
         self.is_everything_next = not self.is_everything_next and self._seen > SURE_SPAN and needed > WIDE_SPAN
-        self.span = min(WIDE_SPAN, max(FIRST_SPAN, min(needed, 8 * self._seen)))
+        # A few matches say little about how many there are further down.
+        most = (8 if self._found < ENOUGH_TO_GUESS else 64) * self._seen
+        self.span = min(WIDE_SPAN, max(FIRST_SPAN, min(needed, most)))
 
 
 class _Matches(NamedTuple):
@@ -129,10 +135,12 @@ class _Matches(NamedTuple):
     sure: list[int]
     doubtful: list[int]
     """Messages that are not completely in the index."""
+    lowest: int
+    """The lowest id in the whole index."""
 
     def lowest_complete_id(self, first: int, limit: int) -> int:
         """The id down to which the matches are complete."""
-        return max([first, *(ids[-1] for ids in self if len(ids) == limit)])
+        return max([first, *(ids[-1] for ids in (self.sure, self.doubtful) if len(ids) == limit)])
 
     def down_to(self, reached: int, index_query: IndexQuery) -> Found:
         """Return the matches down to an id."""
@@ -211,15 +219,16 @@ def _matches(
 ) -> _Matches:
     tsqueries, doubtful = index_query.tsqueries(None if is_rest else low, high)
     span = {"low": low, "high": high, "limit": limit}
-    sure, unsure = _query(
+    sure, unsure, ((lowest,),) = _query(
         tx,
         deadline,
         (_ONE, {"tsquery": tsqueries[0], **span})
         if len(tsqueries) == 1
         else (_MANY, {"tsqueries": array(tsqueries), **span}),
         (_ONE, {"tsquery": doubtful, **span}),
+        ("SELECT MIN(message_id) FROM message_words", {}),
     )
-    return _Matches([row[0] for row in sure], [row[0] for row in unsure])
+    return _Matches([row[0] for row in sure], [row[0] for row in unsure], high if lowest is None else lowest)
 
 
 def _query(tx: PostgresTransaction, deadline: float, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
