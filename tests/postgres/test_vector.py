@@ -141,6 +141,10 @@ class TestSpan:
 
         step = max(1, (high - low) // 997)
         assert all(is_covered(each) for each in (*range(low, high + 1, step), low, high))
-        assert not is_covered(high + 2_048)
+        assert not is_covered(high + (high - low) // 4 + 2_048)
         assert low < 2_048 or not is_covered(low - 2_048)
         assert len(marks) < 80
+
+    @pytest.mark.parametrize(("low", "high", "count"), [(983_040, 998_399, 1), (901_120, 1_000_000, 7), (5, 900, 1)])
+    def test_aligned_span_has_few_marks(self, low: int, high: int, count: int) -> None:
+        assert len(of_span(low, high).split(" | ")) == count

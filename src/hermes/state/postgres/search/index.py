@@ -113,7 +113,7 @@ class _SpanWidth:
     _found: int = 0
 
     def first_below(self, high: int) -> int:
-        """The first id of a span that ends with `high`; a wide span begins where a wide mark does, so few marks cover it."""
+        """The first id of the span that ends with `high`: where a wide mark begins, if the span is wide."""
         shift = max(shift for shift in SHIFTS[:2] if shift == SHIFTS[0] or 1 << shift <= 2 * self.span)
         return high - self.span >> shift << shift
 
@@ -121,8 +121,7 @@ class _SpanWidth:
         """Add how many ids were queried, and how many of them matched."""
         self._seen += seen
         self._found += found
-        # A span that is a little too wide is cheaper than one more query.
-        needed = 5 * self.wanted * self._seen // (4 * max(1, self._found))
+        needed = self.wanted * self._seen // max(1, self._found)
         self.is_everything_next = not self.is_everything_next and self._seen > SURE_SPAN and needed > WIDE_SPAN
         # A few matches say little about how many there are further down.
         most = (8 if self._found < ENOUGH_TO_GUESS else 64) * self._seen
