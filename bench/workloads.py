@@ -126,6 +126,7 @@ def fill(open_store: OpenStore, job: Job) -> Result:
     """Fill a file and return how much text is in it."""
     store = open_store(Path(job.path))
     text_bytes = _fill(store, job)
+    store.settle()
     store.close()
     return {"text": text_bytes / (job.messages // job.sessions * job.sessions)}
 

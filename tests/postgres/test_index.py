@@ -177,10 +177,13 @@ class TestBacklog:
         assert found_in(store, "filler") == found_in(store, "fill*") == waiting
         assert all(found_in(store, f"number{number}") == [each] for number, each in enumerate(waiting))
 
-    def test_larger_batches_end_with_the_backlog(self, store: PostgreSQLSessionDBProvider, waiting: list[int]) -> None:
+    def test_backlog_is_indexed_in_larger_batches_than_a_few_messages(
+        self, store: PostgreSQLSessionDBProvider, waiting: list[int]
+    ) -> None:
         engine = postgres_engine(store)
-        sizes = [engine._index_batch().messages for _ in range(7)]
-        assert sizes == [8, 8, 8, 8, 4, 4, 0]
+        assert [engine._index_batch().messages for _ in range(6)] == [8, 8, 8, 8, 8, 0]
+        fill(store, "s", SMALL["BACKLOG"])
+        assert [engine._index_batch().messages for _ in range(4)] == [4, 4, 2, 0]
 
     def test_message_changed_after_its_analysis_is_indexed_as_it_is(
         self, store: PostgreSQLSessionDBProvider, plain: psycopg.Connection[Any], waiting: list[int]

@@ -84,7 +84,7 @@ class Indexer:
         marks = read_marks(tx)
         mark, words_epoch = marks[INDEXED_UPTO], marks[WORDS_EPOCH]
         stale = _stale_rows(tx, mark)
-        upto, fresh = _fresh_rows(tx, mark)
+        upto, fresh = _fresh_rows(tx, mark, BACKLOG if not self._ahead else 0)
         next_rows = _rows_after(tx, upto) if len(fresh) > BATCH else []
         words = self._add(tx, [*stale, *fresh], next_rows, words_epoch)
         if stale:
@@ -190,13 +190,16 @@ def _rows_after(tx: PostgresTransaction, upto: int) -> list[Row]:
     return tx.rows(f"{MESSAGES} WHERE m.id > :upto ORDER BY m.id LIMIT :limit", upto=upto, limit=BULK)
 
 
-def _fresh_rows(tx: PostgresTransaction, mark: int) -> tuple[int, list[Row]]:
-    """Return the next messages, and the id up to which no others will appear; `mark` if that is not known yet."""
+def _fresh_rows(tx: PostgresTransaction, mark: int, backlog: int) -> tuple[int, list[Row]]:
+    """Return the next messages, more if a backlog waits, and the id up to which no others will appear.
+
+    If that is not known yet, return `mark` and no messages.
+    """
     newest = tx.value("SELECT MAX(id) FROM messages") or mark
     upto = tx.value(
         """SELECT MAX(id) FROM (SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit) AS next""",
         mark=mark,
-        limit=BULK if newest - mark > BACKLOG else BATCH,
+        limit=BULK if newest - mark > backlog else BATCH,
     )
     if upto is None or not _is_settled(tx):
         return mark, []
