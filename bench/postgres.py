@@ -74,12 +74,9 @@ class Postgres:
         return self._rounds(
             f"append on PostgreSQL, {clients} clients, {messages} messages each",
             lambda store: self.processes.run_together(store, share, clients),
-            (RAW, OURS),
         )
 
-    def _rounds(
-        self, name: str, measure: Callable[[str], Result], stores: tuple[str, ...] = (RAW, OURS, INDEXED)
-    ) -> Rounds:
+    def _rounds(self, name: str, measure: Callable[[str], Result], stores: tuple[str, ...] = (RAW, OURS)) -> Rounds:
         rounds = Rounds()
         for number in range(self.round_count):
             for store in stores:

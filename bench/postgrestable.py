@@ -60,16 +60,9 @@ class PostgresReport:
                 f">= {LEAST_OF_RAW:g} of raw",
                 _met(at_least(ratio, LEAST_OF_RAW)),
             )
-            if INDEXED in rounds.results:
-                yield (
-                    f"{name}, until all is indexed",
-                    _rate(rounds.middle(INDEXED, "rate")),
-                    "-",
-                    _times(rounds.ratio(INDEXED, RAW, "rate")),
-                    "",
-                    "",
-                    "",
-                )
+            if rounds.values(OURS, "indexed"):
+                until_indexed = rounds.middle(OURS, "indexed")
+                yield (f"{name}, until all is indexed", _rate(until_indexed), "-", "", "", "", "")
 
     def migration_lines(self) -> Iterator[Cells]:
         """A header, then how fast messages are copied, and how fast they are indexed."""
