@@ -29,7 +29,7 @@ test: lint ## run all checks and tests
 check: lint ## the quick part: style, types, and the tests of one process on SQLite, in less than two minutes
 	$(BIN)/pytest -q $(PYTEST_ARGS) -k "not postgresql and not mysql" tests/unit tests/contract tests/sqlite tests/agent tests/interop
 
-torture: ready-dev ## damage stores in every known way and count what is left, for ten minutes; ARGS="--minutes 60" for longer
+torture: ready-dev ## damage stores in every known way and count what is left, for ten minutes, then simulate 100 000 stories of the gateway; ARGS="--minutes 60" for longer
 	$(BIN)/python -m tests.torture $(ARGS)
 
 lint: ready-dev ## check format, style, types and the direction of imports

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from bench import machine, peers, plot, postgrestable, report, searchtable, sizes, table
 from bench.built import Builder
+from bench.gateway import report as gatewayreport
+from bench.gateway.report import GatewayReport
 from bench.postgrestable import PostgresReport
 from bench.processes import ROOT, Processes
 from bench.recall import table as recalltable
@@ -25,8 +27,10 @@ from bench.suite import STORES, WORKLOADS, Suite
 PAGE = ROOT / "docs" / "reference" / "performance.md"
 PICTURE = PAGE.with_name("search.svg")
 RECALL_PAGE = PAGE.with_name("recall-quality.md")
-SEARCH, POSTGRES, RECALL = "search", "postgresql", "recall"
-EVERY = (*WORKLOADS, SEARCH, POSTGRES, RECALL)
+SEARCH, POSTGRES, RECALL, GATEWAY = "search", "postgresql", "recall", "gateway"
+EVERY = (*WORKLOADS, SEARCH, POSTGRES, RECALL, GATEWAY)
+ALONE = ([RECALL], [GATEWAY])
+"""Measurements that the other programs take no part in."""
 
 
 def main() -> int:
@@ -37,7 +41,7 @@ def main() -> int:
     home.mkdir(exist_ok=True)
     stores = tuple(store for store in STORES if store in options.only) or STORES
     chosen = [name for name in EVERY if name in options.only] or list(EVERY)
-    wanted = [peer for peer in peers.PEERS if peer.name in stores and chosen != [RECALL]]
+    wanted = [peer for peer in peers.PEERS if peer.name in stores and chosen not in ALONE]
     environments = {peer.name: peers.install(peer, home, _report) for peer in wanted}
     with tempfile.TemporaryDirectory(prefix="run-", dir=options.dir or home) as directory:
         processes = Processes(Path(directory), environments)
@@ -47,6 +51,7 @@ def main() -> int:
         searched = _search(suite, options, (options.dir or home) / "archives") if SEARCH in chosen else None
         served = _postgres(suite, options, (options.dir or home) / "archives") if POSTGRES in chosen else None
         recalled = _recall(options, Path(directory)) if RECALL in chosen else None
+        served_chats = _gateway(options, Path(directory)) if GATEWAY in chosen else None
     heading = _heading(machine_line, scale, options.rounds)
     print(heading)
     if rows:
@@ -57,7 +62,9 @@ def main() -> int:
         print(f"\n{postgrestable.render(served)}")
     if recalled is not None:
         print(f"\n{recalltable.render(recalled)}")
-    _publish(options, suite, rows, searched, served, recalled, heading)
+    if served_chats is not None:
+        print(f"\n{gatewayreport.render(served_chats)}")
+    _publish(options, suite, rows, searched, served, recalled, served_chats, heading)
     return 1 if any("error" in result for found in suite.raw_results.values() for result in found.get(OURS, [])) else 0
 
 
@@ -93,6 +100,14 @@ def _recall(options: argparse.Namespace, directory: Path) -> RecallReport:
     return measurement.measure(dialogues, directory)
 
 
+def _gateway(options: argparse.Namespace, directory: Path) -> GatewayReport:
+    # The gateway is loaded only when it is needed.
+    from bench.gateway import measurement
+
+    sizes = measurement.QUICK if options.quick else measurement.GatewaySizes()
+    return measurement.Gateway(directory, sizes, _report).measure()
+
+
 def _publish(
     options: argparse.Namespace,
     suite: Suite,
@@ -100,6 +115,7 @@ def _publish(
     searched: SearchReport | None,
     served: PostgresReport | None,
     recalled: RecallReport | None,
+    served_chats: GatewayReport | None,
     heading: str,
 ) -> None:
     if options.json:
@@ -110,6 +126,8 @@ def _publish(
             data[POSTGRES] = served.plain()
         if recalled is not None:
             data[RECALL] = recalled.plain()
+        if served_chats is not None:
+            data[GATEWAY] = served_chats.plain()
         options.json.write_text(json.dumps(data, indent=2) + "\n")
     if options.write_docs and rows:
         report.write(PAGE, f"{heading}\n\n{table.markdown(rows)}")
@@ -120,6 +138,8 @@ def _publish(
         report.write(PAGE, f"{heading}\n\n{searchtable.markdown(searched, PICTURE.name)}", report.SEARCH)
     if options.write_docs and recalled is not None:
         report.write(RECALL_PAGE, f"{heading}\n\n{recalltable.markdown(recalled)}", report.RECALL)
+    if options.write_docs and served_chats is not None:
+        report.write(PAGE, f"{heading}\n\n{gatewayreport.markdown(served_chats)}", report.GATEWAY)
 
 
 def _heading(machine_line: str, scale: Scale, rounds: int) -> str:
@@ -157,8 +177,8 @@ def _options() -> argparse.Namespace:
         if options.write_docs or options.only not in ([], [RECALL]):
             parser.error("--locomo measures recall alone, and its numbers are not put into the docs")
         options.only = [RECALL]
-    if options.write_docs and (options.only not in ([], [SEARCH], [POSTGRES], [RECALL]) or options.quick):
-        parser.error("--write-docs needs a whole run, or all of search, postgresql or recall, without --quick")
+    if options.write_docs and (options.only not in ([], [SEARCH], [POSTGRES], [RECALL], [GATEWAY]) or options.quick):
+        parser.error("--write-docs needs a whole run, or all of search, postgresql, recall or gateway, without --quick")
     return options
 
 

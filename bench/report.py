@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 TABLE, SEARCH, POSTGRES, RECALL = "bench", "bench-search", "bench-postgresql", "bench-recall"
+GATEWAY = "bench-gateway"
 
 
 def write(page: Path, block: str, part: str = TABLE) -> None:

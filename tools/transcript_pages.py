@@ -25,15 +25,19 @@ _VARIABLE = [
     (re.compile(pattern), name)
     for pattern, name in [
         (r"\d{8}_\d{6}_[0-9a-f]{8}", "<id>"),
+        (r"\b[0-9a-f]{32}\b|(?<=[a-z]/)[0-9a-f]{8}\b|(?<=turn |eply:|mand:)[\w-]{16}\b", "<id>"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "<time>"),
         (r"\d{8}_\d{6}", "<time>"),
         (r"\b\d\d:\d\d(:\d\d)?( [AP]M)?", "<time>"),
         (r"\b[\d,]+(\.\d+)? ?m?s\b", "<duration>"),
         (r"\b[\d,]+(\.\d+)? (bytes|KB|MB|GB)", "<size>"),
         (r'(?<=_bytes": )\d+', "<size>"),
-        (r"(?<=pid )\d+", "<pid>"),
+        (r"(?<=pid )\d+|(?<=process )\d+", "<pid>"),
         (r"\b\d+ (tokens read|tables|pages)\b", r"<count> \1"),
-        (r"\b(Hermes|Python|SQLite|apsw|PostgreSQL) \d+(\.\d+)+", r"\1 <version>"),
+        (r"\b(Hermes|Python|SQLite|apsw|PostgreSQL|version) \d+(\.\d+)+", r"\1 <version>"),
         (r"^  \S (place|disk) .*", r"<\1>"),
+        # A thread fills the index in pauses.
+        (r" but for \d+ messages; searches read those", ""),
         (r" {2,}", "  "),
         (r"([─█])\1+", r"\1"),
         (r" +$", ""),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from hermes.section import Section, setting
 
@@ -38,6 +38,16 @@ class HomeChannelConfig(Section):
     thread_id: str | None = setting(default=None, is_id=True)
 
 
+class PlatformStreamingSettings(Section):
+    """`platforms.<name>.streaming`: what differs on this platform from `streaming`."""
+
+    enabled: bool | None = None
+    transport: Literal["auto", "draft", "edit", "off"] | None = None
+    edit_interval: float | None = setting(default=None, above=0)
+    buffer_threshold: int | None = setting(default=None, at_least=1)
+    cursor: str | None = None
+
+
 class PlatformSettings(Section):
     """`platforms.<name>`: one chat platform."""
 
@@ -47,8 +57,14 @@ class PlatformSettings(Section):
     home_channel: HomeChannelConfig | None = None
     session_reset: SessionResetConfig | None = None
     reply_to_mode: Literal["off", "first", "all"] = "first"
+    allow_all: bool = False
+    allowed_users: tuple[str, ...] = setting(default_factory=tuple, is_id=True)
+    allowed_chats: tuple[str, ...] = setting(default_factory=tuple, is_id=True)
+    group_policy: Literal["allowed", "open", "disabled"] = "allowed"
+    unauthorized_dm_behavior: Literal["pair", "ignore"] | None = None
+    streaming: PlatformStreamingSettings | None = None
     gateway_restart_notification: bool = True
-    extra: Mapping[str, str] = setting(default_factory=dict, is_id=True, secret=True)
+    extra: Mapping[str, Any] = setting(default_factory=dict, is_id=True, secret=True)
 
 
 class StreamingSettings(Section):
@@ -68,11 +84,44 @@ class PrivacyConfig(Section):
     redact_pii: bool = False
 
 
-class GatewaySettings(Section):
-    """`gateway`: how chats are stored."""
+class LimitsConfig(Section):
+    """`gateway.limits`: how much one user or one chat may use in a day. A key that is not set is no limit."""
 
+    turns_per_user: int | None = setting(default=None, at_least=1)
+    turns_per_chat: int | None = setting(default=None, at_least=1)
+    tokens_per_user: int | None = setting(default=None, at_least=1)
+    tokens_per_chat: int | None = setting(default=None, at_least=1)
+    cost_per_user: float | None = setting(default=None, above=0)
+    cost_per_chat: float | None = setting(default=None, above=0)
+    message_characters: int = setting(default=32_000, at_least=1, at_most=200_000)
+    waiting_messages: int = setting(default=100, at_least=1)
+
+
+class GatewaySettings(Section):
+    """`gateway`: how chats are served and stored."""
+
+    node: str | None = setting(default=None, is_id=True)
     jsonl_transcripts: bool = False
     dedupe_days: float = setting(default=7.0, above=0)
+    lease_seconds: float = setting(default=30.0, at_least=0.5, at_most=600)
+    max_turns: int = setting(default=50, at_least=1, at_most=1000)
+    reply_ttl_hours: float = setting(default=24.0, above=0)
+    metrics_port: int | None = setting(default=None, at_least=1, at_most=65535)
+    admins: tuple[str, ...] = setting(default_factory=tuple)
+    approvers: tuple[str, ...] = setting(default_factory=tuple)
+    approval_hours: float = setting(default=24.0, above=0)
+    memory_turn_seconds: float = setting(default=60.0, at_least=0)
+    limits: LimitsConfig = setting(default_factory=LimitsConfig)
+
+
+class ApiServerConfig(Section):
+    """`api_server`: the HTTP server for webhooks and the API."""
+
+    enabled: bool = False
+    host: str = "127.0.0.1"
+    port: int = setting(default=8642, at_least=0, at_most=65535)
+    keys: Mapping[str, str] = setting(default_factory=dict, is_id=True, secret=True)
+    max_body_bytes: int = setting(default=10_485_760, at_least=1024, at_most=104_857_600)
 
 
 class ChatSettings(Section):
@@ -89,6 +138,8 @@ class ChatSettings(Section):
     session_store_max_age_days: int = setting(default=0, at_least=0)
     unauthorized_dm_behavior: Literal["pair", "ignore"] = "pair"
     platforms: Mapping[str, PlatformSettings] = setting(default_factory=dict)
+    channel_skills: Mapping[str, tuple[str, ...]] = setting(default_factory=dict)
     streaming: StreamingSettings = setting(default_factory=StreamingSettings)
     privacy: PrivacyConfig = setting(default_factory=PrivacyConfig)
     gateway: GatewaySettings = setting(default_factory=GatewaySettings)
+    api_server: ApiServerConfig = setting(default_factory=ApiServerConfig)

@@ -27,6 +27,8 @@ ChatMode = Literal["ask", "deny"]
 """Chat platforms never get `allow`, because strangers can write there."""
 CHAT_MODE_HINT = "write `ask` (the operator decides) or `deny`; `allow` works only in the terminal, as approvals.mode"
 
+WebBackend = Literal["firecrawl", "parallel", "tavily", "direct"]
+
 _MAX_BYTES = 256 * 1024
 
 
@@ -137,6 +139,38 @@ class ApprovalsConfig(Section):
     """On chat platforms. A platform without an entry uses `ask`."""
 
 
+def is_sha256(text: str) -> bool:
+    """Whether a text is a SHA-256 checksum in hexadecimal digits."""
+    return len(text) == 64 and set(text.lower()) <= set("0123456789abcdef")
+
+
+class SecurityConfig(Section):
+    """`security`: the scan of commands before they run."""
+
+    tirith_enabled: bool = True
+    tirith_path: str = "tirith"
+    tirith_timeout: float = setting(default=5.0, above=0)
+    tirith_fail_open: bool = True
+    tirith_install_url: str | None = None
+    tirith_sha256: str | None = setting(default=None, is_id=True, check=is_sha256, expected="64 hexadecimal digits")
+    tirith_cosign_key: str | None = None
+
+
+class WebConfig(Section):
+    """`web`: how an agent searches the web and reads pages."""
+
+    backend: WebBackend | None = None
+    firecrawl_url: str | None = None
+    parallel_url: str | None = None
+    tavily_url: str | None = None
+    parallel_mode: Literal["fast", "one-shot", "agentic"] | None = None
+    max_results: int = setting(default=5, at_least=1, at_most=20)
+    max_bytes: int = setting(default=2_000_000, at_least=1_000, at_most=20_000_000)
+    timeout_s: float = setting(default=30.0, above=0, at_most=600)
+    extra_ports: tuple[int, ...] = setting(default_factory=tuple, at_least=1, at_most=65_535)
+    proxy: str | None = setting(default=None, secret=True)
+
+
 class MemoryConfig(Section):
     """`memory`: what an agent remembers about people."""
 
@@ -149,6 +183,10 @@ class AgentConfig(Section):
     max_steps: int = setting(default=50, at_least=1)
     auto_title: bool = True
     pass_session_id: bool = False
+    gateway_timeout: float = setting(default=1800.0, at_least=0)
+    gateway_max_seconds: float = setting(default=0.0, at_least=0)
+    gateway_auto_continue_freshness: float = setting(default=3600.0, at_least=0)
+    restart_drain_timeout: float = setting(default=180.0, at_least=0)
 
 
 class CompressionConfig(Section):
@@ -177,6 +215,8 @@ class DisplayConfig(Section):
     resume_max_assistant_chars: int = setting(default=200, at_least=1)
     resume_max_assistant_lines: int = setting(default=3, at_least=1)
     resume_skip_tool_only: bool = False
+    busy_input_mode: Literal["interrupt", "queue", "steer", "collect"] = "interrupt"
+    busy_ack_enabled: bool = True
 
 
 class Config(ChatSettings):
@@ -189,6 +229,8 @@ class Config(ChatSettings):
     tools: Mapping[str, tuple[str, ...]] = setting(default_factory=dict)
     terminal: TerminalConfig = setting(default_factory=TerminalConfig)
     approvals: ApprovalsConfig = setting(default_factory=ApprovalsConfig)
+    security: SecurityConfig = setting(default_factory=SecurityConfig)
+    web: WebConfig = setting(default_factory=WebConfig)
     memory: MemoryConfig = setting(default_factory=MemoryConfig)
     agent: AgentConfig = setting(default_factory=AgentConfig)
     compression: CompressionConfig = setting(default_factory=CompressionConfig)

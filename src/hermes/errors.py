@@ -33,6 +33,15 @@
     │   ├── ModelUnavailable     retryable
     │   ├── ModelTimeout         retryable
     │   └── AnswerCut            retryable
+    ├── WebError
+    │   ├── UnsafeUrl
+    │   ├── NoWebBackend
+    │   ├── WebKeyRefused
+    │   ├── WebCreditSpent
+    │   ├── WebGarbled
+    │   ├── WebBusy              retryable
+    │   ├── WebUnavailable       retryable
+    │   └── WebTimeout           retryable
     └── QueryBudgetExceeded
 
 Every error has a stable `code`, says whether the same call may succeed later (`retryable`) and what to do (`hint`).
@@ -61,6 +70,7 @@ __all__ = [
     "ModelTimeout",
     "ModelUnavailable",
     "NoModel",
+    "NoWebBackend",
     "NotADatabase",
     "NotFound",
     "QueryBudgetExceeded",
@@ -77,6 +87,14 @@ __all__ = [
     "UnknownMessage",
     "UnknownModel",
     "UnknownSession",
+    "UnsafeUrl",
+    "WebBusy",
+    "WebCreditSpent",
+    "WebError",
+    "WebGarbled",
+    "WebKeyRefused",
+    "WebTimeout",
+    "WebUnavailable",
 ]
 
 
@@ -323,6 +341,74 @@ class AnswerCut(ModelError):
     code = "answer_cut"
     retryable = True
     advice = "the text so far is saved; retry, or ask the model to continue"
+
+
+class WebError(HermesError):
+    """The web page or the web search failed."""
+
+    code = "web"
+
+    def __init__(self, message: str = "", *, hint: str | None = None, retry_after_s: float | None = None) -> None:
+        self.retry_after_s = retry_after_s
+        """How many seconds the service asks to wait, if it says so."""
+        super().__init__(message, hint=hint)
+
+
+class UnsafeUrl(WebError):
+    """The address is not allowed."""
+
+    code = "unsafe_url"
+
+
+class NoWebBackend(WebError):
+    """No usable web backend is configured."""
+
+    code = "no_web_backend"
+    advice = "set FIRECRAWL_API_KEY, PARALLEL_API_KEY or TAVILY_API_KEY in .env"
+
+
+class WebKeyRefused(WebError):
+    """The web backend rejects the key."""
+
+    code = "web_key_refused"
+    advice = "set a valid key for this backend"
+
+
+class WebCreditSpent(WebError):
+    """The account at the web backend has no credit left."""
+
+    code = "web_credit_spent"
+    advice = "add credit to the account, or set web.backend in config.yaml to another backend"
+
+
+class WebGarbled(WebError):
+    """The server sent something that Hermes cannot read."""
+
+    code = "web_garbled"
+
+
+class WebBusy(WebError):
+    """The web backend is overloaded."""
+
+    code = "web_busy"
+    retryable = True
+    advice = "try again later"
+
+
+class WebUnavailable(WebError):
+    """The server cannot be reached or is down."""
+
+    code = "web_unavailable"
+    retryable = True
+    advice = "try again later"
+
+
+class WebTimeout(WebError):
+    """The server took too long."""
+
+    code = "web_timeout"
+    retryable = True
+    advice = "try again, or raise web.timeout_s in config.yaml"
 
 
 class QueryBudgetExceeded(HermesError):

@@ -142,6 +142,11 @@ class _Reader:
                 for name, child in self._entries(node, key, None)
             }
             return {name: value for name, value in named.items() if value is not None}
+        if hint is Any:  # a setting of a platform: text, or a list of texts
+            from yaml import SequenceNode
+
+            is_list = isinstance(node, SequenceNode)
+            return self._read_any(key, tuple[str, ...] if is_list else str, declared, node)
         if get_origin(hint) is tuple:
             return self._read_list(key, get_args(hint)[0], declared, node)
         return self._read_value(_Rule.of(key, hint, declared), node)

@@ -25,7 +25,8 @@ def refuse_settings_of_others(file: Path, environ: Mapping[str, str] = os.enviro
         return
     _refuse_owner(file, status, environ)
     folder = Path(os.path.realpath(file)).parent
-    for path, mode in ((file, "600"), (file.parent, "700"), (folder, "700")):
+    own_mode = "700" if stat.S_ISDIR(status.st_mode) or status.st_mode & stat.S_IXUSR else "600"
+    for path, mode in ((file, own_mode), (file.parent, "700"), (folder, "700")):
         found = _status(path)
         if found is not None and path == folder:
             _refuse_owner(path, found, environ)

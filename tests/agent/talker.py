@@ -13,6 +13,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.listener import Listener
 from hermes.agent.models.model import ToolCall
 from hermes.agent.models.offline.model import OfflineModel
+from hermes.agent.turns.incoming import Incoming
 from hermes.state.engine import Transaction
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
@@ -94,6 +95,17 @@ def talk(home: Path, session_id: str, text: str, moment: str) -> None:
     say("over")
 
 
+def answer(home: Path, session_id: str, text: str, moment: str) -> None:
+    """Send a message with a known uid to a session and pause at a given point."""
+    with SessionDB(home / "state.db") as store:
+        agent = agent_with(OfflineModel(), store, home)
+        conversation = Conversation.resume(agent, session_id, asker=EVERYBODY)
+        _prepare(store, moment)
+        conversation.answer([Incoming(text, "inbox-1")], PausingListener(moment))
+        agent.settle(LIMIT_S)
+    say("over")
+
+
 def compress(home: Path, session_id: str, moment: str) -> None:
     """Compress a session and pause at a given point."""
     with SessionDB(home / "state.db") as store:
@@ -108,7 +120,7 @@ def _prepare(store: SessionDB, moment: str) -> None:
         pause_at_write(store, int(number), where)
 
 
-DEEDS: dict[str, Callable[..., None]] = {"talk": talk, "compress": compress}
+DEEDS: dict[str, Callable[..., None]] = {"talk": talk, "answer": answer, "compress": compress}
 
 if __name__ == "__main__":
     DEEDS[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

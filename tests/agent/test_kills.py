@@ -12,6 +12,7 @@ from hermes.agent.compression.compress import BUSY
 from hermes.agent.compression.summary import MARK
 from hermes.agent.conversation import Conversation
 from hermes.agent.models.offline.model import OfflineModel
+from hermes.agent.turns.incoming import Incoming
 from hermes.state.owner import EVERYBODY
 from hermes_state import SessionDB
 from tests.agent.talking import agent_with, assert_sound, stored
@@ -19,6 +20,7 @@ from tests.fault.processes import Child
 from tests.support.clock import FakeClock
 from tests.support.conversations import contents, known, session_of
 from tests.support.plainsql import flaws
+from tests.support.waiting import wait_until
 
 ADD = '!say I add.\n!tool add {"one": 1, "other": 2}\n!tool add {"one": 3, "other": 4}'
 TALE = [
@@ -125,6 +127,59 @@ def test_turn_can_be_killed_within_an_answer_or_a_tool(tmp_path: Path, text: str
         assert contents(conversation.history)[2] == text
         assert conversation.say("and then?").status == "done"
         assert_sound(conversation.agent.store, session_id)
+
+
+def test_killed_turn_is_continued_with_every_message_once(tmp_path: Path) -> None:
+    moments = [
+        "1:before",
+        "2:before",
+        "3:before",
+        *(f"{number}:{where}" for number in range(4, 11) for where in ("before", "inside")),
+    ]
+    places = homes(tmp_path, len(moments))
+    for home in places:
+        with SessionDB(home / "state.db") as store:
+            store.create_session("lane", "cli")
+    with ExitStack() as stack:
+        kill_all(
+            [
+                stack.enter_context(Talker("answer", home, "lane", ADD, moment))
+                for home, moment in zip(places, moments, strict=True)
+            ],
+            "paused",
+        )
+    for home in places:
+        with resumed(home, "lane") as conversation:
+            before = stored(conversation)
+            outcome = conversation.answer([Incoming(ADD, "inbox-1")])
+            after = stored(conversation)
+            assert (outcome.status, outcome.is_known) == ("done", before[-1:] == TALE[-1:])
+            assert after[: len(before)] == before
+            assert [row for row in after if row[0] == "user"] == [TALE[0]]
+            assert after[-1][1:] == (outcome.text, "stop")
+            # Tools whose result was lost are reported to the model, which does not run them again.
+            assert [row[1] for row in after if row[0] == "tool"] == ["3", "7"][: sum(row[0] == "tool" for row in after)]
+            assert ("the result was lost" in outcome.text) == (2 <= len(before) < 4)
+
+
+def test_killed_answer_stays_and_is_written_whole(tmp_path: Path) -> None:
+    (home,) = homes(tmp_path, 1)
+    with SessionDB(home / "state.db") as store:
+        store.create_session("lane", "cli")
+    text = "!long 30 0.1"
+    with Talker("answer", home, "lane", text, "none") as child:
+        with SessionDB(home / "state.db") as store:
+            wait_until(lambda: store.message_count("lane") == 2, "a partial answer")
+        child.kill()
+        child.finish()
+    with resumed(home, "lane") as conversation:
+        partial = stored(conversation)[1]
+        outcome = conversation.answer([Incoming("!long 30", "inbox-1")])
+        rows = stored(conversation)
+    assert partial[2] == "partial"
+    assert rows[:2] == [("user", text), partial]
+    assert rows[2][1] == outcome.text
+    assert outcome.text.endswith("word30")
 
 
 @pytest.mark.parametrize("where", ["before", "inside"])

@@ -33,7 +33,7 @@ class Stopper(RecordingListener):
 def test_only_the_open_session_stores_the_session_id() -> None:
     owners = {
         f"{file.stem}.{owner.name}"
-        for file in AGENT.glob("*.py")
+        for file in AGENT.rglob("*.py")
         for owner in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(owner, ast.ClassDef)
         for node in ast.walk(owner)

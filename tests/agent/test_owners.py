@@ -61,14 +61,14 @@ def test_conversation_of_another_owner_cannot_be_resumed(agent: Agent) -> None:
 
 def test_conversation_and_its_tools_have_the_view_of_the_user(agent: Agent) -> None:
     conversation = chat(agent)
-    context = conversation.session.tool_context(Cancellation())
+    context = conversation.session.tools.context(Cancellation())
     assert conversation.store.asker == context.store.asker == context.owner == ALICE
     assert ids(Conversation.start(agent, "telegram", asker=BOB).store.search_sessions()) == []
 
 
 def test_terminal_sees_all_sessions_and_has_its_own_notes(agent: Agent) -> None:
     chat(agent)
-    context = Conversation.start(agent, asker=EVERYBODY).session.tool_context(Cancellation())
+    context = Conversation.start(agent, asker=EVERYBODY).session.tools.context(Cancellation())
     assert (context.store.asker, context.owner) == (EVERYBODY, TERMINAL)
     assert len(context.store.search_sessions()) == 1
 
@@ -76,7 +76,7 @@ def test_terminal_sees_all_sessions_and_has_its_own_notes(agent: Agent) -> None:
 def test_terminal_in_a_chat_session_sees_only_that_owners_sessions(agent: Agent) -> None:
     session_id = chat(agent).session_id
     Conversation.start(agent, asker=EVERYBODY).say("!say mine")
-    context = Conversation.resume(agent, session_id, asker=EVERYBODY).session.tool_context(Cancellation())
+    context = Conversation.resume(agent, session_id, asker=EVERYBODY).session.tools.context(Cancellation())
     assert (context.store.asker, context.owner) == (ALICE, ALICE)
     assert ids(context.store.search_sessions()) == [session_id]
 
@@ -133,7 +133,7 @@ def test_agent_has_no_unrestricted_store(agent: Agent) -> None:
     held = [
         *vars(agent).values(),
         *vars(conversation).values(),
-        *vars(conversation.session.tool_context(Cancellation())).values(),
+        *vars(conversation.session.tools.context(Cancellation())).values(),
     ]
     assert isinstance(agent.store, OwnerView)
     assert not [each for each in held if isinstance(each, SessionDBProvider)]

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.agent.conversation import Conversation
 from hermes.agent.models.model import Cancellation
-from hermes.agent.partial_answer import PartialAnswerSaver
+from hermes.agent.turns.partial_answer import PartialAnswerSaver
 from hermes.state.owner import EVERYBODY
 from hermes.state.owner_view import OwnerView
 from hermes.state.rows import AnyRow
@@ -29,7 +29,9 @@ def rows(store: SessionDB, conversation: Conversation) -> list[AnyRow]:
 @pytest.fixture
 def save_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Store answers at once instead of after a second."""
-    monkeypatch.setattr("hermes.agent.turn.PartialAnswerSaver", lambda keep: PartialAnswerSaver(keep, every_s=0.01))
+    monkeypatch.setattr(
+        "hermes.agent.turns.answer_stream.PartialAnswerSaver", lambda keep: PartialAnswerSaver(keep, every_s=0.01)
+    )
 
 
 @pytest.mark.usefixtures("save_at_once")

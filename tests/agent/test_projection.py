@@ -128,10 +128,15 @@ class TestResults:
 
 
 class TestTurns:
-    def test_unanswered_message_is_separated_from_the_next(self) -> None:
-        projected = [("user", "a"), ("assistant", UNANSWERED), ("user", "b")]
-        assert shapes(user("a"), user("b")) == projected
-        assert shapes(user("a"), model(finish_reason="interrupted"), user("b")) == projected
+    def test_messages_in_a_row_are_joined(self) -> None:
+        assert shapes(user("a"), user("b"), user("c")) == [("user", "a\n\nb\n\nc")]
+
+    def test_message_of_a_stopped_turn_is_separated_from_the_next(self) -> None:
+        assert shapes(user("a"), model(finish_reason="interrupted"), user("b"), user("c")) == [
+            ("user", "a"),
+            ("assistant", UNANSWERED),
+            ("user", "b\n\nc"),
+        ]
 
     def test_observed_messages_of_a_group_are_joined(self) -> None:
         assert shapes({**user("a"), "observed": True}, {**user("b"), "observed": True}, user("c")) == [

@@ -15,7 +15,7 @@ import pytest
 from hermes.agent.conversation import Conversation
 from hermes.agent.history.tool_results import NOT_RUN
 from hermes.agent.models.model import Cancellation
-from hermes.agent.turn import LAST_STEP
+from hermes.agent.turns.turn import LAST_STEP
 from hermes.errors import AnswerCut, ModelKeyRefused, ModelRefused
 from hermes.state.owner import EVERYBODY, TERMINAL
 from hermes.state.owner_view import OwnerView

@@ -66,7 +66,7 @@ async def until(is_so: Callable[[], bool]) -> int:
 class TestTheLoop:
     def test_loop_continues_while_a_write_waits_for_a_lock(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(SessionDB(path)) as db:
+            async with await AsyncSessionDB.open(lambda: SessionDB(path)) as db:
                 with plain(path) as other:
                     other.execute("BEGIN IMMEDIATE").fetchall()
                     write = asyncio.create_task(db.append_message("s", "user", "waits"))
@@ -83,8 +83,10 @@ class TestTheLoop:
         assert stored(path) == ["waits"]
 
     def test_reads_run_while_a_write_waits(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> None:
-            async with AsyncSessionDB(store := GatedStore(path)) as db:
+            async with AsyncSessionDB(store) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "x"))
                 await until(store.begun.is_set)
                 assert await db.message_count("s") == 0
@@ -102,7 +104,7 @@ class TestTheLoop:
                 return super().session_count(*args, **kwargs)
 
         async def run() -> list[int]:
-            async with AsyncSessionDB(BarrierStore(path), threads=3) as db:
+            async with await AsyncSessionDB.open(lambda: BarrierStore(path), threads=3) as db:
                 return await asyncio.gather(*(db.session_count() for _ in range(6)))
 
         assert asyncio.run(run()) == [1] * 6
@@ -146,15 +148,17 @@ class TestTheLoop:
 class TestWrites:
     def test_writes_are_done_in_the_order_of_their_calls(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(SessionDB(path)) as db:
+            async with await AsyncSessionDB.open(lambda: SessionDB(path)) as db:
                 await asyncio.gather(*(db.append_message("s", "user", str(number)) for number in range(50)))
 
         asyncio.run(run())
         assert stored(path) == [str(number) for number in range(50)]
 
     def test_started_writes_finish_when_their_caller_is_cancelled(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> None:
-            async with AsyncSessionDB(store := GatedStore(path)) as db:
+            async with AsyncSessionDB(store) as db:
                 write = asyncio.create_task(db.append_message("s", "user", "begun"))
                 await until(store.begun.is_set)
                 write.cancel()
@@ -166,8 +170,10 @@ class TestWrites:
         assert stored(path) == ["begun"]
 
     def test_queued_writes_are_dropped_when_their_caller_is_cancelled(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> None:
-            async with AsyncSessionDB(store := GatedStore(path)) as db:
+            async with AsyncSessionDB(store) as db:
                 first = asyncio.create_task(db.append_message("s", "user", "first"))
                 await until(store.begun.is_set)
                 second = asyncio.create_task(db.append_message("s", "user", "second"))
@@ -182,8 +188,10 @@ class TestWrites:
         assert stored(path) == ["first"]
 
     def test_writes_that_fail_after_cancellation_are_logged(self, path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        store = GatedStore(path)
+
         async def run() -> None:
-            async with AsyncSessionDB(store := GatedStore(path)) as db:
+            async with AsyncSessionDB(store) as db:
                 write = asyncio.create_task(db.append_message("unknown", "user", "x"))
                 await until(store.begun.is_set)
                 write.cancel()
@@ -195,8 +203,10 @@ class TestWrites:
         assert "caller was cancelled" in caplog.text
 
     def test_writes_run_in_the_context_of_their_caller(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> list[str]:
-            async with AsyncSessionDB(store := GatedStore(path)) as db:
+            async with AsyncSessionDB(store) as db:
                 store.gate.set()
                 asker.set("ann")
                 await db.append_message("s", "user", "x")
@@ -209,8 +219,10 @@ class TestWrites:
 
 class TestClosing:
     def test_close_waits_for_running_calls(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> None:
-            db = AsyncSessionDB(store := GatedStore(path))
+            db = AsyncSessionDB(store)
             writes = [asyncio.create_task(db.append_message("s", "user", str(number))) for number in range(3)]
             await until(store.begun.is_set)
             closing = asyncio.create_task(db.close())
@@ -224,8 +236,10 @@ class TestClosing:
         assert stored(path) == ["0", "1", "2"]
 
     def test_close_continues_when_its_caller_is_cancelled(self, path: Path) -> None:
+        store = GatedStore(path)
+
         async def run() -> bool:
-            db = AsyncSessionDB(store := GatedStore(path))
+            db = AsyncSessionDB(store)
             write = asyncio.create_task(db.append_message("s", "user", "x"))
             await until(store.begun.is_set)
             closing = asyncio.create_task(db.close())
@@ -236,13 +250,13 @@ class TestClosing:
             store.gate.set()
             await db.close()
             await write
-            return is_closed(store)
+            return await asyncio.to_thread(is_closed, store)
 
         assert asyncio.run(run())
 
     def test_calls_after_close_raise_store_closed(self, path: Path) -> None:
         async def run() -> None:
-            db = AsyncSessionDB(SessionDB(path))
+            db = await AsyncSessionDB.open(lambda: SessionDB(path))
             await db.close()
             await db.close()
             with pytest.raises(StoreClosed):
@@ -256,7 +270,7 @@ class TestClosing:
 class TestResults:
     def test_awaited_errors_are_those_of_the_store(self, path: Path) -> None:
         async def run() -> None:
-            async with AsyncSessionDB(SessionDB(path)) as db:
+            async with await AsyncSessionDB.open(lambda: SessionDB(path)) as db:
                 with pytest.raises(UnknownSession):
                     await db.append_message("nowhere", "user", "x")
 
@@ -264,7 +278,7 @@ class TestResults:
 
     def test_awaited_pages_lead_to_all_sessions(self, path: Path) -> None:
         async def run() -> list[str]:
-            async with AsyncSessionDB(SessionDB(path)) as db:
+            async with await AsyncSessionDB.open(lambda: SessionDB(path)) as db:
                 for number in range(5):
                     await db.create_session(f"more{number}", "cli")
                 found: list[str] = []
@@ -278,7 +292,7 @@ class TestResults:
 
     def test_an_export_is_iterated_one_by_one(self, path: Path) -> None:
         async def run() -> list[str]:
-            async with AsyncSessionDB(SessionDB(path)) as db:
+            async with await AsyncSessionDB.open(lambda: SessionDB(path)) as db:
                 await db.create_session("other", "telegram")
                 return [row["id"] async for row in db.iter_export(source="telegram")]
 

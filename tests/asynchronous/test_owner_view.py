@@ -36,7 +36,7 @@ def test_async_view_operations_write_or_read_like_the_store(name: str) -> None:
 
 def test_async_view_hides_the_sessions_of_others(tmp_path: Path) -> None:
     async def talk() -> None:
-        async with AsyncSessionDB(SessionDB(tmp_path / "state.db")) as store:
+        async with await AsyncSessionDB.open(lambda: SessionDB(tmp_path / "state.db")) as store:
             alice, bob = store.for_owner(ALICE), store.for_owner(BOB)
             await alice.start_session("s", "telegram", {"role": "user", "content": "hello"})
             assert await bob.get_session("s") is None
@@ -51,7 +51,7 @@ def test_async_view_hides_the_sessions_of_others(tmp_path: Path) -> None:
 
 def test_async_view_cannot_be_widened(tmp_path: Path) -> None:
     async def widen() -> None:
-        async with AsyncSessionDB(SessionDB(tmp_path / "state.db")) as store:
+        async with await AsyncSessionDB.open(lambda: SessionDB(tmp_path / "state.db")) as store:
             assert store.for_owner(EVERYBODY).narrowed_to(BOB).asker == store.for_owner(BOB).owner == BOB
             with pytest.raises(InvalidValue):
                 store.for_owner(BOB).narrowed_to(EVERYBODY)

@@ -19,7 +19,7 @@ from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.calls import READS, WRITES, Call, fill
 
-GROUPS = {"connectors", "inbox", "lanes", "outbox", "turns"}
+GROUPS = {"approvals", "connectors", "inbox", "lanes", "outbox", "quotas", "turns"}
 PLAIN = {"MAX_TITLE_LENGTH", "capabilities", "for_owner", "read_only", "sanitize_title", *GROUPS}
 
 
@@ -82,7 +82,7 @@ def test_every_operation_returns_what_the_store_returns(tmp_path: Path) -> None:
             sample_of[name] = fill(store, other, tmp_path / f"{name}-other.db")
 
     async def awaited_results() -> dict[str, Any]:
-        async with AsyncSessionDB(SessionDB(tmp_path / "awaited.db")) as db:
+        async with await AsyncSessionDB.open(lambda: SessionDB(tmp_path / "awaited.db")) as db:
             found = {}
             for name, call in {**READS, **WRITES}.items():
                 if name in ("health", "iter_export"):

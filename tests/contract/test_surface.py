@@ -15,6 +15,7 @@ NAMES = [
     "MAX_TITLE_LENGTH",
     "append_message",
     "append_messages",
+    "approvals",
     "branch_session",
     "capabilities",
     "claim_handoff",
@@ -75,6 +76,7 @@ NAMES = [
     "prune_empty_ghost_sessions",
     "prune_sessions",
     "prune_with_receipt",
+    "quotas",
     "read_only",
     "release_compression_lock",
     "renew_compression_lock",
@@ -109,7 +111,7 @@ NAMES = [
     "usage_by_model",
     "vacuum",
 ]
-GROUPS = {"connectors", "inbox", "lanes", "outbox", "turns"}
+GROUPS = {"approvals", "connectors", "inbox", "lanes", "outbox", "quotas", "turns"}
 """Groups of operations on lanes; `tests/contract/lanes/test_groups.py` has their names."""
 NOT_CALLED = {"MAX_TITLE_LENGTH", "capabilities", "read_only", *GROUPS}
 NOT_IN_THE_DATABASE = {*NOT_CALLED, "close", "for_owner", "initialize", "sanitize_title"}

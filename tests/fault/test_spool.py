@@ -16,7 +16,7 @@ from hermes.state.messages.spool import Spool
 from hermes.state.owner import EVERYBODY, TERMINAL, Asker, owner_of
 from hermes_state import SessionDB
 from tests.fault.child import SESSION
-from tests.support.stores import engine_of
+from tests.support.stores import spool_of
 
 
 def damage(path: Path) -> None:
@@ -153,8 +153,8 @@ def test_spooled_message_is_never_stored_in_the_session_of_another_owner(path: P
     whole.replace(path)
     with SessionDB(path) as db:
         intruder = draft_message({"role": "user", "content": "intruder"}, 5.0)
-        engine_of(db).spool.add(SESSION, [intruder], owner_of("telegram", "1"))
+        spool_of(db).add(SESSION, [intruder], owner_of("telegram", "1"))
         db.append_message(SESSION, "user", "after")
         assert contents(db) == ["before", "after"]
-        assert engine_of(db).spool.is_empty()
-        assert b"intruder" in engine_of(db).spool.unreadable.read_bytes()
+        assert spool_of(db).is_empty()
+        assert b"intruder" in spool_of(db).unreadable.read_bytes()

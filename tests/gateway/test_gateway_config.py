@@ -254,3 +254,29 @@ def test_home_channel_round_trips() -> None:
     threaded = HomeChannel(Platform.TELEGRAM, "5", "Den", "2")
     assert HomeChannel.from_dict(plain.to_dict()) == plain
     assert HomeChannel.from_dict(threaded.to_dict()) == threaded
+
+
+def test_a_platform_can_have_its_own_streaming(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "streaming: {enabled: true, edit_interval: 2}\n"
+        "platforms:\n  telegram: {streaming: {edit_interval: 3, cursor: ''}}\n  slack: {streaming: {enabled: false}}\n"
+    )
+    config = load_gateway_config(tmp_path, environ={})
+    telegram, slack, discord = (
+        config.get_streaming(each) for each in (Platform.TELEGRAM, Platform.SLACK, Platform.DISCORD)
+    )
+    assert (telegram.enabled, telegram.edit_interval, telegram.cursor) == (True, 3, "")
+    assert (slack.enabled, slack.edit_interval) == (False, 2)
+    assert discord == config.streaming
+    assert config.has_streaming
+    assert GatewayConfig.from_dict(config.to_dict()).get_streaming(Platform.TELEGRAM) == telegram
+
+
+def test_settings_of_a_platform_may_be_lists(tmp_path: Path) -> None:
+    text = "platforms: {matrix: {extra: {require_mention: false, free_response_chats: ['!a', 5], n: 1}}}"
+    (tmp_path / "config.yaml").write_text(text)
+    extra = load_gateway_config(tmp_path, environ={}).platforms[Platform.MATRIX].extra
+    assert extra == {"require_mention": "false", "free_response_chats": ("!a", "5"), "n": "1"}
+    (tmp_path / "config.yaml").write_text("platforms: {matrix: {extra: {x: {y: 1}}}}")
+    with pytest.raises(ConfigError):
+        load_gateway_config(tmp_path, environ={})

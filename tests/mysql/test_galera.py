@@ -14,9 +14,10 @@ import pytest
 from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 
 from hermes.config import SessionDBConfig
-from hermes.errors import StoreError, StoreUnavailable
+from hermes.errors import StaleLease, StoreError, StoreUnavailable
 from hermes.state.mysql.connection import cluster_lock
 from hermes.state.mysql.provider import MySQLSessionDBProvider
+from hermes.state.owner import EVERYBODY
 from hermes.state.server.faults import ServerError
 from tests.mysql.conftest import plain, rows_of
 from tests.support.conversations import at_once
@@ -257,3 +258,51 @@ def test_node_without_the_others_is_unavailable_until_it_rejoins(place: Cluster,
 
 def _status(connection: pymysql.Connection, name: str) -> str:
     return str(rows_of(connection, f"SHOW STATUS LIKE '{name}'")[0][1])
+
+
+class TestFencedWrites:
+    def test_a_lane_taken_through_another_node_before_the_commit_undoes_the_write(
+        self, stores: list[MySQLSessionDBProvider]
+    ) -> None:
+        stores[0].create_session("s", "cli")
+        taken = stores[0].turns.acquire("lane", "n1", 0)
+        assert taken is not None
+        fenced = stores[0].for_owner(EVERYBODY).fenced(taken.lease)
+        fenced.append_message("s", "user", "in time")
+        attempts: list[int] = []
+
+        def work(tx: Any) -> None:
+            attempts.append(1)
+            tx.run("UPDATE sessions SET title = 'late' WHERE id = 's'")
+            if len(attempts) == 1:  # the lock of this transaction holds on its own node only
+                assert stores[1].turns.acquire("lane", "n2") is not None
+
+        with pytest.raises(StaleLease):
+            fenced._engine.write(work)
+        assert len(attempts) == 1
+        assert stores[2].get_session_title("s") is None
+        assert [row["content"] for row in stores[2].get_messages("s")] == ["in time"]
+
+    def test_no_message_is_stored_after_another_node_has_the_lane(self, stores: list[MySQLSessionDBProvider]) -> None:
+        late: list[str] = []
+        for number in range(60):
+            session = f"s{number}"
+            stores[0].create_session(session, "cli")
+            taken = stores[0].turns.acquire(f"lane {number}", "n1", 0)
+            assert taken is not None
+            fenced = stores[0].for_owner(EVERYBODY).fenced(taken.lease)
+            stored: list[int] = []
+
+            def append(fenced: Any = fenced, session: str = session, stored: list[int] = stored) -> None:
+                with suppress(StaleLease):
+                    for _ in range(200):
+                        stored.append(fenced.append_message(session, "user", "x"))
+
+            thread = threading.Thread(target=append)
+            thread.start()
+            assert stores[1].turns.acquire(f"lane {number}", "n2") is not None
+            seen = len(stores[1].get_messages(session))
+            thread.join(LIMIT_S)
+            after = len(stores[1].get_messages(session))
+            late += [f"{session}: {seen} of {after}"] if after != seen or after != len(stored) else []
+        assert late == []

@@ -15,7 +15,7 @@ from hermes.config import SessionDBConfig
 from hermes.state.postgres.engine import PostgresEngine
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.postgres.search import indexing
-from hermes.state.postgres.search.index import _ONE
+from hermes.state.postgres.search.index_query import _ONE
 from hermes.state.postgres.search.indexing import BATCH, DUE
 from tests.support.conversations import ids, say, start
 from tests.support.stores import engine_of

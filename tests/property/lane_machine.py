@@ -105,7 +105,7 @@ class LaneMachine(RuleBasedStateMachine):
         seen = [{"id": each.order, "kind": each.kind} for each in waiting[:limit]]
         chosen = [] if choose is None else list(choose(seen))
         started = [each.name for each in waiting if each.order in chosen]
-        self.model.lease(lane, found.lease.token)
+        self.model.lease(lane, found.lease.token, found.lease.node)
         lane.is_ended = is_short
         assert (found.turn_id is not None) == bool(started)
         assert [row["message_id"] for row in found.started] == started
@@ -188,6 +188,46 @@ class LaneMachine(RuleBasedStateMachine):
         if lane is not None:
             call(found, turn or "")
             self.end(lane, state, keep, None)
+
+    @rule(index=indexes, keep=st.booleans())
+    @precondition(lambda self: self.claims)
+    def interrupt(self, index: int, keep: bool) -> None:
+        found, turn = self.claims[index % len(self.claims)]
+        if turn is not None and self.has_ended_as(turn, "interrupted"):
+            return
+
+        def call(claim: Claim, turn: str) -> Any:
+            return self.db.turns.interrupt(claim.lease, turn, keep_lease=keep)
+
+        lane = self.with_claim(index, call)
+        if lane is not None:
+            result = call(found, turn or "")
+            for each in self.model.running(lane.key):
+                each.attempts -= 1
+            self.end(lane, "accepted", keep, None)
+            assert (result.waiting, result.lease is not None) == (len(self.model.waiting(lane.key)), keep)
+
+    @rule(index=indexes, kinds=st.sampled_from([None, ["queue"], ["normal", "command"]]), is_held=st.booleans())
+    @precondition(lambda self: self.claims)
+    def hold_or_unhold(self, index: int, kinds: list[str] | None, is_held: bool) -> None:
+        def call(claim: Claim, _: str) -> int:
+            turns = self.db.turns
+            return turns.hold(claim.lease, kinds=kinds, reason="why") if is_held else turns.unhold(claim.lease)
+
+        lane = self.with_claim(index, call, needs_turn=False)
+        if lane is not None:
+            waiting = [each for each in self.model.waiting(lane.key) if kinds is None or each.kind in kinds]
+            moved = waiting if is_held else self.model.held(lane.key)
+            assert call(self.claims[index % len(self.claims)][0], "") == len(moved)
+            for each in moved:
+                each.state = "held" if is_held else "accepted"
+
+    @rule(node=nodes)
+    def end_leases_of(self, node: str) -> None:
+        ended = [lane for lane in self.model.lanes.values() if lane.node == node and not lane.is_ended]
+        assert self.db.turns.end_leases(node) == len(ended)
+        for lane in ended:
+            lane.is_ended = True
 
     def has_ended_as(self, turn: str, state: str) -> bool:
         """Whether a turn ended in a state: repeating that call is allowed and changes nothing."""
@@ -274,7 +314,8 @@ class LaneMachine(RuleBasedStateMachine):
 
     @rule(key=lanes, kinds=st.sampled_from([None, ["queue"]]))
     def discard_waiting(self, key: str, kinds: list[str] | None) -> None:
-        gone = [each for each in self.model.waiting(key) if kinds is None or each.kind in kinds]
+        here = [*self.model.waiting(key), *self.model.held(key)]
+        gone = [each for each in here if kinds is None or each.kind in kinds]
         assert self.db.inbox.discard_waiting(key, "new", kinds=kinds) == len(gone)
         for each in gone:
             each.state = "discarded"
@@ -313,6 +354,15 @@ class LaneMachine(RuleBasedStateMachine):
             for name, state, attempts, payload, _ in rows
         }
         assert stored == {each.name: (each.state, each.attempts) for each in self.model.messages.values()}
+
+    @invariant()
+    def the_lists_of_nodes_and_held_messages_are_those_of_the_model(self) -> None:
+        for node in ("n1", "n2"):
+            lanes = [lane.key for lane in self.model.lanes.values() if lane.node == node]
+            waiting = {key: len(self.model.waiting(key)) for key in lanes if self.model.waiting(key)}
+            assert self.db.turns.waiting_of(node) == waiting
+        for key in self.model.lanes:
+            assert [row["id"] for row in self.db.inbox.held(key)] == [each.order for each in self.model.held(key)]
 
     @invariant()
     def no_rule_is_broken(self) -> None:

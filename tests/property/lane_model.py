@@ -28,6 +28,7 @@ class Lane:
     key: str
     token: int | None = None
     """The token of the present lease; None: no node has the lane."""
+    node: str | None = None
     is_ended: bool = False
     """Whether the time of the lease is over."""
     turn: str | None = None
@@ -45,12 +46,18 @@ class LaneModel:
 
     def waiting(self, key: str) -> list[Message]:
         """The messages that wait in a lane, in order."""
-        found = [each for each in self.messages.values() if each.lane == key and each.state == "accepted"]
-        return sorted(found, key=lambda each: each.order)
+        return self._in_state(key, "accepted")
 
     def running(self, key: str) -> list[Message]:
         """The messages of the turn that runs in a lane."""
-        found = [each for each in self.messages.values() if each.lane == key and each.state == "running"]
+        return self._in_state(key, "running")
+
+    def held(self, key: str) -> list[Message]:
+        """The messages that are held in a lane, in order."""
+        return self._in_state(key, "held")
+
+    def _in_state(self, key: str, state: str) -> list[Message]:
+        found = [each for each in self.messages.values() if each.lane == key and each.state == state]
         return sorted(found, key=lambda each: each.order)
 
     def ready(self) -> Lane | None:
@@ -84,13 +91,14 @@ class LaneModel:
         lane.turn, lane.has_progress = None, False
         return dead
 
-    def lease(self, lane: Lane, token: int) -> None:
+    def lease(self, lane: Lane, token: int, node: str) -> None:
         """Give a lane to a node."""
-        lane.token, lane.is_ended, lane.is_resting = token, False, False
+        lane.token, lane.node, lane.is_ended, lane.is_resting = token, node, False, False
 
     def free(self, lane: Lane, *, is_resting: bool = False) -> None:
         """Take a lane from its node."""
-        lane.token, lane.turn, lane.has_progress = None, None, False
+        lane.token = lane.node = lane.turn = None
+        lane.has_progress = False
         lane.is_resting = is_resting and bool(self.waiting(lane.key))
         lane.is_ended = False
 

@@ -32,6 +32,10 @@ MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
     "hermes.query.rank:_mentions": lambda: [re.compile(r"\babc")],
     # Alternatives of a table, for single words.
     "hermes.agent.safety.commands:bare_command": list,
+    # The end tag of one element.
+    "hermes.web.html_text:_raw": lambda: [re.compile(r"</script(?=[\s/>])", re.IGNORECASE)],
+    # Looks at each line of a small file of settings; it is made of the name of a variable.
+    "hermes.agent.skills.variables:write_variable": list,
     # Its module holds what it makes.
     "hermes.agent.safety.protected_names:_one_of": list,
     # Compiled on first use, because commands must start fast.

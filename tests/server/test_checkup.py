@@ -14,7 +14,7 @@ from hermes.state.owner import EVERYBODY
 from hermes.state.server import checkup
 from hermes.state.server.provider import ServerProvider
 from tests.server.kinds import Connection, Kind
-from tests.support.stores import engine_of
+from tests.support.stores import spool_of
 
 Store = ServerProvider[Any]
 
@@ -96,7 +96,7 @@ def test_quick_checkup_reports_how_much_it_checked(
 
 def test_locks_and_pending_links_are_reported(kind: Kind, dsn: str, settings: SessionDBConfig, used: Store) -> None:
     used.try_acquire_compression_lock("s0", "agent", ttl_seconds=600)
-    engine_of(used).spool.add("s1", [draft_message({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
+    spool_of(used).add("s1", [draft_message({"role": "user", "content": "waits"}, 1.0)], EVERYBODY)
     found = examine(kind, dsn, settings)
     assert found["leases"].summary == "1 session being compressed"
     assert (found["spool"].status, found["spool"].values["messages"]) == (Status.WARNING, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,9 +42,7 @@ class Record:
 
         def note(cursor: apsw.Cursor, sql: str, values: Any) -> bool:
             if self._is_on:
-                self.statements.append(
-                    Statement(connection, connection.filename, sql, dict(values) if values else None)
-                )
+                self.statements.append(Statement(connection, connection.filename, sql, copy(values) or None))
             return True
 
         connection.exec_trace = note

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import apsw
 import pytest
 
 from hermes.state.lanes.queue.leases import turn_of_one
-from hermes.state.lanes.types import Keep
+from hermes.state.lanes.types import Intent, Keep
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.repair.consistency import ConsistencyRepair
 from hermes_state import SessionDB
@@ -81,26 +82,85 @@ def test_no_operation_of_a_turn_reads_a_whole_table(
         store.inbox.find("a")
         store.turns.history(KEY)
         store.turns.running()
+        accept(store, "e", "third")
+        again = claim(store)
+        store.turns.hold(again.lease, reason="stopped")
+        store.turns.unhold(again.lease)
+        store.turns.interrupt(again.lease, turn_of(again), intents=[reply("s")])
+        store.turns.waiting_of("n1")
+        store.turns.end_leases("n1")
+        store.inbox.held(KEY)
+        store.inbox.discard_waiting(KEY, "new session")
+        store.outbox.next_due(["telegram"])
+        store.outbox.awaiting("telegram")
+        store.outbox.of_turn(turn_of(again))
+        store.outbox.of_lane(KEY)
+        store.outbox.drafts(0)
+        store.outbox.expire_due()
+        store.outbox.confirm(row["id"] + 1)
+        store.lanes.resume_candidates()
 
     steps = plans(monkeypatch, path, work)
     assert len(steps) > 30
     assert [each for each in steps if each.startswith("SCAN") and "CONSTANT ROW" not in each] == []
 
 
+LISTS: dict[str, tuple[Callable[[SessionDB], object], set[str]]] = {
+    "resume_candidates": (lambda db: db.lanes.resume_candidates(), {"idx_lanes_resume"}),
+    "waiting_of": (lambda db: db.turns.waiting_of("n1"), {"idx_lane_queues_lease"}),
+    "awaiting": (lambda db: db.outbox.awaiting("telegram"), {"idx_outbox_due"}),
+    "awaiting after one": (lambda db: db.outbox.awaiting("telegram", after=7), set()),
+    "drafts": (lambda db: db.outbox.drafts(0), {"idx_outbox_due"}),
+    "of_turn": (lambda db: db.outbox.of_turn("t"), {"idx_outbox_turn"}),
+    "of_lane": (lambda db: db.outbox.of_lane(KEY), {"idx_outbox_lane"}),
+    "next_due": (lambda db: db.outbox.next_due(), {"idx_outbox_due", "idx_outbox_lane"}),
+    "expire_due": (lambda db: db.outbox.expire_due(), {"idx_outbox_due"}),
+    "held": (lambda db: db.inbox.held(KEY), {"idx_inbox_lane"}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(LISTS))
+def test_a_list_is_read_by_the_index_that_has_only_its_rows(
+    path: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    store.outbox.intend(reply("r", session_key=KEY))
+    call, expected = LISTS[name]
+    steps = plans(monkeypatch, path, lambda: call(store))
+    assert {index for step in steps for index in re.findall(r"INDEX (idx_(?:lane|inbox|outbox)\w+)", step)} == expected
+
+
 def test_an_idle_node_writes_nothing(tmp_path: Path) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         start_lane(db)
+        db.outbox.intend(Intent("waits for a client", {}, "local", ttl_seconds=3_600))
+        db.outbox.intend(reply("later", delay_seconds=3_600))
         writer = apsw.Connection(str(tmp_path / "state.db"))
         before = writer.pragma("data_version")
         watch = db.turns.watch("n1")
         for _ in range(20):
             assert db.turns.claim_next("n1") is None
-            assert db.outbox.sending("n1") == []
+            assert db.outbox.sending("n1", exclude_platforms=["local"]) == []
+            assert (db.outbox.expire_due(), db.turns.end_leases("n1"), db.turns.waiting_of("n1")) == ([], 0, {})
+            assert db.outbox.next_due(["slack"]) is None
             assert db.inbox.sweep(0) == db.turns.sweep(0) == db.outbox.sweep(0) == 0
         assert not watch.wait(0.0)
         assert writer.pragma("data_version") == before
         watch.close()
         writer.close()
+
+
+def test_a_repair_leaves_held_messages_held(path: Path, store: SessionDB) -> None:
+    taken = store.turns.acquire("third", "n1")
+    assert taken is not None
+    accept(store, "h", "third", kind="queue")
+    store.turns.hold(taken.lease, reason="stopped")
+    store._engine.write(lambda tx: tx.run("DELETE FROM lane_queues"))
+    store.close()
+    connection = apsw.Connection(str(path))
+    ConsistencyRepair(connection)._rebuild_queues()
+    connection.close()
+    with SessionDB(path) as db:
+        assert (names(db.inbox.held("third")), db.inbox.depth("third")) == (["h"], 0)
 
 
 def test_a_repair_finds_lost_queues_again(path: Path, store: SessionDB) -> None:

@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from hermes.state.sqlite.store import indexer
 from hermes_state import SessionDB
 from tests.support.conversations import ids, say, start
 from tests.support.plainsql import change, rows
+from tests.support.stores import engine_of
+from tests.support.waiting import LIMIT_S
 from tests.upgrade.checks import environment
 
 PATIENCE_S = 10.0
@@ -139,8 +142,10 @@ def test_edits_stay_visible_once_they_are_indexed(path: Path, store: SessionDB) 
         assert found[3] not in found_in(again, "filler")
 
 
-def test_undo_does_not_change_the_index(path: Path, store: SessionDB) -> None:
+def test_undo_does_not_change_the_index(path: Path, store: SessionDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexer, "PAUSE_S", LIMIT_S)  # nothing is indexed or merged in the background
     found = fill(store, start(store, "s"), BATCH)
+    engine_of(store).catch_up()  # type: ignore[attr-defined]
     before = index_pages(path)
     store.rewind_to_message("s", found[5])
     store.restore_rewound("s", found[100])

@@ -25,12 +25,15 @@ class Certificates:
         self._openssl(
             *("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}"),
             *("-keyout", f"{name}.key", "-out", f"{name}.pem"),
+            *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),  # Python 3.13 asks for it
         )
         return self._place / f"{name}.pem"
 
     def issue(self, authority: Path, name: str, *, names: str = "") -> tuple[Path, Path]:
         """Let an authority sign a certificate for names such as `DNS:db,IP:127.0.0.1`; return it and its key."""
-        (self._place / f"{name}.ext").write_text(f"subjectAltName={names}\n" if names else "")
+        (self._place / f"{name}.ext").write_text(
+            f"authorityKeyIdentifier=keyid\n{f'subjectAltName={names}' if names else ''}\n"
+        )
         self._openssl(
             *("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}"),
             *("-keyout", f"{name}.key", "-out", f"{name}.csr"),

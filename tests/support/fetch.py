@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from tests.support import packages, shells
+from tests.support import crabline, packages, shells, synapse
 from tests.support.servers import KINDS
 
 
@@ -19,6 +19,10 @@ def main() -> None:
         if kind.variable not in os.environ:
             with contextlib.suppress(OSError):
                 kind.find()
+    with contextlib.suppress(OSError):
+        crabline.find()
+    with contextlib.suppress(OSError):
+        synapse.find()
     if absent := shells.missing_shells():
         packages.install(*absent)
 

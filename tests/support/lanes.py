@@ -84,9 +84,10 @@ def broken_rules(store: SessionDBProvider) -> list[str]:
                                             WHERE i.lane_id = q.lane_id AND i.state = 'accepted'), 0)""",
         "a waiting message has a queue": """SELECT i.id FROM inbox i WHERE i.is_open = 1
             AND NOT EXISTS (SELECT 1 FROM lane_queues q WHERE q.lane_id = i.lane_id)""",
-        "open means accepted or running": """SELECT id FROM inbox
-            WHERE (is_open = 1 AND state NOT IN ('accepted', 'running'))
-               OR (is_open = 0 AND state IN ('accepted', 'running'))""",
+        "open means accepted, held or running": """SELECT id FROM inbox
+            WHERE (is_open = 1 AND state NOT IN ('accepted', 'held', 'running'))
+               OR (is_open = 0 AND state IN ('accepted', 'held', 'running'))""",
+        "a held message belongs to no turn": "SELECT id FROM inbox WHERE state = 'held' AND turn_id IS NOT NULL",
         "a running message belongs to the running turn of its lane": """SELECT i.id FROM inbox i
             WHERE i.state = 'running' AND NOT EXISTS (
                 SELECT 1 FROM lane_queues q WHERE q.lane_id = i.lane_id AND q.turn_id = i.turn_id)""",
@@ -99,7 +100,8 @@ def broken_rules(store: SessionDBProvider) -> list[str]:
             LEFT JOIN sessions s ON s.id = l.session_id WHERE s.id IS NULL""",
         "a message that is to be sent is due": """SELECT id FROM outbox
             WHERE (due_at > 0 AND state NOT IN ('pending', 'sending'))
-               OR (due_at = 0 AND state IN ('pending', 'sending'))""",
+               OR (due_at <= 0 AND state IN ('pending', 'sending')) OR (due_at < 0 AND state <> 'draft')
+               OR (due_at >= 0 AND state = 'draft')""",
     }
     found = engine_of(store).read(lambda tx: {rule: tx.rows(sql) for rule, sql in queries.items()})
     return [f"{rule}: {rows}" for rule, rows in found.items() if rows]

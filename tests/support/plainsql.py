@@ -9,13 +9,16 @@ from typing import Any
 
 import apsw
 
+BUSY_MS = 30_000
+"""How long to wait for a thread of a store that indexes meanwhile."""
+
 
 @contextmanager
 def plain(path: Path) -> Iterator[apsw.Connection]:
     """A connection like that of another program."""
     connection = apsw.Connection(str(path))
     try:
-        connection.set_busy_timeout(5000)
+        connection.set_busy_timeout(BUSY_MS)
         yield connection
     finally:
         connection.close()

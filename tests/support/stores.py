@@ -13,6 +13,7 @@ from hermes.clock import Clock
 from hermes.config import SessionDBConfig
 from hermes.state.engine import Engine
 from hermes.state.indexing.background_worker import BackgroundWorker
+from hermes.state.messages.spool import Spool
 from hermes.state.provider import SessionDBProvider
 from hermes_state import SessionDB
 from tests.support.mysql import in_database
@@ -216,6 +217,13 @@ def engine_of(store: SessionDBProvider) -> Engine:
     return store._engine
 
 
+def spool_of(store: SessionDBProvider) -> Spool:
+    """The spool of a store."""
+    spool = engine_of(store).spool
+    assert spool is not None
+    return spool
+
+
 def _server_engine(store: SessionDBProvider) -> PostgresEngine | MySQLEngine:
     engine = engine_of(store)
     assert engine.name in ("postgresql", "mysql")
@@ -231,7 +239,7 @@ class _AtOnce(BackgroundWorker):
             pass
 
 
-_LANES = ("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases")
+_LANES = ("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases", "approvals", "usage_days")
 _TABLES = (
     *_LANES,
     *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events"),

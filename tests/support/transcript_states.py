@@ -11,7 +11,9 @@ from tests.support.behaviours import Call, Say
 from tests.support.modelserver import ModelServer
 from tests.support.pagemap import overwrite, page_map
 from tests.support.plainsql import change
+from tests.support.transcript_gateway import gateway_asks, gateway_letters, gateway_running
 from tests.support.transcript_home import DAY, HOUR, NOW, ROOT, Home, keep
+from tests.support.transcript_project import project
 from tests.support.transcript_servers import (
     postgresql,
     postgresql_differs,
@@ -22,6 +24,7 @@ from tests.support.transcript_servers import (
     postgresql_stemming,
 )
 from tests.support.transcript_usage import used
+from tests.support.transcript_web import web_backend
 from tests.upgrade.build_files import build
 
 STAGING, WIKI, KYOTO = "20261116_023000_5be01f77", "20261115_040000_e5f60718", "20261112_220000_f9a8b7c6"
@@ -283,6 +286,25 @@ def model_that_asks(home: Home) -> None:
     home.configure(f"model:\n  base_url: {server.base_url}\n  default: test-model\nagent:\n  auto_title: false\n")
 
 
+def skills(home: Home) -> None:
+    """Three skills, one of them with a mistake."""
+    page = (ROOT / "docs" / "guide" / "creating-skills.md").read_text()
+    deploy = "---\nname: deploy\ndescription: Deploys the wiki\nrequires_toolsets: [terminal, rocket]\n---\nPress.\n"
+    texts = {
+        "weekly-report": page.partition("```markdown\n")[2].partition("```")[0],
+        "ops/deploy": deploy,
+        "search": "---\nname: search\ndescription: Searches with curl\nfallback_for_toolsets: web\n---\nUse curl.\n",
+        "draft": "To be written.\n",
+    }
+    for path, text in texts.items():
+        directory = home.hermes / "skills" / path
+        directory.mkdir(parents=True)
+        (directory / "SKILL.md").write_text(text)
+    (home.hermes / "skills" / "weekly-report" / "template.md").write_text("# Week of ...\n")
+    for each in (home.hermes, *home.hermes.rglob("*")):
+        each.chmod(0o700 if each.is_dir() else 0o600)
+
+
 STATES: dict[str, Callable[[Home], None]] = {
     state.__name__.replace("_", "-"): state
     for state in (
@@ -304,6 +326,12 @@ STATES: dict[str, Callable[[Home], None]] = {
         nginx,
         commands_allowed,
         model_that_asks,
+        skills,
+        project,
+        web_backend,
+        gateway_running,
+        gateway_letters,
+        gateway_asks,
         postgresql,
         postgresql_docker,
         postgresql_stemming,

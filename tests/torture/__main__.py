@@ -13,13 +13,16 @@ from bench import machine, report
 from tests.property import search_oracle
 from tests.torture import table
 from tests.torture.faults import FAULTS
+from tests.torture.gateway_stories import try_stories
 from tests.torture.outcome import Outcome
 from tests.torture.runner import ROOT, run
 
 PAGE = ROOT / "docs" / "reference" / "reliability.md"
 ORACLE = "search-oracle"
+STORIES = "gateway-stories"
 TITLES = {name: fault.title for name, fault in FAULTS.items()} | {
-    ORACLE: "random stores are asked random questions, beside a naive search"
+    ORACLE: "random stores are asked random questions, beside a naive search",
+    STORIES: "simulated gateways crash, freeze and restart while people write",
 }
 FAULTS_SHARE = 0.85
 """The share of the time for faults; the rest is for searches."""
@@ -40,6 +43,8 @@ def main() -> int:
         _strike(faults, outcomes, directory, options, started + options.minutes * 60 * FAULTS_SHARE)
     if ORACLE in chosen:
         outcomes[ORACLE] = _ask(options, max(started + options.minutes * 60, time.monotonic() + LEAST_ASKING_S))
+    if STORIES in chosen:
+        outcomes[STORIES] = try_stories(options.seed, options.rounds or options.stories, _report)
     sys.stdout.write(f"{heading}\n\n{table.render(outcomes, TITLES)}\n")
     if options.write_docs:
         report.write(PAGE, f"{heading}\n\n{table.markdown(outcomes, TITLES)}", "torture")
@@ -113,6 +118,9 @@ def _options() -> argparse.Namespace:
         help=f"{', '.join(TITLES)}; may be repeated",
     )
     parser.add_argument("--rounds", type=int, default=0, metavar="N", help="so many rounds of each fault, and no more")
+    parser.add_argument(
+        "--stories", type=int, default=100_000, metavar="N", help="so many simulated stories of the gateway"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed; the others follow it")
     parser.add_argument("--write-docs", action="store_true", help="put the table into docs/reference/reliability.md")
     options = parser.parse_args()

@@ -11,6 +11,7 @@ import pytest
 from hermes.state.lanes.types import LaneRow
 from hermes.state.provider import SessionDBProvider
 from hermes.state.transfer.lane_tables import compare_lanes
+from hermes.state.transfer.migration import Migration
 from hermes_state import SessionDB
 from tests.support.clock import FakeClock
 from tests.support.lanes import KEY, OTHER, accept, broken_rules, claim, names, reply, start_lane, turn_of
@@ -41,6 +42,11 @@ def gateway(tmp_path: Path, clock: FakeClock) -> Iterator[SessionDB]:
         store.turns.progress(taken.lease, turn_of(taken), {"step": 1})
         (row,) = store.outbox.sending("n1", limit=1)
         store.outbox.sent(row["id"], 1, {"id": 5})
+        store.outbox.intend(reply("draft", draft=True))
+        held = store.turns.acquire("held lane", "n1")
+        assert held is not None
+        accept(store, "held", "held lane", kind="queue")
+        store.turns.hold(held.lease, reason="stopped")
         yield store
 
 
@@ -53,9 +59,10 @@ def everything(store: SessionDBProvider) -> list[Any]:
     """What a store has, in the order of a gateway."""
     rows: list[LaneRow] = store.lanes.recent(limit=None)
     found: list[Any] = [without_place(row) for row in sorted(rows, key=lambda row: row["session_key"])]
-    for name in ("done", "parked", "dead", "waits", "long " + LONG):
+    for name in ("done", "parked", "dead", "waits", "held", "long " + LONG):
         found += [without_place(row) for row in store.inbox.find(name)]
-    return found + [without_place(row) for row in (*store.inbox.dead(), *store.outbox.pending(), *store.outbox.dead())]
+    listed = (*store.inbox.dead(), *store.outbox.pending(), *store.outbox.dead(), *store.outbox.drafts(0))
+    return found + [without_place(row) for row in listed]
 
 
 def test_everything_but_leases_is_copied(gateway: SessionDB, target: SessionDBProvider) -> None:
@@ -95,12 +102,24 @@ def test_a_second_run_copies_what_changed_and_not_what_the_target_did(
     assert broken_rules(target) == []
 
 
+def test_a_resumed_run_lets_messages_wait_that_are_not_held_any_more(
+    gateway: SessionDB, target: SessionDBProvider
+) -> None:
+    migration = Migration(gateway, target)
+    migration.begin(resume=False)
+    migration.copy_all()
+    assert [row["state"] for row in target.inbox.find("held")] == ["held"]
+    gateway._engine.write(lambda tx: tx.run("UPDATE inbox SET state = 'accepted' WHERE state = 'held'"))
+    migrate(gateway, target, resume=True)
+    assert (names(target.inbox.waiting("held lane")), broken_rules(target)) == (["held"], [])
+
+
 def test_a_difference_is_reported(gateway: SessionDB, target: SessionDBProvider) -> None:
     migrate(gateway, target)
     target._engine.write(lambda tx: tx.run("DELETE FROM outbox"))
     target._engine.write(lambda tx: tx.run("UPDATE lanes SET display_name = 'other' WHERE session_id = 's1'"))
     found = [(each.session_id, each.what) for each in compare_lanes(gateway, target)]
-    assert found == [("lanes", "differs in 1 lane"), ("outbox", "lacks 2 outbox messages")]
+    assert found == [("lanes", "differs in 1 lane"), ("outbox", "lacks 3 outbox messages")]
 
 
 def test_a_store_without_these_tables_is_copied(tmp_path: Path, target: SessionDBProvider) -> None:

@@ -130,6 +130,7 @@ def test_every_operation_of_the_store_is_in_its_reference(name: str) -> None:
 
 @pytest.mark.parametrize("name", errors.__all__)
 def test_every_error_is_documented_where_it_belongs(name: str) -> None:
-    is_of_a_model = issubclass(getattr(errors, name), errors.ModelError)
-    page = "docs/guide/models.md" if is_of_a_model else "docs/reference/state.md"
+    pages = {errors.ModelError: "docs/guide/models.md", errors.WebError: "docs/guide/web.md"}
+    page = next((page for kind, page in pages.items() if issubclass(getattr(errors, name), kind)), None)
+    page = page or "docs/reference/state.md"
     assert f"`{name}`" in (ROOT / page).read_text()

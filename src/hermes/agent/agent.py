@@ -11,6 +11,9 @@ from hermes.agent.memory.notes import FileMemory, MemoryProvider
 from hermes.agent.models.model import Model
 from hermes.agent.safety.approval import Approvals, AskOperator
 from hermes.agent.safety.permits import Permits
+from hermes.agent.safety.scanning.scanner import CommandScanner
+from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.session_skills import AskSecret, SkillUse
 from hermes.agent.tools.registry import Registry
 from hermes.agent.tools.shell.background_processes import BackgroundProcesses
 from hermes.agent.tools.toolsets import toolsets_for
@@ -36,6 +39,7 @@ class Agent:
         auxiliary: Model | None = None,
         memory: MemoryProvider | None = None,
         operator: AskOperator | None = None,
+        ask_secret: AskSecret | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self.store = store
@@ -53,6 +57,12 @@ class Agent:
         self.approvals = Approvals(
             config.approvals.mode, Permits(home), chat_modes=config.approvals.sources, operator=operator
         )
+        self.scanner = CommandScanner(config.security, home)
+        """Checks commands before they run."""
+        self.skills = SkillLibrary(home)
+        self.skill_use = SkillUse()
+        self.ask_secret = ask_secret
+        """Asks the user at the terminal for the value of a variable; None if that is impossible."""
         self.accounts = Accounts(config.model)
         self.background = BackgroundTasks()
 

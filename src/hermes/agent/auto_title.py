@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hermes.agent.history.text_limits import valid_text
@@ -15,8 +16,15 @@ from hermes.log import warn
 from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hermes.agent.agent import Agent
+    from hermes.agent.open_session import OpenSession
     from hermes.state.owner_view import OwnerView
+    from hermes.state.rows import Row
+
+TITLED_WITHIN = 2
+"""A title is written after the first exchange, or after the second if the first has no topic, such as a greeting."""
 
 MAX_CHARACTERS = 80
 MIN_WORDS, MAX_WORDS = 3, 7
@@ -80,6 +88,23 @@ def _shorten_title(title: str) -> str | None:
         title = title[:MAX_CHARACTERS].rpartition(" ")[0] or title[:MAX_CHARACTERS]
     # ` #2` at the end would mean that this session continues another one.
     return _LINEAGE.sub(" ", title.rstrip(_AT_END)) or None
+
+
+def request_title(session: OpenSession, messages: Sequence[Row], answer: str) -> None:
+    """Have a title written in the background after a turn, if the session is young."""
+    agent = session.agent
+    if not agent.config.agent.auto_title or not answer or _count_exchanges(messages) > TITLED_WITHIN:
+        return
+    question = "\n".join(flatten_text(row["content"]) for row in messages if row["role"] == "user")
+    # The turn is over, and so may be its lease: a title needs none.
+    model, session_id, store = session.model, session.session_id, session.plain_store
+    agent.background.submit(lambda: give_title(agent, store, model, session_id, question, answer))
+
+
+def _count_exchanges(messages: Sequence[Row]) -> int:
+    """Return how often the user wrote; messages in a row count once."""
+    roles = ["", *(row["role"] for row in messages if row["role"] in ("user", "assistant"))]
+    return sum(role == "user" != before for before, role in pairwise(roles))
 
 
 def give_title(agent: Agent, store: OwnerView, model: Model, session_id: str, question: str, answer: str) -> None:

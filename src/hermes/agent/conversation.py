@@ -6,39 +6,33 @@ session, and a process can hold many conversations at almost no cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
-from hermes.agent.models.model import Cancellation, Model
+from hermes.agent.models.model import Cancellation
 from hermes.agent.open_session import OpenSession
-from hermes.agent.turn import CUT, Turn, TurnOutcome
-from hermes.agent.turn_record import TurnRecord
+from hermes.agent.session_facts import SessionFacts
+from hermes.agent.turns.answering import CONTINUED, Request, store_messages
+from hermes.agent.turns.incoming import Incoming
+from hermes.agent.turns.steering import Steering
+from hermes.agent.turns.turn import Turn, TurnOutcome
+from hermes.agent.turns.turn_record import TurnRecord
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
 from hermes.ids import new_caller_uid
-from hermes.state.messages.partial import PARTIAL
 from hermes.state.owner import Asker
-from hermes.state.rows import AnyRow, Row, flatten_text
-from hermes.state.usage.counters import COSTS, COUNTERS
+from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import CompressionResult
-    from hermes.agent.safety.approval import Approve
+    from hermes.agent.models.model import ToolCall
+    from hermes.agent.safety.approval import Approve, Grant
+    from hermes.agent.tools.results import ToolResult
     from hermes.state.owner_view import OwnerView
-    from hermes.state.row_types import ConversationMessage
-
-TITLED_WITHIN = 2
-"""A title is written after the first exchange, or after the second if the first has no topic, such as a greeting."""
-
-SESSION_META = "session_meta"
-"""The role under which other programs store data about a session among its messages."""
-
-USAGE_COLUMNS = (*COUNTERS, *COSTS, "cost_status")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +45,11 @@ class UndoResult:
     """The first undone message of the user, to be edited and sent again."""
 
 
-class Conversation:
+class Conversation(SessionFacts):
     """Talks in one session, one turn at a time, from any thread."""
 
     def __init__(self, session: OpenSession) -> None:
-        self.session = session
-        """The session that the conversation is in now."""
+        super().__init__(session)
         self._busy = Lock()
         self._is_broken_off = False
         """Whether the last answer is incomplete, so that no model writes a title."""
@@ -72,73 +65,44 @@ class Conversation:
         cwd: str | None = None,
         title: str | None = None,
         approve: Approve | None = None,
+        context: str = "",
     ) -> Self:
         """Start a new conversation, which is stored with its first message.
 
         It belongs to the asker, and its tools see the asker's sessions: those of one owner, or at the terminal those of
-        `EVERYBODY`.
+        `EVERYBODY`. The context is a section about the chat for its system prompt.
         """
-        session = OpenSession.new(agent, source, asker=asker, user_id=user_id, cwd=cwd, approve=approve)
+        session = OpenSession.new(
+            agent, source, asker=asker, user_id=user_id, cwd=cwd, approve=approve, context=context
+        )
         if title is not None:
             session.set_title(title)
         return cls(session)
 
     @classmethod
-    def resume(cls, agent: Agent, session_id: str, *, asker: Asker, approve: Approve | None = None) -> Self:
+    def resume(
+        cls,
+        agent: Agent,
+        session_id: str,
+        *,
+        asker: Asker,
+        approve: Approve | None = None,
+        cwd: str | None = None,
+        context: str = "",
+    ) -> Self:
         """Resume a session and reopen it if it had ended; a compressed one continues in its newest session.
 
         Only sessions of the asker are found; in a session of a chat, the terminal too sees only what its owner sees. An
         imported session that was never continued here gets the agent's model and no directory, because the stored ones
-        are those of the machine where it was made.
+        are those of the machine where it was made. The context is for a session that has no system prompt yet.
         """
-        return cls(OpenSession.resumed(agent, session_id, asker=asker, approve=approve))
+        return cls(OpenSession.resumed(agent, session_id, asker=asker, approve=approve, cwd=cwd, context=context))
 
-    @property
-    def agent(self) -> Agent:
-        """The agent that the conversation uses."""
-        return self.session.agent
-
-    @property
-    def store(self) -> OwnerView:
-        """The sessions that the conversation and its tools may see."""
-        return self.session.store
-
-    @property
-    def session_id(self) -> str:
-        """The id of the current session; a compression changes it."""
-        return self.session.session_id
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether the conversation has a message yet."""
-        return self.session.is_stored
-
-    @property
-    def title(self) -> str | None:
-        """The title of the session, or the one that it gets with its first message."""
-        return self.session.title
-
-    @property
-    def model(self) -> Model:
-        """The model that writes the next answers."""
-        return self.session.model
-
-    @property
-    def history(self) -> list[ConversationMessage]:
-        """The messages of the session, as `get_messages_as_conversation` returns them, without `session_meta`."""
-        rows = self.store.get_messages_as_conversation(self.session_id)
-        return [row for row in rows if row["role"] != SESSION_META]
-
-    def set_title(self, text: str) -> str | None:
-        """Set the title, now or with the first message, and return it as it is stored; empty text removes it.
-
-        Raises `TitleTaken` if another session has it.
-        """
-        return self.session.set_title(text)
-
-    def use(self, model: Model) -> None:
-        """Switch to another model for the next turns; the system prompt does not change."""
-        self.session.use(model)
+    def use_store(self, view: OwnerView | None) -> None:
+        """Use this view for the next turns and their tools, such as one fenced by a lease; None: the plain one."""
+        plain = self.session.plain_store
+        with self._turn(Listener()):
+            self.session.store = plain if view is None else view.narrowed_to(plain.asker)
 
     def say(
         self,
@@ -147,16 +111,58 @@ class Conversation:
         cancellation: Cancellation | None = None,
         *,
         uid: str | None = None,
+        attached: str = "",
     ) -> TurnOutcome:
         """Run one turn: store the user's message and have the model answer it.
 
         A `uid` names the message: one that comes again is not stored again, and if it was answered, that is the answer.
+        The attached context is stored after the message, as a message of its own.
         """
-        if not text.strip():
-            raise InvalidValue("the message is empty")
-        listener, cancellation = listener or Listener(), cancellation or Cancellation()
-        with self._turn(listener) as record:
-            return self._outcome_of(lambda: self._say(record, text, uid, listener, cancellation))
+        message = Incoming(text, uid or new_caller_uid(), attached)
+        return self._run_request(Request([message], may_be_stored=uid is not None), listener, cancellation)
+
+    def answer(
+        self,
+        messages: Sequence[Incoming],
+        listener: Listener | None = None,
+        cancellation: Cancellation | None = None,
+        *,
+        steering: Steering | None = None,
+        notes: Sequence[str] = (),
+        context: str = "",
+    ) -> TurnOutcome:
+        """Run one turn that answers several messages together; those that are stored already are not stored again.
+
+        If they have a complete answer, that is the outcome. If a turn has begun to answer them, this one continues it.
+        Without messages, the conversation continues because of the notes, which the model reads in this turn only. The
+        context is a section for the system prompt of a session that has none yet.
+        """
+        if not messages and not any(each.strip() for each in notes):
+            raise InvalidValue("a turn needs a message or a note")
+        self.session.context = context or self.session.context
+        request = Request(messages, notes, steering or Steering())
+        try:
+            return self._run_request(request, listener, cancellation)
+        finally:
+            request.steering.close()
+
+    def run_approved(self, call: ToolCall, grant: Grant, cancellation: Cancellation | None = None) -> ToolResult:
+        """Run one tool call with a permission that the operator has given later; the result is not stored."""
+        with self._turn(listener := Listener()):
+            self._follow(listener)
+            context = self.session.tools.context(cancellation or Cancellation(), grant=grant)
+            return self.agent.tools.run(call, context)
+
+    def save_memories(self, limit_s: float, cancellation: Cancellation | None = None) -> bool:
+        """Let the model store what should be remembered, before the session ends; return whether it stored anything.
+
+        The transcript does not change. The offline model stores nothing, nor does any model without the memory tool.
+        """
+        from hermes.agent.memory.saving import save_memories
+
+        with self._turn(listener := Listener()):
+            self._follow(listener)
+            return save_memories(self.session, limit_s, cancellation or Cancellation())
 
     def retry(self, listener: Listener | None = None, cancellation: Cancellation | None = None) -> TurnOutcome:
         """Regenerate the last answer; the old one is undone, unless the new one fails."""
@@ -201,11 +207,6 @@ class Conversation:
             request = CompressionRequest(focus=focus, keep=keep)
             return self.session.compress(request, listener, cancellation or Cancellation())
 
-    def usage(self) -> Row:
-        """The token and cost counters of the session; empty before the first message."""
-        row: AnyRow = self.store.get_session(self.session_id) or {}
-        return {name: row[name] for name in USAGE_COLUMNS if name in row}
-
     def end(self, reason: str) -> None:
         """End the session; one without messages leaves nothing behind.
 
@@ -215,6 +216,7 @@ class Conversation:
             self.name_by_words(only_unanswered=not self._is_broken_off)
             self.store.end_session(self.session_id, reason)
         self.agent.approvals.forget(self.session_id)
+        self.agent.skill_use.forget(self.session_id)
 
     def name_by_words(self, *, only_unanswered: bool = False) -> None:
         """Give a session without a title its first words as one, without asking a model."""
@@ -241,18 +243,22 @@ class Conversation:
         except HermesError as error:
             return TurnOutcome("failed", self.session_id, error=error)
 
-    def _say(
-        self, record: TurnRecord, text: str, uid: str | None, listener: Listener, cancellation: Cancellation
+    def _run_request(
+        self, request: Request, listener: Listener | None, cancellation: Cancellation | None
+    ) -> TurnOutcome:
+        listener, cancellation = listener or Listener(), cancellation or Cancellation()
+        with self._turn(listener) as record:
+            return self._outcome_of(lambda: self._answer(record, request, listener, cancellation))
+
+    def _answer(
+        self, record: TurnRecord, request: Request, listener: Listener, cancellation: Cancellation
     ) -> TurnOutcome:
         self._follow(listener)
-        if self.is_stored:
-            message_id = record.add("user", text, uid=uid or new_caller_uid())
-        else:
-            message_id = self.session.create(text, uid or new_caller_uid(), listener)
-        known = None if uid is None or message_id is None else self._stored_answer(message_id)
-        if known is not None:
-            return TurnOutcome("done", self.session_id, known)
-        return self._run_turn(record, listener, cancellation)
+        found = store_messages(self.session, record, request, listener)
+        if found.known is not None and request.steering.close_if_empty():
+            return TurnOutcome("done", self.session_id, found.known, is_known=True)
+        notes = [*request.notes, CONTINUED] if found.is_continued else request.notes
+        return self._run_turn(record, listener, cancellation, request.steering, notes)
 
     def _retry(self, record: TurnRecord, listener: Listener, cancellation: Cancellation) -> TurnOutcome:
         self._follow(listener)
@@ -272,39 +278,25 @@ class Conversation:
         if self.is_stored and self.session.follow():
             listener.notice(f"another process compressed the conversation; it continues in session {self.session_id}")
 
-    def _stored_answer(self, message_id: int) -> str | None:
-        """Return the complete answer to a stored message, or None; an undone message has an empty one."""
-        rows = self.store.get_messages(self.session_id, after_id=message_id - 1)
-        if not rows or rows[0]["id"] != message_id:
-            return ""
-        for row in rows[1:]:
-            is_last = row["role"] == "assistant" and not row["tool_calls"]
-            if is_last and row["finish_reason"] not in (INTERRUPTED, CUT, PARTIAL):
-                return flatten_text(row["content"])
-        return None
-
-    def _run_turn(self, record: TurnRecord, listener: Listener, cancellation: Cancellation) -> TurnOutcome:
+    def _run_turn(
+        self,
+        record: TurnRecord,
+        listener: Listener,
+        cancellation: Cancellation,
+        steering: Steering | None = None,
+        notes: Sequence[str] = (),
+    ) -> TurnOutcome:
         """Have the model answer the last message, and store which model it is."""
         session = self.session
         if session.model_name != session.model.name:
             session.use(session.model)
-        record.load()
-        turn = Turn(session, record, listener, cancellation)
+        record.begin(notes)
+        turn = Turn(session, record, listener, cancellation, steering=steering)
         outcome = turn.run()
         session.prompt_tokens = turn.prompt_tokens
         self._is_broken_off = outcome.status != "done"
         if not self._is_broken_off:
-            self._request_title(record, outcome)
+            from hermes.agent.auto_title import request_title
+
+            request_title(session, record.messages, outcome.text)
         return outcome
-
-    def _request_title(self, record: TurnRecord, outcome: TurnOutcome) -> None:
-        """Have a title written in the background, if the session is young."""
-        questions = [row["content"] for row in record.messages if row["role"] == "user"]
-        if not self.agent.config.agent.auto_title or len(questions) > TITLED_WITHIN or not outcome.text:
-            return
-        from hermes.agent.auto_title import give_title
-
-        model, session_id, question = self.model, outcome.session_id, "\n".join(map(flatten_text, questions))
-        self.agent.background.submit(
-            lambda: give_title(self.agent, self.store, model, session_id, question, outcome.text)
-        )

@@ -6,20 +6,18 @@ conversation, its turns and their records ask this object each time.
 
 from __future__ import annotations
 
-import os
-from functools import cached_property
-from pathlib import Path
+from sys import getsizeof
 from typing import TYPE_CHECKING
 
 from hermes.agent.listener import Listener
 from hermes.agent.memory.notes import memory_block
 from hermes.agent.models.model import Cancellation, Model
+from hermes.agent.session_tools import SessionTools
+from hermes.agent.skills.texts import skill_list
 from hermes.agent.system_prompt import PromptInputs, build_system_prompt
-from hermes.agent.tools.context import ToolContext, WorkingDirectory
-from hermes.config import EndpointConfig
 from hermes.errors import TitleTaken, UnknownSession
 from hermes.ids import new_session_id
-from hermes.state.owner import TERMINAL, Asker, Owner, owner_from_column
+from hermes.state.owner import TERMINAL, Asker, Owner, is_terminal_source, owner_from_column
 from hermes.state.sessions.imported import is_foreign, with_mark
 
 if TYPE_CHECKING:
@@ -27,7 +25,9 @@ if TYPE_CHECKING:
     from hermes.agent.compression.compress import CompressionRequest, CompressionResult
     from hermes.agent.safety.approval import Approve
     from hermes.state.owner_view import OwnerView
-    from hermes.state.recall.summaries import Summarizer
+
+_OBJECTS_BYTES = 4_096
+"""A conversation without its texts."""
 
 
 class OpenSession:
@@ -44,16 +44,21 @@ class OpenSession:
         user_id: str | None = None,
         cwd: str | None = None,
         approve: Approve | None = None,
+        context: str = "",
         is_stored: bool = False,
     ) -> None:
         self.agent = agent
         self.session_id = session_id
         self.source = source
+        self.plain_store = store
+        """The sessions that the conversation may see, without the fence of a lease."""
         self.store = store
-        """The sessions that the conversation and its tools may see."""
+        """The same sessions for the next turns and their tools."""
         self.owner = owner
         self.user_id = user_id
         self.cwd = cwd
+        self.context = context
+        """The section about the chat for a system prompt that is written from now on."""
         self.approve = approve
         """Asks the user for permission; None if no user can be asked."""
         self.is_stored = is_stored
@@ -66,6 +71,7 @@ class OpenSession:
         """The length of the last prompt as the model counted it; 0: unknown."""
         self._pending_title: str | None = None
         self._prompt: str | None = None
+        self.tools = SessionTools(self)
 
     @classmethod
     def new(
@@ -77,6 +83,7 @@ class OpenSession:
         user_id: str | None = None,
         cwd: str | None = None,
         approve: Approve | None = None,
+        context: str = "",
     ) -> OpenSession:
         """Return a new session of the asker, which is stored with its first message."""
         store = agent.store.narrowed_to(asker)
@@ -89,10 +96,20 @@ class OpenSession:
             user_id=user_id,
             cwd=cwd,
             approve=approve,
+            context=context,
         )
 
     @classmethod
-    def resumed(cls, agent: Agent, session_id: str, *, asker: Asker, approve: Approve | None = None) -> OpenSession:
+    def resumed(
+        cls,
+        agent: Agent,
+        session_id: str,
+        *,
+        asker: Asker,
+        approve: Approve | None = None,
+        cwd: str | None = None,
+        context: str = "",
+    ) -> OpenSession:
         """Open a stored session, or the newest one of its compression chain; `Conversation.resume` explains it."""
         store = agent.store.narrowed_to(asker)
         row = store.get_session(store.get_compression_tip(session_id))
@@ -108,11 +125,13 @@ class OpenSession:
             store=store if owner == TERMINAL else store.narrowed_to(owner),
             owner=owner,
             user_id=row["user_id"],
-            cwd=row["cwd"] if is_own else None,
+            cwd=cwd or (row["cwd"] if is_own else None),
             approve=approve,
+            context=context,
             is_stored=True,
         )
-        session.model_name = (row["model"] if is_own else None) or session.model.name
+        if is_own:  # a session that was created without a model gets its name with the first turn
+            session.model_name = row["model"] or ""
         return session
 
     def branch(self, name: str | None) -> OpenSession:
@@ -123,14 +142,15 @@ class OpenSession:
             self.agent,
             child_id,
             self.source,
-            store=self.store,
+            store=self.plain_store,
             owner=self.owner,
             user_id=self.user_id,
             cwd=self.cwd,
             approve=self.approve,
+            context=self.context,
             is_stored=True,
         )
-        child.model, child.model_name = self.model, self.model_name
+        child.store, child.model, child.model_name = self.store, self.model, self.model_name
         return child
 
     def create(self, text: str, uid: str, listener: Listener) -> int:
@@ -186,32 +206,15 @@ class OpenSession:
             self._prompt = self._stored_prompt() if self.is_stored else self._new_prompt(self.session_id)
         return self._prompt
 
-    @cached_property
+    @property
     def toolsets(self) -> frozenset[str]:
         """The enabled toolsets."""
-        return self.agent.toolsets(self.source)
+        return self.tools.toolsets
 
-    def tool_context(self, cancellation: Cancellation) -> ToolContext:
-        """Return the context for the tools of a turn."""
-        agent = self.agent
-        return ToolContext(
-            session_id=self.session_id,
-            source=self.source,
-            owner=self.owner,
-            toolsets=self.toolsets,
-            home=agent.home,
-            working_directory=self._working_directory,
-            store=self.store,
-            database=agent.database,
-            memory=agent.memory,
-            processes=agent.processes,
-            approvals=agent.approvals,
-            approve=self.approve,
-            cancellation=cancellation,
-            clock=agent.clock,
-            env_passthrough=agent.config.terminal.env_passthrough,
-            summarize=self._summarizer(),
-        )
+    def weight(self) -> int:
+        """Return about how many bytes this object holds."""
+        texts = (self._prompt, self.context, self.cwd, self._pending_title)
+        return _OBJECTS_BYTES + sum(getsizeof(each) for each in texts if each)
 
     def follow(self) -> bool:
         """Switch to the newest session of the compression chain; return whether another process has compressed it."""
@@ -228,7 +231,7 @@ class OpenSession:
         from hermes.agent.compression.compress import Compression
 
         done = Compression(self.agent, self.store, self.model).run(
-            self.session_id, request, self._new_prompt, listener, cancellation
+            self.session_id, request, self._child_prompt, listener, cancellation
         )
         if done.session_id != self.session_id:
             self._switch_to(done.session_id)
@@ -252,6 +255,7 @@ class OpenSession:
         """Become the session that continues this one."""
         self.agent.approvals.move(self.session_id, session_id)
         self.agent.processes.move(self.session_id, session_id)
+        self.agent.skill_use.move(self.session_id, session_id)
         self.session_id = session_id
         self._prompt = None
         self.prompt_tokens = 0
@@ -266,6 +270,8 @@ class OpenSession:
             return str(row["system_prompt"])
         prompt = self._new_prompt(self.session_id)
         store.update_system_prompt(self.session_id, prompt)
+        if is_own and self.cwd and row["cwd"] != self.cwd:
+            store.update_session_cwd(self.session_id, self.cwd)
         if not is_own:
             # From now on the session is continued here, and its directory and model are those of this machine. The mark
             # that says so is stored last.
@@ -273,36 +279,22 @@ class OpenSession:
             store.update_session_meta(self.session_id, with_mark(row["model_config"]), self.model.name)
         return prompt
 
+    def _child_prompt(self, session_id: str) -> str | None:
+        """Return the prompt of a child; a chat whose context is not known now gets it with its next turn."""
+        is_known = self.context or is_terminal_source(self.source)
+        return self._new_prompt(session_id) if is_known else None
+
     def _new_prompt(self, session_id: str) -> str:
         agent = self.agent
         return build_system_prompt(
             PromptInputs(
                 source=self.source,
                 started_at=agent.clock(),
-                cwd=self.cwd,
+                cwd=self.tools.prompt_directory,
                 session_id=session_id if agent.config.agent.pass_session_id else None,
                 guidance=agent.tools.guidance(self.toolsets),
+                skills=skill_list(self.tools.skills.visible()) if "skills" in self.toolsets else "",
                 memory=memory_block(agent.memory, self.owner) if "memory" in self.toolsets else "",
+                context=self.context,
             )
         )
-
-    @cached_property
-    def _working_directory(self) -> WorkingDirectory:
-        if self.cwd and os.path.isdir(self.cwd):
-            return WorkingDirectory(Path(self.cwd))
-        try:
-            return WorkingDirectory(Path.cwd())
-        except FileNotFoundError:  # it was deleted
-            return WorkingDirectory(self.agent.home)
-
-    def _summarizer(self) -> Summarizer | None:
-        """The summarizer of `session_search` results; None unless an auxiliary model is configured."""
-        model = self.agent.auxiliary
-        if model is None or self.agent.config.model.auxiliary == EndpointConfig():
-            return None
-        from hermes.agent.compression.summary import can_summarize, recall_summarizer
-
-        if not can_summarize(model):
-            return None
-        limit_s = self.agent.config.auxiliary.summary_timeout_s
-        return recall_summarizer(model, self.agent.accounts, self.store, self.session_id, limit_s)

@@ -29,8 +29,12 @@ class PromptInputs:
     """Set only if the model should know the id."""
     guidance: str = ""
     """When to use the enabled tools."""
+    skills: str = ""
+    """The list of skills."""
     memory: str = ""
     """The notes about the user."""
+    context: str = ""
+    """A section about the chat, from the program that runs the chats."""
 
 
 def build_system_prompt(inputs: PromptInputs) -> str:
@@ -41,8 +45,8 @@ def build_system_prompt(inputs: PromptInputs) -> str:
         facts.append(f"It takes place in the directory {inputs.cwd}.")
     if inputs.session_id:
         facts.append(f"Its session id is {inputs.session_id}.")
-    parts = [IDENTITY, _surface(inputs.source), inputs.guidance, " ".join(facts), inputs.memory]
-    return "\n\n".join(part for part in parts if part)
+    parts = [IDENTITY, _surface(inputs.source), inputs.guidance, inputs.skills, " ".join(facts)]
+    return "\n\n".join(part for part in (*parts, inputs.context, inputs.memory) if part)
 
 
 def _surface(source: str) -> str:

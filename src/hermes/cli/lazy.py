@@ -43,6 +43,19 @@ class LazyGroup(click.Group):
         found = self.lazy.get(cmd_name)
         return found.load() if found else super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; raise a usage error that suggests a similar name."""
+        name = args[0]
+        if name in self.lazy or name in self.commands or name.startswith("-"):
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches  # late: only this error needs it
+
+        near = get_close_matches(name, self.list_commands(ctx), n=1)
+        suggestion = f" Did you mean '{near[0]}'?" if near else ""
+        raise click.UsageError(f"No such command '{name}'.{suggestion}", ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries without importing any."""
         summaries = {name: command.get_short_help_str(limit=100) for name, command in self.commands.items()}

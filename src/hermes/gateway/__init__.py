@@ -1,4 +1,8 @@
-"""Chats: who speaks where, which session that is, when it resets, and what the agent learns about it."""
+"""Chats: who speaks where, which session that is, when it resets, and the gateway that answers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from hermes.gateway.config import GatewayConfig
 from hermes.gateway.config_file import load_gateway_config
@@ -20,9 +24,13 @@ from hermes.gateway.whatsapp import (
     normalize_whatsapp_identifier,
 )
 
+if TYPE_CHECKING:
+    from hermes.gateway.node.runner import GatewayRunner
+
 __all__ = [
     "AsyncSessionStore",
     "GatewayConfig",
+    "GatewayRunner",
     "HomeChannel",
     "MessageEvent",
     "MessageType",
@@ -47,3 +55,12 @@ __all__ = [
     "load_gateway_config",
     "normalize_whatsapp_identifier",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the runner when it is used: a program that only reads lanes does not need the agent."""
+    if name == "GatewayRunner":
+        from hermes.gateway.node.runner import GatewayRunner
+
+        return GatewayRunner
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

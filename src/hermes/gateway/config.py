@@ -75,6 +75,17 @@ class GatewayConfig:
         settings = self.platforms.get(platform)
         return settings.home_channel if settings else None
 
+    def get_streaming(self, platform: Platform) -> StreamingConfig:
+        """Return how answers appear on a platform: its own settings, and those of all for what it does not set."""
+        settings = self.platforms.get(platform)
+        changes = settings.streaming if settings else {}
+        return StreamingConfig.from_dict({**self.streaming.to_dict(), **changes}) if changes else self.streaming
+
+    @property
+    def has_streaming(self) -> bool:
+        """Whether answers appear while they are written on at least one platform."""
+        return self.streaming.enabled or any(self.get_streaming(each).enabled for each in self.platforms)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON; our additions only if they are set."""
         data: dict[str, Any] = {

@@ -88,6 +88,14 @@ def _platform_config(platform: Platform, config: PlatformSettings) -> PlatformCo
         reply_to_mode=config.reply_to_mode,
         gateway_restart_notification=config.gateway_restart_notification,
         extra=dict(config.extra),
+        allow_all=config.allow_all,
+        allowed_users=config.allowed_users,
+        allowed_chats=config.allowed_chats,
+        group_policy=config.group_policy,
+        unauthorized_dm_behavior=config.unauthorized_dm_behavior,
+        streaming={name: value for name, value in vars(config.streaming).items() if value is not None}
+        if config.streaming
+        else {},
     )
 
 

@@ -51,6 +51,12 @@ class MessageEvent:
     internal: bool = False
     timestamp: datetime = field(default_factory=_now)
 
+    @property
+    def skills(self) -> tuple[str, ...]:
+        """The names in `auto_skill`; a text is one name."""
+        names = [self.auto_skill] if isinstance(self.auto_skill, str) else self.auto_skill or []
+        return tuple(each for each in names if each.strip())
+
     def is_command(self) -> bool:
         """Whether the text begins with a slash."""
         return (self.text or "").startswith("/")

@@ -18,6 +18,7 @@ _CREDENTIALS: Final = {
     Platform.DINGTALK: ("client_id", "client_secret"),
 }
 """Platforms whose credentials have other names, and which of `extra` they need."""
+_LISTS: Final = ("allowed_users", "allowed_chats")
 
 
 @dataclass
@@ -60,6 +61,13 @@ class PlatformConfig:
     reply_to_mode: str = "first"
     gateway_restart_notification: bool = True
     extra: dict[str, Any] = field(default_factory=dict, repr=False)
+    allow_all: bool = False
+    allowed_users: tuple[str, ...] = ()
+    allowed_chats: tuple[str, ...] = ()
+    group_policy: str = "allowed"
+    unauthorized_dm_behavior: str | None = None
+    streaming: dict[str, Any] = field(default_factory=dict)
+    """What differs on this platform from the settings of all."""
 
     def is_connected(self, platform: Platform) -> bool:
         """Return whether `platform` is enabled, known, and has the credentials that it needs."""
@@ -78,6 +86,15 @@ class PlatformConfig:
             "reply_to_mode": self.reply_to_mode,
             "gateway_restart_notification": self.gateway_restart_notification,
         }
+        data.update((name, list(getattr(self, name))) for name in _LISTS if getattr(self, name))
+        if self.allow_all:
+            data["allow_all"] = True
+        if self.group_policy != "allowed":
+            data["group_policy"] = self.group_policy
+        if self.unauthorized_dm_behavior:
+            data["unauthorized_dm_behavior"] = self.unauthorized_dm_behavior
+        if self.streaming:
+            data["streaming"] = dict(self.streaming)
         if self.token:
             data["token"] = self.token
         if self.api_key:
@@ -98,6 +115,12 @@ class PlatformConfig:
             reply_to_mode=data.get("reply_to_mode") or "first",
             gateway_restart_notification=read_bool(data.get("gateway_restart_notification"), default=True),
             extra=dict(data.get("extra") or {}),
+            allow_all=read_bool(data.get("allow_all"), default=False),
+            allowed_users=tuple(map(str, data.get("allowed_users") or ())),
+            allowed_chats=tuple(map(str, data.get("allowed_chats") or ())),
+            group_policy=data.get("group_policy") or "allowed",
+            unauthorized_dm_behavior=data.get("unauthorized_dm_behavior"),
+            streaming=dict(data.get("streaming") or {}),
         )
 
 

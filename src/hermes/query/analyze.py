@@ -58,9 +58,11 @@ _ASCII_KINDS = bytes(
     for char in map(chr, range(128))
 ).ljust(256)
 """For each ASCII character, `a` for a small letter, `A` for a capital, `0` for a digit."""
-_INNER_BORDERS = (b"aA", b"AAa", b"0a", b"0A", b"a0", b"A0")
+_LETTER_BORDERS = (b"aA", b"AAa")
+_INNER_BORDERS = (*_LETTER_BORDERS, b"0a", b"0A", b"a0", b"A0")
 """What every identifier with parts has one of: a change between small letters, capitals and digits."""
 _ASCII_FOLDED_BREAKS = _ASCII_BREAKS | {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+_ASCII_FOLDED_LINE = {code: " " if chr(code).isspace() else chr(code).lower() for code in range(128)}
 
 _language = re.compile(r"(?<=[A-Za-z])\+\+(?![A-Za-z_+#])|(?<=[A-Za-z])#(?![A-Za-z0-9_+#À-ɏ])")
 _LANGUAGE_MARKS = {"++": "⧺", "#": "♯"}
@@ -69,6 +71,8 @@ SYMBOL_WORDS = frozenset(_LANGUAGE_MARKS.values())
 
 _moment = re.compile(r"(?<![0-9])([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}(?::[0-9]{2})?(?:[.,][0-9]+)?)(Z?)")
 """A date and a time of day, joined by T."""
+_date_and_hour = re.compile("[0-9]-[0-9]{2}[Tt][0-9]")
+"""A part of it that is found faster."""
 
 _jamo = re.compile("([\u3131-\u318e]+)")
 _part = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -116,7 +120,12 @@ def fold(text: str) -> str:
 
 def fold_to_line(text: str) -> str:
     """Fold a text and replace each run of white space by one blank."""
-    return " ".join(fold(text).split())
+    if not text.isascii():
+        return " ".join(fold(text).split())
+    line = text.translate(_ASCII_FOLDED_LINE)
+    while "  " in line:
+        line = line.replace("  ", " ")
+    return line.strip(" ")
 
 
 def stream(text: str) -> str:
@@ -144,9 +153,10 @@ def _analyze(text: str) -> tuple[list[str], list[str]]:
         found = separated.translate(_ASCII_FOLDED_BREAKS).split()
         parts: list[str] = []
         kinds = separated.encode().translate(_ASCII_KINDS)
-        if any(border in kinds for border in _INNER_BORDERS):
-            parts = _identifier_parts(text, separated.translate(_ASCII_BREAKS).split())
-        return found, [*parts, *_measures(found)] if b"0" in kinds else parts
+        has_digits = b"0" in kinds
+        if names := _names(separated, kinds, _INNER_BORDERS if has_digits else _LETTER_BORDERS):
+            parts = _identifier_parts(text, names)
+        return found, [*parts, *_measures(found)] if has_digits else parts
     folded = fold(separated)
     found, singles = _split_pieces(folded, at_end=False)
     return found, [
@@ -223,7 +233,7 @@ def _separate_symbols(text: str) -> str:
     """Put blanks around symbols and times that are words of their own, though letters or digits touch them."""
     if "#" in text or "++" in text:
         text = _language.sub(lambda found: f" {_LANGUAGE_MARKS[found[0]]} ", text)
-    if "-" in text and ":" in text:
+    if "-" in text and ":" in text and _date_and_hour.search(text):
         text = _moment.sub(r"\1 \2 \3", text)
     return text
 
@@ -247,11 +257,26 @@ def _split_pieces(folded: str, *, at_end: bool) -> tuple[list[str], list[str]]:
     return found, singles
 
 
+def _names(text: str, kinds: bytes, borders: tuple[bytes, ...]) -> list[str]:
+    """Return the words of an ASCII text that may be identifiers with parts, in order."""
+    if len(text) > 2 * MAX_IDENTIFIERS:
+        return text.translate(_ASCII_BREAKS).split()  # `_identifier_parts` counts the others too
+    ends: dict[int, int] = {}
+    for border in borders:
+        at = kinds.find(border)
+        while at >= 0:
+            end = kinds.find(b" ", at)
+            end = len(kinds) if end < 0 else end
+            ends[kinds.rfind(b" ", 0, at) + 1] = end
+            at = kinds.find(border, end)
+    return [text[start : ends[start]] for start in sorted(ends)]
+
+
 def _identifier_parts(text: str, cased: list[str]) -> list[str]:
     """Return the parts of identifiers and versions, each group behind a gap."""
     odd = dict.fromkeys([word for word in cased if not (word.isalpha() and word.islower())])
     groups = {word: parts for word in islice(odd, MAX_IDENTIFIERS) if (parts := _split_identifier(word))}
-    if "." in text and any(word[-1].isdigit() for word in groups):
+    if any(word[-1].isdigit() and f"{word}." in text for word in groups):
         # The numbers that follow belong to it: 1.2.3 also finds v1.2.3.
         for version in _version.findall(text):
             if version.partition(".")[0] in groups:
@@ -274,8 +299,11 @@ def is_measure(word: str, *, is_prefix: bool = False) -> bool:
 
 def _measures(folded: list[str]) -> list[str]:
     """Numbers and the units that follow them as one word, each behind a gap: `500ms` also finds `500 ms`."""
-    pairs = itertools.pairwise(folded)
-    measures = [number + unit for number, unit in pairs if unit in UNITS and number.isascii() and number.isdigit()]
+    measures = [
+        folded[at] + folded[at + 1]
+        for at, word in enumerate(folded[:-1])
+        if word[0] in _DIGITS and word.isdigit() and word.isascii() and folded[at + 1] in UNITS
+    ]
     return [word for measure in dict.fromkeys(measures) for word in (GAP, measure)]
 
 

@@ -66,9 +66,12 @@ def detect_language(words: Iterable[str]) -> str:
     found = _ALL.intersection(words)
     if found <= FUNCTION_WORDS[ENGLISH]:
         return ENGLISH
-    votes = {language: len(found & known) for language, known in FUNCTION_WORDS.items()}
-    best = max(votes, key=lambda language: votes[language])
-    return best if votes[best] > votes[ENGLISH] and votes[best] >= _MIN_VOTES else ENGLISH
+    # The first of several with equally many; English comes first.
+    best, most = ENGLISH, max(len(found & FUNCTION_WORDS[ENGLISH]), _MIN_VOTES - 1)
+    for language, known in FUNCTION_WORDS.items():
+        if (votes := len(found & known)) > most:
+            best, most = language, votes
+    return best
 
 
 def is_function_word(word: str, language: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 
-from hermes.query.function_words import ENGLISH, detect_language, is_function_word
+from hermes.query.function_words import ENGLISH, FUNCTION_PAIRS, FUNCTION_WORDS, detect_language
 
 MARK = "¦¦"
 """Begins every stem in the index; no word of a text and no other word of the index begins so."""
@@ -33,13 +33,19 @@ class _MarkedStems(dict[str, str]):
 
     def __init__(self, language: str) -> None:
         super().__init__()
-        self._language = language
+        self._function_words = FUNCTION_WORDS[language] | FUNCTION_PAIRS
+        self._stem, self._stem_russian = _stemmer(language).stemWord, _stemmer(_RUSSIAN).stemWord
 
     def __missing__(self, word: str) -> str:
-        found = word if is_function_word(word, self._language) else stem(word, self._language)
+        # As in `stem`, without its calls and its memory: a text has many words that no other text has.
+        marked = ""
+        if _MIN_LENGTH <= len(word) <= _MAX_LENGTH and word.isalpha() and word not in self._function_words:
+            found = self._stem_russian(word) if "\u0400" <= word[0] <= "\u04ff" else self._stem(word)
+            if found != word:
+                marked = MARK + found
         if len(self) >= _REMEMBERED:
             self.clear()
-        marked = self[word] = "" if found == word else MARK + found
+        self[word] = marked
         return marked
 
 

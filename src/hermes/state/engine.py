@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from hermes.errors import HermesError
     from hermes.query.tree import Node
     from hermes.state.maintenance.disk_usage import DiskUsage
     from hermes.state.messages.spool import Spool
@@ -22,6 +23,18 @@ T = TypeVar("T")
 
 Columns = Sequence[str]
 Values = tuple[Any, ...]
+
+
+class Guard(NamedTuple):
+    """A row that must be there when a transaction is committed, such as the lease under which a node writes."""
+
+    table: str
+    condition: str
+    values: Mapping[str, Any]
+    counter: str
+    """The column of the row that changes with every such transaction, where only changes are seen by all servers."""
+    error: Callable[[], HermesError]
+    """Makes the error for a transaction without this row."""
 
 
 class Dialect(Protocol):
@@ -112,6 +125,13 @@ class Transaction(Reading, Protocol):
         """Execute one statement without a result; it may be sent together with the next one."""
         ...
 
+    def require(self, guard: Guard, /) -> None:
+        """Lock a row until the end of the transaction; if it is not there, raise the guard's error and change nothing.
+
+        An engine may send this together with the next statement, which then raises the error.
+        """
+        ...
+
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """Lock and return the first row of a query, and reserve ids for `count` new messages.
 
@@ -128,6 +148,15 @@ class Transaction(Reading, Protocol):
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
         """Insert messages of a locked session, each with the columns that it names, and return their ids."""
+        ...
+
+    def add_plain(
+        self, session_id: str, rows: Sequence[Mapping[str, Any]], preview: str | None, calls: int, asker: Asker, /
+    ) -> Sequence[int] | None:
+        """Insert visible messages with new uids and update their session, without reading it first; return their ids.
+
+        Return None, and change nothing, if the session needs more than one update, or if the engine has another way.
+        """
         ...
 
     def note_added_message(self, message_id: int, /) -> None:
@@ -270,8 +299,8 @@ class Engine(Protocol):
         ...
 
     @property
-    def spool(self) -> Spool:
-        """The spool for messages that cannot be stored now."""
+    def spool(self) -> Spool | None:
+        """The spool for messages that cannot be stored now; None if they must not be stored later."""
         ...
 
     def read(self, work: Callable[[Reading], T], /) -> T:
@@ -286,7 +315,9 @@ class Engine(Protocol):
         """
         ...
 
-    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+    def append_alone(
+        self, session_id: str, values: Row, preview: str | None, asker: Asker, /, guards: Sequence[Guard] = ()
+    ) -> int | None:
         """Store a visible message without tool calls and with a new uid, and return its id.
 
         Return None if this needs a transaction of several statements; then nothing was stored.

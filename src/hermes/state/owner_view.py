@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes.errors import InvalidValue
+from hermes.state.engine import Engine
 from hermes.state.import_export.export import Export
 from hermes.state.messages.appending import Messages
 from hermes.state.messages.rewind import Rewinds
@@ -21,6 +22,7 @@ from hermes.state.usage.counters import Usage
 
 if TYPE_CHECKING:
     from hermes.query.parse import Query
+    from hermes.state.lanes.types import Lease
     from hermes.state.provider import SessionDBProvider
     from hermes.state.search.finder import SearchOptions
     from hermes.state.search.results import SearchResults
@@ -73,12 +75,25 @@ class OwnerView(
         """Return this view for an asker who sees no more, such as the owner of one conversation."""
         if not isinstance(asker, Owner | Everybody) or (self._asker is not EVERYBODY and asker != self._asker):
             raise InvalidValue("this view cannot read the sessions of another owner")
-        view = object.__new__(OwnerView)
-        view._engine, view._clock, view._search, view._asker = self._engine, self._clock, self._search, asker
-        return view
+        return self._copy(self._engine, asker)
+
+    def fenced(self, lease: Lease) -> OwnerView:
+        """Return this view for a node that has leased a lane: after another node has the lane, every write raises.
+
+        The error is `StaleLease`, and nothing is stored: each transaction checks the lease. Reads need no lease. A
+        message that cannot be stored because the store is damaged is not spooled.
+        """
+        from hermes.state.fencing import FencedEngine
+
+        return self._copy(FencedEngine(self._engine, lease), self._asker)
 
     def __repr__(self) -> str:
         return f"<view of the sessions of {self._asker!r}>"
+
+    def _copy(self, engine: Engine, asker: Asker) -> OwnerView:
+        view = object.__new__(OwnerView)
+        view._engine, view._clock, view._search, view._asker = engine, self._clock, self._search, asker
+        return view
 
     def _find(self, query: Query, scope: Scope, options: SearchOptions) -> SearchResults:
         return self._search(query, scope, options)

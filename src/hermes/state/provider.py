@@ -30,11 +30,13 @@ from hermes.state.usage.counters import Usage
 
 if TYPE_CHECKING:
     from hermes.config import Config, SessionDBConfig
+    from hermes.state.lanes.approvals import Approvals
     from hermes.state.lanes.connectors import Connectors
+    from hermes.state.lanes.delivery.outbox import Outbox
     from hermes.state.lanes.entries import Lanes
-    from hermes.state.lanes.outbox import Outbox
     from hermes.state.lanes.queue.inbox import Inbox
     from hermes.state.lanes.queue.turns import Turns
+    from hermes.state.lanes.quotas import Quotas
     from hermes.state.owner import Asker
     from hermes.state.owner_view import OwnerView
     from hermes.state.row_types import Health
@@ -82,7 +84,7 @@ class SessionDBProvider(
         raise InvalidValue(f"{type(self).__name__} is already open and cannot be opened again")
 
     def _store_spooled_if_any(self) -> None:
-        if not self._engine.read_only and self._engine.spool.may_have_messages:
+        if not self._engine.read_only:
             self._store_spooled()
 
     def for_owner(self, asker: Asker) -> OwnerView:
@@ -120,7 +122,7 @@ class SessionDBProvider(
     @property
     def outbox(self) -> Outbox:
         """Operations on messages to platforms."""
-        from hermes.state.lanes.outbox import Outbox
+        from hermes.state.lanes.delivery.outbox import Outbox
 
         return _group(Outbox, self)
 
@@ -130,6 +132,20 @@ class SessionDBProvider(
         from hermes.state.lanes.connectors import Connectors
 
         return _group(Connectors, self)
+
+    @property
+    def approvals(self) -> Approvals:
+        """Operations on requests to run a tool that wait for a person's decision."""
+        from hermes.state.lanes.approvals import Approvals
+
+        return _group(Approvals, self)
+
+    @property
+    def quotas(self) -> Quotas:
+        """Operations on what users and chats may use on a day."""
+        from hermes.state.lanes.quotas import Quotas
+
+        return _group(Quotas, self)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -184,15 +200,17 @@ def default_path() -> Path:
     return get_hermes_home() / DB_FILENAME
 
 
-def open_session_db(config: Config | None = None, *, read_only: bool = False) -> SessionDBProvider:
-    """Open the configured store; every command of the product opens it here."""
+def open_session_db(
+    config: Config | None = None, *, read_only: bool = False, home: Path | None = None
+) -> SessionDBProvider:
+    """Open the configured store; every command of the product opens it here. `home` is another Hermes home."""
     from hermes.config import load_config
 
-    settings = (config or load_config()).sessiondb
+    settings = (config or load_config(home)).sessiondb
     if settings.provider == "sqlite":
         from hermes.state.sqlite.provider import SQLiteSessionDBProvider
 
-        path = settings.sqlite_file(get_hermes_home())
+        path = settings.sqlite_file(home or get_hermes_home())
         return SQLiteSessionDBProvider(path, read_only=read_only, write_timeout_s=settings.write_timeout_s)
     if settings.provider == "postgresql":
         from hermes.state.postgres.provider import PostgreSQLSessionDBProvider

@@ -189,7 +189,7 @@ class TestTerminal:
         bench.call("terminal", command="pytest --version", cwd=str(place))
         bench.call("read_file", path=str(place / "file"))
         command, file = bench.person.asked
-        assert command.detail == f"pytest --version\n\nin {shown}"
+        assert command.detail.startswith(f"pytest --version\n\nin {shown}\n\nCheck this before you allow it:\n- ")
         assert str(command.permit) == f"exactly this in {shown}"
         assert file.detail == f"{shown}/file"
 

@@ -199,8 +199,8 @@ class TestSchemas:
         }
         assert outputs == {json.dumps(TOOLBOX.schemas(TOOLBOX.toolsets)).encode() + b"\n"}
 
-    def test_every_tool_is_in_one_of_the_four_toolsets(self) -> None:
-        assert TOOLBOX.toolsets == {"recall", "memory", "files", "terminal"}
+    def test_every_tool_is_in_one_of_the_known_toolsets(self) -> None:
+        assert TOOLBOX.toolsets == {"recall", "memory", "files", "terminal", "skills", "web"}
 
     def test_two_tools_with_one_name_are_refused(self) -> None:
         with pytest.raises(ValueError, match="echo"):

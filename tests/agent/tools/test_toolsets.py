@@ -50,7 +50,8 @@ def test_unknown_toolset_is_an_error_that_lists_the_known_ones(tmp_path: Path) -
     with pytest.raises(ConfigError) as caught:
         toolsets(tmp_path, "tools: {telegram: [recal, memory]}", "telegram")
     assert str(caught.value) == (
-        "tools.telegram has an unknown toolset: recal (choose from files, memory, recall, terminal and all)"
+        "tools.telegram has an unknown toolset: recal (choose from files, memory, recall, skills,"
+        " terminal, web and all)"
     )
 
 

@@ -64,7 +64,7 @@ class Workbench:
     @property
     def work(self) -> Path:
         """The directory of the session."""
-        return self.context.working_directory.root
+        return self.context.directory.root
 
     def change(self, **fields: Any) -> None:
         """Change fields of the session's context; a new owner gets the matching view of the store."""
@@ -76,13 +76,13 @@ class Workbench:
         """Run a call with arguments as a model wrote them."""
         return registry.run(ToolCall("call_1", name, arguments), self.context)
 
-    def call(self, name: str, **arguments: Any) -> str:
+    def call(self, name: str, /, **arguments: Any) -> str:
         """Return the text of a successful call."""
         result = self.run(name, json.dumps(arguments))
         assert not result.is_error, result.text
         return result.text
 
-    def refused(self, name: str, **arguments: Any) -> str:
+    def refused(self, name: str, /, **arguments: Any) -> str:
         """Return the error text of a failed call."""
         result = self.run(name, json.dumps(arguments))
         assert result.is_error, result.text

@@ -72,7 +72,35 @@ def test_chat_options_before_another_command_are_refused(line: str) -> None:
         arrange(line)
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["what is this"], ["chat", "--query=what is this"]),
+        (["-Q", "what is this"], ["chat", "-Q", "--query=what is this"]),
+        (["what is this", "-m", "x"], ["chat", "-m", "x", "--query=what is this"]),
+        (["chat", "sessions list"], ["chat", "--query=sessions list"]),
+        (["--", "sessions", "-q"], ["chat", "--query=sessions -q"]),
+        (["-c", "--", "go", "on"], ["chat", "--continue", "--query=go on"]),
+        (["sessions", "search", "two words"], ["sessions", "search", "two words"]),
+    ],
+)
+def test_word_with_a_blank_and_words_after_dashes_are_a_message(words: list[str], expected: list[str]) -> None:
+    assert order_arguments(words, lambda _: False) == expected
+
+
+@pytest.mark.parametrize("words", [["a b", "c d"], ["-q", "a", "b c"], ["a b", "sessions"], ["a b", "--query=c"]])
+def test_two_messages_are_refused(words: list[str]) -> None:
+    with pytest.raises(click.UsageError, match="message"):
+        order_arguments(words, lambda _: False)
+
+
 class TestCommand:
+    def test_mistyped_command_is_no_message_and_gets_a_suggestion(self, hermes: Hermes) -> None:
+        done = hermes("sesions", "list")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "No such command 'sesions'. Did you mean 'sessions'?" in done.stderr
+        assert not hermes.database.exists()
+
     @pytest.mark.parametrize(
         "args",
         [

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.models.selection import Models
 from hermes.cli.chat import chat_loop
 from hermes.cli.chat.chat_loop import Chat
-from hermes.cli.chat.models import Models
 from hermes.cli.chat.terminal.screen import Screen
 from hermes.cli.chat.terminal.signals import Signals
 from hermes_state import SessionDB

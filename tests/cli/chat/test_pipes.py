@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import subprocess
@@ -104,6 +105,38 @@ class TestOneQuestion:
         assert sessions(hermes) == []
 
 
+class TestJsonAnswer:
+    """`--json` writes one object about the turn."""
+
+    def ask(self, hermes: Hermes, step: Say | Fail, *args: str, data: str = "") -> subprocess.CompletedProcess[bytes]:
+        with ModelServer(step) as server:
+            hermes.home.mkdir()
+            (hermes.home / "config.yaml").write_text(
+                server.config.replace("model:", "model:\n  attempts: 1") + "agent: {auto_title: false}\n"
+            )
+            return piped(hermes, data, *args, "--json")
+
+    def test_object_has_the_answer_the_session_and_the_usage(self, hermes: Hermes) -> None:
+        done = self.ask(hermes, Say("Because."), "-q", "why", data="a log\n")
+        item = json.loads(done.stdout)["item"]
+        (row,) = sessions(hermes)
+        assert (done.returncode, done.stderr, item["answer"], item["status"]) == (0, b"", "Because.", "done")
+        assert (item["session_id"], item["title"], item["error"]) == (row["id"], row["title"], None)
+        assert item["usage"]["output_tokens"] > 0
+        assert "cost_usd" in item
+
+    def test_failed_turn_has_its_error_in_the_object_and_an_exit_code(self, hermes: Hermes) -> None:
+        done = self.ask(hermes, Fail(400), "-q", "why")
+        item = json.loads(done.stdout)["item"]
+        assert (done.returncode, item["status"]) == (1, "failed")
+        assert json.loads(done.stderr.splitlines()[-1])["error"] == item["error"]
+
+    @pytest.mark.parametrize("args", [("--lines", "--json"), ("-q", " ", "--json")])
+    def test_usage_errors_are_json_too(self, hermes: Hermes, args: tuple[str, ...]) -> None:
+        done = hermes(*args)
+        assert (done.returncode, json.loads(done.stderr)["error"]["code"]) == (2, "usage")
+
+
 class TestPipedText:
     """Piped text is one message, after the question if there is one."""
 
@@ -120,6 +153,10 @@ class TestPipedText:
     def test_piped_text_follows_the_question(self, hermes: Hermes) -> None:
         done, texts = self.send(hermes, "line 1\nline 2\n", "-Q", "-q", "explain")
         assert (done.returncode, done.stdout, texts) == (0, b"Seen.\n", ["explain\n\nline 1\nline 2"])
+
+    def test_piped_text_follows_a_message_without_an_option(self, hermes: Hermes) -> None:
+        done, texts = self.send(hermes, "line 1\n", "-Q", "explain it all")
+        assert (done.returncode, texts) == (0, ["explain it all\n\nline 1"])
 
     def test_piped_text_alone_is_one_message(self, hermes: Hermes) -> None:
         done, texts = self.send(hermes, "line 1\n\n/quit\nline 2\n", "-Q")

@@ -11,13 +11,16 @@ import pytest
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly
 from hermes.state.asynchronous.lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
+from hermes.state.asynchronous.limits import AsyncApprovals, AsyncQuotas
 from hermes.state.asynchronous.operation import Operation
 from hermes.state.asynchronous.session_db import AsyncSessionDB
+from hermes.state.lanes.approvals import Approvals
 from hermes.state.lanes.connectors import Connectors
+from hermes.state.lanes.delivery.outbox import Outbox
 from hermes.state.lanes.entries import Lanes
-from hermes.state.lanes.outbox import Outbox
 from hermes.state.lanes.queue.inbox import Inbox
 from hermes.state.lanes.queue.turns import Turns
+from hermes.state.lanes.quotas import QuotaLimits, Quotas
 from hermes.state.lanes.types import ConnectorLease, ImportedLane, Keep, Lease, NewSession
 from hermes.state.provider import SessionDBProvider
 from tests.support.lanes import KEY, accept, claim, reply, start_lane
@@ -26,13 +29,23 @@ from tests.support.stores import Opener
 Call = Callable[[Any], object]
 LEASE = Lease(KEY, "n1", 1, 0.0)
 CONNECTOR = ConnectorLease("c", "n1", 1, 0.0)
-GROUPS = {"lanes": Lanes, "inbox": Inbox, "turns": Turns, "outbox": Outbox, "connectors": Connectors}
+GROUPS = {
+    "lanes": Lanes,
+    "inbox": Inbox,
+    "turns": Turns,
+    "outbox": Outbox,
+    "connectors": Connectors,
+    "approvals": Approvals,
+    "quotas": Quotas,
+}
 ASYNC_GROUPS = {
     "lanes": AsyncLanes,
     "inbox": AsyncInbox,
     "turns": AsyncTurns,
     "outbox": AsyncOutbox,
     "connectors": AsyncConnectors,
+    "approvals": AsyncApprovals,
+    "quotas": AsyncQuotas,
 }
 
 READS: dict[str, Call] = {
@@ -41,21 +54,32 @@ READS: dict[str, Call] = {
     "lanes.get": lambda db: db.lanes.get(KEY),
     "lanes.idle": lambda db: db.lanes.idle(1e12),
     "lanes.recent": lambda db: db.lanes.recent(),
+    "lanes.resume_candidates": lambda db: db.lanes.resume_candidates(),
     "inbox.dead": lambda db: db.inbox.dead(),
     "inbox.depth": lambda db: db.inbox.depth(KEY),
     "inbox.find": lambda db: db.inbox.find("m"),
     "inbox.get": lambda db: db.inbox.get(1),
+    "inbox.held": lambda db: db.inbox.held(KEY),
     "inbox.totals": lambda db: db.inbox.totals(),
     "inbox.waiting": lambda db: db.inbox.waiting(KEY),
     "turns.get": lambda db: db.turns.get("t"),
     "turns.history": lambda db: db.turns.history(KEY),
     "turns.peek": lambda db: db.turns.peek(),
     "turns.running": lambda db: db.turns.running(),
+    "turns.waiting_of": lambda db: db.turns.waiting_of("n1"),
+    "outbox.awaiting": lambda db: db.outbox.awaiting("telegram"),
     "outbox.dead": lambda db: db.outbox.dead(),
+    "outbox.drafts": lambda db: db.outbox.drafts(0),
     "outbox.find": lambda db: db.outbox.find("k"),
     "outbox.get": lambda db: db.outbox.get(1),
+    "outbox.next_due": lambda db: db.outbox.next_due(),
+    "outbox.of_lane": lambda db: db.outbox.of_lane(KEY),
+    "outbox.of_turn": lambda db: db.outbox.of_turn("t"),
     "outbox.pending": lambda db: db.outbox.pending(),
     "connectors.holder": lambda db: db.connectors.holder("c"),
+    "approvals.get": lambda db: db.approvals.get("AAAAAA"),
+    "approvals.pending": lambda db: db.approvals.pending(),
+    "quotas.read": lambda db: db.quotas.read("u", "2026-01-31"),
 }
 WRITES: dict[str, Call] = {
     "lanes.clear_resume_pending": lambda db: db.lanes.clear_resume_pending(KEY),
@@ -77,8 +101,12 @@ WRITES: dict[str, Call] = {
     "turns.acquire": lambda db: db.turns.acquire("other", "n1"),
     "turns.claim_next": lambda db: db.turns.claim_next("n1"),
     "turns.discard": lambda db: db.turns.discard(LEASE, "t", "why"),
+    "turns.end_leases": lambda db: db.turns.end_leases("n1"),
+    "outbox.end_leases": lambda db: db.outbox.end_leases("n1"),
     "turns.fail": lambda db: db.turns.fail(LEASE, "t", "why"),
     "turns.finish": lambda db: db.turns.finish(LEASE, "t"),
+    "turns.hold": lambda db: db.turns.hold(LEASE, reason="why"),
+    "turns.interrupt": lambda db: db.turns.interrupt(LEASE, "t"),
     "turns.join": lambda db: db.turns.join(LEASE, "t", [1]),
     "turns.park": lambda db: db.turns.park(LEASE, "t", "why"),
     "turns.progress": lambda db: db.turns.progress(LEASE, "t"),
@@ -87,9 +115,12 @@ WRITES: dict[str, Call] = {
     "turns.settle": lambda db: db.turns.settle(LEASE, [1]),
     "turns.start": lambda db: db.turns.start(LEASE, [1]),
     "turns.sweep": lambda db: db.turns.sweep(0),
+    "turns.unhold": lambda db: db.turns.unhold(LEASE),
+    "outbox.confirm": lambda db: db.outbox.confirm(1),
     "outbox.delete": lambda db: db.outbox.delete(1),
     "outbox.expire": lambda db: db.outbox.expire(1),
     "outbox.expire_dead": lambda db: db.outbox.expire_dead(0),
+    "outbox.expire_due": lambda db: db.outbox.expire_due(),
     "outbox.failed": lambda db: db.outbox.failed(1, 1, "why"),
     "outbox.intend": lambda db: db.outbox.intend(reply()),
     "outbox.preview": lambda db: db.outbox.preview(1, {}),
@@ -101,6 +132,14 @@ WRITES: dict[str, Call] = {
     "connectors.acquire": lambda db: db.connectors.acquire("c", "n1"),
     "connectors.release": lambda db: db.connectors.release(CONNECTOR),
     "connectors.renew": lambda db: db.connectors.renew(CONNECTOR),
+    "approvals.decide": lambda db: db.approvals.decide("AAAAAA", True, "ann"),
+    "approvals.expire_due": lambda db: db.approvals.expire_due(),
+    "approvals.request": lambda db: db.approvals.request(KEY, "s1", "terminal", "{}", ttl_seconds=60),
+    "approvals.sweep": lambda db: db.approvals.sweep(0),
+    "approvals.use": lambda db: db.approvals.use("AAAAAA", "d"),
+    "quotas.add": lambda db: db.quotas.add(["u"], "2026-01-31", tokens=1),
+    "quotas.begin": lambda db: db.quotas.begin({"u": QuotaLimits()}, "2026-01-31"),
+    "quotas.sweep": lambda db: db.quotas.sweep("2026-01-31"),
 }
 
 

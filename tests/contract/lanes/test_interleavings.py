@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ def test_a_message_that_arrives_during_a_claim_is_claimed_or_waits(open_store: O
     play(open_store, arrange)
 
 
-@pytest.mark.parametrize("way", ["release", "finish", "fail"])
+@pytest.mark.parametrize("way", ["release", "interrupt", "finish", "fail"])
 def test_a_message_that_arrives_while_a_lane_is_given_back_is_not_left_behind(open_store: Opener, way: str) -> None:
     def arrange(scene: Scene) -> Any:
         scene.accept(scene.one, "first")
@@ -127,13 +128,14 @@ def test_a_message_that_arrives_while_a_lane_is_given_back_is_not_left_behind(op
         turns = scene.two.turns
         ends: dict[str, Call] = {
             "release": lambda: turns.release(taken.lease),
+            "interrupt": lambda: turns.interrupt(taken.lease, turn, keep_lease=False),
             "finish": lambda: turns.finish(taken.lease, turn),
             "fail": lambda: turns.fail(taken.lease, turn, "why", retry=False),
         }
 
         def check(accepted: Outcome, ended: Outcome) -> None:
             assert only_stale(accepted, ended) == 0
-            assert scene.drain() == (["first", "second"] if way == "release" else ["second"])
+            assert scene.drain() == (["first", "second"] if way in ("release", "interrupt") else ["second"])
             scene.one._engine.write(lambda tx: tx.run("UPDATE inbox SET state = 'done' WHERE is_open = 0"))
 
         return lambda: scene.accept(scene.one, "second"), ends[way], check
@@ -195,7 +197,7 @@ def test_two_nodes_do_not_take_over_the_same_lane(open_store: Opener) -> None:
     play(open_store, arrange)
 
 
-@pytest.mark.parametrize("way", ["renew", "progress", "finish", "release"])
+@pytest.mark.parametrize("way", ["renew", "progress", "finish", "release", "hold"])
 def test_either_the_holder_writes_or_the_lane_is_taken_over(open_store: Opener, way: str) -> None:
     def arrange(scene: Scene) -> Any:
         scene.accept(scene.one, "a")
@@ -208,6 +210,7 @@ def test_either_the_holder_writes_or_the_lane_is_taken_over(open_store: Opener, 
             "progress": lambda: turns.progress(taken.lease, turn, lease_seconds=60),
             "finish": lambda: turns.finish(taken.lease, turn, intents=[reply(f"{scene.name} reply")]),
             "release": lambda: turns.release(taken.lease),
+            "hold": lambda: turns.hold(taken.lease, kinds=None, reason="stopped"),
         }
 
         def check(written: Outcome, stolen: Outcome) -> None:
@@ -222,8 +225,30 @@ def test_either_the_holder_writes_or_the_lane_is_taken_over(open_store: Opener, 
                 # The holder was first: it gave the lane back, or wrote before its lease passed on.
                 assert (claimed.lost is None) == (way in ("finish", "release"))
             assert has_reply == (way == "finish" and not is_stale)
+            if way == "hold":
+                assert len(scene.one.inbox.held(scene.key)) == (not is_stale)
+                scene.one.inbox.discard_waiting(scene.key, "test")
 
         return calls[way], lambda: scene.claim(scene.two, "n2"), check
+
+    play(open_store, arrange)
+
+
+def test_a_message_that_arrives_while_others_are_held_is_counted(open_store: Opener) -> None:
+    def arrange(scene: Scene) -> Any:
+        scene.accept(scene.one, "a")
+        taken = scene.one.turns.acquire(scene.key, "n1")
+        assert taken is not None
+
+        def check(held: Outcome, accepted: Outcome) -> None:
+            assert only_stale(held, accepted) == 0
+            assert scene.one.inbox.depth(scene.key) == 2 - held.result
+            assert scene.one.turns.unhold(taken.lease) == held.result
+            scene.one.turns.release(taken.lease)
+            assert scene.drain() == ["a", "b"]
+
+        hold = partial(scene.one.turns.hold, taken.lease, kinds=None, reason="stopped")
+        return hold, lambda: scene.accept(scene.two, "b"), check
 
     play(open_store, arrange)
 
@@ -320,6 +345,23 @@ def test_a_message_is_sent_by_one_node(open_store: Opener) -> None:
             scene.one.outbox.sent(row["id"], 1)
 
         return lambda: scene.one.outbox.sending("n1"), lambda: scene.two.outbox.sending("n2"), check
+
+    play(open_store, arrange)
+
+
+def test_a_message_that_a_client_confirms_while_a_node_takes_it_is_sent(open_store: Opener) -> None:
+    def arrange(scene: Scene) -> Any:
+        number = scene.one.outbox.intend(reply(f"{scene.name} x", session_key=scene.key))["id"]
+
+        def check(confirmed: Outcome, taken: Outcome) -> None:
+            assert (only_stale(confirmed, taken), confirmed.result) == (0, True)
+            for row in taken.result:
+                scene.two.outbox.sent(row["id"], row["attempts"])
+            stored = scene.one.outbox.get(number)
+            assert stored is not None
+            assert (stored["state"], stored["due_at"], scene.one.outbox.next_due()) == ("sent", 0.0, None)
+
+        return lambda: scene.one.outbox.confirm(number), lambda: scene.two.outbox.sending("n2"), check
 
     play(open_store, arrange)
 

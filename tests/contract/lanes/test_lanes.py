@@ -288,3 +288,36 @@ class TestImport:
         first, second = open_store(), open_store()
         assert [each.lanes.import_once(rows) for each in (first, second)] == [20, None]
         assert first.lanes.count() == 20
+
+
+class TestResumeCandidates:
+    def test_marked_lanes_are_listed_unless_they_are_suspended(self, store: SessionDBProvider) -> None:
+        for number, key in enumerate("abcd"):
+            start_lane(store, key, f"s{number}")
+        for key in "abc":
+            store.lanes.mark_resume_pending(key, "restart_timeout")
+        store.lanes.suspend("b")
+        assert [row["session_key"] for row in store.lanes.resume_candidates()] == ["a", "c"]
+        store.lanes.clear_resume_pending("a")
+        assert [row["session_key"] for row in store.lanes.resume_candidates()] == ["c"]
+
+    def test_the_time_of_the_mark_counts(self, store: SessionDBProvider) -> None:
+        for number, (key, marked) in enumerate((("old", 50.0), ("new", 200.0))):
+            start_lane(store, key, f"s{number}")
+            store.lanes.mark_resume_pending(key, "restart_timeout", now=marked)
+        start_lane(store, "unknown", "s9", {"resume_pending": True, "updated_at": 150.0})
+        found = {since: [row["session_key"] for row in store.lanes.resume_candidates(since)] for since in (100, 180)}
+        assert found == {100: ["new", "unknown"], 180: ["new"]}
+
+    def test_pages_continue_after_a_cursor(self, store: SessionDBProvider) -> None:
+        expected = sorted(f"lane {number}" for number in range(7))
+        for number, key in enumerate(expected):
+            start_lane(store, key, f"s{number}", {"resume_pending": True})
+        found: list[str] = []
+        after = None
+        while rows := store.lanes.resume_candidates(after=after, limit=3):
+            found += [row["session_key"] for row in rows]
+            after = rows[-1]["cursor"]
+        assert found == expected
+        with pytest.raises(InvalidValue):
+            store.lanes.resume_candidates(after="no cursor")

@@ -91,6 +91,15 @@ class TestSending:
                 write(first["id"], first["attempts"], "late")
         store.outbox.sent(second["id"], second["attempts"])
 
+    def test_what_a_dead_node_was_sending_is_taken_at_once_with_the_warning(self, store: SessionDBProvider) -> None:
+        for key in ("a", "b"):
+            store.outbox.intend(reply(key))
+        store.outbox.sending("dead", limit=1)
+        store.outbox.sending("alive", limit=1)
+        assert [store.outbox.end_leases(each) for each in ("unknown", "dead", "dead")] == [0, 1, 0]
+        (taken,) = store.outbox.sending("n1")
+        assert (taken["key"], taken["was_sending"]) == ("a", True)
+
     def test_a_failure_is_tried_again_later(self, store: SessionDBProvider) -> None:
         store.outbox.intend(reply("a", session_key=KEY))
         store.outbox.intend(reply("b", session_key=KEY))

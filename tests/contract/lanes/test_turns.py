@@ -186,10 +186,16 @@ def _writes(taken: Claim) -> dict[str, Callable[[SessionDBProvider], object]]:
         "discard": lambda db: db.turns.discard(lease, turn, "why", intents=[reply()]),
         "park": lambda db: db.turns.park(lease, turn, "why", intents=[reply()]),
         "settle": lambda db: db.turns.settle(lease, [2], intents=[reply()]),
+        "interrupt": lambda db: db.turns.interrupt(lease, turn, intents=[reply()]),
+        "hold": lambda db: db.turns.hold(lease, kinds=None, reason="why"),
+        "unhold": lambda db: db.turns.unhold(lease),
     }
 
 
-WRITES = ("renew", "release", "start", "join", "progress", "finish", "fail", "discard", "park", "settle")
+WRITES = (
+    *("renew", "release", "start", "join", "progress", "finish", "fail", "discard", "park", "settle"),
+    *("interrupt", "hold", "unhold"),
+)
 
 
 class TestFence:

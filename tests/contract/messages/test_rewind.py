@@ -56,6 +56,17 @@ class TestUndo:
         store.rewind_to_message("s", found[4], keep_target=True)
         assert store.rewind_to_message("s", found[4], keep_target=True)["rewound_count"] == 0
 
+    def test_kept_target_keeps_the_system_messages_directly_after_it(
+        self, store: SessionDBProvider, found: list[int]
+    ) -> None:
+        (target,) = say(store, "s", "question")
+        context = store.append_message("s", "system", "[Attached context]")
+        store.append_message("s", "assistant", "answer")
+        store.append_message("s", "system", "later")
+        assert store.rewind_to_message("s", target, keep_target=True)["new_head_id"] == context
+        assert store.rewind_to_message("s", target, keep_target=True)["rewound_count"] == 0
+        assert store.rewind_to_message("s", target)["rewound_count"] == 2
+
     def test_undo_is_counted(self, store: SessionDBProvider, found: list[int]) -> None:
         store.rewind_to_message("s", found[4])
         store.rewind_to_message("s", found[2])

@@ -63,7 +63,7 @@ OPERATOR_ONLY = {
 }
 """What a view does not have, each because it is for the operator."""
 
-OWN = {"asker", "narrowed_to", "owner"}
+OWN = {"asker", "fenced", "narrowed_to", "owner"}
 """What only a view has."""
 
 CALLS = {name: call for name, call in {**READS, **WRITES}.items() if hasattr(OwnerView, name)}

@@ -154,6 +154,18 @@ def test_undone_messages_are_counted_as_hidden(store: SessionDBProvider) -> None
     assert recall(store, query="the old zither")["hidden"] == {"rewound": 1}
 
 
+@pytest.mark.parametrize("holders", [3, 20, 40])
+def test_message_of_an_agent_that_has_all_words_is_counted_among_many_that_have_one(
+    store: SessionDBProvider, holders: int
+) -> None:
+    for number in range(holders):
+        fill(store, f"s{number}", "The lantern is lit.")
+    assert recall(store, query="lantern harbour keeper")["hidden"] == {}
+    start(store, "agent", source="subagent")
+    say(store, "agent", "The keeper of the harbour has a lantern.")
+    assert recall(store, query="lantern harbour keeper")["hidden"] == {"subagent": 1}
+
+
 def test_hidden_counts_obey_operators(store: SessionDBProvider) -> None:
     start(store, "t", source="tool")
     say(store, "t", "violin strings")

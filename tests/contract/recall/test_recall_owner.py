@@ -35,6 +35,11 @@ def test_discovery_finds_own_sessions_only(store: SessionDBProvider, bobs_messag
     assert found(recall(store, query="lantern", owner=BOB)) == ["bobs"]
 
 
+def test_sentence_finds_own_sessions_only(store: SessionDBProvider, bobs_message: int) -> None:
+    assert found(recall(store, query="who says that the lantern shines", owner=ALICE)) == ["alices"]
+    assert found(recall(store, query="who says that the lantern shines", owner=BOB)) == ["bobs"]
+
+
 def test_discovery_counts_own_hidden_messages_only(store: SessionDBProvider, bobs_message: int) -> None:
     assert recall(store, query="lantern", owner=ALICE, current_session_id="bobs")["hidden"] == {"current_session": 1}
     assert recall(store, query="lantern", owner=BOB)["hidden"] == {"subagent": 1}

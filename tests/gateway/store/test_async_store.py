@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Iterator
+
+import pytest
 
 from hermes.gateway import AsyncSessionStore, Platform, SessionSource, SessionStore
+from hermes.state.loop_guard import guard_event_loop
 from tests.gateway.store.conftest import MakeStore
 
 ALICE = SessionSource(Platform.TELEGRAM, "1", user_id="7")
 KEY = "agent:main:telegram:dm:1"
+
+
+@pytest.fixture(autouse=True)
+def guarded_loop() -> Iterator[None]:
+    """Let every store raise that is used on the thread of an event loop."""
+    with guard_event_loop():
+        yield
 
 
 def test_every_operation_exists_on_the_event_loop() -> None:
@@ -18,8 +29,10 @@ def test_every_operation_exists_on_the_event_loop() -> None:
 
 
 def test_operations_return_what_the_store_returns(make_store: MakeStore) -> None:
+    inner = make_store()
+
     async def use() -> None:
-        async with AsyncSessionStore(make_store()) as store:
+        async with AsyncSessionStore(inner) as store:
             assert await store.peek(ALICE) is None
             entry = await store.get_or_create_session(ALICE)
             assert await store.peek(ALICE) == entry
@@ -39,8 +52,10 @@ def test_operations_return_what_the_store_returns(make_store: MakeStore) -> None
 
 
 def test_many_first_messages_at_once_make_one_session(make_store: MakeStore) -> None:
+    inner = make_store()
+
     async def use() -> set[str]:
-        async with AsyncSessionStore(make_store()) as store:
+        async with AsyncSessionStore(inner) as store:
             entries = await asyncio.gather(*(store.get_or_create_session(ALICE) for _ in range(20)))
             return {entry.session_id for entry in entries}
 

@@ -14,7 +14,7 @@ from hermes.agent.history.token_estimate import compression_limit
 from hermes.agent.listener import Listener
 from hermes.agent.models.auxiliary import ask_once
 from hermes.agent.models.model import Cancellation, Model
-from hermes.errors import Conflict, ModelError
+from hermes.errors import Conflict, ModelError, StaleLease
 from hermes.ids import new_session_id
 from hermes.state.rows import AnyRow
 
@@ -92,11 +92,11 @@ class Compression:
         self,
         session_id: str,
         request: CompressionRequest,
-        prompt: Callable[[str], str],
+        prompt: Callable[[str], str | None],
         listener: Listener,
         cancellation: Cancellation,
     ) -> CompressionResult:
-        """Compress a session; `prompt` returns the system prompt for the child's id."""
+        """Compress a session; `prompt` returns the system prompt for the child's id, or None to write it later."""
         store = self._store
         rows = store.get_messages(session_id)
         try:
@@ -126,6 +126,8 @@ class Compression:
                     system_prompt=prompt(child_id),
                     holder=renewal.holder,
                 )
+        except StaleLease:  # another node has the lane now: the whole turn ends
+            raise
         except (_Unchanged, Conflict) as unchanged:
             return CompressionResult(session_id, reason=str(unchanged))
         return CompressionResult(

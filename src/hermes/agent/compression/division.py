@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
+from hermes.agent.history.attachments import is_attached
 from hermes.agent.history.projection import project
 from hermes.agent.history.token_estimate import tokens_of_conversation
 from hermes.state.rows import AnyRow
@@ -39,7 +40,8 @@ def exchanges_of(rows: Sequence[AnyRow]) -> list[Exchange]:
     for row in rows:
         is_begun = bool(found) and any(each["role"] == "user" for each in found[-1])
         is_answered = bool(found) and any(each["role"] not in ("user", "system") for each in found[-1])
-        if row["role"] == "system" or not found or (row["role"] == "user" and (is_answered or not is_begun)):
+        is_summary = row["role"] == "system" and not is_attached(row)
+        if is_summary or not found or (row["role"] == "user" and (is_answered or not is_begun)):
             found.append([row])
         else:
             found[-1].append(row)

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from hermes.errors import StoreError
+from hermes.errors import StaleLease, StoreError
 from hermes.log import warn
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class LockRenewal:
                 # Two more attempts follow before the lock expires, and the transaction itself checks it again.
                 warn(__name__, "the compression lock of session %s was not renewed: %s", self._session_id, failure)
                 continue
+            except StaleLease:  # another node has the lane now
+                self.is_held = False
             if not self.is_held:
                 self._lost()
                 return

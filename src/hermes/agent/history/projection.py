@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermes.agent.history.attachments import is_attached
 from hermes.agent.history.text_limits import valid_text
 from hermes.agent.history.tool_results import History, ToolCallPairing
 from hermes.agent.models.model import Message
@@ -19,7 +20,7 @@ from hermes.state.rows import part_text
 
 BEGINNING = "[The beginning of this conversation is not shown.]"
 NO_OUTPUT = "[no output]"
-UNANSWERED = "[This message was not answered: the turn failed or was stopped.]"
+UNANSWERED = "[This message was not answered: the turn was stopped.]"
 
 _USER_ROLES = frozenset(("user", "system", "developer"))
 """The roles that the model reads as the user."""
@@ -67,22 +68,32 @@ def _model_messages(history: History) -> Iterator[_ModelMessage]:
     """Yield the messages in order, each tool result right after its call, wherever it was stored."""
     pairing = ToolCallPairing(history)
     unanswered: list[Part] = []
-    is_waiting = False
+    context: list[Part] = []
+    """The attached context of the message that is unanswered."""
+    is_waiting = is_stopped = False
     for place, row in enumerate(history):
         if row["role"] in _USER_ROLES:
             parts = list(_parts(row["content"], with_images=row["role"] == "user"))
+            if is_attached(row):
+                if parts != context:
+                    yield _ModelMessage("user", list(parts))
+                    context = parts
+                continue
             # A user who repeats a message because it got no answer is shown to the model only once.
             if parts and parts != unanswered:
-                if is_waiting and _is_turn(row):
+                # Messages in a row belong together, unless the user stopped the turn between them.
+                if is_stopped and _is_turn(row):
                     yield _ModelMessage("assistant", [_text_part(UNANSWERED)])
                 yield _ModelMessage("user", list(parts))
-                unanswered, is_waiting = parts, _is_turn(row)
+                unanswered, is_waiting, is_stopped = parts, _is_turn(row), False
         elif row["role"] == "assistant":
             called = pairing.calls_at(place)
             answer = _ModelMessage("assistant", list(_parts(row["content"])), [each.call for each in called])
             if answer.parts or called:
-                unanswered, is_waiting = [], False
+                unanswered, context, is_waiting, is_stopped = [], [], False, False
                 yield answer
+            else:
+                is_stopped = is_waiting
             for each in called:
                 yield _ModelMessage("tool", list(_parts(each.result)), call_id=each.id)
 

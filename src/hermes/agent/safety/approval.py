@@ -10,14 +10,21 @@ from typing import TYPE_CHECKING, assert_never, get_args
 
 from hermes.agent.safety.permits import Permit, Permits
 from hermes.config import CHAT_MODE_HINT, ChatMode, Mode
-from hermes.errors import ConfigError, HermesError
+from hermes.errors import ConfigError, HermesError, InvalidValue
 from hermes.log import warn
 from hermes.state.owner import TERMINAL, Owner, is_terminal_source
 
 if TYPE_CHECKING:
+    from hermes.agent.models.model import ToolCall
     from hermes.agent.safety.commands import Risk
+    from hermes.agent.safety.scanning.findings import Verdict
 
 _ADVICE = "Do not try it again in any form; continue without it, or tell the user what you need."
+
+_CHANGED = (
+    "This is not what the operator has allowed: the same call would act on another file or directory now. It has not"
+    " been done."
+)
 
 
 class Decision(StrEnum):
@@ -27,6 +34,10 @@ class Decision(StrEnum):
     SESSION = "session"
     ALWAYS = "always"
     DENY = "deny"
+
+
+_SCOPES = (Decision.DENY, Decision.ONCE, Decision.SESSION, Decision.ALWAYS)
+"""Decisions in the order of what they allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +58,16 @@ class ApprovalRequest:
     """The command without harmless options; None if a permission can cover only the identical command."""
     note: str = ""
     """A remark for the user, if any."""
+    verdict: Verdict = "allow"
+    """What a scan says; a blocked request needs an explicit yes each time, also if everything else is allowed."""
+    longest: Decision = Decision.ALWAYS
+    """The longest permission that this request can get; a longer one counts as this one."""
+
+    @property
+    def longest_scope(self) -> Decision:
+        """The longest permission: once for a blocked request, a session for one with a warning."""
+        limits = {"block": Decision.ONCE, "warn": Decision.SESSION}
+        return min((self.longest, limits.get(self.verdict, Decision.ALWAYS)), key=_SCOPES.index)
 
     @property
     def permit(self) -> Permit:
@@ -72,13 +93,62 @@ class ConversationOrigin:
     source: str
     owner: Owner
     """The owner of the conversation."""
+    call: ToolCall | None = None
+    """The tool call that is being run, with its arguments exactly as the model wrote them."""
+    directory: str = ""
+    """The session's current directory, to which the arguments are relative; empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A permission for one run of one tool call, given after the call was deferred.
+
+    It covers only the request that the operator has seen: another subject or detail is refused.
+    """
+
+    subject: str
+    detail: str
+    directory: str = ""
+    """The directory of the `ConversationOrigin` at the time of the request."""
+    scope: Decision = Decision.ONCE
+    """Whether the permission also holds for later requests."""
+
+    def __post_init__(self) -> None:
+        if self.scope is Decision.DENY:
+            raise InvalidValue("a denied request cannot be run")
+
+    def covers(self, request: ApprovalRequest) -> bool:
+        """Whether a request is the one that the operator has seen."""
+        return (request.subject, request.detail) == (self.subject, self.detail)
+
+
+class ApprovalDeferred(Exception):
+    """The operator has been asked, and the answer will come later; raised by an `AskOperator`."""
+
+    def __init__(self, approval_id: str, summary: str = "") -> None:
+        self.approval_id = approval_id
+        self.summary = summary
+        super().__init__(approval_id, summary)
+
+    @property
+    def for_model(self) -> str:
+        """The result of the tool call, in words for the model."""
+        what = f" to {self.summary}" if self.summary else ""
+        return (
+            f"This needs the operator's permission{what}, which was requested as {self.approval_id}. It has not been"
+            " done. Do not wait for it, do not repeat the call and do not try another way: the result will arrive as a"
+            " new message. Tell the user what is waiting, and continue with what does not depend on it."
+        )
 
 
 Approve = Callable[[ApprovalRequest], Decision]
 """Asks the user at the terminal; supplied by the user interface."""
 
 AskOperator = Callable[[ApprovalRequest, ConversationOrigin], Decision]
-"""Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms."""
+"""Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms.
+
+It may raise `ApprovalDeferred` instead of waiting for a decision.
+"""
 
 
 class Approvals:
@@ -106,22 +176,34 @@ class Approvals:
         for source, chat_mode in self._chat_modes.items():
             _check_chat_mode(source, chat_mode)
 
-    def refusal(self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None) -> str | None:
-        """Return why an action is not allowed, in words for the model, or None if it is allowed."""
+    def refusal(
+        self,
+        request: ApprovalRequest,
+        origin: ConversationOrigin,
+        approve: Approve | None,
+        grant: Grant | None = None,
+    ) -> str | None:
+        """Return why an action is not allowed, in words for the model, or None if it is allowed.
+
+        With a grant no person is asked: it covers the request, or the request is refused.
+        """
         is_terminal = is_terminal_source(origin.source)
         mode: Mode = self._mode if is_terminal else self._chat_modes.get(_fold_name(origin.source), "ask")
-        if mode == "allow":
+        if mode == "allow" and request.verdict != "block":
             return None
         if mode == "deny":
             key = "mode" if is_terminal else f"sources.{origin.source}"
             return f"This is not allowed here (approvals.{key} is deny in config.yaml). {_ADVICE}"
+        if grant is not None:
+            return self._apply(grant.scope, request, origin) if grant.covers(request) else _CHANGED
         if self._is_permitted(request, origin):
             return None
         note = self._permits.note(origin.owner) if _has_file(origin) else ""
         decision = self._decision(replace(request, note=note), origin, approve, is_terminal=is_terminal)
         if decision is None:
             who = "the user" if is_terminal else "the operator"
-            hint = " The user can allow it with `approvals.mode: allow` in config.yaml." if is_terminal else ""
+            is_allowable = is_terminal and request.verdict != "block"
+            hint = " The user can allow it with `approvals.mode: allow` in config.yaml." if is_allowable else ""
             refusal = f"This needs the permission of {who}, who cannot be asked in this conversation. {_ADVICE}{hint}"
             return f"{refusal} {note}" if note else refusal
         return self._apply(decision, request, origin)
@@ -135,7 +217,7 @@ class Approvals:
         return None if self._operator is None else self._operator(request, origin)
 
     def _apply(self, decision: Decision, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
-        match decision:
+        match min((decision, request.longest_scope), key=_SCOPES.index):
             case Decision.ONCE:
                 return None
             case Decision.SESSION:
@@ -162,9 +244,11 @@ class Approvals:
             self._of_sessions.pop(session_id, None)
 
     def _is_permitted(self, request: ApprovalRequest, origin: ConversationOrigin) -> bool:
+        if request.longest_scope is Decision.ONCE:
+            return False
         with self._lock:
             permits = list(self._of_sessions.get(origin.session_id, ()))
-        if _has_file(origin):
+        if _has_file(origin) and request.longest_scope is Decision.ALWAYS:
             permits += self._permits.of(origin.owner)
         return any(map(request.is_covered_by, permits))
 

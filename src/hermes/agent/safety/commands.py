@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hermes.agent.safety.visible_text import has_disguise
+from hermes.agent.safety.scanning.patterns import find_patterns
 
 Risk = Literal["normal", "high"]
 
@@ -76,15 +76,15 @@ _DANGEROUS_PROGRAMS = frozenset(
     }
 )
 _SAME = r"[^\n;&|]{0,200}?"  # within one command, and limited, so that a long text does not take long
-_INTERPRETERS = r"(?:(?:ba|z|da|k|fi)?sh|python[\d.]*|perl|ruby|node|php)\b"
-_DANGEROUS_FORMS = re.compile(
-    rf"\|\s*(?:[^\s|]*/)?(?:sudo\s+)?{_INTERPRETERS}"  # runs downloaded text
-    rf"|(?:{_INTERPRETERS}|\bsource\b|(?:^|[\s;&|])\.\s){_SAME}(?:<\(|\$\(|`)\s*(?:[^\s)]*/)?(?:curl|wget|fetch)\b"
-    r"|>\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
-    r"|/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"  # the variables of other processes, including Hermes
-    r"|\bmkfs\b|:\s*\(\s*\)\s*\{"
-    rf"|\bfind\b{_SAME}\s-(?:delete|exec|ok)"
-)
+_DANGEROUS_FORMS = {
+    "writes to a device or to the settings of the system": re.compile(
+        r">\s*/(?:dev/(?!null\b|std(?:out|err)\b)|etc/|boot/)"
+    ),
+    "reads the variables of other processes": re.compile(r"/environ\b|\bps\s+[a-z]{0,8}e[a-z]{0,8}\b"),
+    "formats a disk": re.compile(r"\bmkfs\b"),
+    "starts itself without end": re.compile(r":\s*\(\s*\)\s*\{"),
+    "lets find delete files or run a program": re.compile(rf"\bfind\b{_SAME}\s-(?:delete|exec|ok)"),
+}
 _GIT = re.compile(r"\bgit\b")
 _GIT_FORMS = re.compile(
     rf"\bpush\b{_SAME}\s(?:-f|-d|--force|--delete|--mirror|--prune|\+|:)|\breset\b{_SAME}\s--hard|\bclean\b"
@@ -143,19 +143,29 @@ def is_read_only(command: str, may_read: Callable[[str], bool]) -> bool:
 
 
 def risk_of(command: str, is_protected: Callable[[str], bool], variables: Mapping[str, str] | None = None) -> Risk:
-    """Return high for a command that destroys, takes control, hides something or touches a protected place.
+    """Return high for a command in which `dangers_in` finds anything."""
+    return "high" if dangers_in(command, is_protected, variables) else "normal"
 
-    The usual forms are recognized, not every one. `variables` are those that the shell of the command has.
+
+def dangers_in(
+    command: str, is_protected: Callable[[str], bool], variables: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return why a command is dangerous: it destroys, takes control, hides something or touches a protected place.
+
+    Each reason follows "it" in a sentence. The usual forms are recognized, not every one. `variables` are those that
+    the shell of the command has.
     """
     tokens = {*_TOKEN.findall(command), *_shell_words(command, variables or {})}
-    is_high = (
-        any(token.rpartition("/")[2] in _DANGEROUS_PROGRAMS for token in tokens)
-        or _DANGEROUS_FORMS.search(command) is not None
-        or any(map(_is_dangerous_git, _SEPARATOR.split(command)))
-        or has_disguise(command)
-        or any(is_protected(part) for part in _parts(tokens) - _HARMLESS_DEVICES)
-    )
-    return "high" if is_high else "normal"
+    programs = sorted({token.rpartition("/")[2] for token in tokens} & _DANGEROUS_PROGRAMS)
+    dangers = [each.text for each in find_patterns(command)]
+    if programs:
+        dangers.append(f"uses {', '.join(programs)}")
+    dangers += [text for text, form in _DANGEROUS_FORMS.items() if form.search(command)]
+    if any(map(_is_dangerous_git, _SEPARATOR.split(command))):
+        dangers.append("lets git discard something")
+    if any(is_protected(part) for part in _parts(tokens) - _HARMLESS_DEVICES):
+        dangers.append("names a protected path")
+    return dangers
 
 
 def _shell_words(command: str, variables: Mapping[str, str]) -> list[str]:

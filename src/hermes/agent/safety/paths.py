@@ -22,8 +22,11 @@ _TOP_LEVEL_PARTS = 2
 _HOME_OF_ANYBODY = re.compile(r"/(?:home|users)/[^/]+|/mnt/[a-z](?:/users(?:/[^/]+)?)?", re.IGNORECASE)
 """The usual places of home directories; the user's own may be elsewhere, such as root's, or that of Windows on WSL."""
 
-_BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
+WORKSPACES = "workspaces"
+"""The directory in the Hermes home whose subdirectories can be those of chats."""
 
+_BESIDE_DATABASE = ("", "-wal", "-shm", "-journal")
+_NAMED_LIKE_SECRETS = "files with such names contain secrets or databases"
 
 _TOP = Path("/")
 _MAX_LINKS = 40
@@ -70,11 +73,22 @@ def is_too_wide(root: Path, user_homes: Iterable[Path]) -> bool:
     return any(home.is_relative_to(root) for each in user_homes for home in (each, Path(os.path.realpath(each))))
 
 
-class ProtectedPlaces:
-    """The protected places for one user, one Hermes home and one store."""
+def is_workspace(root: Path, hermes_home: Path) -> bool:
+    """Whether a directory without links is below the workspaces in the Hermes home."""
+    return Path(os.path.realpath(hermes_home)) / WORKSPACES in root.parents
 
-    def __init__(self, user_homes: Iterable[Path], hermes_home: Path, database: Path | None = None) -> None:
+
+class ProtectedPlaces:
+    """The protected places for one user, one Hermes home and one store.
+
+    The session's directory, if it is a workspace, is not protected as a part of the Hermes home.
+    """
+
+    def __init__(
+        self, user_homes: Iterable[Path], hermes_home: Path, database: Path | None = None, root: Path | None = None
+    ) -> None:
         homes = list(user_homes)
+        self._workspace = _fold_case(root) if root is not None and is_workspace(root, hermes_home) else None
         self._databases = [f"{database}{suffix}" for suffix in _BESIDE_DATABASE] if database else []
         self._homes = _both_ways(homes)
         self._in_homes = _both_ways(home / each for home in homes for each in HOME_PLACES) | _behind_links(homes)
@@ -93,12 +107,15 @@ class ProtectedPlaces:
         folded = _fold_case(path)
         if _is_in(folded, self._of_system) and not folded.startswith(f"{SHARED_MEMORY}/"):
             return "it belongs to the system"
+        if self._workspace is not None and _is_in(folded, frozenset((self._workspace,))):
+            has_secrets = self._is_database(path) or has_secret_name(folded.removeprefix(self._workspace))
+            return _NAMED_LIKE_SECRETS if has_secrets else None
         if _is_in(folded, self._of_hermes) or self._is_database(path):
             return "Hermes stores its own files there"
         if _is_in(folded, self._in_homes) or any(_is_hidden_in(folded, home) for home in self._homes):
             return "programs store keys, passwords and settings there"
         if has_secret_name(folded):
-            return "files with such names contain secrets or databases"
+            return _NAMED_LIKE_SECRETS
         return None
 
     def _is_database(self, path: Path) -> bool:

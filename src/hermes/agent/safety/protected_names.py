@@ -96,6 +96,10 @@ FILES = (
         "id_dsa*",
         "id_ecdsa*",
         "id_ed25519*",
+        "*_rsa",
+        "*_dsa",
+        "*_ecdsa",
+        "*_ed25519",
         "ssh_host_*_key",
         "*.pem",
         "*.key",
@@ -110,7 +114,7 @@ FILES = (
     *("Cookies", "cookies.txt", "Login Data", "Web Data", "logins.json", "key3.db", "key4.db"),
     # settings and histories of shells
     *(".bashrc", ".bash_profile", ".bash_login", ".profile", ".zshrc", ".zprofile", ".zshenv", ".zlogin"),
-    *(".*_history", ".*history", "fish_history", ".lesshst", ".viminfo"),
+    *(".*_history", ".*history", "fish_history", "ConsoleHost_history.txt", ".lesshst", ".viminfo"),
     # databases
     *("*.db", "*.sqlite", "*.sqlite3", "*.db-*", "*.sqlite-*", "*.sqlite3-*"),
 )

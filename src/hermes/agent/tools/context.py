@@ -9,13 +9,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.agent.models.model import Cancellation
-from hermes.agent.safety.approval import ApprovalRequest, Approvals, Approve, ConversationOrigin
+from hermes.agent.models.model import Cancellation, ToolCall
+from hermes.agent.safety.approval import ApprovalRequest, Approvals, Approve, ConversationOrigin, Grant
 from hermes.agent.safety.paths import ProtectedPlaces, ResolvedPath, is_too_wide, resolve_path
 from hermes.clock import Clock, system_clock
+from hermes.config import WebConfig
+from hermes.errors import InvalidValue
 
 if TYPE_CHECKING:
     from hermes.agent.memory.notes import MemoryProvider
+    from hermes.agent.safety.scanning.scanner import CommandScanner
+    from hermes.agent.skills.session_skills import AskSecret, SessionSkills
     from hermes.agent.tools.shell.background_processes import BackgroundProcesses
     from hermes.state.owner import Owner
     from hermes.state.owner_view import OwnerView
@@ -41,7 +45,8 @@ class ToolContext:
     toolsets: Collection[str]
     """The enabled toolsets; other tools are never run, whatever a model writes."""
     home: Path
-    working_directory: WorkingDirectory
+    working_directory: WorkingDirectory | None
+    """None in a chat that has no directory of its own."""
     store: OwnerView
     """The sessions that may be searched: the owner's, or at the terminal all of them."""
     database: Path | None
@@ -56,20 +61,39 @@ class ToolContext:
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
     """The environment; commands get its harmless variables and those of `env_passthrough`."""
     env_passthrough: Collection[str] = ()
+    scanner: CommandScanner | None = None
+    """Checks commands before they run; None: only the patterns that always apply."""
+    skills: SessionSkills | None = None
+    """The skills of the Hermes home for this session; None if it has none."""
+    ask_secret: AskSecret | None = None
+    """Asks the user at the terminal for a secret value; None if that is impossible."""
+    web: WebConfig = field(default_factory=WebConfig)
+    """How the web is searched and read."""
     summarize: Summarizer | None = None
+    call: ToolCall | None = None
+    """The call that is being run; set by the registry."""
+    grant: Grant | None = None
+    """The permission for this call, if the operator has given it already."""
+
+    @property
+    def directory(self) -> WorkingDirectory:
+        """The session's directory; raises `InvalidValue` in a chat that has none."""
+        if self.working_directory is None:
+            raise InvalidValue("this conversation has no directory, so its tools cannot use files or commands")
+        return self.working_directory
 
     def resolve_path(self, path: str, cwd: Path | None = None) -> ResolvedPath:
         """Resolve a path, relative to `cwd` or else to the session's current directory."""
-        return resolve_path(path, cwd or self.working_directory.cwd, self._user_home)
+        return resolve_path(path, cwd or self.directory.cwd, self._user_home)
 
     @cached_property
     def protected(self) -> ProtectedPlaces:
         """The protected places, which are never read."""
-        return ProtectedPlaces(self.user_homes, self.home, self.database)
+        return ProtectedPlaces(self.user_homes, self.home, self.database, self.directory.root)
 
     def is_free(self, place: ResolvedPath) -> bool:
         """Whether a place may be read without approval: it is in the session's directory, unless that is too wide."""
-        root = self.working_directory.root
+        root = self.directory.root
         return (
             place.real.is_relative_to(root)
             and not is_too_wide(root, self.user_homes)
@@ -78,17 +102,27 @@ class ToolContext:
 
     def refusal(self, request: ApprovalRequest) -> str | None:
         """Return why an action is not allowed, in words for the model, or None; this may ask the user."""
-        origin = ConversationOrigin(self.session_id, self.source, self.owner)
-        return self.approvals.refusal(request, origin, self.approve)
+        here = "" if self.working_directory is None else str(self.working_directory.cwd)
+        origin = ConversationOrigin(self.session_id, self.source, self.owner, self.call, here)
+        return self.approvals.refusal(request, origin, self.approve, self.grant)
 
     @cached_property
     def user_homes(self) -> tuple[Path, ...]:
-        """The user's home directories: that of the environment, and that of the system if it differs."""
-        return tuple(dict.fromkeys(each for each in (self._user_home, _home_of_system()) if each != Path("/")))
+        """The user's home directories."""
+        return user_homes(self.environ)
 
     @property
     def _user_home(self) -> Path:
-        return Path(self.environ.get("HOME") or os.path.expanduser("~"))
+        return _home_in(self.environ)
+
+
+def user_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The user's home directories: that of the environment, and that of the system if it differs."""
+    return tuple(dict.fromkeys(each for each in (_home_in(environ), _home_of_system()) if each != Path("/")))
+
+
+def _home_in(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or os.path.expanduser("~"))
 
 
 def _home_of_system() -> Path:

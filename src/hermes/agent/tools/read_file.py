@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, BinaryIO
@@ -11,6 +10,7 @@ from typing import Annotated, BinaryIO
 from hermes.agent.history.text_limits import MAX_CHARACTERS
 from hermes.agent.models.model import Cancellation
 from hermes.agent.safety.approval import ApprovalRequest
+from hermes.agent.safety.opening import open_regular_file
 from hermes.agent.safety.paths import ResolvedPath
 from hermes.agent.safety.visible_text import make_path_visible
 from hermes.agent.tools.context import ToolContext
@@ -41,13 +41,13 @@ def read_file(
             f"{path} cannot be read, because {reason}. No permission can change this; do not try another way."
         )
     if not os.path.lexists(place.real):
-        raise NotFound(f"there is no file {path}", hint=f"paths are relative to {context.working_directory.cwd}")
+        raise NotFound(f"there is no file {path}", hint=f"paths are relative to {context.directory.cwd}")
     denied = None if context.is_free(place) else _refusal(context, place)
     if denied is not None:
         return failure(denied)
     if place.real.is_dir():
         return _list_directory(place.real)
-    with _open_regular_file(place.real) as file:
+    with open_regular_file(place.real) as file:
         return _number_lines(file, max(1, start_line), max(1, lines), context.cancellation)
 
 
@@ -59,16 +59,6 @@ def _refusal(context: ToolContext, place: ResolvedPath) -> str | None:
             "read_file", summary=f"read {shown}", detail=f"{shown}{named}", risk="normal", subject=str(place.real)
         )
     )
-
-
-def _open_regular_file(path: Path) -> BinaryIO:
-    """Open a regular file; raise `InvalidValue` for a device or a pipe, without waiting for it."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    file = os.fdopen(fd, "rb")
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        file.close()
-        raise InvalidValue(f"{path} is not a regular file")
-    return file
 
 
 def _number_lines(file: BinaryIO, first: int, count: int, cancellation: Cancellation) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_type_hints
 
 from hermes.agent.history.text_limits import limit_text, valid_text
 from hermes.agent.models.model import ToolCall, ToolSchema
+from hermes.agent.safety.approval import ApprovalDeferred
 from hermes.agent.tools.arguments import parse_arguments, usage
 from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.results import ToolResult, failure
 from hermes.agent.tools.schema import Schema, parameters_of
+from hermes.agent.tools.toolsets import NEED_DIRECTORY
 from hermes.errors import HermesError, InvalidValue
 from hermes.log import warn
 
@@ -80,6 +82,10 @@ class Registry:
         """The names of all toolsets."""
         return frozenset(each.toolset for each in self._tools.values())
 
+    def names(self, toolsets: Collection[str]) -> frozenset[str]:
+        """Return the names of the tools of these toolsets."""
+        return frozenset(each.name for each in self._tools_of(toolsets))
+
     def schemas(self, toolsets: Collection[str]) -> list[ToolSchema]:
         """Return the descriptions of the tools of these toolsets, always in the same order."""
         return [each.schema for each in self._tools_of(toolsets)]
@@ -93,6 +99,8 @@ class Registry:
         found = self._tools.get(call.name)
         if found is None or found.toolset not in context.toolsets:
             return _fit_for_model(self._unknown(call.name, context.toolsets))
+        if found.toolset in NEED_DIRECTORY and context.working_directory is None:
+            return failure("this conversation has no directory of its own, so files and commands cannot be used in it")
         if context.cancellation.is_cancelled:
             return failure("not run: the user stopped this turn")
         try:
@@ -100,7 +108,9 @@ class Registry:
         except InvalidValue as wrong:
             return _fit_for_model(failure(wrong.message, usage=usage(found.name, found.parameters)))
         try:
-            return _fit_for_model(_as_result(found.function(context, **arguments)), found.more)
+            return _fit_for_model(_as_result(found.function(replace(context, call=call), **arguments)), found.more)
+        except ApprovalDeferred as deferred:
+            return _fit_for_model(ToolResult(deferred.for_model))
         except Exception as error:  # noqa: BLE001 - no failure of a tool ends the conversation
             return _fit_for_model(failure(_describe_error(error, found.name, context.environ)))
 

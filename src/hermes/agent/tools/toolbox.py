@@ -7,5 +7,9 @@ from hermes.agent.tools.read_file import read_file
 from hermes.agent.tools.registry import Registry
 from hermes.agent.tools.session_search import session_search
 from hermes.agent.tools.shell.terminal import process, terminal
+from hermes.agent.tools.skills import skill_manage, skill_view
+from hermes.agent.tools.web import web_extract, web_search
 
-TOOLBOX = Registry([memory, process, read_file, session_search, terminal])
+TOOLBOX = Registry(
+    [memory, process, read_file, session_search, skill_manage, skill_view, terminal, web_extract, web_search]
+)

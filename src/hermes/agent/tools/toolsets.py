@@ -13,6 +13,8 @@ DEFAULT = "default"
 OF_TERMINAL: Sequence[str] = (ALL,)
 OF_OTHERS: Sequence[str] = ("memory", "recall")
 """The default on chat platforms: nothing that reaches the machine."""
+NEED_DIRECTORY = frozenset(("files", "terminal"))
+"""The toolsets that a chat has only with a directory of its own."""
 
 
 def toolsets_for(source: str, configured: Mapping[str, Sequence[str]], known: Collection[str]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.agent.conversation import Conversation
+from hermes.agent.turns.turn import TurnOutcome
 from hermes.cli.chat.exit_summary import exit_summary_lines, running_process_lines
 from hermes.cli.chat.resume import SOURCE, current_directory, restore_context, show_recap
 from hermes.cli.chat.terminal.keyboard import echo_off
@@ -22,9 +23,8 @@ from hermes.state.owner import EVERYBODY
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.models.model import Cancellation
+    from hermes.agent.models.selection import Models
     from hermes.agent.safety.approval import Approve
-    from hermes.agent.turn import TurnOutcome
-    from hermes.cli.chat.models import Models
     from hermes.cli.chat.terminal.screen import Screen
     from hermes.cli.chat.terminal.signals import Signals
 
@@ -57,6 +57,8 @@ class Chat:
         self.screen = screen
         self.exit_code = 0
         """The exit code of the first error, or of Ctrl-C."""
+        self.outcome: TurnOutcome | None = None
+        """How the last turn ended."""
         self.draft = ""
         """The text that the next prompt starts with."""
         self.listed: list[str] = []
@@ -90,11 +92,38 @@ class Chat:
         if has_recap:
             show_recap(resumed.history, self.agent.config.display, self.screen)
 
-    def send(self, text: str) -> None:
-        """Run one turn with a message from the user."""
+    def send(self, text: str, typed: str | None = None) -> None:
+        """Run one turn with a message from the user.
+
+        The references in `typed`, the part that the user has typed (default: all), are read first. If they name too
+        much, or the user stops this, nothing is sent, and the next prompt starts with the message.
+        """
         with self.cancellable() as cancellation:
-            outcome = self.conversation.say(text, self.screen, cancellation)
+            try:
+                attached = self._read_references(text if typed is None else typed, cancellation)
+            except HermesError:
+                self.draft = text
+                raise
+            if cancellation.is_cancelled:
+                self.draft = text
+                outcome = TurnOutcome("interrupted", self.conversation.session_id)
+            else:
+                outcome = self.conversation.say(text, self.screen, cancellation, attached=attached)
         self.show_outcome(outcome)
+
+    def _read_references(self, typed: str, cancellation: Cancellation) -> str:
+        """Return what the references in a text name, and show what was attached and what was not."""
+        if "@" not in typed:
+            return ""
+        from hermes.agent.references.attach import ReferenceReader
+
+        session = self.conversation.session
+        reader = ReferenceReader(session.tools.context(cancellation), session.model.context_tokens)
+        attached = reader.read(typed)
+        self.screen.print_status(attached.summary)
+        for remark in attached.remarks:
+            self.screen.notice(remark)
+        return attached.text
 
     @contextmanager
     def cancellable(self) -> Iterator[Cancellation]:
@@ -109,6 +138,7 @@ class Chat:
 
     def show_outcome(self, outcome: TurnOutcome) -> None:
         """Show how a turn ended, and note its exit code."""
+        self.outcome = outcome
         self.screen.print_answer(outcome.text)
         if outcome.status == "interrupted":
             self.screen.print_dim("Interrupted. The messages so far are saved.")
@@ -165,7 +195,7 @@ class Chat:
         if "\ufffd" in text:
             self.screen.print_text("Note: stdin is not valid UTF-8; invalid bytes were replaced by \ufffd.")
         if message := join_message(question, text):
-            self.send(message)
+            self.send(message, typed=question or "")
 
     def run_lines(self, reader: Reader) -> None:
         """Run each line of a pipe until it ends or Ctrl-C is pressed."""

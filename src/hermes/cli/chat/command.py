@@ -15,8 +15,8 @@ from hermes.errors import StoreClosed, StoreReadOnly, UnknownSession
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
+    from hermes.agent.models.selection import Models
     from hermes.cli.chat.chat_loop import Chat, Reader
-    from hermes.cli.chat.models import Models
     from hermes.cli.chat.terminal.approval import ApprovalPrompt
     from hermes.cli.chat.terminal.signals import Signals
     from hermes.config import Config
@@ -30,6 +30,8 @@ class ChatInput:
     query: str | None
     has_lines: bool
     must_wait: bool
+    as_json: bool = False
+    """Whether the answer is written as JSON, at the end."""
 
 
 LATEST = "\0"
@@ -40,7 +42,7 @@ LATEST = "\0"
     "chat",
     epilog="""\b
 A name of several words needs no quotes: hermes -c my project
-Piped text is appended to the message of -q, or sent as the message.
+Piped text is appended to the message, or sent as the message.
 
 \b
 Examples:
@@ -48,7 +50,9 @@ Examples:
   hermes -c                    continue the latest session
   hermes -r "refactoring auth"
   hermes -Q -q "What did we say about the pool?" > answer.txt
-  tail -n 200 app.log | hermes -q "What went wrong?\"""",
+  hermes "What is in this directory?"
+  tail -n 200 app.log | hermes -q "What went wrong?"
+  hermes -q "Summarise @file:notes.md" --json | jq -r .item.answer""",
 )
 @click.option(
     "--continue",
@@ -66,6 +70,7 @@ Examples:
 )
 @click.option("--stdin", "must_wait", is_flag=True, help="With -q, wait for stdin without a time limit.")
 @click.option("--quiet", "-Q", "is_quiet", is_flag=True, help="Print only the answers, without status messages.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer, the session and its costs as one JSON object.")
 @click.option("--model", "-m", "model_name", metavar="NAME", help="Use this model.")
 def chat_command(
     continued: str | None,
@@ -74,6 +79,7 @@ def chat_command(
     has_lines: bool,
     must_wait: bool,
     is_quiet: bool,
+    as_json: bool,
     model_name: str | None,
 ) -> None:
     """Chat with the agent, in a new session or an earlier one."""
@@ -88,8 +94,10 @@ def chat_command(
         raise click.UsageError("--lines and -q cannot be combined")
     if query is None and must_wait:
         raise click.UsageError("--stdin requires -q")
-    chat_input = ChatInput(query, has_lines=has_lines, must_wait=must_wait)
-    config = read_config(as_json=False)
+    if as_json and (has_lines or (query is None and sys.stdin.isatty())):
+        raise click.UsageError("--json needs one message: pass -q TEXT, or text on stdin without --lines")
+    chat_input = ChatInput(query, has_lines=has_lines, must_wait=must_wait, as_json=as_json)
+    config = read_config(as_json=as_json)
     with _open_store(config, is_needed=name is not None) as store:
         session_id = None if name is None else _find_session(store, name)
         exit_code = _run_chat(config, store, session_id, chat_input, is_quiet=is_quiet, model_name=model_name)
@@ -138,9 +146,10 @@ def _run_chat(
     is_quiet: bool,
     model_name: str | None,
 ) -> int:
+    from hermes.agent.models.selection import Models
     from hermes.agent.safety.environment import hide_own_secrets
     from hermes.cli.chat.chat_loop import Chat
-    from hermes.cli.chat.models import Models
+    from hermes.cli.chat.json_answer import JsonScreen, write_json_answer
     from hermes.cli.chat.terminal.approval import ApprovalPrompt
     from hermes.cli.chat.terminal.screen import Screen
     from hermes.cli.chat.terminal.signals import Signals
@@ -148,11 +157,12 @@ def _run_chat(
     from hermes.log import make_ready
 
     make_ready()
-    is_interactive = chat_input.query is None and sys.stdin.isatty() and sys.stdout.isatty()
-    signals, screen = Signals(), Screen(is_quiet=is_quiet, is_conversation=is_interactive)
+    is_interactive = chat_input.query is None and not chat_input.as_json and sys.stdin.isatty() and sys.stdout.isatty()
+    signals = Signals()
+    screen = JsonScreen() if chat_input.as_json else Screen(is_quiet=is_quiet, is_conversation=is_interactive)
     models = Models(config, load_variables(), model_name)
     hide_own_secrets()
-    has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet
+    has_person = sys.stdin.isatty() and sys.stderr.isatty() and not is_quiet and not chat_input.as_json
     asker = ApprovalPrompt(screen, signals) if has_person else None
     chat = Chat(_make_agent(config, store, models, asker), models, screen, signals, asker)
     with signals.handle():
@@ -169,7 +179,9 @@ def _run_chat(
                     _send_input(chat, signals, chat_input)
             finally:
                 chat.end_session()
-            if not is_quiet:
+            if chat_input.as_json:
+                write_json_answer(chat)
+            elif not is_quiet:
                 chat.show_exit_summary()
             elif chat.conversation.is_stored:
                 screen.print_text(f"session_id: {chat.conversation.session_id}")
@@ -196,6 +208,7 @@ def _make_agent(config: Config, store: SessionDBProvider, models: Models, asker:
         database=database_file(config),
         auxiliary=models.open_auxiliary(),
         operator=None if asker is None else asker.ask_operator,
+        ask_secret=None if asker is None else asker.ask_secret,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from hermes.agent.history.attachments import is_attached
 from hermes.cli.chat.terminal.style import bold
 from hermes.cli.display.terminal import printable, terminal_width
 from hermes.errors import NotFound, UnknownSession
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from hermes.agent.conversation import Conversation
-    from hermes.cli.chat.models import Models
+    from hermes.agent.models.selection import Models
     from hermes.cli.chat.terminal.screen import Screen
     from hermes.config import DisplayConfig
     from hermes.state.provider import SessionDBProvider
@@ -77,8 +78,11 @@ def restore_context(
         conversation.session.cwd = current_directory()
     else:
         screen.print_dim(enter_directory(row["cwd"]))
-    conversation.session.model, line = models.restore(row, conversation.model)
-    screen.print_dim(line)
+    from hermes.cli.chat.models import restored_model_line
+
+    restored = models.restore(row, conversation.model)
+    conversation.session.model = restored.model
+    screen.print_dim(restored_model_line(restored))
 
 
 def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen) -> None:
@@ -87,7 +91,8 @@ def show_recap(history: Sequence[AnyRow], display: DisplayConfig, screen: Screen
         from hermes.cli.chat.recap import build_recap, draw_panel
 
         screen.print_lines(draw_panel(build_recap(history, display), terminal_width()))
-    if history and history[-1]["role"] == "user":
+    last = next((each for each in reversed(history) if not is_attached(each)), None)
+    if last is not None and last["role"] == "user":
         screen.print_dim("The last message has no answer. Type /retry to get one.")
 
 

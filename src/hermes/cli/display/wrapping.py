@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from hermes.cli.display.terminal import display_width, graphemes, printable
+
+_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Glyph(NamedTuple):
@@ -73,3 +76,13 @@ def skip_blanks(glyphs: Sequence[Glyph]) -> Sequence[Glyph]:
     """Return glyphs without the blanks at their start."""
     start = next((at for at, glyph in enumerate(glyphs) if glyph.text != " "), len(glyphs))
     return glyphs[start:]
+
+
+def strip_codes(text: str) -> str:
+    """Return a text without the codes of its colours."""
+    return _CODES.sub("", text)
+
+
+def taken_rows(text: str, width: int) -> int:
+    """Return how many rows of a terminal a printable line takes."""
+    return max(1, -(-display_width(text.expandtabs(8)) // max(1, width)))

@@ -34,6 +34,11 @@ class LaneBackend(Protocol):
     def idle(self, before: float, *, after: str | None = None, limit: int | None = 200) -> list[LaneRow]:
         """Return a page of lanes that were last active before a time and are not finalized."""
 
+    def resume_candidates(
+        self, marked_since: float | None = None, *, after: str | None = None, limit: int | None = 200
+    ) -> list[LaneRow]:
+        """Return a page of lanes that are marked to continue after a restart and not suspended, by id."""
+
     def count(self) -> int:
         """Return the number of lanes."""
 

@@ -37,12 +37,13 @@ class StoreBase:
         opener: Callable[[], SessionDBProvider] | None = None,
         db: SessionDBProvider | None = None,
         clock: Clock = system_clock,
+        uses_files: bool = True,
     ) -> None:
         self.sessions_dir = Path(sessions_dir)
         self.config = config
         self._has_active_processes_fn = has_active_processes_fn
         self._clock = clock
-        self._connection = Connection(self.sessions_dir, config, clock, opener, db)
+        self._connection = Connection(self.sessions_dir, config, clock, opener, db, uses_files=uses_files)
         self._handed_out = HandedOut(self._connection)
         self._exporter = Exporter(Snapshot(self._connection).write)
         self._finalizer = weakref.finalize(self, _close, self._exporter, self._connection)

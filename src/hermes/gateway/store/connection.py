@@ -28,6 +28,8 @@ from hermes.gateway.store.files.replay import replay_journal
 from hermes.gateway.store.unexported import Unexported
 from hermes.home import get_hermes_home
 from hermes.log import inform, warn
+from hermes.state.fencing import fenced_lanes
+from hermes.state.lanes.types import Lease
 from hermes.state.provider import SessionDBProvider, open_session_db
 
 T = TypeVar("T")
@@ -50,8 +52,11 @@ class Connection:
         clock: Clock,
         opener: Callable[[], SessionDBProvider] | None,
         db: SessionDBProvider | None,
+        *,
+        uses_files: bool = True,
     ) -> None:
         self.sessions_dir = sessions_dir
+        self._uses_files = uses_files
         self.clock = clock
         self._config = config
         self._opener = opener or open_session_db
@@ -111,15 +116,19 @@ class Connection:
                 try:
                     return in_database(db)
                 except UNAVAILABLE as error:
+                    if not self._uses_files:
+                        raise
                     self._lose(error)
+            elif not self._uses_files:
+                raise self._failure or StoreUnavailable("the database cannot be used")
             try:
                 return in_files(self.files)
             except DatabaseIsBack:
                 continue
 
-    def run_lanes(self, operation: Callable[[LaneBackend], T]) -> T:
-        """Run an operation on lanes, wherever they are now."""
-        return self.run(lambda db: operation(db.lanes), operation)
+    def run_lanes(self, operation: Callable[[LaneBackend], T], lease: Lease | None = None) -> T:
+        """Run an operation on lanes, wherever they are now; in the database, a lease must still be held."""
+        return self.run(lambda db: operation(db.lanes if lease is None else fenced_lanes(db, lease)), operation)
 
     def close(self) -> None:
         """Close the database."""

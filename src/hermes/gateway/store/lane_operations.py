@@ -13,7 +13,7 @@ from hermes.gateway.store.base import StoreBase
 from hermes.gateway.store.lane_entries import entry_from_row
 from hermes.ids import new_session_id
 from hermes.state.lanes.identity import is_storable
-from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow, NewSession, Start
+from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow, Lease, NewSession, Start
 from hermes.state.owner import OwnerName
 from hermes.state.provider import SessionDBProvider
 
@@ -27,8 +27,13 @@ _DAY_S = 86_400.0
 class LaneOperations(StoreBase):
     """Which session a chat uses, and how it continues."""
 
-    def get_or_create_session(self, source: SessionSource, force_new: bool = False) -> SessionEntry:
-        """Return the session of the lane of a message: the present one, or a new one if a rule says so."""
+    def get_or_create_session(
+        self, source: SessionSource, force_new: bool = False, *, lease: Lease | None = None
+    ) -> SessionEntry:
+        """Return the session of the lane of a message: the present one, or a new one if a rule says so.
+
+        With a lease, raise `StaleLease` if another node has the lane by now; so do the other operations that take one.
+        """
         key = self._generate_session_key(source)
         has_processes = not force_new and self._has_processes(key, on_error=True)
         policy = self.config.get_reset_policy(source.platform, source.chat_type)
@@ -47,7 +52,7 @@ class LaneOperations(StoreBase):
             return Start(session, fields)
 
         now = self._clock()
-        lane = self._on_lane(key, lambda lanes: lanes.resolve(key, choose, now=now)).lane
+        lane = self._on_lane(key, lambda lanes: lanes.resolve(key, choose, now=now), lease).lane
         return self._changed(lane if lane["ended_at"] is None else self._continue_ended(lane))
 
     def peek(self, source: SessionSource) -> SessionEntry | None:
@@ -64,7 +69,9 @@ class LaneOperations(StoreBase):
         now = self._clock()
         self._note(self._on_lane(session_key, lambda lanes: lanes.update(session_key, now=now, **fields)))
 
-    def reset_session(self, session_key: str, display_name: str | None = None) -> SessionEntry | None:
+    def reset_session(
+        self, session_key: str, display_name: str | None = None, *, lease: Lease | None = None
+    ) -> SessionEntry | None:
         """Start a new session in a lane, as `/new` does; None if the lane is unknown."""
         if not session_key:
             return None
@@ -83,13 +90,13 @@ class LaneOperations(StoreBase):
             return Start(self._next_session(row, fresh_id), fields)
 
         try:
-            resolved = self._on_lane(session_key, lambda lanes: lanes.resolve(session_key, choose, now=now))
+            resolved = self._on_lane(session_key, lambda lanes: lanes.resolve(session_key, choose, now=now), lease)
         except _UnknownLane:
             return None
         return self._changed(resolved.lane)
 
     def switch_session(
-        self, session_key: str, target_session_id: str, *, owner: OwnerName = None
+        self, session_key: str, target_session_id: str, *, owner: OwnerName = None, lease: Lease | None = None
     ) -> SessionEntry | None:
         """Let a lane continue another session, as `/resume` does; None if the lane is unknown.
 
@@ -99,13 +106,13 @@ class LaneOperations(StoreBase):
             return None
         now = self._clock()
         row = self._on_lane(
-            session_key, lambda lanes: lanes.switch(session_key, target_session_id, owner=owner, now=now)
+            session_key, lambda lanes: lanes.switch(session_key, target_session_id, owner=owner, now=now), lease
         )
         return None if row is None else self._changed(row)
 
-    def suspend_session(self, session_key: str) -> bool:
+    def suspend_session(self, session_key: str, *, lease: Lease | None = None) -> bool:
         """Mark a lane so that its next message starts a new session; False if it is unknown."""
-        return self._mark(session_key, lambda lanes: lanes.suspend(session_key))
+        return self._mark(session_key, lambda lanes: lanes.suspend(session_key), lease)
 
     def mark_resume_pending(self, session_key: str, reason: str = "restart_timeout") -> bool:
         """Mark a lane so that its session continues after a restart; False if it is unknown or suspended."""
@@ -184,15 +191,15 @@ class LaneOperations(StoreBase):
             return NewSession(session_id, session.source, session.user_id, session.owner)
         return NewSession(session_id, row["platform"] or "unknown", owner=row["owner"] or row["session_key"])
 
-    def _on_lane(self, key: str, operation: Callable[[LaneBackend], T]) -> T:
+    def _on_lane(self, key: str, operation: Callable[[LaneBackend], T], lease: Lease | None = None) -> T:
         """Run an operation on a lane, after changes that a caller made in its entry."""
         self._handed_out.store_changes(key)
-        result = self._connection.run_lanes(operation)
+        result = self._connection.run_lanes(operation, lease)
         self._handed_out.refresh(key)
         return result
 
-    def _mark(self, key: str, operation: Callable[[LaneBackend], bool]) -> bool:
-        is_changed = bool(key) and self._on_lane(key, operation)
+    def _mark(self, key: str, operation: Callable[[LaneBackend], bool], lease: Lease | None = None) -> bool:
+        is_changed = bool(key) and self._on_lane(key, operation, lease)
         if is_changed:
             self._note(self._connection.run_lanes(lambda lanes: lanes.get(key)))
         return is_changed

@@ -19,8 +19,8 @@ class SessionStore(DocumentedHelpers, LaneOperations, Upkeep):
     """Maps chats to sessions. A touch writes one row, whatever the number of lanes.
 
     The database is opened at the first use: the configured one, that of `opener`, or the given `db`. While it is
-    unavailable, lanes and messages are stored in files of `sessions_dir`, and afterwards in the database. Threads may
-    share a store.
+    unavailable, lanes and messages are stored in files of `sessions_dir`, and afterwards in the database, unless
+    `uses_files` is false: then the operations raise. Threads may share a store.
     """
 
     def __init__(
@@ -32,8 +32,11 @@ class SessionStore(DocumentedHelpers, LaneOperations, Upkeep):
         opener: Callable[[], SessionDBProvider] | None = None,
         db: SessionDBProvider | None = None,
         clock: Clock = system_clock,
+        uses_files: bool = True,
     ) -> None:
-        super().__init__(sessions_dir, config, has_active_processes_fn, opener=opener, db=db, clock=clock)
+        super().__init__(
+            sessions_dir, config, has_active_processes_fn, opener=opener, db=db, clock=clock, uses_files=uses_files
+        )
         self._transcripts = Transcripts(self._connection, writes_files=config.jsonl_transcripts)
 
     def append_to_transcript(self, session_id: str, message: Mapping[str, Any], skip_db: bool = False) -> None:

@@ -13,7 +13,7 @@ from hermes.gateway.entry import SessionEntry
 from hermes.gateway.platform import Platform
 from hermes.gateway.policy import SessionResetPolicy
 from hermes.gateway.source import SessionSource
-from hermes.gateway.store.backend import all_lanes, change_lane
+from hermes.gateway.store.backend import change_lane
 from hermes.gateway.store.base import StoreBase
 from hermes.gateway.store.lane_entries import entry_from_row, local_time
 from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow
@@ -21,8 +21,9 @@ from hermes.state.lanes.types import Decision, Keep, LaneFields, LaneRow
 RESUME_REASONS: Final = frozenset({"restart_timeout", "shutdown_timeout", "restart_interrupted"})
 """The reasons after which a session continues by itself."""
 STUCK_RESTARTS = 3
-_DAY_S = 86_400.0
 _PAGE = 200
+NEVER_S = 0.0
+"""A time before every activity: without a policy that ends sessions, none has expired."""
 
 
 class Upkeep(StoreBase):
@@ -66,16 +67,15 @@ class Upkeep(StoreBase):
     ) -> list[SessionEntry]:
         """Return the lanes that continue by themselves after a restart; with a freshness of 0 however old they are."""
         now = self._clock()
-        since = now - freshness_seconds - _DAY_S if freshness_seconds > 0 else None
-        rows = self._connection.run_lanes(lambda lanes: all_lanes(lanes, active_since=since))
-        entries = []
-        for row in rows.values():
-            marked = row["last_resume_marked_at"] or row["updated_at"]
-            is_fresh = freshness_seconds <= 0 or now - marked <= freshness_seconds
-            is_pending = row["resume_pending"] and not row["suspended"] and row["resume_reason"] in RESUME_REASONS
-            if is_pending and is_fresh and row["origin"] and (platform is None or row["platform"] == platform.value):
-                entries.append(self._handed_out.give(row))
-        return entries
+        since = now - freshness_seconds if freshness_seconds > 0 else None
+        rows: list[LaneRow] = []
+        page = self._resume_page(since, None)
+        while page:
+            rows += [row for row in page if row["resume_reason"] in RESUME_REASONS and row["origin"]]
+            page = self._resume_page(since, page[-1]["cursor"])
+        rows.sort(key=lambda row: row["updated_at"], reverse=True)
+        chosen = [row for row in rows if platform is None or row["platform"] == platform.value]
+        return [self._handed_out.give(row) for row in chosen]
 
     def count_restart(self, session_key: str) -> int:
         """Count a restart during which a lane was active; suspend it at the third in a row, and return the count."""
@@ -105,6 +105,9 @@ class Upkeep(StoreBase):
                 self._connection.run_lanes(lambda lanes: lanes.update(session_key, touch=False, restart_count=0))
             )
 
+    def _resume_page(self, since: float | None, after: str | None) -> list[LaneRow]:
+        return self._connection.run_lanes(lambda lanes: lanes.resume_candidates(since, after=after, limit=_PAGE))
+
     def _idle_page(self, before: float, after: str | None) -> list[LaneRow]:
         return self._connection.run_lanes(lambda lanes: lanes.idle(before, after=after, limit=_PAGE))
 
@@ -125,7 +128,7 @@ class Upkeep(StoreBase):
     def _latest_expiry(self) -> float:
         """Return a time: a lane that was active after it has not expired under any policy."""
         config, now = self.config, self._zoned_now(self._clock())
-        latest = float("-inf")
+        latest = NEVER_S
         for policy in (
             config.default_reset_policy,
             *config.reset_by_type.values(),

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from hermes.state.asynchronous.operation import read_operation, write_operation
 from hermes.state.asynchronous.owner_view import Runner
 from hermes.state.lanes.connectors import Connectors
+from hermes.state.lanes.delivery.outbox import Outbox
 from hermes.state.lanes.entries import Lanes
-from hermes.state.lanes.outbox import Outbox
 from hermes.state.lanes.queue.inbox import Inbox
 from hermes.state.lanes.queue.turns import Turns
 from hermes.state.operations import Operations
@@ -41,6 +41,7 @@ class AsyncLanes(AsyncGroup[Lanes]):
     get = read_operation(Lanes.get)
     idle = read_operation(Lanes.idle)
     recent = read_operation(Lanes.recent)
+    resume_candidates = read_operation(Lanes.resume_candidates)
 
     clear_resume_pending = write_operation(Lanes.clear_resume_pending)
     import_once = write_operation(Lanes.import_once)
@@ -61,6 +62,7 @@ class AsyncInbox(AsyncGroup[Inbox]):
     depth = read_operation(Inbox.depth)
     find = read_operation(Inbox.find)
     get = read_operation(Inbox.get)
+    held = read_operation(Inbox.held)
     totals = read_operation(Inbox.totals)
     waiting = read_operation(Inbox.waiting)
 
@@ -79,12 +81,16 @@ class AsyncTurns(AsyncGroup[Turns]):
     history = read_operation(Turns.history)
     peek = read_operation(Turns.peek)
     running = read_operation(Turns.running)
+    waiting_of = read_operation(Turns.waiting_of)
 
     acquire = write_operation(Turns.acquire)
     claim_next = write_operation(Turns.claim_next)
     discard = write_operation(Turns.discard)
+    end_leases = write_operation(Turns.end_leases)
     fail = write_operation(Turns.fail)
     finish = write_operation(Turns.finish)
+    hold = write_operation(Turns.hold)
+    interrupt = write_operation(Turns.interrupt)
     join = write_operation(Turns.join)
     park = write_operation(Turns.park)
     progress = write_operation(Turns.progress)
@@ -93,19 +99,28 @@ class AsyncTurns(AsyncGroup[Turns]):
     settle = write_operation(Turns.settle)
     start = write_operation(Turns.start)
     sweep = write_operation(Turns.sweep)
+    unhold = write_operation(Turns.unhold)
 
 
 class AsyncOutbox(AsyncGroup[Outbox]):
     """Operations on messages to platforms."""
 
+    awaiting = read_operation(Outbox.awaiting)
     dead = read_operation(Outbox.dead)
+    drafts = read_operation(Outbox.drafts)
     find = read_operation(Outbox.find)
     get = read_operation(Outbox.get)
+    next_due = read_operation(Outbox.next_due)
+    of_lane = read_operation(Outbox.of_lane)
+    of_turn = read_operation(Outbox.of_turn)
     pending = read_operation(Outbox.pending)
 
+    confirm = write_operation(Outbox.confirm)
     delete = write_operation(Outbox.delete)
+    end_leases = write_operation(Outbox.end_leases)
     expire = write_operation(Outbox.expire)
     expire_dead = write_operation(Outbox.expire_dead)
+    expire_due = write_operation(Outbox.expire_due)
     failed = write_operation(Outbox.failed)
     intend = write_operation(Outbox.intend)
     preview = write_operation(Outbox.preview)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from hermes.state.asynchronous.operation import iterate, read_operation, write_operation
 from hermes.state.operations import Operations
 from hermes.state.owner import Asker, Owner, OwnerName
 from hermes.state.owner_view import OwnerView
 from hermes.state.row_types import ExportedSession
+
+if TYPE_CHECKING:
+    from hermes.state.lanes.types import Lease
 
 R = TypeVar("R")
 
@@ -45,6 +48,10 @@ class AsyncOwnerView:
     def narrowed_to(self, asker: Asker) -> AsyncOwnerView:
         """Return this view for an asker who sees no more, such as the owner of one conversation."""
         return AsyncOwnerView(self._view.narrowed_to(asker), self._run_on_thread)
+
+    def fenced(self, lease: Lease) -> AsyncOwnerView:
+        """Return this view for a node that has leased a lane: after another node has the lane, every write raises."""
+        return AsyncOwnerView(self._view.fenced(lease), self._run_on_thread)
 
     @property
     def _operations(self) -> Operations:

@@ -21,6 +21,7 @@ from hermes.state.rows import require_integer
 
 if TYPE_CHECKING:
     from hermes.state.asynchronous.lanes import AsyncConnectors, AsyncInbox, AsyncLanes, AsyncOutbox, AsyncTurns
+    from hermes.state.asynchronous.limits import AsyncApprovals, AsyncQuotas
     from hermes.state.asynchronous.owner_view import AsyncOwnerView
     from hermes.state.owner import Asker
     from hermes.state.row_types import ExportedSession
@@ -119,6 +120,20 @@ class AsyncSessionDB:
         from hermes.state.asynchronous.lanes import AsyncConnectors
 
         return AsyncConnectors(self.store.connectors, self._run_for_lanes)
+
+    @property
+    def approvals(self) -> AsyncApprovals:
+        """Operations on requests to run a tool that wait for a person's decision."""
+        from hermes.state.asynchronous.limits import AsyncApprovals
+
+        return AsyncApprovals(self.store.approvals, self._run_for_lanes)
+
+    @property
+    def quotas(self) -> AsyncQuotas:
+        """Operations on what users and chats may use on a day."""
+        from hermes.state.asynchronous.limits import AsyncQuotas
+
+        return AsyncQuotas(self.store.quotas, self._run_for_lanes)
 
     count_by_source = read_operation(SessionDBProvider.count_by_source)
     count_empty_sessions = read_operation(SessionDBProvider.count_empty_sessions)

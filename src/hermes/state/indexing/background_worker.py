@@ -17,12 +17,15 @@ class BackgroundWorker:
         """Does a part of the work; returns whether there may be more."""
         self._name = name
         self._thread: threading.Thread | None = None
+        self._is_wanted = False
         self._start_over()
 
     def wake(self) -> None:
         """Start the work soon."""
         if self._process != os.getpid():
             self._start_over()  # threads do not survive a fork
+        elif self._is_wanted and self._thread is not None:
+            return  # the thread has yet to begin the work that it was woken for last
         with self._lock:
             self._is_wanted = True
             if self._thread is None and not self._is_closing:
@@ -32,8 +35,11 @@ class BackgroundWorker:
     def close(self) -> None:
         """Wait for the part that is being done, and do no more."""
         self._is_closing = True
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread() and self._process == os.getpid():
+        if self._process != os.getpid():
+            return  # threads do not survive a fork, but the lock may be held
+        with self._lock:  # so that a thread that is being started has been started
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _start_over(self) -> None:

@@ -19,7 +19,8 @@ class WithoutIndexing:
         self.dialect, self.is_repeat = tx.dialect, tx.is_repeat
         self.rows, self.row, self.value, self.table = tx.rows, tx.row, tx.value, tx.table
         self.run, self.send, self.lock_and_number, self.run_many = tx.run, tx.send, tx.lock_and_number, tx.run_many
-        self.insert_messages, self.lock_and_read = tx.insert_messages, tx.lock_and_read
+        self.insert_messages, self.lock_and_read, self.require = tx.insert_messages, tx.lock_and_read, tx.require
+        self.add_plain = tx.add_plain
 
     def note_added_message(self, message_id: int, /) -> None:
         """Do nothing: messages of a bulk import are indexed at the end."""

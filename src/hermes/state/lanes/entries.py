@@ -123,6 +123,22 @@ class Lanes(Operations):
         rows = self._engine.read(lambda tx: tx.rows(sql, before=moment, at=at, last=last, most=most))
         return [lane_row(row) for row in rows]
 
+    def resume_candidates(
+        self, marked_since: float | None = None, *, after: str | None = None, limit: int | None = 200
+    ) -> list[LaneRow]:
+        """Return lanes that have the mark of `mark_resume_pending` and are not suspended, by id.
+
+        With a time, only those that were marked since; a lane without the time of its mark counts by its last activity.
+        `after` is the cursor of the last row of the page before.
+        """
+        since = -1e308 if marked_since is None else require_number(marked_since, "marked_since")
+        _, last = parse_cursor(after) or (0.0, "")
+        sql = f"""{SELECT} WHERE l.resume_pending = 1 AND l.id > :last AND l.suspended = 0
+                  AND COALESCE(l.last_resume_marked_at, l.updated_at) >= :since ORDER BY l.id LIMIT :most"""
+        most = row_limit(limit)
+        rows = self._engine.read(lambda tx: tx.rows(sql, last=last, since=since, most=most))
+        return [lane_row(row) for row in rows]
+
     def count(self) -> int:
         """Return the number of lanes."""
         return int(self._engine.read(lambda tx: tx.value("SELECT COUNT(*) FROM lanes")))
@@ -214,7 +230,8 @@ class Lanes(Operations):
     def prune(self, before: float, *, skip: Callable[[str], bool] | None = None) -> int:
         """Delete lanes that were last active before a time, but not their sessions; return how many.
 
-        Suspended lanes stay, as do lanes with waiting messages or a lease, and those for whose key `skip` returns True.
+        Suspended lanes stay, as do lanes with waiting or held messages or a lease, and those for whose key `skip`
+        returns True.
         """
         return prune_lanes(self._engine, require_number(before, "before"), skip)
 

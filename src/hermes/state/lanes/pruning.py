@@ -15,7 +15,8 @@ TOKEN_MARGIN = 60_000
 """The queue of a lane is deleted only if its token is so much lower than that of a new queue, which is a minute."""
 
 _IS_IDLE = """NOT EXISTS (SELECT 1 FROM lane_queues q
-                          WHERE q.lane_id = lanes.id AND (q.waiting_count > 0 OR q.lease_until > 0))"""
+                          WHERE q.lane_id = lanes.id AND (q.waiting_count > 0 OR q.lease_until > 0))
+              AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.lane_id = lanes.id AND i.is_open = 1)"""
 
 
 def prune_lanes(engine: Engine, before: float, skip: Callable[[str], bool] | None) -> int:
@@ -50,7 +51,10 @@ def _read_page(tx: Reading, finalized: int, before: float, at: float, last: str)
 
 
 def _delete(tx: Transaction, lane_ids: Sequence[str], before: float) -> int:
-    listed, values = placeholders("id", lane_ids)
+    listed, values = placeholders("id", sorted(lane_ids))
+    # Locked first, as in a turn: what the next statements see of these lanes does not change any more.
+    if tx.dialect.for_update:
+        tx.rows(f"SELECT lane_id FROM lane_queues WHERE lane_id IN ({listed}) {tx.dialect.for_update}", **values)
     count = tx.run(
         f"DELETE FROM lanes WHERE id IN ({listed}) AND updated_at < :before AND suspended = 0 AND {_IS_IDLE}",
         before=before,
@@ -59,7 +63,8 @@ def _delete(tx: Transaction, lane_ids: Sequence[str], before: float) -> int:
     # A queue that is made again begins with a token from the time, which must be higher than the old ones.
     tx.run(
         f"""DELETE FROM lane_queues WHERE lane_id IN ({listed}) AND waiting_count = 0 AND lease_until = 0
-            AND lease_token < :floor AND NOT EXISTS (SELECT 1 FROM lanes l WHERE l.id = lane_queues.lane_id)""",
+            AND lease_token < :floor AND NOT EXISTS (SELECT 1 FROM lanes l WHERE l.id = lane_queues.lane_id)
+            AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.lane_id = lane_queues.lane_id AND i.is_open = 1)""",
         floor=first_token(tx) - TOKEN_MARGIN,
         **values,
     )

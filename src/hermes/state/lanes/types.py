@@ -7,7 +7,7 @@ from typing import Any, Literal, TypedDict
 from hermes.state.row_types import GivenChildKind
 
 MessageKind = Literal["normal", "queue", "steer", "command", "internal"]
-MessageState = Literal["accepted", "running", "done", "failed", "discarded", "parked", "dead"]
+MessageState = Literal["accepted", "held", "running", "done", "failed", "discarded", "parked", "dead"]
 TurnState = Literal["running", "finished", "failed", "discarded", "parked", "interrupted", "lost"]
 DeliveryState = Literal["draft", "pending", "sending", "sent", "unknown", "expired", "dead"]
 

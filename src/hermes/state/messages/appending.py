@@ -12,6 +12,7 @@ from hermes.log import inform, warn
 from hermes.state.engine import Reading, Transaction
 from hermes.state.messages.drafts import Draft, add_timestamps, check_fields, draft_message
 from hermes.state.messages.partial import complete_message, find_by_given_uid
+from hermes.state.messages.plain_append import append_plain
 from hermes.state.messages.replay import load_conversation
 from hermes.state.messages.spool import PERMANENT_FAILURES
 from hermes.state.messages.tool_counts import count_tools
@@ -114,17 +115,17 @@ class Messages(Operations):
         try:
             ids = self._write(session_id, messages)
         except PERMANENT_FAILURES as exc:
-            if not messages:
+            spool = self._engine.spool
+            if not messages or spool is None:
                 raise
             try:
-                self._engine.spool.add(session_id, messages, self._asker)
+                spool.add(session_id, messages, self._asker)
             except OSError:
                 raise exc from None  # the disk is full for the spool, too
             raise MessageSpooled(
-                messages[-1].values["uid"], f"not stored yet, but saved in {self._engine.spool.path}: {exc.message}"
+                messages[-1].values["uid"], f"not stored yet, but saved in {spool.path}: {exc.message}"
             ) from exc
-        if self._engine.spool.may_have_messages:
-            self._store_spooled()
+        self._store_spooled()
         return ids
 
     def _write(self, session_id: str, messages: list[Draft]) -> list[int]:
@@ -137,14 +138,17 @@ class Messages(Operations):
         return self._engine.write(lambda tx: add_messages(tx, session_id, messages, self._asker))
 
     def _store_spooled(self) -> None:
-        """Store spooled messages. On failure they stay in the spool."""
+        """Store spooled messages, if there may be any. On failure they stay in the spool."""
+        spool = self._engine.spool
+        if spool is None or not spool.may_have_messages:
+            return
         try:
-            count = self._engine.spool.replay(self._store_again)
+            count = spool.replay(self._store_again)
         except (HermesError, OSError) as exc:
-            warn(__name__, "messages stay in the spool %s: %s", self._engine.spool.path, exc)
+            warn(__name__, "messages stay in the spool %s: %s", spool.path, exc)
         else:
             if count:
-                inform(__name__, "stored %s messages from the spool %s", count, self._engine.spool.path)
+                inform(__name__, "stored %s messages from the spool %s", count, spool.path)
 
     def _store_again(self, session_id: str, messages: list[Draft], asker: Asker) -> bool:
         """Store spooled messages; return False if the session belongs to another owner than their sender."""
@@ -271,6 +275,8 @@ class Messages(Operations):
 
 def add_messages(tx: Transaction, session_id: str, messages: list[Draft], asker: Asker) -> list[int]:
     """Insert messages into the asker's session and update its counters, activity and preview."""
+    if messages and (plain := append_plain(tx, session_id, messages, asker)) is not None:
+        return list(plain)
     session, numbers = tx.lock_and_number(
         f"""SELECT message_count, last_active, chain_active, chain_root
             FROM sessions WHERE id = :id {owner_condition(asker)} {tx.dialect.for_update}""",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
 from hermes.errors import InvalidValue
@@ -62,29 +63,37 @@ class Draft(NamedTuple):
 
 def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True) -> Draft:
     """Return a checked and encoded message; a column without a value keeps its default."""
-    values: Row = {"role": require_identifier(fields.get("role"), "role"), "timestamp": now}
+    role = require_identifier(fields.get("role"), "role")
+    values: Row = {"role": role, "timestamp": now}
+    length = len(role)
     for name, value in fields.items():
         if value is None or name == "role":
             continue
         if name == "content":
-            values[name] = encode_content(value)
-        elif name in JSON_FIELDS:
-            if value:
-                values[name] = encode_json(value)
+            stored = value if type(value) is str else encode_content(value) or ""
         elif name == "timestamp":
-            values[name] = parse_timestamp(value, now)
+            values[name] = value if type(value) is float and isfinite(value) else parse_timestamp(value, now)
+            continue
         elif name == "token_count":
             values[name] = optional_integer(value, name)
+            continue
         elif name == "observed":
             if value:
                 values[name] = 1
+            continue
+        elif name in JSON_FIELDS:
+            if not value:
+                continue
+            stored = encode_json(value)
         elif name == "uid":
-            values[name] = require_identifier(value, name)
+            stored = require_identifier(value, name)
         elif name == "platform_message_id" and type(value) is int:
-            values[name] = str(value)
+            stored = str(value)
         else:
-            values[name] = optional_text(value, name)
-    if sum(len(value) for value in values.values() if isinstance(value, str)) > MAX_CHARACTERS:
+            stored = optional_text(value, name) or ""
+        values[name] = stored
+        length += len(stored)
+    if length > MAX_CHARACTERS:
         raise InvalidValue(
             f"the message is longer than {MAX_CHARACTERS} characters",
             hint="store the long part in a file, and name the file in the message",
@@ -95,22 +104,18 @@ def draft_message(fields: Mapping[str, Any], now: float, *, active: bool = True)
     if not active:
         values["active"] = 0
     content, tool_calls = fields.get("content"), fields.get("tool_calls")
-    return Draft(
-        values=values,
-        is_active=active,
-        is_repeatable=is_repeatable,
-        tool_calls=count_tool_calls(tool_calls) if tool_calls else 0,
-        tools=tool_names(tool_calls) if tool_calls else [],
-        preview=make_preview(content) if content is not None and values["role"] == "user" else None,
-    )
+    preview = make_preview(content) if content is not None and role == "user" else None
+    if not tool_calls:
+        return Draft(values, active, is_repeatable, 0, [], preview)
+    return Draft(values, active, is_repeatable, count_tool_calls(tool_calls), tool_names(tool_calls), preview)
 
 
 def check_fields(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `message` if it is a dict with only the fields of a message."""
-    if not isinstance(message, Mapping):
+    if type(message) is not dict and not isinstance(message, Mapping):
         raise InvalidValue(f"a message must be a dict, not {type(message).__name__}")
-    if unknown := set(message) - MESSAGE_FIELDS:
-        raise InvalidValue(f"a message has no field {sorted(map(str, unknown))[0]!r}")
+    if not MESSAGE_FIELDS.issuperset(message):
+        raise InvalidValue(f"a message has no field {sorted(map(str, set(message) - MESSAGE_FIELDS))[0]!r}")
     optional_amount(message.get("token_count"), "token_count")
     return message
 

@@ -31,7 +31,8 @@ class Rewinds(Operations):
     def rewind_to_message(self, session_id: str, target_message_id: int, *, keep_target: bool = False) -> Rewound:
         """Undo a user message and everything after it; return rewound_count, target_message and new_head_id.
 
-        With `keep_target` the message itself stays, so that the model can answer it again.
+        With `keep_target` the message itself stays, and so do system messages directly after it, which hold what the
+        user attached; the model can answer it again.
         """
         kept, target_id = (
             require_flag(keep_target, "keep_target"),
@@ -56,7 +57,8 @@ class Rewinds(Operations):
                     f"message {target_message_id} has role {target['role']!r}; only a user message can be undone",
                     hint="list_recent_user_messages shows the candidates",
                 )
-            hidden = _set_active(tx, session_id, target_id + kept, active=False)
+            since = _after_attached(tx, session_id, target_id) if kept else target_id
+            hidden = 0 if since is None else _set_active(tx, session_id, since, active=False)
             tx.run("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = :id", id=session_id)
             _record(tx, session_id, "rewind", target_id, hidden, now)
             head = tx.value("SELECT MAX(id) FROM messages WHERE session_id = :id AND active = 1", id=session_id)
@@ -96,6 +98,17 @@ class Rewinds(Operations):
             ]
 
         return self._engine.read(trail)
+
+
+def _after_attached(tx: Transaction, session_id: str, target_id: int) -> int | None:
+    """Return the id of the first message after a message and the system messages that follow it."""
+    first = tx.value(
+        """SELECT MIN(id) FROM messages
+           WHERE session_id = :id AND id > :target AND active = 1 AND role <> 'system'""",
+        id=session_id,
+        target=target_id,
+    )
+    return None if first is None else int(first)
 
 
 def _lock(tx: Transaction, session_id: str, asker: Asker) -> bool:

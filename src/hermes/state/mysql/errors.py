@@ -15,6 +15,7 @@ MISSING = ("1054", "1146", "1932")
 GONE = ("1053", "1079", "1927", "3169", "4031")
 """The server ends a connection and reports it."""
 TOO_LONG = "1406"
+OUT_OF_RANGE = "1690"
 PACKET = "1153"
 NO_TRIGGERS = "1419"
 EXPIRED = ("1820", "1862")
@@ -39,7 +40,7 @@ _REFUSED = (
     *(*EXPIRED, *LOCKED, NO_SECRECY, OFFLINE),
 )
 _UNREACHABLE = ("1043", *_REFUSED, *GONE, NO_QUORUM, COMMIT_FAILED)
-_INVALID = ("1264", "1292", "1301", "1366", "1367", "1690", TOO_LONG, PACKET)
+_INVALID = ("1264", "1292", "1301", "1366", "1367", OUT_OF_RANGE, TOO_LONG, PACKET)
 
 _KINDS: dict[str, type[errors.HermesError]] = {
     **dict.fromkeys((*_RETRY_SOON, *OUT_OF_TIME, "1317"), errors.StoreBusy),

@@ -12,7 +12,7 @@ INDEXES = 2
 INDEX_TABLES = ("word_places", "message_words", "known_words")
 TABLES = (
     *("sessions", "messages", "usage_events", "session_tools", "rewinds", "pending_links", "compression_locks"),
-    *("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases"),
+    *("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases", "approvals", "usage_days"),
     *(*INDEX_TABLES, "deleted_messages", "stale_index", "message_times", "state_meta"),
 )
 SIZES_OF_TABLES = """

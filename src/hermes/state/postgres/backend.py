@@ -94,7 +94,12 @@ class PostgresBackend:
         except psycopg.Error as exc:
             self.pool.discard(connection)
             raise ConnectionLost(str(exc).strip()) from None
-        return PostgresTransaction(driver, self.server.opening, is_behind_pooler=self.server.is_behind_pooler)
+        return PostgresTransaction(
+            driver,
+            self.server.opening,
+            is_behind_pooler=self.server.is_behind_pooler,
+            needs_begin=self.server.needs_begin,
+        )
 
     def release(self, tx: PostgresTransaction, /) -> None:
         """Take a connection back; one that is not sound is replaced."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Capability, Index, LaneListener, Maintenance, Values
+from hermes.state import loop_guard
+from hermes.state.engine import Capability, Guard, Index, LaneListener, Maintenance, Values
 from hermes.state.operations import owner_condition
 from hermes.state.postgres.backend import PostgresBackend
 from hermes.state.postgres.connection.transaction import PostgresTransaction
@@ -38,8 +40,12 @@ class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
         parts = {Capability.PARTS} if self._database.status.has_trigrams else set()
         return frozenset({Capability.SERVER, *parts})
 
-    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+    def append_alone(
+        self, session_id: str, values: Row, preview: str | None, asker: Asker, /, guards: Sequence[Guard] = ()
+    ) -> int | None:
         """Store a message in one round trip and return its id; None if it needs a transaction of several statements."""
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("append")
         self._require_open()
         # A pooler may keep the statement waiting for a connection to the server, without saying so.
         if self.read_only or self._database.server.is_behind_pooler or self._transaction_of_this_thread() is not None:
@@ -47,7 +53,7 @@ class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
         tick = activity_tick(values["timestamp"])
         bound = {**values, "session_id": session_id, "preview": preview, "tick": tick, "whose": asker.stored}
         sql = append_statement(tuple(values), owner_condition(asker))
-        rows = self._attempt(lambda attempts: self._append_once(sql, bound, attempts), self._write_timeout_s)
+        rows = self._attempt(lambda attempts: self._append_once(sql, bound, guards, attempts), self._write_timeout_s)
         if rows is None:
             rows = self.write(lambda tx: find_message(tx, session_id, values["uid"]))
         if not rows:
@@ -56,11 +62,13 @@ class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
         self._after_messages(number)
         return number
 
-    def _append_once(self, sql: str, values: Row, attempts: Attempts) -> list[Values] | None:
-        """Execute a statement as a transaction; return None if it is not known whether it was committed."""
+    def _append_once(self, sql: str, values: Row, guards: Sequence[Guard], attempts: Attempts) -> list[Values] | None:
+        """Execute the guards and a statement as a transaction; None if it is not known whether it was committed."""
         tx = self.backend.acquire(attempts.deadline)
         try:
             tx.begin(read_only=False, timeout_s=self._write_timeout_s)
+            for guard in guards:
+                tx.require(guard)
             return tx.run_and_commit(sql, **values)
         except CommitUnknown:
             return None
@@ -84,6 +92,8 @@ class PostgresEngine(IndexedEngine[PostgresTransaction, Batch]):
 
     def listen_lanes(self, node: str, /) -> LaneListener | None:
         """A listener with a connection of its own; none behind a pooler, or for a pool that the caller passed in."""
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("listen")
         self._require_open()
         if self._database.server.is_behind_pooler or not self._database.pool.can_connect_alone:
             return None

@@ -11,7 +11,7 @@ INDEXES = 2
 """The index of words, and the index of parts of words."""
 TABLES = (
     *("sessions", "messages", "usage_events", "session_tools", "rewinds", "pending_links", "compression_locks"),
-    *("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases"),
+    *("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases", "approvals", "usage_days"),
     *("message_words", "known_words", "forgotten_words", "stale_index", "message_times", "state_meta"),
 )
 SIZES_OF_TABLES = """

@@ -19,9 +19,11 @@ from hermes.query.question import Question
 from hermes.query.tree import And, Node
 from hermes.state.engine import CATCH_UP, Engine, Reading
 from hermes.state.operations import owner_condition, placeholders
-from hermes.state.recall.scoring import TIME_LIFT, RankedSession, Scorer, StoreSize
+from hermes.state.recall.scoring import TIME_LIFT, RankedSession, Scorer
+from hermes.state.recall.store_size import StoreSize
 from hermes.state.search.context import MAX_UNINDEXED, SearchContext
-from hermes.state.search.evidence import MAX_POSTINGS, Evidence, EvidenceReader, message_weight, rarity
+from hermes.state.search.evidence import Evidence, EvidenceReader, message_weight, rarity
+from hermes.state.search.postings import MAX_POSTINGS
 from hermes.state.search.scope import Scope
 from hermes.state.search.walk import Walk
 from hermes.state.waits import Waits

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hermes.query.question import Question
-from hermes.state.operations import chunks, owner_condition, placeholders
-from hermes.state.owner import EVERYBODY
+from hermes.state.operations import chunks, placeholders
+from hermes.state.recall.store_size import StoreSize
 from hermes.state.search.context import SearchContext
 from hermes.state.search.evidence import Evidence, message_weight, rarity
 
@@ -30,7 +30,6 @@ _WHOLE_SHARE = 0.75
 _TITLE_SHARE = 0.35
 _RECENCY_SHARE = 0.005
 """How much of the score the newest conversation gains over the oldest one: enough to decide between equals."""
-_COUNTED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +42,6 @@ class RankedSession:
     """The messages of its best place that have words of the question, the best first; none if only its title has."""
     reply: int | None
     """The message after the best one of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSize:
-    """About how many messages and sessions a scope has."""
-
-    messages: float
-    sessions: float
-
-    @classmethod
-    def read(cls, context: SearchContext) -> StoreSize:
-        tx, asker = context.tx, context.scope.owner
-        messages = float(tx.value("SELECT MAX(id) FROM messages") or 1)
-        sessions = float(tx.value("SELECT COUNT(*) FROM sessions") or 1)
-        if asker is EVERYBODY:
-            return cls(messages, sessions)
-        condition = owner_condition(asker)
-        own = float(tx.value(f"SELECT COUNT(*) FROM sessions WHERE 1 = 1 {condition}", whose=asker.stored) or 1)
-        counted, stored = tx.row(
-            f"""SELECT COUNT(*), SUM(message_count)
-                FROM (SELECT message_count FROM sessions WHERE 1 = 1 {condition} LIMIT {_COUNTED}) some""",
-            whose=asker.stored,
-        ) or (0, 0)
-        return cls(max(1.0, float(stored or 0) * own / max(1, counted)), own)
 
 
 class _SessionSpan(NamedTuple):

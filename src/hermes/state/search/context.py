@@ -44,9 +44,14 @@ class SearchContext:
         return self.index.coverage(self.tx, MAX_STALE)
 
     @cached_property
+    def newest_id(self) -> int:
+        """The highest id of a message; 0 without messages."""
+        return self.tx.value("SELECT MAX(id) FROM messages") or 0
+
+    @cached_property
     def unindexed(self) -> int:
         """About how many messages are not in the index yet."""
-        return (self.tx.value("SELECT MAX(id) FROM messages") or 0) - self.coverage.upto
+        return self.newest_id - self.coverage.upto
 
     @property
     def is_index_behind(self) -> bool:

@@ -15,24 +15,22 @@ from typing import Any, NamedTuple
 
 from hermes.query.match import Document, matches
 from hermes.query.question import Term
-from hermes.query.tree import And, Node
-from hermes.state.engine import IndexDamaged, OutOfTime
+from hermes.query.tree import And
+from hermes.state.engine import IndexDamaged
 from hermes.state.indexing.indexed_text import search_text
 from hermes.state.operations import chunks, placeholders
 from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
-from hermes.state.search.scope import Scope
-from hermes.state.search.walk import CHAIN, MAX_ID, Walk, is_search_machinery
+from hermes.state.search.postings import MAX_POSTINGS, Posting, PostingReader
+from hermes.state.search.walk import CHAIN, MAX_ID, is_search_machinery
 
-MAX_POSTINGS = 512
-"""A term with more messages than this is common."""
 MAX_MESSAGES = 800
 """How many messages are looked at for the rarer terms."""
 _PAIRED = 3
 """So many of the rarest common terms are looked up in pairs."""
 _MAX_TOGETHER = 128
-_MAX_CHECKED = 8
-"""So few messages that may have every term are read."""
+_MAX_CHECKED, _MAX_EXCLUDED = 8, 32
+"""So few messages that may have every term are read to note those that have; so few, to know that none has."""
 _MAX_COMPLETED = 2
 """So many of the rarest common terms are looked up in the promising sessions."""
 _ROLE_WEIGHT = {"user": 1.0, "assistant": 1.0}
@@ -54,16 +52,6 @@ class MessageFacts(NamedTuple):
     """The length of its text in bytes."""
     is_machinery: bool
     """Whether it is only the call or the result of an earlier search, which repeats what was looked for."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Posting:
-    """The messages that have a term, as far as they were followed, newest first."""
-
-    ids: tuple[int, ...]
-    frequency: float
-    """How many messages of the scope have the term, counted or estimated."""
-    is_whole: bool
 
 
 @dataclass
@@ -123,8 +111,7 @@ class EvidenceReader:
         self._known: dict[int, MessageFacts | None] = {}
         scope = context.scope
         self._is_limited = (scope.sources, scope.sessions, scope.since, scope.until) != (None, None, None, None)
-        self._is_narrow = self._is_limited
-        """Whether the index is asked for the whole scope, because most messages are not in it."""
+        self._postings = PostingReader(context, is_narrow=self._is_limited)
 
     def read(self) -> Evidence:
         """Return the messages that have the rarer terms, or several of the common ones."""
@@ -154,6 +141,7 @@ class EvidenceReader:
         self._find_all_terms(postings)
         self._read_rows(self._context.coverage.upto + 1, self._context.deadline)
         self._read_stale()
+        evidence.is_complete &= self._postings.is_complete
         # Where the index was asked for the whole scope, or time ran out, nothing is known about other messages.
         is_unknown = self._is_limited or not evidence.is_complete or self._context.has_too_many_stale
         evidence.can_have_all |= is_unknown
@@ -165,58 +153,33 @@ class EvidenceReader:
         if evidence.is_damaged or not session_ids:
             return
         common = [at for at, each in enumerate(evidence.frequencies) if each > MAX_POSTINGS]
-        for at in sorted(common, key=lambda at: evidence.frequencies[at])[:_MAX_COMPLETED]:
-            ids = self._ids(self._terms[at].node, MAX_POSTINGS, scope_sessions=tuple(session_ids))
-            self._look_up(ids)
+        completed = sorted(common, key=lambda at: evidence.frequencies[at])[:_MAX_COMPLETED]
+        nodes = [self._terms[at].node for at in completed]
+        lists = self._postings.ids_of_each(nodes, MAX_POSTINGS, scope_sessions=tuple(session_ids))
+        evidence.is_complete &= self._postings.is_complete
+        self._look_up([each for ids in lists for each in ids])
+        for at, ids in zip(completed, lists, strict=True):
             self._note(at, ids)
 
-    def _follow_terms(self) -> list[_Posting]:
+    def _follow_terms(self) -> list[Posting]:
         """Return the messages with each term, of the scope only if most of the newest ones are not in it."""
-        postings = [self._follow(term.node) for term in self._terms]
+        postings = self._postings.follow([term.node for term in self._terms])
         common = [at for at, each in enumerate(postings) if not each.is_whole]
         sample = [each for at in common for each in postings[at].ids[:: MAX_POSTINGS // _SAMPLE]]
-        if self._is_narrow or not sample:
+        if self._postings.is_narrow or not sample:
             return postings
         self._look_up(sample)
         admitted = sum(each in self._evidence.messages for each in sample)
         if admitted >= _MOSTLY * len(sample):
             return postings
-        self._is_narrow = True
-        return [self._follow(term.node) if at in common else postings[at] for at, term in enumerate(self._terms)]
+        self._postings.is_narrow = True
+        followed = dict(zip(common, self._postings.follow([self._terms[at].node for at in common]), strict=True))
+        return [followed.get(at, posting) for at, posting in enumerate(postings)]
 
-    def _count_admitted(self, posting: _Posting) -> float:
+    def _count_admitted(self, posting: Posting) -> float:
         return float(sum(each in self._evidence.messages for each in posting.ids))
 
-    def _follow(self, node: Node) -> _Posting:
-        """Return the newest messages with a term; how many more there are is estimated from their distance."""
-        ids = self._ids(node, MAX_POSTINGS)
-        if len(ids) < MAX_POSTINGS:
-            return _Posting(tuple(ids), float(len(ids)), is_whole=True)
-        upto = self._context.coverage.upto
-        estimate = len(ids) / max(1, upto - ids[-1] + 1) * upto
-        return _Posting(tuple(ids), max(MAX_POSTINGS + 1.0, estimate), is_whole=False)
-
-    def _ids(self, node: Node, limit: int, scope_sessions: tuple[str, ...] | None = None) -> list[int]:
-        context = self._context
-        found: list[int] = []
-        upto, deadline = context.coverage.upto, context.deadline + context.waits.total_s
-        # The index is asked for whose messages they are. Roles and sources, which most messages share, are faster read
-        # from the rows, unless they leave out most of the messages.
-        scope = Scope(owner=context.scope.owner, sessions=scope_sessions)
-        if self._is_narrow and scope_sessions is None:
-            candidates = Walk(context, node, context.deadline).candidates(limit, -MAX_ID, upto)
-        else:
-            candidates = context.index.candidates(context.tx, node, scope, -MAX_ID, upto, limit, deadline=deadline)
-        try:
-            for some in candidates:
-                found += some.ids if some.is_certain else self._filter_matching(some.ids, node)
-                if len(found) >= limit:
-                    break
-        except OutOfTime:
-            self._evidence.is_complete = False
-        return found[:limit]
-
-    def _add_common(self, chosen: dict[int, None], postings: Sequence[_Posting], common: Sequence[int]) -> None:
+    def _add_common(self, chosen: dict[int, None], postings: Sequence[Posting], common: Sequence[int]) -> None:
         """Add messages that have several common terms: all of them, or two of the rarest.
 
         If all common terms together weigh less than half of one rare term, no message gets far with them alone.
@@ -234,31 +197,18 @@ class EvidenceReader:
             if len(chosen) >= MAX_MESSAGES:
                 return
             node = And(tuple(self._terms[at].node for at in some))
-            ids = self._ids(node, _MAX_TOGETHER)
+            ids = self._postings.ids(node, _MAX_TOGETHER)
             chosen.update(dict.fromkeys(ids))
 
-    def _find_all_terms(self, postings: Sequence[_Posting]) -> None:
+    def _find_all_terms(self, postings: Sequence[Posting]) -> None:
         """Note which messages have every term, if the terms that were followed to their end leave few of them."""
         whole = [set(posting.ids) for posting in postings if posting.is_whole]
         together = set.intersection(*whole) if whole else set()
-        if whole and len(together) <= _MAX_CHECKED:
-            found = self._filter_matching(together, And(tuple(term.node for term in self._terms)))
+        if whole and len(together) <= _MAX_EXCLUDED:
+            found = self._postings.filter_matching(together, And(tuple(term.node for term in self._terms)))
             self._evidence.can_have_all = bool(found)
-            for at in range(len(postings)):
+            for at in range(len(postings) if len(together) <= _MAX_CHECKED else 0):
                 self._note(at, found)
-
-    def _filter_matching(self, ids: Iterable[int], node: Node) -> list[int]:
-        """Those messages whose text matches."""
-        found: list[int] = []
-        for some in chunks(list(ids)):
-            listed, values = placeholders("id", some)
-            rows = self._context.tx.rows(
-                f"""SELECT id, role, content, tool_name, tool_calls FROM messages
-                    WHERE id IN ({listed}) ORDER BY id DESC""",
-                **values,
-            )
-            found += [row[0] for row in rows if matches(node, Document(search_text(*row[1:])))]
-        return found
 
     def _look_up(self, ids: Collection[int]) -> None:
         """Read the facts of messages that were not read yet; those outside of the scope have none."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 
 from hermes.errors import HermesError, StoreClosed, StoreReadOnly, StoreUnavailable
-from hermes.state.engine import LaneListener, Reading, Transaction
+from hermes.state import loop_guard
+from hermes.state.engine import Guard, LaneListener, Reading, Transaction
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, Verdict
 from hermes.state.server.retries import Attempts
 from hermes.state.server.transaction import ServerTransaction
@@ -73,6 +74,8 @@ class ServerEngine(Generic[S]):
 
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("read", work)
         self._require_open()
         tx = self._transaction_of_this_thread()
         if tx is not None:
@@ -81,6 +84,8 @@ class ServerEngine(Generic[S]):
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         """Run `work` in a transaction; its changes are durable when this returns."""
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("write", work)
         self._require_open()
         if self.read_only:
             raise StoreReadOnly("this store was opened for reading only", hint="open it without read_only")
@@ -92,7 +97,9 @@ class ServerEngine(Generic[S]):
             self._after_messages(newest_message)
         return result
 
-    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> int | None:
+    def append_alone(
+        self, session_id: str, values: Row, preview: str | None, asker: Asker, /, guards: Sequence[Guard] = ()
+    ) -> int | None:
         """Return None, unless this kind of server can store a message in one statement."""
         return None
 

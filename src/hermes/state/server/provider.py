@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from hermes.clock import Clock, system_clock
 from hermes.config import SessionDBConfig
 from hermes.errors import ConfigError, InvalidValue
+from hermes.state import loop_guard
 from hermes.state.engine import Engine
 from hermes.state.provider import SessionDBProvider
 
@@ -54,6 +55,8 @@ class ServerProvider(SessionDBProvider, ABC, Generic[P]):
             self.initialize(dsn, pool)
 
     def _open(self, dsn: str | None, pool: Any) -> Engine:
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("open")
         expected = self._loaded_pool_type()
         if pool is not None and not isinstance(pool, expected):
             raise InvalidValue(f"pool must be a {self.kind.pool}, not {type(pool).__name__}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.state.engine import Transaction, Values
+
+if TYPE_CHECKING:
+    from hermes.state.owner import Asker
 
 
 class ServerTransaction(Transaction, Protocol):
@@ -34,6 +38,12 @@ class ServerTransaction(Transaction, Protocol):
         """The first column of the first row, or None."""
         rows = self.rows(sql, **values)
         return rows[0][0] if rows else None
+
+    def add_plain(
+        self, session_id: str, rows: Sequence[Mapping[str, Any]], preview: str | None, calls: int, asker: Asker, /
+    ) -> Sequence[int] | None:
+        """Return None: the session's row is locked and read in one round trip."""
+        return None
 
     def note_added_message(self, message_id: int, /) -> None:
         """Note that a message was added, so that the search index is updated after the commit."""

@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.errors import InvalidValue
-from hermes.state.rows import MAX_INTEGER, Stored, encode_text
+from hermes.state.rows import MARK, MAX_INTEGER, Stored, encode_text
+
+
+def bind_text(value: str) -> str:
+    """Return a text that a database can store; the same object if nothing needs to change."""
+    return value if value.isascii() and "\0" not in value and value[:1] != MARK[0] else encode_text(value)
 
 
 def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -15,13 +20,13 @@ def bind(values: Mapping[str, Any]) -> Mapping[str, Any]:
     for name, value in values.items():
         kind = type(value)
         if kind is str:
-            if not (value.isascii() and value.isprintable()) and (stored := encode_text(value)) is not value:
+            if (stored := bind_text(value)) is not value:
                 changed[name] = stored
+        elif value is None or kind is float or kind is Stored:
+            continue
         elif kind is int:
             if not -MAX_INTEGER - 1 <= value <= MAX_INTEGER:
                 raise InvalidValue(f"{name} is too large to store: {value}")
-        elif value is None or kind is float or kind is Stored:
-            continue
         elif isinstance(value, str):
             changed[name] = encode_text(str.__str__(value))
         elif not isinstance(value, int | float):

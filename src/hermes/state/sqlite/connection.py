@@ -8,16 +8,19 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import apsw
 
-from hermes.state.engine import Columns, Dialect, OutOfTime, Values
-from hermes.state.operations import insert_into
+from hermes.state.engine import Columns, Dialect, Guard, OutOfTime, Values
 from hermes.state.sql.binding import bind
 from hermes.state.sql.dialect import CommonDialect
 from hermes.state.sqlite.journal_mode import choose_journal
+from hermes.state.sqlite.message_rows import add_plain, insert_messages
+
+if TYPE_CHECKING:
+    from hermes.state.owner import Asker
 
 BUSY_TIMEOUT_MS = 1000
 STEPS_BETWEEN_CHECKS = 1_000
@@ -106,6 +109,11 @@ class View:
         """Execute one statement whose result the caller does not need."""
         self._execute(sql, bind(values)).fetchall()
 
+    def require(self, guard: Guard, /) -> None:
+        """Raise the guard's error unless its row is there; no lock: a file has one writer."""
+        if self.row(f"SELECT 1 FROM {guard.table} WHERE {guard.condition}", **guard.values) is None:
+            raise guard.error()
+
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query; no lock and no ids: a file has one writer, and SQLite numbers rows on insert."""
         return self.row(sql, **values), ()
@@ -117,11 +125,13 @@ class View:
 
     def insert_messages(self, rows: Sequence[Mapping[str, Any]], /) -> Sequence[int]:
         """Insert messages, each with its own columns, and return their ids."""
-        ids = []
-        for row in rows:
-            self._execute(insert_into("messages", tuple(row)), bind(row)).fetchall()
-            ids.append(self.connection.last_insert_rowid())
-        return ids
+        return insert_messages(self.connection, rows)
+
+    def add_plain(
+        self, session_id: str, rows: Sequence[Mapping[str, Any]], preview: str | None, calls: int, asker: Asker, /
+    ) -> Sequence[int] | None:
+        """Add visible messages with new uids and return their ids; None if the session needs more than one update."""
+        return add_plain(self.connection, session_id, rows, preview, calls, asker)
 
     def note_added_message(self, message_id: int) -> None:
         """Note that a message was added, so that the search index is updated after the commit."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from hermes.errors import StoreClosed
-from hermes.state.engine import Capability, Index, Maintenance, Reading, Transaction
+from hermes.state import loop_guard
+from hermes.state.engine import Capability, Guard, Index, Maintenance, Reading, Transaction
 from hermes.state.messages.spool import Spool
 from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.store import shared
@@ -31,6 +32,8 @@ class SqliteEngine:
     capabilities = frozenset({Capability.FILE, Capability.PARTS})
 
     def __init__(self, path: Path, *, read_only: bool = False, write_timeout_s: float = WRITE_TIMEOUT_S) -> None:
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("open")
         self.path = path
         self._write_timeout_s = write_timeout_s
         self._shared_file: shared.SharedFile | None = shared.acquire(path, read_only=read_only)
@@ -62,13 +65,19 @@ class SqliteEngine:
 
     def read(self, work: Callable[[Reading], T], /) -> T:
         """Run `work` on a consistent view. Readers never wait for writers."""
-        return self._shared().read(cast(Callable[[View], T], work))
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("read", work)
+        return self._shared().read(cast("Callable[[View], T]", work))
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         """Run `work` in a transaction; its changes are durable when this returns."""
-        return self._shared().write(cast(Callable[[View], T], work), self._write_timeout_s)
+        if loop_guard.is_on:
+            loop_guard.refuse_on_loop("write", work)
+        return self._shared().write(cast("Callable[[View], T]", work), self._write_timeout_s)
 
-    def append_alone(self, session_id: str, values: Row, preview: str | None, asker: Asker, /) -> None:
+    def append_alone(
+        self, session_id: str, values: Row, preview: str | None, asker: Asker, /, guards: Sequence[Guard] = ()
+    ) -> None:
         """Return None: inside of a process, several statements are not slower than one."""
 
     def heal_index(self, epoch: int, /) -> None:

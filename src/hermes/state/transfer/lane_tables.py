@@ -1,4 +1,4 @@
-"""Copy lanes, the inbox, turns and the outbox to another store, and compare them.
+"""Copy lanes, the inbox, turns, the outbox, approvals and quotas to another store, and compare them.
 
 Leases are not copied: what a node of the source was working on waits in the target.
 """
@@ -35,6 +35,10 @@ class LaneTable:
     what: str
     key: str
     columns: tuple[str, ...]
+    place: str = "id"
+    """The column by which rows are copied in order."""
+    migration: str = "lanes"
+    """The migration that creates it; a store that is only read may lack it."""
 
 
 TABLES = (
@@ -68,19 +72,40 @@ TABLES = (
             *("dead_at", "receipt", "payload"),
         ),
     ),
+    LaneTable(
+        "approvals",
+        "approval",
+        "id",
+        (
+            *("id", "lane_id", "session_key", "session_id", "owner", "platform", "tool", "arguments", "directory"),
+            *("subject", "summary", "detail", "risk", "digest", "open_digest", "state", "scope", "asked_at"),
+            *("expires_at", "decided_at", "decided_by"),
+        ),
+        place="number",
+        migration="approvals",
+    ),
+    LaneTable(
+        "usage_days",
+        "day of a quota",
+        "id",
+        ("id", "scope", "day", "turns", "tokens", "cost_usd"),
+        migration="approvals",
+    ),
 )
+WITH_SESSIONS = ("lanes", "approvals")
+"""Tables whose rows are nothing without their session."""
 
 
 def copy_lanes(store: Operations, step: Step) -> None:
     """Copy the rows that the target lacks, and those that changed in the source but were not used in the target."""
-    for table in TABLES if _has_lanes(store) else ():
+    for table in _tables(store):
         for page in _pages(store, table):
             step(partial(_copy_page, table=table, page=page))
 
 
 def compare_lanes(store: Operations, target: Operations) -> Iterator[Difference]:
     """Yield what the target lacks, and what differs there, table by table."""
-    for table in TABLES if _has_lanes(store) else ():
+    for table in _tables(store):
         missing = different = ahead = 0
         for page in _pages(store, table):
             here = read(target, partial(_rows_by_key, table=table, keys=[row[table.key] for row in page]))
@@ -95,17 +120,19 @@ def compare_lanes(store: Operations, target: Operations) -> Iterator[Difference]
                 yield Difference(table.name, f"{verb} {plural(count, table.what)}", is_ahead=verb == "is ahead in")
 
 
-def _has_lanes(store: Operations) -> bool:
-    """Whether a store has these tables; one that is only read may lack them."""
-    sql = "SELECT 1 FROM hermes_ledger WHERE name LIKE '%_lanes'"
-    return read(store, lambda tx: tx.value(sql)) is not None
+def _tables(store: Operations) -> list[LaneTable]:
+    """Return the tables that a store has."""
+    names = read(store, lambda tx: tx.rows("SELECT name FROM hermes_ledger"))
+    migrations = {str(row[0]).partition("_")[2] for row in names}
+    return [table for table in TABLES if table.migration in migrations]
 
 
 def _pages(store: Operations, table: LaneTable) -> Iterator[list[Row]]:
     """Yield the rows of a table in order, as they are copied."""
-    after: Any = "" if table.key == "id" else 0
+    after: Any = "" if table.place == table.key else 0
     names = ", ".join(f"t.{name}" for name in table.columns)
-    sql = f"SELECT t.id AS place, {names} FROM {table.name} t WHERE t.id > :after ORDER BY t.id LIMIT :most"
+    place = f"t.{table.place}"
+    sql = f"SELECT {place} AS place, {names} FROM {table.name} t WHERE {place} > :after ORDER BY {place} LIMIT :most"
     while rows := read(store, lambda tx: tx.rows(sql, after=after, most=PAGE)):  # noqa: B023 - called at once
         yield [_as_copied(table, dict(zip(table.columns, row[1:], strict=True))) for row in rows]
         after = rows[-1][0]
@@ -123,14 +150,17 @@ def _as_copied(table: LaneTable, row: Mapping[str, Any]) -> Row:
 
 def _copy_page(tx: Transaction, progress: Progress, table: LaneTable, page: Sequence[Row]) -> Progress:
     here = _rows_by_key(tx, table, [row[table.key] for row in page])
-    sessions = known_sessions(tx, [row["session_id"] for row in page]) if table.name == "lanes" else set()
+    has_sessions = table.name in WITH_SESSIONS
+    sessions = known_sessions(tx, [row["session_id"] for row in page]) if has_sessions else set()
     taken = _taken_messages(tx, page) if table.name == "inbox" else set()
+    if table.name == "approvals":
+        _detach_known(tx, page)
     added: list[Row] = []
     changed: list[Row] = []
     for row in page:
         found = here.get(row[table.key])
-        if table.name == "lanes" and row["session_id"] not in sessions:
-            continue  # a lane without its session is no lane
+        if has_sessions and row["session_id"] not in sessions:
+            continue
         if found is None and row.get("message_key") not in taken:
             added.append(row)
         elif found is not None and progress.is_exclusive and _as_copied(table, found) != row:
@@ -158,6 +188,22 @@ def _rows_by_key(tx: Reading, table: LaneTable, keys: Sequence[str]) -> dict[str
     return found
 
 
+def _progress(approval: Row) -> int:
+    """Return how far an approval is: it waits for a decision, waits to be used, or has ended."""
+    return {"pending": 0, "approved": 1}.get(approval["state"], 2)
+
+
+def _detach_known(tx: Reading, page: Sequence[Row]) -> None:
+    """Let no new request join an approval of a page if the target has another one that it joins."""
+    for some in chunks([row["open_digest"] for row in page if row["open_digest"] is not None]):
+        listed, values = placeholders("digest", some)
+        sql = f"SELECT open_digest, id FROM approvals WHERE open_digest IN ({listed})"
+        known: dict[str, str] = dict(tx.rows(sql, **values))
+        for row in page:
+            if known.get(row["open_digest"], row["id"]) != row["id"]:
+                row["open_digest"] = None
+
+
 def _taken_messages(tx: Reading, page: Sequence[Row]) -> set[str]:
     """Return the messages of a page that the target has under other delivery ids."""
     taken: set[str] = set()
@@ -173,6 +219,10 @@ def _is_used(table: LaneTable, found: Row, row: Row) -> bool:
     """Whether the row of the target is further than that of the source, because a node of the target used it."""
     if table.name == "lanes":
         return bool(found["updated_at"] > row["updated_at"])
+    if table.name == "approvals":
+        return found["state"] != row["state"] and _progress(found) >= _progress(row)
+    if table.name == "usage_days":
+        return any(found[name] > row[name] for name in ("turns", "tokens", "cost_usd"))
     if table.name == "inbox":
-        return bool(found["state"] != "accepted" or found["starts"] > row["starts"])
+        return bool(found["state"] not in ("accepted", "held") or found["starts"] > row["starts"])
     return table.name == "turns" or found["state"] not in ("draft", "pending")

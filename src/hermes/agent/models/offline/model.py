@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hermes.agent.history.attachments import without_attached
+from hermes.agent.history.notes import without_notes
 from hermes.agent.history.token_estimate import tokens_of, tokens_of_conversation
 from hermes.agent.models.choice import OFFLINE
 from hermes.agent.models.model import (
@@ -86,7 +88,7 @@ class OfflineModel:
 def write_script(messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Script:
     """Return the answer to a conversation, as a script."""
     turn = _last_turn(messages)
-    question = flatten_text(turn[0].get("content")) if turn else ""
+    question = _typed(turn[0]) if turn else ""
     results = _results(turn)
     scripted = read_script(question)
     if scripted is not None:
@@ -185,10 +187,15 @@ def _earlier_user_texts(messages: Sequence[Message], turn: Sequence[Message]) ->
     return [flatten_text(each.get("content")) for each in reversed(earlier) if each.get("role") == "user"]
 
 
+def _typed(message: Message) -> str:
+    """Return the text of the user in a message, without notes and attached context."""
+    return without_attached(without_notes(flatten_text(message.get("content"))))
+
+
 def _last_turn(messages: Sequence[Message]) -> Sequence[Message]:
-    """The last message of the user and all messages after it."""
+    """The last message of the user and all messages after it; notes are not messages of the user."""
     for place in range(len(messages) - 1, -1, -1):
-        if messages[place].get("role") == "user":
+        if messages[place].get("role") == "user" and _typed(messages[place]):
             return messages[place:]
     return ()
 

@@ -15,6 +15,7 @@ from hermes.agent.tools.results import ToolResult, failure
 from hermes.errors import InvalidValue, NotFound
 
 if TYPE_CHECKING:
+    from hermes.agent.safety.scanning.findings import Verdict
     from hermes.agent.tools.shell.background_processes import BackgroundProcess
     from hermes.agent.tools.shell.process import Process
 
@@ -22,6 +23,10 @@ TIMEOUT_S = 120.0
 MAX_TIMEOUT_S = 3_600.0
 WAIT_S = 30.0
 
+FINDINGS = "Check this before you allow it:"
+"""Begins the list of what makes a command dangerous."""
+
+_HEADINGS: dict[Verdict, str] = {"block": "Tirith blocks this command", "warn": "Tirith warns of this command"}
 _MIN_TIMEOUT_S = 0.1
 _MAX_SUMMARY = 100
 
@@ -50,7 +55,9 @@ def terminal(
         if denied is not None:
             return failure(denied)
         environ = command_environment(context.environ, context.env_passthrough)
-    context.working_directory.cwd = directory
+        if context.skills is not None:
+            environ |= context.skills.variables(context.environ)
+    context.directory.cwd = directory
     if background:
         started = context.processes.start(context.session_id, command, cwd=directory, environ=environ)
         return f"[started as {started.id}, pid {started.process.pid}; use the process tool to follow it]"
@@ -126,12 +133,12 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
 
     if not may_read(".") or not is_read_only(command, may_read):
         return None
-    return read_only_environment(context.environ, [context.working_directory.root, *context.user_homes])
+    return read_only_environment(context.environ, [context.directory.root, *context.user_homes])
 
 
 def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
     """Return why a command may not run, or None if the user allows it."""
-    from hermes.agent.safety.commands import bare_command, risk_of
+    from hermes.agent.safety.commands import bare_command, dangers_in
     from hermes.agent.safety.environment import command_environment
 
     def is_protected(path: str) -> bool:
@@ -140,24 +147,68 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
         except InvalidValue:  # too long for a path
             return False
 
-    is_inside_root = directory.is_relative_to(context.working_directory.root) and not is_protected(".")
+    dangers = dangers_in(command, is_protected, command_environment(context.environ))
+    if not directory.is_relative_to(context.directory.root) or is_protected("."):
+        dangers.append("runs outside of the session's directory")
     where = f"in {make_path_visible(directory)}"
+    detail = f"{make_visible(command)}\n\n{where}{' in the background' if in_background else ''}"
+    if context.skills is not None and (names := sorted(context.skills.variables(context.environ))):
+        detail += f"\nwith the variables {', '.join(names)} of the skills in use"
+    verdict: Verdict = "allow"
+    if context.grant is not None and context.grant.subject == command and _has_findings(context.grant.detail, detail):
+        # The operator has seen what the scan of this very command had found.
+        verdict, detail = _verdict_in(context.grant.detail.removeprefix(detail)), context.grant.detail
+    else:
+        verdict, found = _scan(context, command)
+        detail += _format_findings(dangers, found)
+    if context.cancellation.is_cancelled:
+        return "not run: the user stopped this turn"
     first_line = fold_blanks(make_visible(command.strip().partition("\n")[0]))
     return context.refusal(
         ApprovalRequest(
             tool="terminal",
             summary=f"run {first_line if len(first_line) <= _MAX_SUMMARY else first_line[: _MAX_SUMMARY - 1] + '…'}",
-            detail=f"{make_visible(command)}\n\n{where}{' in the background' if in_background else ''}",
-            risk=risk_of(command, is_protected, command_environment(context.environ)) if is_inside_root else "high",
+            detail=detail,
+            risk="high" if dangers or verdict != "allow" else "normal",
             subject=command,
             directory=str(directory),
             bare=bare_command(command),
+            verdict=verdict,
         )
     )
 
 
+def _scan(context: ToolContext, command: str) -> tuple[Verdict, list[str]]:
+    """Return the verdict of the configured scanner, and what the user should know about it."""
+    if context.scanner is None:
+        return "allow", []
+    report = context.scanner.scan(command, lambda: context.cancellation.is_cancelled)
+    heading = [_HEADINGS[report.verdict]] if report.verdict in _HEADINGS else []
+    notes = [report.note] if report.note and (heading or not report.findings) else []
+    shown = [each.text for each in report.findings] if heading else []
+    return report.verdict, [*heading, *notes, *shown]
+
+
+def _verdict_in(findings: str) -> Verdict:
+    """Return the verdict that findings begin with."""
+    lines = findings.split("\n")
+    return next((verdict for verdict, heading in _HEADINGS.items() if f"- {heading}" in lines), "allow")
+
+
+def _format_findings(dangers: list[str], found: list[str]) -> str:
+    """Return the paragraph about the dangers of a command; empty if there are none."""
+    lines = [f"- it {each}" for each in dangers] + [f"- {each}" for each in found]
+    return "\n\n" + "\n".join([FINDINGS, *lines]) if lines else ""
+
+
+def _has_findings(detail: str, beginning: str) -> bool:
+    """Whether a request is described by a beginning and, perhaps, the findings of a scan."""
+    rest = detail.removeprefix(beginning)
+    return detail.startswith(beginning) and (not rest or rest.startswith(f"\n\n{FINDINGS}\n"))
+
+
 def _directory(context: ToolContext, cwd: str | None) -> Path:
-    directory = context.working_directory.cwd if cwd is None else context.resolve_path(cwd).real
+    directory = context.directory.cwd if cwd is None else context.resolve_path(cwd).real
     if not directory.is_dir():
         raise NotFound(f"there is no directory {directory}", hint="pass another directory as cwd")
     return directory

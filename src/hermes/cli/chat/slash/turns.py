@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from hermes.agent.compression.compress import MAX_KEPT
+from hermes.agent.history.attachments import is_attached
 from hermes.cli.chat.chat_loop import Chat
 from hermes.cli.chat.recap import message_text, shorten, strip_reasoning
 from hermes.cli.display.terminal import terminal_width
@@ -43,6 +44,9 @@ def history_lines(messages: Sequence[AnyRow]) -> Iterator[str]:
             yield f"     [{plural(len(list(group)), 'tool result')} not shown]"
             continue
         for message in group:
+            if is_attached(message):
+                yield f"     [attached context of {plural(len(message['content']), 'character')} not shown]"
+                continue
             if role == "system":
                 yield f"     [summary of earlier messages] {shorten(one_line(message['content'], 800), MAX_SHOWN)}"
                 continue

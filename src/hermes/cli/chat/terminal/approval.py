@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from hermes.agent.safety.approval import ApprovalRequest, ConversationOrigin, Decision
 from hermes.agent.safety.visible_text import fold_blanks
-from hermes.cli.chat.terminal.keyboard import fresh_input
+from hermes.agent.skills.session_skills import SecretRequest
+from hermes.cli.chat.terminal.keyboard import fresh_input, hidden_input
 from hermes.cli.chat.terminal.output import write_notice
 from hermes.cli.chat.terminal.screen import Screen
 from hermes.cli.chat.terminal.signals import Signals
@@ -83,6 +84,25 @@ class ApprovalPrompt:
         whose = f"This conversation belongs to {origin.source}: [a] also allows it for its users, without asking you."
         return self(replace(request, note=" ".join(filter(None, [request.note, whose]))))
 
+    def ask_secret(self, request: SecretRequest) -> str | None:
+        """Ask for a value that is not shown while it is typed; return None if the user gives none."""
+        width, _ = _terminal_size()
+        lines = _split_rows(printable(f"{request.name} is not set."), width - 1)
+        lines += _split_rows(printable(request.help), width - 1)[:_NOTE_ROWS] if request.help else []
+        self.screen.print_lines(lines)
+        try:
+            with self.signals.interruptible(), hidden_input():
+                write_notice(f"{printable(request.question)} (not shown; Enter for none): ")
+                value = read_chunk()
+        except KeyboardInterrupt:
+            self.signals.stop_turn()
+            value = b""
+        self.screen.print_text()
+        try:
+            return value.decode().strip() or None
+        except UnicodeDecodeError:
+            return None
+
 
 def _read_decision() -> Decision:
     while True:
@@ -135,7 +155,18 @@ def _question_notes(request: ApprovalRequest, width: int) -> list[str]:
     size = f" ({size}, {request.risk} risk)"
     columns = width - 1
     notes = _split_rows(f"Note: {request.note}", columns)[:_NOTE_ROWS] if request.note else []
-    permit = _split_rows(printable(f"[s] and [a] would allow {request.permit}."), columns)
+    permit = _split_rows(printable(_describe_permit(request)), columns)
     permit = permit if len(permit) <= _NOTE_ROWS else [*permit[: _NOTE_ROWS - 1], clip("...", columns)]
     summary = clip(printable(request.summary), max(_MIN_COLUMNS, columns - len(size)))
     return [*notes, *permit, bold(f"{summary}{size}")]
+
+
+def _describe_permit(request: ApprovalRequest) -> str:
+    """Return what the longer permissions would allow; a request may be limited to shorter ones."""
+    match request.longest_scope:
+        case Decision.ONCE:
+            return "[s] and [a] would allow it only this time, like [y]."
+        case Decision.SESSION:
+            return f"[s] and [a] would allow {request.permit}, for this session only."
+        case _:
+            return f"[s] and [a] would allow {request.permit}."

@@ -32,6 +32,15 @@ def fresh_input() -> Iterator[None]:
 
 
 @contextmanager
+def hidden_input() -> Iterator[None]:
+    """Hide input typed during the block, and discard earlier input, which does not answer this question."""
+    with _echo(is_on=False):
+        if termios is not None and sys.stdin.isatty():
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        yield
+
+
+@contextmanager
 def _echo(*, is_on: bool) -> Iterator[None]:
     if termios is None or not sys.stdin.isatty():
         yield

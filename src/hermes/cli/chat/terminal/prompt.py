@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -93,21 +94,40 @@ class Prompt:
         return keys
 
 
+class ReferenceCompleter(Protocol):
+    """Completes references such as `@file:`."""
+
+    def typed(self, text: str) -> str:
+        """Return the beginning of a reference at the end of a text; empty if there is none."""
+        ...
+
+    def complete(self, typed: str) -> list[str]:
+        """Return references that fit what was typed, the best first."""
+        ...
+
+
 class Suggestions(Completer):
-    """Completes the names of commands, and the session names that some commands take."""
+    """Completes the names of commands, the session names that some commands take, and references."""
 
     def __init__(
-        self, commands: Sequence[str], session_commands: Sequence[str], sessions: Callable[[], Iterable[str]]
+        self,
+        commands: Sequence[str],
+        session_commands: Sequence[str],
+        sessions: Callable[[], Iterable[str]],
+        references: ReferenceCompleter | None = None,
     ) -> None:
         self._commands = commands
         self._session_commands = session_commands
         self._sessions = sessions
+        self._references = references
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """Yield completions for the text before the cursor."""
         text = document.text_before_cursor
         command, blank, name = text.partition(" ")
         if not text.startswith("/") or "\n" in text:
+            if self._references is not None and (typed := self._references.typed(text)):
+                yield from (_completion(each, typed) for each in self._references.complete(typed))
             return
         if not blank:
             yield from (_completion(each, text) for each in self._commands if each.startswith(text))

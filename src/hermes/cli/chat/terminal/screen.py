@@ -8,9 +8,11 @@ import sys
 from hermes.agent.listener import Listener
 from hermes.agent.models.model import ToolCall
 from hermes.agent.tools.results import ToolResult
+from hermes.cli.chat.terminal.folded_thoughts import FoldedThoughts
+from hermes.cli.chat.terminal.live_answer import LiveAnswer
 from hermes.cli.chat.terminal.output import write_answer, write_notice
 from hermes.cli.chat.terminal.spinner import Spinner
-from hermes.cli.chat.terminal.style import GREEN, colour_text, dim, is_terminal
+from hermes.cli.chat.terminal.style import GREEN, can_move, colour_text, dim, is_terminal
 from hermes.cli.display.streamed_text import StreamedText
 from hermes.cli.display.terminal import clip, display_width, printable, terminal_width
 from hermes.errors import HermesError
@@ -32,14 +34,21 @@ class Screen(Listener):
         self._is_in_answer = False
         self._is_line_open = False
         self._flow = StreamedText(terminal_width())
+        self._can_redraw = can_move(sys.stdout)
+        self._live: LiveAnswer | None = None
+        """The answer that is being drawn, on a terminal that can draw over its text."""
+        self._thoughts = FoldedThoughts()
 
     def begin(self) -> None:
         """Show that a turn has started."""
+        self._thoughts = FoldedThoughts()
         self._wait("thinking")
 
     def end(self) -> None:
         """Finish the output of a turn."""
         self._spinner.hide()
+        if not self._is_plain and not self._is_quiet and (held := self._thoughts.finish()):
+            self._write_text(held)
         self._close_line()
         if self._is_in_answer and self._is_conversation:
             write_notice("\n")
@@ -51,13 +60,27 @@ class Screen(Listener):
             write_answer(f"{self._safe(answer)}\n")
 
     def text(self, piece: str) -> None:
-        """Write the next piece of the answer. On a terminal, control characters are escaped and lines wrapped."""
+        """Write the next piece of the answer.
+
+        On a terminal, control characters are escaped, thoughts are left out, and Markdown is drawn.
+        """
         piece = self._safe(piece)
+        if not self._is_plain and not self._is_quiet:
+            piece = self._thoughts.add(piece)
+        self._write_text(piece)
+
+    def _write_text(self, piece: str) -> None:
         if not self._is_in_answer:
             piece = piece.lstrip("\n")
         if not piece or self._is_quiet:
             return
         self._spinner.hide()
+        if self._can_redraw:
+            if self._live is None:
+                self._live = LiveAnswer(ANSWER if self._is_conversation and not self._is_in_answer else "")
+            self._is_in_answer = self._is_line_open = True
+            self._live.add(piece)
+            return
         if not self._is_in_answer and self._is_conversation:
             write_answer(colour_text(ANSWER, GREEN, sys.stdout))
         if not self._is_in_answer:
@@ -98,6 +121,11 @@ class Screen(Listener):
         if text:
             self.print_lines([dim(printable(text))])
 
+    def print_status(self, text: str) -> None:
+        """Write a dim line about the turn, unless only answers are wanted."""
+        if not self._is_quiet:
+            self.print_dim(text)
+
     def print_lines(self, lines: list[str]) -> None:
         """Write lines that are already printable and may contain colours."""
         self.pause()
@@ -127,6 +155,9 @@ class Screen(Listener):
             self._spinner.show(label)
 
     def _close_line(self) -> None:
+        if self._live is not None:
+            self._live.finish()
+            self._live, self._is_line_open = None, False
         if self._is_line_open:
             write_answer("\n" if self._is_plain else self._flow.add("\n"))
             self._is_line_open = False

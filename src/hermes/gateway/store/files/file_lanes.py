@@ -112,6 +112,20 @@ class FileLanes:
         last = None if after is None else tuple(json.loads(after))
         return [_cursor(row) for row in chosen if last is None or _place(row) > last][:limit]
 
+    def resume_candidates(
+        self, marked_since: float | None = None, *, after: str | None = None, limit: int | None = 200
+    ) -> list[LaneRow]:
+        """Return a page of lanes that are marked to continue after a restart and not suspended, by id."""
+        with self._current() as (rows, _):
+            marked = [row for row in rows.values() if row["resume_pending"] and not row["suspended"]]
+        last = "" if after is None else json.loads(after)[1]
+        chosen = [
+            row
+            for row in sorted(marked, key=lambda row: row["session_key"])
+            if row["session_key"] > last and (marked_since is None or _marked_at(row) >= marked_since)
+        ]
+        return [_cursor(row) for row in chosen][:limit]
+
     def count(self) -> int:
         """Return the number of lanes."""
         with self._current() as (rows, _):
@@ -276,6 +290,12 @@ def _as_dict(fields: LaneFields) -> dict[str, Any]:
 
 def _place(row: LaneRow) -> tuple[float, str]:
     return row["updated_at"], row["session_key"]
+
+
+def _marked_at(row: LaneRow) -> float:
+    """The time of the mark of a lane; without it, of its last activity."""
+    marked = row["last_resume_marked_at"]
+    return row["updated_at"] if marked is None else marked
 
 
 def _cursor(row: LaneRow) -> LaneRow:

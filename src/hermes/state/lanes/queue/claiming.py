@@ -28,8 +28,9 @@ from hermes.state.rows import require_identifier, require_integer
 if TYPE_CHECKING:
     from hermes.state.lanes.types import Choose, InboxRow, TurnRow
 
-OPEN = f"SELECT {INBOX} FROM inbox WHERE lane_id = :locked AND is_open = 1 ORDER BY id LIMIT :most"
-"""The open messages of the locked lane, oldest first."""
+OPEN = f"""SELECT {INBOX} FROM inbox WHERE lane_id = :locked AND is_open = 1 AND state <> 'held'
+           ORDER BY id LIMIT :most"""
+"""The messages of the locked lane that wait or run, oldest first."""
 RUNNING = """SELECT id, attempts, starts FROM inbox WHERE lane_id = :lane AND is_open = 1 AND state = 'running'
               ORDER BY id"""
 """The messages of the turn that runs in a lane."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Reading, Transaction, Values
@@ -16,17 +16,15 @@ from hermes.state.lanes.identity import (
     short_form,
     stored_name,
 )
-from hermes.state.lanes.queue.message_rows import INBOX, inbox_row
+from hermes.state.lanes.queue.message_rows import INBOX, KINDS, inbox_row, kind_condition
 from hermes.state.lanes.queue.queue_row import NOTHING, QueueRow, add_queue, lock_queue
 from hermes.state.lanes.retention import expire_dead, sweep_rows
 from hermes.state.lanes.types import Accepted, MessageKind, QueueTotals
-from hermes.state.operations import Operations, insert_into, placeholders, row_limit
+from hermes.state.operations import Operations, insert_into, row_limit
 from hermes.state.rows import decode_text, optional_integer, optional_text, require_identifier, require_integer
 
 if TYPE_CHECKING:
     from hermes.state.lanes.types import InboxRow
-
-KINDS: tuple[str, ...] = get_args(MessageKind)
 
 _COLUMNS = (
     *("uid", "lane_id", "session_key", "kind", "state", "delivery_key", "message_key", "message_ref", "platform"),
@@ -91,11 +89,12 @@ class Inbox(Operations):
 
     def waiting(self, key: str, *, kinds: Sequence[str] | None = None, limit: int | None = 100) -> list[InboxRow]:
         """Return the messages that wait in a lane, of all kinds or some, oldest first."""
-        lane_id, most = short_form(require_name(key, "key")), row_limit(limit)
-        condition, values = _of_kinds(kinds)
-        sql = f"""SELECT {INBOX} FROM inbox WHERE lane_id = :lane AND is_open = 1 AND state = 'accepted' {condition}
-                  ORDER BY id LIMIT :most"""
-        return [inbox_row(row) for row in self._engine.read(lambda tx: tx.rows(sql, lane=lane_id, most=most, **values))]
+        condition, values = kind_condition(kinds)
+        return self._open(key, f"AND state = 'accepted' {condition}", limit, **values)
+
+    def held(self, key: str, *, limit: int | None = 100) -> list[InboxRow]:
+        """Return the messages of a lane that are held, oldest first."""
+        return self._open(key, "AND state = 'held'", limit)
 
     def depth(self, key: str) -> int:
         """Return how many messages wait in a lane."""
@@ -115,9 +114,9 @@ class Inbox(Operations):
         return self._engine.read(work)
 
     def discard_waiting(self, key: str, reason: str, *, kinds: Sequence[str] | None = None) -> int:
-        """Discard the messages that wait in a lane, of all kinds or some; return how many."""
+        """Discard the messages that wait in a lane or are held, of all kinds or some; return how many."""
         lane_id, why = short_form(require_name(key, "key")), require_reason(reason)
-        condition, values = _of_kinds(kinds)
+        condition, values = kind_condition(kinds)
 
         def work(tx: Transaction) -> int:
             queue, _ = lock_queue(tx, lane_id, NOTHING)
@@ -126,7 +125,7 @@ class Inbox(Operations):
             count = tx.run(
                 f"""UPDATE inbox SET state = 'discarded', is_open = 0, reason = :reason, finished_at = :now,
                         payload = NULL
-                    WHERE lane_id = :lane AND is_open = 1 AND state = 'accepted' {condition}""",
+                    WHERE lane_id = :lane AND is_open = 1 AND state IN ('accepted', 'held') {condition}""",
                 lane=lane_id,
                 reason=why,
                 now=queue.now,
@@ -182,6 +181,11 @@ class Inbox(Operations):
         A message that is removed is not recognized any more if the platform delivers it again.
         """
         return sweep_rows(self._engine, "inbox", "accepted_at", older_than_s, limit)
+
+    def _open(self, key: str, condition: str, limit: int | None, **values: Any) -> list[InboxRow]:
+        lane_id, most = short_form(require_name(key, "key")), row_limit(limit)
+        sql = f"SELECT {INBOX} FROM inbox WHERE lane_id = :lane AND is_open = 1 {condition} ORDER BY id LIMIT :most"
+        return [inbox_row(row) for row in self._engine.read(lambda tx: tx.rows(sql, lane=lane_id, most=most, **values))]
 
 
 def _new_row(
@@ -244,12 +248,3 @@ def lock_or_add_queue(tx: Transaction, lane_id: str, stored_key: str | None) -> 
 
 def _oldest(rows: Sequence[Values]) -> InboxRow:
     return inbox_row(min(rows, key=lambda row: int(row[0])))
-
-
-def _of_kinds(kinds: Sequence[str] | None) -> tuple[str, dict[str, Any]]:
-    if kinds is None:
-        return "", {}
-    if isinstance(kinds, str) or not set(kinds) <= set(KINDS):
-        raise InvalidValue(f"kinds must be a list of {', '.join(KINDS)}, not {kinds!r}")
-    listed, values = placeholders("kind", list(kinds))
-    return f"AND kind IN ({listed})", values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ from hermes.state.lanes.queue.queue_row import (
     require_writable,
 )
 from hermes.state.lanes.types import Claim, Lease, Watermark
-from hermes.state.operations import Operations
+from hermes.state.operations import Operations, chunks, placeholders
+from hermes.state.rows import decode_text, require_identifier
 
 if TYPE_CHECKING:
     from hermes.state.lanes.types import Choose, InboxRow
@@ -41,6 +43,12 @@ _TOO_LATE = "lease_until > :latest ORDER BY lease_until DESC LIMIT 1"
 _PEEK = """SELECT (SELECT MAX(id) FROM inbox), (SELECT MIN(ready_id) FROM lane_queues WHERE ready_id > 0),
                   (SELECT MIN(lease_until) FROM lane_queues WHERE lease_until > 0),
                   (SELECT MAX(lease_until) FROM lane_queues), {now}"""
+_LEASED_BY = """SELECT lane_id FROM lane_queues
+                WHERE lease_until > 0 AND lease_until > {now} AND lease_holder = :holder"""
+_END_LEASES = """UPDATE lane_queues SET lease_until = {now}
+                 WHERE lane_id IN ({listed}) AND lease_until > {now} AND lease_holder = :holder"""
+_WAITING_OF = """SELECT lane_id, session_key, waiting_count FROM lane_queues
+                 WHERE lease_until > 0 AND lease_holder = :holder AND waiting_count > 0"""
 
 
 _claims = count()
@@ -125,6 +133,24 @@ class Leases(Operations):
 
         return self._engine.write(work)
 
+    def end_leases(self, holder: str) -> int:
+        """End the leases of a node that is known to be dead, so that other nodes take its lanes; return how many.
+
+        This writes nothing if the node has no lanes.
+        """
+        values = {"holder": require_identifier(holder, "holder")}
+        require_writable(self._engine)
+        leased: list[str] = self._engine.read(
+            lambda tx: sorted(row[0] for row in tx.rows(_LEASED_BY.format(now=tx.dialect.now), **values))
+        )
+        return sum(self._engine.write(partial(_end_leases, lane_ids=some, values=values)) for some in chunks(leased))
+
+    def waiting_of(self, node: str) -> dict[str, int]:
+        """Return the lanes of a node in which messages wait, with their number; this reads only leased lanes."""
+        holder = require_identifier(node, "node")
+        rows = self._engine.read(lambda tx: tx.rows(_WAITING_OF, holder=holder))
+        return {str(lane_id if key is None else decode_text(key)): int(waiting) for lane_id, key, waiting in rows}
+
     def peek(self) -> Watermark:
         """Return what there is to do; this reads the ends of three indexes and nothing else."""
         return self._engine.read(_peek)
@@ -183,6 +209,15 @@ def _interrupt(tx: Transaction, queue: QueueRow, turn_id: str) -> None:
     return_messages(tx, [row[0] for row in tx.rows(RUNNING, lane=queue.lane_id)], None, is_uncharged=True)
     end_turn(tx, queue.lane_id, turn_id, "interrupted", None, queue.now)
     queue.recount(tx)
+
+
+def _end_leases(tx: Transaction, lane_ids: Sequence[str], values: dict[str, Any]) -> int:
+    """End leases that have not ended yet, and tell listening processes."""
+    listed, ids = placeholders("lane", lane_ids)
+    ended = tx.run(_END_LEASES.format(now=tx.dialect.now, listed=listed), **values, **ids)
+    if ended and tx.dialect.notify_lanes:
+        tx.send(tx.dialect.notify_lanes, holder="")
+    return ended
 
 
 def _peek(tx: Reading) -> Watermark:

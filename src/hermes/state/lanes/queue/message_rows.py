@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from hermes.errors import InvalidValue
 from hermes.state.engine import Transaction, Values
 from hermes.state.lanes.identity import decode_payload
+from hermes.state.lanes.types import MessageKind
 from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import decode_text, require_integer
 
 if TYPE_CHECKING:
     from hermes.state.lanes.types import InboxRow, TurnRow
 
+KINDS: tuple[str, ...] = get_args(MessageKind)
 MAX_ATTEMPTS = 3
 """A message whose turn failed or was lost this often, without progress, is not tried again."""
 MAX_STARTS = 25
@@ -122,6 +124,16 @@ def require_ids(value: Any, what: str = "message_ids") -> list[int]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
         raise InvalidValue(f"{what} must be a list of ids, not {type(value).__name__}")
     return list(dict.fromkeys(require_integer(each, what) for each in value))
+
+
+def kind_condition(kinds: Any) -> tuple[str, dict[str, Any]]:
+    """Return a condition for messages of some kinds, and its values; None stands for all kinds."""
+    if kinds is None:
+        return "", {}
+    if isinstance(kinds, str) or not isinstance(kinds, Collection) or not set(kinds) <= set(KINDS):
+        raise InvalidValue(f"kinds must be a list of {', '.join(KINDS)}, not {kinds!r}")
+    listed, values = placeholders("kind", list(kinds))
+    return f"AND kind IN ({listed})", values
 
 
 def _restore_names(row: dict[str, Any]) -> None:

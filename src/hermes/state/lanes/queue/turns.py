@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.errors import Conflict, InvalidValue
 from hermes.state.engine import Transaction, Values
+from hermes.state.lanes.delivery.intents import add_intents, draft_intents
 from hermes.state.lanes.entries import touch_lane
-from hermes.state.lanes.identity import optional_payload, require_name, require_reason, short_form
-from hermes.state.lanes.intents import add_intents, draft_intents
+from hermes.state.lanes.identity import optional_payload, require_reason
 from hermes.state.lanes.lane_rows import encode_fields, touched_fields
 from hermes.state.lanes.queue.claiming import run_messages, start_turn
+from hermes.state.lanes.queue.holding import Holding
 from hermes.state.lanes.queue.leases import Leases
 from hermes.state.lanes.queue.message_rows import (
     MAX_ATTEMPTS,
-    TURN,
     TURN_OF_LANE,
     TURN_WIDTH,
     end_messages,
@@ -26,15 +26,15 @@ from hermes.state.lanes.queue.message_rows import (
     turn_row,
 )
 from hermes.state.lanes.queue.queue_row import NOTHING, QueueRow, lock_for_lease, require_lease, require_lease_seconds
-from hermes.state.lanes.retention import sweep_rows
+from hermes.state.lanes.queue.turn_records import TurnRecords
 from hermes.state.lanes.types import Finished, Lease
-from hermes.state.operations import placeholders, row_limit
+from hermes.state.operations import placeholders
 from hermes.state.rows import require_identifier, require_number
 
 if TYPE_CHECKING:
-    from hermes.state.lanes.intents import IntentDraft
+    from hermes.state.lanes.delivery.intents import IntentDraft
     from hermes.state.lanes.queue.watch import LaneWatch
-    from hermes.state.lanes.types import Intent, LaneFields, TurnRow
+    from hermes.state.lanes.types import Intent, LaneFields
 
 END_STATES = ("done", "discarded", "failed")
 
@@ -46,7 +46,7 @@ _WAITING = """SELECT id FROM inbox WHERE lane_id = :locked AND is_open = 1 AND s
               AND id IN ({listed})"""
 
 
-class Turns(Leases):
+class Turns(Leases, Holding, TurnRecords):
     """Operations on turns, and on the leases under which they run."""
 
     def start(self, lease: Lease, message_ids: Sequence[int]) -> str:
@@ -177,6 +177,30 @@ class Turns(Leases):
 
         return self._end(lease, turn_id, "parked", why, end, intents, keep_lease)
 
+    def interrupt(
+        self,
+        lease: Lease,
+        turn_id: str,
+        *,
+        reason: str | None = None,
+        intents: Sequence[Intent] = (),
+        keep_lease: bool = True,
+    ) -> Finished:
+        """End a turn whose messages wait again in their old place, as if it had not been started.
+
+        Repeating the call for a turn that was interrupted changes nothing.
+        """
+        why = None if reason is None else require_reason(reason)
+
+        def end(tx: Transaction, queue: QueueRow, rows: Sequence[Values]) -> tuple[int, ...]:
+            again = [row[0] for row in rows]
+            return_messages(tx, again, why, is_uncharged=True)
+            if again:
+                queue.add_waiting(len(again), again[0])
+            return ()
+
+        return self._end(lease, turn_id, "interrupted", why, end, intents, keep_lease)
+
     def settle(
         self,
         lease: Lease,
@@ -199,29 +223,6 @@ class Turns(Leases):
             return ""
 
         self._take(lease, message_ids, end, None)
-
-    def get(self, turn_id: str) -> TurnRow | None:
-        """Return a turn, or None."""
-        row = self._engine.read(lambda tx: tx.row(f"SELECT {TURN} FROM turns WHERE turn_id = :turn", turn=turn_id))
-        return None if row is None else turn_row(row)
-
-    def history(self, key: str, *, limit: int | None = 20) -> list[TurnRow]:
-        """Return the turns of a lane, newest first."""
-        sql = f"SELECT {TURN} FROM turns WHERE lane_id = :lane ORDER BY id DESC LIMIT :most"
-        lane_id, most = short_form(require_name(key, "key")), row_limit(limit)
-        return [turn_row(row) for row in self._engine.read(lambda tx: tx.rows(sql, lane=lane_id, most=most))]
-
-    def running(self, *, limit: int | None = 100) -> list[TurnRow]:
-        """Return the turns that run, also those of nodes whose lease has ended, the first lease to end first."""
-        columns = ", ".join(f"t.{name.strip()}" for name in TURN.split(","))
-        sql = f"""SELECT {columns} FROM lane_queues q JOIN turns t ON t.turn_id = q.turn_id
-                  WHERE q.lease_until > 0 ORDER BY q.lease_until, q.lane_id LIMIT :most"""
-        most = row_limit(limit)
-        return [turn_row(row) for row in self._engine.read(lambda tx: tx.rows(sql, most=most))]
-
-    def sweep(self, older_than_s: float, *, limit: int = 500) -> int:
-        """Remove up to `limit` turns that ended longer ago than this, and return how many."""
-        return sweep_rows(self._engine, "turns", "started_at", older_than_s, limit)
 
     def watch(self, node: str) -> LaneWatch:
         """Return an object that waits until there is work for a node; close it after use."""
@@ -291,6 +292,8 @@ class Turns(Leases):
             if not keep_lease:
                 queue.free(delay_s)
             queue.save(tx)
+            if state == "interrupted" and not keep_lease:
+                queue.notify(tx)
             return Finished(queue.waiting_count, queue.lease if keep_lease else None, dead)
 
         return self._engine.write(work)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.engine import Columns, Dialect, Guard, Values
 from hermes.state.mysql import errors
 from hermes.state.mysql.connection.bulk_insert import parse_insert, statements
 from hermes.state.mysql.connection.server_info import Server
@@ -22,6 +22,8 @@ MANY = 100
 
 _BEGIN = ("START TRANSACTION",)
 _BEGIN_READING = ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION READ ONLY")
+# Without the row the sum is out of range, so the server skips all that was sent together with it, also a commit.
+_REQUIRED = "SELECT 9223372036854775807 + IF(COUNT(*) > 0, 0, 1) FROM {} WHERE {} FOR UPDATE"
 # The rows of one statement have ids without foreign ids between them, but not always consecutive ones.
 _ADDED = """SELECT id FROM messages FORCE INDEX (idx_messages_order)
             WHERE session_id = :id AND id >= LAST_INSERT_ID() ORDER BY id LIMIT :count"""
@@ -37,8 +39,9 @@ _KEYS = {
     "pending_links": "PRIMARY",
     "stale_index": "PRIMARY",
     "deleted_messages": "PRIMARY",
+    "usage_days": "PRIMARY",
 }
-"""The index that finds a table's rows by their sessions, or by their messages."""
+"""The index that finds a table's rows by their sessions, by their messages, or by their keys."""
 
 
 class MySQLDialect:
@@ -103,18 +106,20 @@ class MySQLTransaction(ServerTransaction):
         self._server = server
         self._waiting: list[str] = []
         """Statements that are sent together with the next one."""
+        self._guard: Guard | None = None
+        """The guard among the statements that wait."""
         self._is_begun = False
         self._has_changed = False
 
     def begin(self, *, read_only: bool, timeout_s: float | None, is_repeat: bool = False) -> None:
         """Start a transaction, together with its first statement; the connection has the time limit."""
         self._waiting = [*(_BEGIN_READING if read_only else _BEGIN)]
-        self._is_begun = self._has_changed = False
+        self._is_begun, self._has_changed, self._guard = False, False, None
         self.newest_message, self.is_repeat = 0, is_repeat
 
     def commit(self) -> None:
         """Commit; if the connection breaks meanwhile, the server cannot be asked whether it was done."""
-        if not self._is_begun and not self._has_changed:
+        if not self._is_begun and not self._has_changed and self._guard is None:
             return
         try:
             self._send(["COMMIT"])
@@ -156,6 +161,21 @@ class MySQLTransaction(ServerTransaction):
         self._waiting.append(render(sql, values))
         if len(self._waiting) > MANY:
             self._send([])
+
+    def require(self, guard: Guard, /) -> None:
+        """Lock a row together with the next statement, or with the commit; in a cluster, change it.
+
+        A lock holds on one node only. A change fails if another node changes the row before the commit.
+        """
+        if self.connection.is_in_cluster:
+            changed = f"UPDATE {guard.table} SET {guard.counter} = {guard.counter} + 1 WHERE {guard.condition}"
+            if not self.run(changed, **guard.values):
+                raise guard.error()
+            return
+        if self._guard is not None:
+            self._send([])  # so that an error belongs to one guard
+        self._guard = guard
+        self._waiting.append(render(_REQUIRED.format(guard.table, guard.condition), guard.values))
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query that locks it; the server numbers messages on insert."""
@@ -205,7 +225,13 @@ class MySQLTransaction(ServerTransaction):
     def _send(self, statements: list[str]) -> list[StatementResult]:
         self._is_begun = True
         together, self._waiting = [*self._waiting, *statements], []
-        return self.connection.execute_all(together)
+        guard, self._guard = self._guard, None
+        try:
+            return self.connection.execute_all(together)
+        except ServerError as fault:
+            if guard is not None and fault.code == errors.OUT_OF_RANGE:
+                raise guard.error() from None
+            raise
 
 
 def _literal(value: int | str | Blob) -> str:

@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS lane_queues (
 
 -- Messages from platforms, in the order in which they were accepted. A message that is done keeps its keys, so that it
 -- is recognized when the platform delivers it again, but not its payload.
+-- The state can also be held: such a message is open too, but does not count as waiting.
 CREATE TABLE IF NOT EXISTS inbox (
     id           BIGINT NOT NULL AUTO_INCREMENT,
     uid          VARCHAR(64) NOT NULL,
@@ -107,7 +108,7 @@ CREATE TABLE IF NOT EXISTS turns (
     KEY idx_turns_lane (lane_id, id)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARSET = utf8mb4 COLLATE = $collation;
 
--- Messages to platforms. A message is stored before it is sent.
+-- Messages to platforms. A message is stored before it is sent. The due time of a draft is negative.
 CREATE TABLE IF NOT EXISTS outbox (
     id              BIGINT NOT NULL AUTO_INCREMENT,
     key_ref         VARCHAR(256) NOT NULL,       -- short form of the idempotency key

@@ -147,6 +147,8 @@ class DriverConnection:
         self.connection = connection
         self.is_sound = True
         """Whether every statement that was sent has its result."""
+        self.was_refused = False
+        """Whether the last statement of those that were cancelled has failed, so that it changed nothing."""
         self.may_prepare = False
         """Whether statements may be prepared on the server."""
         self._was_autocommit = True
@@ -283,6 +285,7 @@ class DriverConnection:
             results.append(result)
         if is_cancelled:
             self.is_sound = True
+            self.was_refused = bool(results) and results[-1].status in (_FAILED, _SKIPPED)
             raise StatementTimeout(f"a statement took longer than {timeout_s:g} s")
         return results
 

@@ -30,6 +30,8 @@ class Server:
     """Whether transactions of one connection may run in different sessions of the server."""
     opening: tuple[BoundStatement, ...]
     """Statements at the beginning of every transaction, because a pooler allows no longer settings."""
+    needs_begin: bool
+    """Whether a statement that is sent alone, without BEGIN and COMMIT, would run with other settings."""
 
     @property
     def name(self) -> str:
@@ -42,10 +44,11 @@ def read_server_info(connection: Connection, settings: SessionDBConfig, where: s
     cursor = connection.cursor(row_factory=tuple_row)
     row = cursor.execute(
         """SELECT CAST(current_setting('server_version_num') AS integer), current_setting('server_encoding'),
-                  current_setting('synchronous_commit'), pg_backend_pid()"""
+                  current_setting('synchronous_commit'), current_setting('default_transaction_isolation'),
+                  pg_backend_pid()"""
     ).fetchone()
     assert row is not None
-    version, encoding, commits, process = row
+    version, encoding, commits, isolation, process = row
     if version < OLDEST:
         raise StoreUnavailable(
             f"{where} is on PostgreSQL {version // 10_000}", hint="PostgreSQL 13 or newer is required"
@@ -56,8 +59,12 @@ def read_server_info(connection: Connection, settings: SessionDBConfig, where: s
             hint="create the database with ENCODING 'UTF8', and let connections use UTF8 too",
         )
     opening = tuple(BoundStatement(statement_text(text)) for text in _setup_statements(connection, settings, commits))
-    # A pooler has its own process numbers for its clients.
-    return Server(version, is_behind_pooler=process != connection.pgconn.backend_pid, opening=opening)
+    return Server(
+        version,
+        is_behind_pooler=process != connection.pgconn.backend_pid,  # a pooler has its own numbers for its clients
+        opening=opening,
+        needs_begin=bool(opening) or isolation != "read committed",
+    )
 
 
 def _setup_statements(connection: Connection, settings: SessionDBConfig, commits: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Columns, Dialect, Values
+from hermes.state.engine import Columns, Dialect, Guard, Values
 from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.connection.pipeline import BoundStatement, DriverConnection, bind_statement, statement_text
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, PoolerBusy, ServerError, StatementTimeout
@@ -43,6 +43,9 @@ _MARK, _BACK_TO_MARK = (
     BoundStatement(statement_text("SAVEPOINT probe")),
     BoundStatement(statement_text("ROLLBACK TO SAVEPOINT probe")),
 )
+# Without the row this divides by zero, so the server skips all that was sent together with it, also a commit.
+_REQUIRED = "SELECT 1 / COUNT(*) FROM (SELECT 1 FROM {} WHERE {} FOR NO KEY UPDATE) AS held"
+_DIVISION_BY_ZERO = "22012"
 # Large estimates make the server compile a query, which takes longer than any of ours.
 _LIMITS = "SELECT set_config('statement_timeout', :milliseconds, true), set_config('jit', 'off', true)"
 
@@ -76,10 +79,15 @@ class PostgresTransaction(ServerTransaction):
     dialect = DIALECT
 
     def __init__(
-        self, driver: DriverConnection, opening: Sequence[BoundStatement], *, is_behind_pooler: bool = False
+        self,
+        driver: DriverConnection,
+        opening: Sequence[BoundStatement],
+        *,
+        is_behind_pooler: bool = False,
+        needs_begin: bool = True,
     ) -> None:
         self.driver = driver
-        self._is_behind_pooler = is_behind_pooler
+        self._is_behind_pooler, self._needs_begin = is_behind_pooler, needs_begin
         self.newest_message = 0
         self.is_repeat = False
         self._opening = opening
@@ -87,6 +95,8 @@ class PostgresTransaction(ServerTransaction):
         self._waiting: list[BoundStatement] = []
         """Statements that are sent together with the next one."""
         self._waiting_bytes = 0
+        self._guard: Guard | None = None
+        """The guard among the statements that wait."""
         self._is_begun = False
         self._token: str | None = None
         self._timeout_s: float | None = None
@@ -95,17 +105,29 @@ class PostgresTransaction(ServerTransaction):
         """Start a transaction, together with its first statement."""
         self._is_begun = False
         self._waiting = [_BEGIN_READING if read_only else _BEGIN, *self._opening]
-        self._waiting_bytes = 0
+        self._waiting_bytes, self._guard = 0, None
         self._token, self._timeout_s, self.newest_message, self.is_repeat = None, timeout_s, 0, is_repeat
 
     def commit(self) -> None:
         """Commit; if the connection breaks meanwhile, it is not known whether that was done."""
-        if self._is_begun:
+        if self._is_begun or self._guard is not None:
             self._send_and_commit([])
 
     def run_and_commit(self, sql: str, /, **values: Any) -> list[Values]:
         """Execute the only statement of the transaction and commit, in one round trip; return its rows."""
-        return self.driver.rows(self._send_and_commit([bind_statement(sql, values)])[-2])
+        statement = bind_statement(sql, values)
+        if self._needs_begin or self._guard is not None:
+            return self.driver.rows(self._send_and_commit([statement])[-2])
+        # Without BEGIN and COMMIT, each of which costs as much as a third of the statement: the server makes a
+        # transaction of what is sent together.
+        self._waiting = []
+        try:
+            return self.driver.rows(self.driver.execute([statement], self._timeout_s)[0])
+        except (ConnectionLost, StatementTimeout) as exc:
+            if self.driver.is_sound and self.driver.was_refused:
+                raise  # the statement was cancelled
+            self.driver.is_sound = False
+            raise CommitUnknown(None, str(exc)) from None
 
     def roll_back(self) -> None:
         """Roll back; if the connection is broken, the server does that on its own."""
@@ -148,6 +170,13 @@ class PostgresTransaction(ServerTransaction):
         self._waiting_bytes += sum([len(each) for each in waiting.parameters if each])
         if len(self._waiting) >= MANY or self._waiting_bytes >= MUCH:
             self._send([])
+
+    def require(self, guard: Guard, /) -> None:
+        """Lock a row together with the next statement, or with the commit."""
+        if self._guard is not None:
+            self._send([])  # so that an error belongs to one guard
+        self._guard = guard
+        self._waiting.append(bind_statement(_REQUIRED.format(guard.table, guard.condition), guard.values))
 
     def lock_and_number(self, sql: str, count: int, /, **values: Any) -> tuple[Values | None, Sequence[int]]:
         """The first row of a query that locks it, and ids for messages: only the lock decides the order of writers."""
@@ -227,6 +256,15 @@ class PostgresTransaction(ServerTransaction):
         return results
 
     def _send(self, statements: list[BoundStatement], meanwhile: Callable[[], None] | None = None) -> list[PGresult]:
+        guard, self._guard = self._guard, None
+        try:
+            return self._send_together(statements, meanwhile)
+        except ServerError as fault:
+            if guard is not None and fault.code == _DIVISION_BY_ZERO:
+                raise guard.error() from None
+            raise
+
+    def _send_together(self, statements: list[BoundStatement], meanwhile: Callable[[], None] | None) -> list[PGresult]:
         is_first, self._is_begun = not self._is_begun, True
         together, self._waiting, self._waiting_bytes = [*self._waiting, *statements], [], 0
         if not is_first or not self._is_behind_pooler:

@@ -18,6 +18,9 @@ try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: SQLite's own lock with retries does the work alone
     fcntl = None  # type: ignore[assignment]
+else:
+    # Every write needs these four times.
+    _flock, _TRY, _UNLOCK = fcntl.flock, fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_UN
 
 
 class WriterLock:
@@ -41,15 +44,16 @@ class WriterLock:
         """Take the lock if no process has it or waits for it."""
         if fcntl is None:  # pragma: no cover
             return True
-        gate, lock = self._open()
+        gate, lock = self._fds or self._open()
         try:
             if not self._at_gate:
-                fcntl.flock(gate, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _flock(gate, _TRY)
                 self._at_gate = True
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(lock, _TRY)
         except BlockingIOError:
             return False
-        self._leave_gate()
+        _flock(gate, _UNLOCK)
+        self._at_gate = False
         return True
 
     def acquire(self) -> None:
@@ -77,7 +81,7 @@ class WriterLock:
     def release(self) -> None:
         """Release the lock, so that the next writer gets it."""
         if fcntl is not None and self._fds is not None:
-            fcntl.flock(self._fds[1], fcntl.LOCK_UN)
+            _flock(self._fds[1], _UNLOCK)
 
     def release_gate_and_lock(self) -> None:
         """Release the gate and the lock, if they are held."""

@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS lane_queues (
 
 -- Messages from platforms, in the order in which they were accepted. A message that is done keeps its keys, so that it
 -- is recognized when the platform delivers it again, but not its payload.
+-- The state can also be held: such a message is open too, but does not count as waiting.
 CREATE TABLE IF NOT EXISTS inbox (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     uid          TEXT NOT NULL,
@@ -91,7 +92,7 @@ CREATE TABLE IF NOT EXISTS turns (
     note          TEXT                               -- JSON: the progress
 );
 
--- Messages to platforms. A message is stored before it is sent.
+-- Messages to platforms. A message is stored before it is sent. The due time of a draft is negative.
 CREATE TABLE IF NOT EXISTS outbox (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     key_ref         TEXT NOT NULL,                   -- short form of the idempotency key

@@ -9,6 +9,8 @@
 -- Ledger: 0007_stems 00000000
 -- Ledger: 0008_lanes 49c8430a
 -- Ledger: 0009_one_index 73664809
+-- Ledger: 0010_marked_lanes 154aa674
+-- Ledger: 0011_approvals 1bb1fe09
 
 CREATE TABLE IF NOT EXISTS schema_version (
     version INTEGER NOT NULL
@@ -205,6 +207,7 @@ CREATE TABLE IF NOT EXISTS lane_queues (
 
 -- Messages from platforms, in the order in which they were accepted. A message that is done keeps its keys, so that it
 -- is recognized when the platform delivers it again, but not its payload.
+-- The state can also be held: such a message is open too, but does not count as waiting.
 CREATE TABLE IF NOT EXISTS inbox (
     id           INTEGER PRIMARY KEY AUTOINCREMENT,
     uid          TEXT NOT NULL,
@@ -250,7 +253,7 @@ CREATE TABLE IF NOT EXISTS turns (
     note          TEXT                               -- JSON: the progress
 );
 
--- Messages to platforms. A message is stored before it is sent.
+-- Messages to platforms. A message is stored before it is sent. The due time of a draft is negative.
 CREATE TABLE IF NOT EXISTS outbox (
     id              INTEGER PRIMARY KEY AUTOINCREMENT,
     key_ref         TEXT NOT NULL,                   -- short form of the idempotency key
@@ -281,6 +284,42 @@ CREATE TABLE IF NOT EXISTS connector_leases (
     holder      TEXT,                                -- NULL: no node
     token       INTEGER NOT NULL,                    -- grows with every lease
     lease_until REAL NOT NULL DEFAULT 0
+);
+
+-- Requests to run a tool, which a person approves or denies. Times are those of the database.
+CREATE TABLE IF NOT EXISTS approvals (
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          TEXT NOT NULL,                       -- what a person types
+    lane_id     TEXT NOT NULL,                       -- short form of session_key
+    session_key TEXT,                                -- NULL: the same as lane_id
+    session_id  TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+    owner       TEXT,
+    platform    TEXT,
+    tool        TEXT NOT NULL,
+    arguments   TEXT NOT NULL,                       -- JSON, exactly as the model sent it
+    directory   TEXT,
+    subject     TEXT NOT NULL,
+    summary     TEXT NOT NULL,
+    detail      TEXT NOT NULL,
+    risk        TEXT NOT NULL,
+    digest      TEXT NOT NULL,                       -- hash of session_id, tool, arguments and directory
+    open_digest TEXT,                                -- digest of a request that the same request joins; else NULL
+    state       TEXT NOT NULL,                       -- pending, approved, denied, expired, used, void
+    scope       TEXT,                                -- once, session, always; NULL: not decided
+    asked_at    REAL NOT NULL,
+    expires_at  REAL NOT NULL,
+    decided_at  REAL,                                -- when it was approved, denied or expired
+    decided_by  TEXT
+);
+
+-- What a scope, such as a user or a chat, has used on a day. Limits are checked against it.
+CREATE TABLE IF NOT EXISTS usage_days (
+    id       TEXT PRIMARY KEY NOT NULL,              -- the day, a blank, and the short form of scope
+    scope    TEXT NOT NULL,
+    day      TEXT NOT NULL,                          -- YYYY-MM-DD
+    turns    INTEGER NOT NULL DEFAULT 0,
+    tokens   INTEGER NOT NULL DEFAULT 0,
+    cost_usd REAL NOT NULL DEFAULT 0
 );
 
 CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source);
@@ -338,6 +377,17 @@ CREATE UNIQUE INDEX IF NOT EXISTS idx_outbox_key ON outbox(key_ref);
 CREATE INDEX IF NOT EXISTS idx_outbox_due ON outbox(due_at, id);
 CREATE INDEX IF NOT EXISTS idx_outbox_lane ON outbox(lane_id, due_at, id);
 CREATE INDEX IF NOT EXISTS idx_outbox_dead ON outbox(dead_at, id);
+
+CREATE INDEX IF NOT EXISTS idx_lanes_resume ON lanes(id) WHERE resume_pending = 1;
+CREATE INDEX IF NOT EXISTS idx_outbox_turn ON outbox(turn_id) WHERE turn_id IS NOT NULL;
+
+CREATE UNIQUE INDEX IF NOT EXISTS idx_approvals_id ON approvals(id);
+CREATE UNIQUE INDEX IF NOT EXISTS idx_approvals_open ON approvals(open_digest);
+CREATE INDEX IF NOT EXISTS idx_approvals_session ON approvals(session_id);
+CREATE INDEX IF NOT EXISTS idx_approvals_lane ON approvals(lane_id, state, number);
+CREATE INDEX IF NOT EXISTS idx_approvals_state ON approvals(state, number);
+CREATE INDEX IF NOT EXISTS idx_approvals_due ON approvals(state, expires_at);
+CREATE INDEX IF NOT EXISTS idx_approvals_decided ON approvals(decided_at);
 
 -- Both indexes hold no second copy of the text, and are filled in batches up to the `indexed_upto` mark. Their text is
 -- analyzed already, so the tokenizers only split it at blanks or into trigrams.

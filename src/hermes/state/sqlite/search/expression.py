@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from hermes.query.analyze import GAP, character_word, is_unspaced, unspaced_runs
@@ -30,6 +31,7 @@ class Expression:
     is_exact: bool
 
 
+@lru_cache(maxsize=1_024)
 def facet_word(kind: str, value: str) -> str:
     """The word in the index for messages of a role (r), source (s), owner (o) or session (i)."""
     return GAP + kind + _unsafe.sub(lambda found: f"{GAP}{ord(found[0]):x}{GAP}", value)

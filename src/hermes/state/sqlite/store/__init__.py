@@ -17,8 +17,8 @@ The way of an append on SQLite, from the call to the disk. "File lock" is the lo
  9. It calls back `OpenFile._require_no_swap`: the file must still be the one at its path.
 10. It takes up to `GROUP_LIMIT` requests from the queue: the group.
 11. `WritingTransaction.run` calls the work of each request, in a savepoint if there are several.
-12. The work is `add_messages` (`messages/appending.py`): it inserts the rows through `View.insert_messages`
-    (`connection.py`) and updates the session's counters.
+12. The work is `add_messages` (`messages/appending.py`): it updates the session's counters and inserts the rows, most
+    of them through `View.add_plain` (`connection.py`, `message_rows.py`).
 13. `WritingTransaction.commit`: COMMIT writes the log and calls fsync. The messages are durable now.
 14. Every caller of the group is woken and returns its result.
 15. The leader calls back `OpenFile._after_commit`: the `Indexer` notes the messages, and the log moves into the

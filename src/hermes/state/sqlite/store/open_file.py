@@ -49,7 +49,8 @@ class OpenFile:
         self._is_finished = False
         # Read before the file is opened, to notice if it is replaced meanwhile.
         self._identity = _identity_of(path)
-        self._replacement = swap.replacement_path(path)
+        # As texts, because they are used for every write.
+        self._path_text, self._replacement = os.fspath(path), os.fspath(swap.replacement_path(path))
         self._damage: StoreCorrupt | None = None
         self._damage_until = 0.0
         self._log = beside(real_file(path), LOG)
@@ -159,7 +160,7 @@ class OpenFile:
 
     def _require_same_file(self) -> None:
         """Raise FileReplaced if another file is at the path: no other process would see what is written to this one."""
-        if self._identity is not None and _identity_of(self.path) != self._identity:
+        if self._identity is not None and _identity_of(self._path_text) != self._identity:
             raise FileReplaced(f"{self.path} has been moved, removed or replaced while it was open")
 
     def _require_no_swap(self) -> None:
@@ -267,7 +268,7 @@ class OpenFile:
             self._truncate(view.connection)
 
 
-def _identity_of(path: Path) -> tuple[int, int] | None:
+def _identity_of(path: Path | str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except OSError:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import TypeVar, cast
 
 import apsw
@@ -102,7 +103,7 @@ class Writer:
             raise
         if request.error is not None:
             raise request.error
-        return cast(T, request.result)
+        return cast("T", request.result)
 
     def run_when_idle(self, work: Callable[[View], None]) -> bool:
         """Run `work`, which makes its own transactions, unless a caller or another process is writing; say whether."""
@@ -332,7 +333,7 @@ class Writer:
             self._fail_all(exc)
             return True
         with self._mutex:
-            self._group = [self._queue[i] for i in range(min(len(self._queue), GROUP_LIMIT))]
+            self._group = list(islice(self._queue, GROUP_LIMIT))
             for _ in self._group:
                 self._queue.popleft()
         finished = self._run_group(self._group)
@@ -341,7 +342,7 @@ class Writer:
             request.notify()
         self._group = []
         self._is_committing = False
-        if any(request.error is None for request in finished):
+        if finished[0].error is None or any(request.error is None for request in finished):
             self._after_commit(self.view)
         return True
 

@@ -1,0 +1,59 @@
+"""The patterns that always apply: what a command contains, whatever it does. Nothing here runs a command."""
+
+from __future__ import annotations
+
+import re
+from unicodedata import category
+
+from hermes.agent.safety.scanning.addresses import find_addresses
+from hermes.agent.safety.scanning.findings import Finding
+from hermes.agent.safety.scanning.interpreters import find_interpreters
+from hermes.agent.safety.visible_text import has_disguise
+
+RULE_ESCAPE, RULE_WRITTEN_ESCAPE, RULE_INVISIBLE, RULE_DISGUISE, RULE_LENGTH = (
+    "terminal_escape",
+    "written_escape",
+    "invisible_character",
+    "disguised_character",
+    "too_long",
+)
+MAX_CHARACTERS = 400_000
+"""No system starts a longer command."""
+
+# Not colors: codes that set the title, the clipboard or keys, move the cursor, or erase what was shown.
+_WRITTEN_ESCAPE = re.compile(
+    r"\\(?:e|E|0?33|x1[bB]|u\{?(?:00)?1[bB]\}?|c\[)"
+    r"(?:\\?[\]P_^X]|\\?\[[0-9;?>=]{0,20}[A-JL-Za-ln-z@])"
+    r"|\\(?:x9[0bBdDeEfF]|u009[0bBdDeEfF]|u20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|u\{?[fF][eE][fF]{2}\}?)"
+)
+_QUOTING = re.compile(r"""["'\\]+""")
+
+
+def find_patterns(command: str) -> list[Finding]:
+    """Return what makes a command suspicious by its text alone."""
+    if len(command) > MAX_CHARACTERS:
+        return [Finding(RULE_LENGTH, f"is too long to be checked ({len(command)} characters)")]
+    found = find_interpreters(command)
+    # Once as it is written, and once as a shell reads it: `xn\--` and `xn"--"` are the same.
+    found += find_addresses((command, _QUOTING.sub("", command)))
+    found += _characters(command)
+    if _WRITTEN_ESCAPE.search(command):
+        found.append(Finding(RULE_WRITTEN_ESCAPE, "writes codes that control a terminal, or invisible characters"))
+    return found
+
+
+def _characters(command: str) -> list[Finding]:
+    """Return findings about characters that a person cannot see or takes for others."""
+    if not has_disguise(command):
+        return []
+    kinds = (
+        {category(each) for each in set(command) if not each.isascii() or not each.isprintable()} if command else set()
+    )
+    found = []
+    if any(ord(each) < 32 or 0x7F <= ord(each) < 0xA0 for each in set(command) - {"\t", "\n"}):
+        found.append(Finding(RULE_ESCAPE, "contains characters that control a terminal"))
+    if "Cf" in kinds:
+        found.append(
+            Finding(RULE_INVISIBLE, "contains invisible characters, or such that change the order of the text")
+        )
+    return found or [Finding(RULE_DISGUISE, "contains characters that look like others")]

@@ -1,0 +1,1 @@
+"""Skills: instructions in the Hermes home that an agent reads when a task needs them."""

@@ -1,0 +1,1 @@
+"""`hermes skills`: shows the skills of the Hermes home."""

@@ -1,0 +1,1 @@
+"""`hermes web`: searches the web and reads pages, as the agent's tools do."""

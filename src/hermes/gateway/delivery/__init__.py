@@ -1,0 +1,1 @@
+"""The way of a reply to its chat: sending from the outbox, previews while the model writes, undelivered replies."""

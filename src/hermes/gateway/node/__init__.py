@@ -1,0 +1,1 @@
+"""A node: one gateway process, from its start to the end of its last turn."""

@@ -1,0 +1,1 @@
+"""Adapters: each connects the gateway to one chat platform."""

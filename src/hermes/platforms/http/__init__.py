@@ -1,0 +1,1 @@
+"""The gateway's HTTP server: webhooks of platforms, an API for programs, health and metrics."""

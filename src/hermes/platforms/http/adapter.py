@@ -1,0 +1,61 @@
+"""Makes the HTTP server of a gateway, and the adapter through which the API talks."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hermes.errors import ConfigError
+from hermes.gateway.upkeep.metrics import PROMETHEUS, TEXT, CachedFigures, format_metrics, health_problem
+from hermes.platforms.base.http import HttpRequest, HttpResponse
+from hermes.platforms.http.exchange import ApiAdapter
+from hermes.platforms.http.principals import Principals
+from hermes.platforms.http.server import MISSING, HttpServer
+
+if TYPE_CHECKING:
+    from hermes.chat_settings import ApiServerConfig
+    from hermes.gateway.node.runner import GatewayRunner
+
+
+def make(runner: GatewayRunner, settings: ApiServerConfig) -> tuple[HttpServer, ApiAdapter]:
+    """Return the server, which is not started, and its adapter; raise `ConfigError` for wrong settings."""
+    principals = Principals(settings.keys)
+    server = HttpServer(
+        settings.host, settings.port, max_body_bytes=settings.max_body_bytes, has_keys=bool(len(principals))
+    )
+    adapter = ApiAdapter(runner.db, lambda key: _text_so_far(runner, key))
+    try:
+        from hermes.platforms.http.app import make_app
+    except ImportError as error:
+        raise ConfigError(MISSING, hint="pip install 'hermes-sessions[http]'") from error
+    server.app = make_app(adapter, principals)
+    return server, adapter
+
+
+def serve_figures(
+    server: HttpServer, keys: Mapping[str, str], live: Callable[[], Mapping[str, Any]], database: CachedFigures
+) -> None:
+    """Add `/healthz` for everybody, and `/metrics` for callers with a key, if there are keys."""
+    principals = Principals(keys)
+
+    async def health(request: HttpRequest) -> HttpResponse:
+        problem = health_problem(live(), await database.get())
+        text = "ok" if problem is None else problem
+        return HttpResponse(200 if problem is None else 503, f"{text}\n".encode(), {"Content-Type": TEXT})
+
+    async def metrics(request: HttpRequest) -> HttpResponse:
+        if len(principals):
+            principals.require(request.headers.get("authorization", ""))
+        text = format_metrics(live(), await database.get())
+        return HttpResponse(200, text.encode(), {"Content-Type": PROMETHEUS})
+
+    handlers: dict[str, Callable[[HttpRequest], Awaitable[HttpResponse]]] = {"/healthz": health, "/metrics": metrics}
+    for path, handler in handlers.items():
+        server.add("GET", path, handler)
+
+
+def _text_so_far(runner: GatewayRunner, key: str) -> str:
+    """Return what the running turn of a lane has written so far, if it runs in this process."""
+    actor = runner.dispatcher.actors.get(key)
+    turn = None if actor is None else actor.turn
+    return "" if turn is None or turn.running is None else turn.running.text

@@ -1,0 +1,112 @@
+"""Conversations of the API: each is one lane, and its id is part of the ids of its answers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hermes.gateway.keys import build_session_key
+from hermes.gateway.platform import Platform
+from hermes.gateway.source import SessionSource
+from hermes.ids import new_session_id
+from hermes.platforms.http.errors import ApiError
+from hermes.platforms.http.principals import PLATFORM, owner_of_principal
+from hermes.state.lanes.types import Decision, Keep, LaneRow, NewSession, Start
+
+if TYPE_CHECKING:
+    from hermes.state.asynchronous.session_db import AsyncSessionDB
+
+_CONVERSATION = re.compile(r"conv_([0-9a-f]{32})")
+_ANSWER = re.compile(r"(?:resp_|chatcmpl-)([0-9a-f]{32})([0-9a-f]{24})")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of a principal; the same digits are another one for another principal."""
+
+    principal: str
+    digits: str
+
+    @property
+    def id(self) -> str:
+        """The id that clients use."""
+        return f"conv_{self.digits}"
+
+    @property
+    def source(self) -> SessionSource:
+        """Where its messages come from."""
+        return SessionSource(
+            platform=Platform.API_SERVER,
+            chat_id=f"{self.principal}/{self.digits}",
+            user_id=self.principal,
+            user_name=self.principal,
+        )
+
+    @property
+    def key(self) -> str:
+        """The key of its lane."""
+        return build_session_key(self.source)
+
+
+def new_conversation(principal: str, idempotency_key: str | None = None) -> Conversation:
+    """Return a new conversation; with an idempotency key it is the same at every attempt."""
+    if idempotency_key is None:
+        return Conversation(principal, secrets.token_hex(16))
+    return Conversation(principal, _digits("retry", principal, idempotency_key)[:32])
+
+
+def new_message_digits(idempotency_key: str | None) -> str:
+    """Return the id of a message; with an idempotency key it is the same at every attempt."""
+    return secrets.token_hex(12) if idempotency_key is None else _digits("message", idempotency_key)[:24]
+
+
+def answered_message(principal: str, answer_id: str) -> tuple[Conversation, str]:
+    """Return the conversation and the message of the id of an answer; raise `ApiError` if it is none."""
+    match = _ANSWER.fullmatch(answer_id)
+    if match is None:
+        raise ApiError(404, "not_found", "there is no such response")
+    return Conversation(principal, match[1]), match[2]
+
+
+async def named_conversation(db: AsyncSessionDB, principal: str, name: str) -> Conversation:
+    """Return the conversation with an id, the one that continues a session, or the one with a name of the client."""
+    match = _CONVERSATION.fullmatch(name)
+    if match is not None:
+        return Conversation(principal, match[1])
+    session = await db.for_owner(owner_of_principal(principal)).get_session(name)
+    if session is None:
+        return Conversation(principal, _digits("name", principal, name)[:32])
+    prefix = f"{principal}/"
+    lane = await db.lanes.find_by_session(name)
+    chat = str((lane["origin"] or {}).get("chat_id", "")) if lane is not None else ""
+    if chat.startswith(prefix):
+        return Conversation(principal, chat.removeprefix(prefix))
+    conversation = Conversation(principal, _digits("session", principal, name)[:32])
+    if await db.lanes.get(conversation.key) is None:
+        await start(db, conversation)
+        await db.lanes.switch(conversation.key, name, owner=owner_of_principal(principal).stored)
+    return conversation
+
+
+async def start(db: AsyncSessionDB, conversation: Conversation, history: Sequence[dict[str, Any]] = ()) -> None:
+    """Store a conversation with the messages that it begins with, if it does not exist."""
+    owner, source = owner_of_principal(conversation.principal), conversation.source
+    session_id = f"{new_session_id()}{secrets.token_hex(8)}"
+
+    def choose(row: LaneRow | None, now: float) -> Decision:
+        if row is not None:
+            return Keep(touch=False)
+        new = NewSession(session_id, PLATFORM, conversation.principal, owner.stored)
+        return Start(new, {"platform": PLATFORM, "chat_type": "dm", "origin": source.to_dict()})
+
+    resolved = await db.lanes.resolve(conversation.key, choose)
+    if resolved.is_new_session and history:
+        await db.for_owner(owner).append_messages(session_id, history)
+
+
+def _digits(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

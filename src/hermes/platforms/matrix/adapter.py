@@ -1,0 +1,288 @@
+"""The adapter of Matrix."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import traceback
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from hermes.errors import HermesError
+from hermes.gateway.engine.ports import Admission, Delivery, Inbound, MaybeSent, NotSent, Receipt, Receive
+from hermes.gateway.platform import Platform
+from hermes.gateway.source import SessionSource
+from hermes.log import warn
+from hermes.platforms.base.adapter import BaseAdapter, Part
+from hermes.platforms.base.admissions import NotStored, check_stored
+from hermes.platforms.base.context import AdapterContext
+from hermes.platforms.base.media import MAX_FILE_BYTES, MediaFile, MediaFolder
+from hermes.platforms.matrix.api import MatrixApi
+from hermes.platforms.matrix.contents import (
+    TEXT_LIMIT,
+    edit_content,
+    encoded_length,
+    file_content,
+    message_content,
+    mime_of,
+    transaction_of,
+)
+from hermes.platforms.matrix.events import ENCRYPTED, RoomMessage, as_dict, identifier, read_message, thread_of
+from hermes.platforms.matrix.invitations import Invitations
+from hermes.platforms.matrix.mentions import as_command, names_bot, without_mention
+from hermes.platforms.matrix.position import Position
+from hermes.platforms.matrix.rooms import Room, Rooms
+from hermes.platforms.matrix.settings import MatrixSettings, read_settings
+from hermes.platforms.matrix.sync import POLL_S, Sync
+
+CANNOT_DECRYPT = (
+    "This room is encrypted, and this bot cannot read encrypted messages. "
+    "Please write to it in a room without encryption."
+)
+_TYPING_S = 15.0
+_PIECE = 64 * 1024
+_MAX_REMEMBERED = 5000
+_MAX_QUOTED = 2000
+_NOTICE_S = 30.0
+_MOST_ATTEMPTS = 5
+
+
+def make(context: AdapterContext) -> MatrixAdapter:
+    """Return the adapter without connecting it; raise `ConfigError` if a setting is missing or wrong."""
+    return MatrixAdapter(context, read_settings(context.config))
+
+
+class MatrixAdapter(BaseAdapter):
+    """One account on a homeserver. A repeated transaction id is one message, so that nothing is sent twice."""
+
+    platform = str(Platform.MATRIX.value)
+    can_edit = True
+    needs_one_poller = True
+    text_limit = TEXT_LIMIT
+    length = staticmethod(encoded_length)
+
+    def __init__(self, context: AdapterContext, settings: MatrixSettings, *, poll_s: float = POLL_S) -> None:
+        super().__init__()
+        self.account = settings.account
+        self.user_id = ""
+        self._context = context
+        self._settings = settings
+        self._poll_s = poll_s
+        self._api = MatrixApi(settings.base_url, settings.token)
+        self._media: MediaFolder = context.media
+        self._display_name = ""
+        self._accepted: OrderedDict[str, None] = OrderedDict()
+        """The last accepted messages: a batch that is read again downloads no file twice."""
+        self._attempts: Counter[str] = Counter()
+        """How often a message could not be accepted."""
+        self._told_at: OrderedDict[str, float] = OrderedDict()
+        self._polling: asyncio.Task[None] | None = None
+
+    @property
+    def status(self) -> str:
+        """What the connection does now, as a phrase."""
+        return "not connected" if self._polling is None else f"{self.user_id}: {self._sync.status}"
+
+    async def start(self, receive: Receive) -> None:
+        """Check the token, and begin to read events after the last processed ones."""
+        await super().start(receive)
+        self.user_id = await self._api.whoami()
+        self._display_name = await self._api.display_name(self.user_id)
+        self._rooms = Rooms(self._api, self.user_id)
+        await self._rooms.load()
+        self._position = Position(self._context.home, self.user_id, self._settings.base_url)
+        self._invitations = Invitations(self._api, self._rooms, self._settings, self.user_id)
+        self._sync = Sync(
+            self._api,
+            self._position,
+            self.user_id,
+            on_room=self._process,
+            on_invitations=self._invitations.note,
+            on_account_data=self._rooms.note_account_data,
+            backlog_limit=self._settings.backlog_limit,
+            poll_s=self._poll_s,
+        )
+        await self._sync.begin()
+        self._polling = asyncio.create_task(self._sync.run(), name="hermes-matrix-sync")
+
+    async def stop(self) -> None:
+        """Disconnect; a batch that is not complete is read again at the next start."""
+        polling, self._polling = self._polling, None
+        if polling is not None:
+            polling.cancel()
+            await asyncio.gather(polling, return_exceptions=True)
+            await self._invitations.stop()
+        await self._api.close()
+        await super().stop()
+
+    # --- messages to rooms --------------------------------------------------------------------------------------------
+
+    async def post(self, part: Part) -> str:
+        """Send a message; the same part is the same message, however often it is sent."""
+        content = message_content(part, self._settings.reply_to_mode)
+        return await self._api.send(part.delivery.chat_id, transaction_of(part.key), content)
+
+    async def edit(self, message_id: str, part: Part) -> None:
+        """Replace the text of a message."""
+        version = hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        transaction = transaction_of(f"{part.key} {message_id} {version}")
+        await self._api.send(part.delivery.chat_id, transaction, edit_content(message_id, part))
+
+    async def find(self, delivery: Delivery) -> Receipt | None:
+        """Return the receipt of a message by sending it again: the homeserver recognizes what it has."""
+        return await self.send(delivery)
+
+    async def post_file(self, part: Part, file: MediaFile) -> str:
+        """Upload a file and send it."""
+        size = await asyncio.to_thread(lambda: file.path.stat().st_size)
+        if size > MAX_FILE_BYTES:
+            raise NotSent(f"the file is larger than {MAX_FILE_BYTES // 1024 // 1024} MB", is_final=True)
+        try:
+            url = await self._api.upload(_pieces(file, size), size, file.path.name, mime_of(file))
+        except MaybeSent as error:
+            raise NotSent(str(error)) from error  # an upload alone shows nothing in the room
+        content = file_content(part, file, url, size, self._settings.reply_to_mode)
+        return await self._api.send(part.delivery.chat_id, transaction_of(f"{part.key} {file.path}"), content)
+
+    async def delete(self, message_id: str, chat: Delivery) -> None:
+        """Remove the content of a message."""
+        await self._api.redact(chat.chat_id, message_id, transaction_of(f"redact {message_id}"))
+
+    async def typing(self, chat_id: str, thread_id: str | None) -> None:
+        """Show that an answer is being written."""
+        await self._api.typing(chat_id, self.user_id, _TYPING_S)
+
+    # --- messages from rooms ------------------------------------------------------------------------------------------
+
+    async def _process(self, room_id: str, events: list[Any], changes: list[Any]) -> None:
+        """Accept the messages of a room, in order; raise if one could not be stored."""
+        if identifier(room_id) is None:
+            return
+        self._rooms.note_changes(room_id, [*changes, *events])
+        for event in events:
+            if as_dict(event).get("type") == ENCRYPTED:
+                await self._explain_encryption(room_id, as_dict(event))
+                continue
+            message = read_message(event, self.user_id)
+            if message is not None and message.event_id not in self._accepted:
+                await self._accept_or_skip(room_id, message)
+
+    async def _accept_or_skip(self, room_id: str, message: RoomMessage) -> None:
+        """Accept a message; one that fails again and again for an unknown reason does not block those behind it."""
+        try:
+            await self._accept(room_id, message)
+            self._attempts.pop(message.event_id, None)
+        except (NotSent, MaybeSent, NotStored, HermesError, OSError):
+            self._count_attempt(message)
+            raise
+        except Exception:
+            if self._count_attempt(message) < _MOST_ATTEMPTS:
+                raise
+            warn(__name__, "message %s is left out:\n%s", message.event_id, traceback.format_exc())
+
+    def _count_attempt(self, message: RoomMessage) -> int:
+        if len(self._attempts) > _MAX_REMEMBERED:
+            self._attempts.clear()
+        self._attempts[message.event_id] += 1
+        return self._attempts[message.event_id]
+
+    async def _about(self, room_id: str, message: RoomMessage) -> tuple[Room, Mapping[str, Any]]:
+        """Return the room of a message and the event that it answers; without them if they cannot be had for long."""
+        try:
+            room = await self._rooms.get(room_id)
+            return room, await self._api.event(room_id, message.reply_to) if message.reply_to else {}
+        except (NotSent, MaybeSent):
+            if self._attempts[message.event_id] < _MOST_ATTEMPTS:
+                raise
+            return Room(), {}
+
+    async def _accept(self, room_id: str, message: RoomMessage) -> None:
+        room, answered = await self._about(room_id, message)
+        if self.receive is None or not self._is_for_bot(room_id, room, message, answered):
+            return
+        inbound = await self._inbound(room_id, room, message, answered)
+        admission = check_stored(await self.receive(inbound))
+        self._accepted[message.event_id] = None
+        while len(self._accepted) > _MAX_REMEMBERED:
+            self._accepted.popitem(last=False)
+        if admission.state == "refused":
+            await self._explain_refusal(room_id, message, admission)
+
+    def _is_for_bot(self, room_id: str, room: Room, message: RoomMessage, answered: Mapping[str, Any]) -> bool:
+        settings = self._settings
+        if not settings.require_mention or room_id in settings.free_response_chats or room.members == 2:
+            return True
+        return names_bot(message, self.user_id, self._display_name) or answered.get("sender") == self.user_id
+
+    async def _inbound(self, room_id: str, room: Room, message: RoomMessage, answered: Mapping[str, Any]) -> Inbound:
+        is_direct = self._rooms.is_direct(room_id, room, message.sender)
+        text = without_mention(message.text, self.user_id, self._display_name)
+        media, note = await self._files(message)
+        quoted = as_dict(answered.get("content")).get("body")
+        source = SessionSource(
+            Platform.MATRIX,
+            room_id,
+            chat_name=room.name,
+            chat_type="dm" if is_direct else "group",
+            user_id=message.sender,
+            user_name=room.names.get(message.sender),
+            thread_id=thread_of(message, self._settings.session_scope, is_direct=is_direct),
+            chat_topic=room.topic,
+            message_id=message.event_id,
+        )
+        return Inbound(
+            "\n".join(each for each in (as_command(text, self._settings.command_prefix), note) if each),
+            source,
+            message_id=message.event_id,
+            delivery_id=message.event_id,
+            account=self.account,
+            message_type=message.kind,
+            media=media,
+            reply_to_text=quoted[:_MAX_QUOTED] if isinstance(quoted, str) else None,
+        )
+
+    async def _files(self, message: RoomMessage) -> tuple[list[Mapping[str, str]], str]:
+        """Return the stored file of a message; if it cannot be had, a sentence for the text."""
+        if message.kind == "text":
+            return [], ""
+        if message.media is None:
+            return [], "[a file could not be received: it is encrypted or has no address]"
+        media = message.media
+        try:
+            async with self._api.download(media.server, media.media_id) as chunks:
+                return [await self._media.save(chunks, name=media.name, mime=media.mime)], ""
+        except (NotSent, MaybeSent) as error:
+            warn(__name__, "a file of a message was not received: %s", error)
+            return [], f"[a file could not be received: {error}]"
+
+    async def _explain_encryption(self, room_id: str, event: Mapping[str, Any]) -> None:
+        """Tell an encrypted room once that its messages cannot be read."""
+        if event.get("sender") == self.user_id or not await self._position.tell_once(room_id):
+            return
+        warn(__name__, "%s is encrypted; its messages are not read", room_id)
+        await self._tell(room_id, f"encrypted {room_id}", CANNOT_DECRYPT)
+
+    async def _explain_refusal(self, room_id: str, message: RoomMessage, admission: Admission) -> None:
+        """Tell a room why a message was refused, but not for each of many."""
+        now = asyncio.get_running_loop().time()
+        if not admission.message or now < self._told_at.get(room_id, float("-inf")) + _NOTICE_S:
+            return
+        self._told_at[room_id] = now
+        while len(self._told_at) > _MAX_REMEMBERED:
+            self._told_at.popitem(last=False)
+        await self._tell(room_id, f"refused {message.event_id}", admission.message, message.thread_id)
+
+    async def _tell(self, room_id: str, key: str, text: str, thread_id: str | None = None) -> None:
+        try:
+            await self.post(Part(Delivery(key, room_id, text, kind="notice", thread_id=thread_id), text))
+        except (NotSent, MaybeSent) as error:
+            warn(__name__, "a notice was not sent to %s: %s", room_id, error)
+
+
+async def _pieces(file: MediaFile, size: int) -> AsyncIterator[bytes]:
+    """Yield the content of a file, not more than was measured."""
+    with await asyncio.to_thread(file.path.open, "rb") as stream:
+        while size > 0 and (piece := await asyncio.to_thread(stream.read, min(_PIECE, size))):
+            size -= len(piece)
+            yield piece

@@ -1,0 +1,90 @@
+"""What is known about rooms: their members, names, and which are direct."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes.platforms.matrix.api import MatrixApi
+from hermes.platforms.matrix.events import MEMBER, NAME, TOPIC, as_dict, direct_rooms
+
+DIRECT = "m.direct"
+_MAX_ROOMS = 500
+_MAX_NAMES = 5000
+_MAX_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """A room as the account sees it."""
+
+    members: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
+    name: str | None = None
+    topic: str | None = None
+
+
+class Rooms:
+    """Rooms that were looked at, until something about them changes."""
+
+    def __init__(self, api: MatrixApi, own_id: str) -> None:
+        self._api = api
+        self._own_id = own_id
+        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._direct: dict[str, frozenset[str]] = {}
+        self._marking = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read which rooms are direct: the homeserver keeps that for the account."""
+        self._direct = direct_rooms(await self._api.account_data(self._own_id, DIRECT))
+
+    def note_account_data(self, events: object) -> None:
+        """Take over a change of the direct rooms."""
+        for event in events if isinstance(events, list) else []:
+            if as_dict(event).get("type") == DIRECT:
+                self._direct = direct_rooms(as_dict(as_dict(event).get("content")))
+
+    def note_changes(self, room_id: str, events: list[Any]) -> None:
+        """Forget a room whose members or names change."""
+        if any(as_dict(each).get("type") in (MEMBER, NAME, TOPIC) for each in events):
+            self._rooms.pop(room_id, None)
+
+    async def get(self, room_id: str) -> Room:
+        """Return a room."""
+        if (known := self._rooms.get(room_id)) is not None:
+            self._rooms.move_to_end(room_id)
+            return known
+        members, name, topic = await asyncio.gather(
+            self._api.joined_members(room_id), self._api.state(room_id, NAME), self._api.state(room_id, TOPIC)
+        )
+        names = {user: _line(as_dict(about).get("display_name")) for user, about in list(members.items())[:_MAX_NAMES]}
+        shown = {user: text for user, text in names.items() if text}
+        room = Room(len(members), shown, _line(name.get("name")) or None, _line(topic.get("topic")) or None)
+        self._rooms[room_id] = room
+        while len(self._rooms) > _MAX_ROOMS:
+            self._rooms.popitem(last=False)
+        return room
+
+    def is_direct(self, room_id: str, room: Room, user_id: str) -> bool:
+        """Whether a room is the direct chat with a user: it was begun as one with this user, and nobody else is there.
+
+        A room whose other member has changed is not: the new one must not continue the conversation of the old one.
+        """
+        return room.members <= 2 and room_id in self._direct.get(user_id, ())
+
+    async def mark_direct(self, room_id: str, user_id: str) -> None:
+        """Record on the homeserver that a room is the direct chat with a user."""
+        async with self._marking:
+            content = dict(await self._api.account_data(self._own_id, DIRECT))
+            known = direct_rooms(content).get(user_id, frozenset())
+            if room_id not in known:
+                content[user_id] = [*sorted(known), room_id]
+                await self._api.set_account_data(self._own_id, DIRECT, content)
+            self._direct = direct_rooms(content)
+
+
+def _line(value: object) -> str:
+    return "".join(each for each in value[:_MAX_NAME] if each.isprintable()) if isinstance(value, str) else ""

@@ -1,0 +1,84 @@
+"""The settings of Matrix, from `platforms.matrix`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from hermes.errors import ConfigError
+from hermes.gateway.platform_config import PlatformConfig, read_bool
+from hermes.platforms.base.json_api import checked_base_url
+
+Scope = Literal["room", "auto", "thread"]
+_SCOPES: tuple[Scope, ...] = ("room", "auto", "thread")
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSettings:
+    """How the account is used."""
+
+    base_url: str
+    token: str = field(repr=False)
+    account: str = ""
+    require_mention: bool = True
+    free_response_chats: frozenset[str] = frozenset()
+    inviters: frozenset[str] = frozenset()
+    """Users whose invitations are accepted; `*` is everybody."""
+    session_scope: Scope = "room"
+    command_prefix: str = "!"
+    reply_to_mode: str = "first"
+    backlog_limit: int = 1000
+    """How many missed messages of a room are fetched after a long absence."""
+
+    def accepts_invitation_of(self, user_id: str) -> bool:
+        """Whether the account joins a room that this user invites it to."""
+        return "*" in self.inviters or user_id in self.inviters
+
+
+def read_settings(config: PlatformConfig) -> MatrixSettings:
+    """Return the settings; raise `ConfigError` if one is missing or wrong."""
+    extra = config.extra
+    if not config.token:
+        raise ConfigError(
+            "platforms.matrix.token is missing",
+            hint="set it to the access token of the bot's account, as ${MATRIX_TOKEN}",
+        )
+    if not extra.get("base_url"):
+        raise ConfigError(
+            "platforms.matrix.extra.base_url is missing",
+            hint="set it to the homeserver, such as https://matrix.example.org",
+        )
+    scope = str(extra.get("session_scope") or "room")
+    if scope not in _SCOPES:
+        raise ConfigError(f"platforms.matrix.extra.session_scope is {scope!r}", hint="use room, auto or thread")
+    inviters = extra.get("accept_invites_from", extra.get("allowed_users"))
+    return MatrixSettings(
+        base_url=checked_base_url("matrix", extra["base_url"]),
+        token=config.token,
+        account=str(extra.get("account") or ""),
+        require_mention=read_bool(extra.get("require_mention"), default=True),
+        free_response_chats=_names(extra, "free_response_chats", extra.get("free_response_chats")),
+        inviters=_names(extra, "accept_invites_from", inviters),
+        session_scope=next(each for each in _SCOPES if each == scope),
+        command_prefix=str(extra.get("command_prefix", "!")),
+        reply_to_mode=config.reply_to_mode,
+        backlog_limit=_number(extra, "backlog_limit", 1000),
+    )
+
+
+def _names(extra: Mapping[str, Any], name: str, value: object) -> frozenset[str]:
+    if value is None:
+        return frozenset()
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"platforms.matrix.extra.{name} is not a list", hint="write it as a list of ids")
+    return frozenset(str(each).strip() for each in value if str(each).strip())
+
+
+def _number(extra: Mapping[str, Any], name: str, default: int) -> int:
+    value = extra.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
+        raise ConfigError(f"platforms.matrix.extra.{name} is {value!r}", hint="use a number from 0 to 10000")
+    return value

@@ -1,0 +1,1 @@
+"""Slack: direct messages, channels and threads, by socket mode or by webhook."""

@@ -1,0 +1,1 @@
+"""Telegram: polling or a webhook, private chats, groups, forum topics and channels."""

@@ -1,0 +1,1 @@
+"""The services that search the web and read pages."""

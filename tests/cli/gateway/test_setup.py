@@ -1,0 +1,144 @@
+"""`hermes gateway setup` and `hermes gateway service`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Hermes
+
+TOKEN = "123:secret-token"
+
+
+def run(hermes: Hermes, *args: str, text: str) -> subprocess.CompletedProcess[str]:
+    """Run the set-up with the secrets on stdin."""
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        process = hermes.start("gateway", "setup", *args, stdin=file, stdout=subprocess.PIPE)
+        out, errors = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(args, process.returncode, out.decode(), errors.decode())
+
+
+NAMES: dict[str, dict[str, Any]] = {
+    f"/bot{TOKEN}/getMe": {"ok": True, "result": {"username": "my_bot"}},
+    "/users/@me": {"username": "my_bot"},
+    "/auth.test": {"ok": True, "user": "my_bot", "team": "Acme"},
+    "/5551": {"display_phone_number": "+49 1"},
+    "/_matrix/client/v3/account/whoami": {"user_id": "@my_bot:example.org"},
+}
+
+
+@contextmanager
+def platform_server() -> Iterator[tuple[str, list[str]]]:
+    """A server that knows one token, and the requests that it got."""
+    requests: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            requests.append(f"{self.command} {self.path}")
+            known = self.path in NAMES and TOKEN in self.path + str(self.headers.get("Authorization"))
+            body = json.dumps(NAMES[self.path] if known else {"ok": False}).encode()
+            self.send_response(302 if self.path.endswith("/moved") else 200 if known else 401)
+            self.send_header("Location", "/bot123:secret-token/getMe")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Write nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", requests
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("platform", "section", "lines", "more", "variable"),
+    [
+        ("telegram", "telegram", [TOKEN], [], "TELEGRAM_BOT_TOKEN"),
+        ("discord", "discord", [TOKEN], [], "DISCORD_BOT_TOKEN"),
+        ("slack", "slack", [TOKEN, "xapp-1", ""], [], "SLACK_BOT_TOKEN"),
+        ("whatsapp", "whatsapp_cloud", [TOKEN, "s", "v"], ["--phone-number-id", "5551"], "WHATSAPP_TOKEN"),
+        ("matrix", "matrix", [TOKEN], [], "MATRIX_ACCESS_TOKEN"),
+    ],
+)
+def test_a_checked_token_goes_to_env_and_config_refers_to_it(
+    hermes: Hermes, platform: str, section: str, lines: list[str], more: list[str], variable: str
+) -> None:
+    hermes.home.mkdir(exist_ok=True)
+    (hermes.home / "config.yaml").write_text("# my settings\ntimezone: UTC  # here\n")
+    (hermes.home / ".env").write_text("# keys\nOTHER=1\n")
+    with platform_server() as (url, _):
+        done = run(
+            hermes,
+            *(platform, "--token-stdin", "--base-url", url, "--allow", "42", *more),
+            text="\n".join(lines) + "\n",
+        )
+    assert done.returncode == 0, done.stderr
+    assert "my_bot" in done.stdout or "+49 1" in done.stdout
+    text, env = (hermes.home / "config.yaml").read_text(), (hermes.home / ".env").read_text()
+    settings = yaml.safe_load(text)["platforms"][section]
+    assert (settings["enabled"], settings["token"]) == (True, f"${{{variable}}}")
+    assert settings["allowed_users"] == ["42"]
+    assert "# my settings" in text
+    assert "timezone: UTC  # here" in text
+    assert "# keys\nOTHER=1\n" in env
+    assert TOKEN in env
+    assert TOKEN not in text + done.stdout + done.stderr
+    assert {(hermes.home / name).stat().st_mode & 0o777 for name in ("config.yaml", ".env")} == {0o600}
+
+
+def test_a_token_that_the_platform_refuses_is_not_stored(hermes: Hermes) -> None:
+    with platform_server() as (url, requests):
+        done = run(hermes, "telegram", "--token-stdin", "--base-url", url, text="999:wrong\n")
+        assert len(requests) == 1
+        moved = run(hermes, "telegram", "--token-stdin", "--base-url", f"{url}/moved", text="x\n")
+    assert done.returncode != 0
+    assert "does not accept this token" in done.stderr
+    assert "999:wrong" not in done.stderr + done.stdout
+    assert moved.returncode != 0
+    assert not (hermes.home / ".env").exists()
+    assert not (hermes.home / "config.yaml").exists()
+
+
+@pytest.mark.parametrize("address", ["http://example.org", "ftp://127.0.0.1", "https://a:b@example.org", "x"])
+def test_a_token_is_sent_only_over_https(hermes: Hermes, address: str) -> None:
+    done = run(hermes, "matrix", "--token-stdin", "--base-url", address, text=f"{TOKEN}\n")
+    assert done.returncode != 0
+    assert not (hermes.home / ".env").exists()
+
+
+@pytest.mark.parametrize("line", ["", "two words", "a\x1b[31m", "x" * 9000])
+def test_what_cannot_be_a_token_is_refused_before_it_is_sent(hermes: Hermes, line: str) -> None:
+    with platform_server() as (url, requests):
+        done = run(hermes, "telegram", "--token-stdin", "--base-url", url, text=f"{line}\n")
+        assert requests == []
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+
+
+def test_the_files_of_a_service_name_the_home_and_no_secret(hermes: Hermes) -> None:
+    unit = hermes("gateway", "service").stdout
+    assert f"HERMES_HOME={hermes.home}" in unit
+    assert "gateway run" in unit
+    compose = yaml.safe_load(hermes("gateway", "service", "--compose").stdout)["services"]["hermes"]
+    assert compose["volumes"] == [f"{hermes.home}:/home/hermes"]
+    assert compose["command"][-1].endswith("exec hermes gateway run")

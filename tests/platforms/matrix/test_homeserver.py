@@ -1,0 +1,262 @@
+"""Matrix from end to end: a real homeserver, a real gateway, a real store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.gateway.engine.ports import Delivery
+from hermes.platforms.base.adapter import Part
+from hermes.platforms.base.media import MediaFile
+from hermes.platforms.matrix.adapter import CANNOT_DECRYPT, MatrixAdapter
+from tests.gateway.reliability.nodes import NodeThread
+from tests.gateway.reliability.world import World, world
+from tests.platforms.matrix.bots import make_adapter
+from tests.support.synapse import Account, Homeserver, homeserver
+from tests.support.waiting import wait_until
+
+PATIENCE_S = 60.0
+
+
+class Matrix:
+    """A world with a homeserver, a user and the account of a bot."""
+
+    def __init__(self, place: World) -> None:
+        self.world = place
+        self.server: Homeserver = homeserver()
+        self.alice = self.server.user("alice")
+        self.bot = self.server.user("bot")
+        self.adapter: MatrixAdapter
+
+    def gateway(self, **extra: Any) -> NodeThread:
+        """Start a gateway with the bot, and wait until it is connected."""
+        home = self.world.home()
+
+        def adapters(_: object) -> list[MatrixAdapter]:
+            self.adapter = make_adapter(home, self.server.base_url, self.bot.token, **extra)
+            return [self.adapter]
+
+        node = self.world.thread(adapters=adapters)
+        wait_until(lambda: self.adapter.status.endswith(": connected"), "the bot to connect", PATIENCE_S)
+        return node
+
+    def chat(self, user: Account | None = None) -> str:
+        """Open the direct chat of a user with the bot, which runs."""
+        user = user or self.alice
+        room = user.create_room(self.bot.user_id, is_direct=True, preset="trusted_private_chat")
+        self.wait_for_join(user, room)
+        return room
+
+    def wait_for_join(self, user: Account, room: str) -> None:
+        """Wait until the bot has joined a room."""
+        path = f"/rooms/{room}/joined_members"
+        wait_until(lambda: self.bot.user_id in user.call("GET", path)["joined"], "the bot to join", PATIENCE_S)
+
+    def payload(self, message_id: str) -> dict[str, Any]:
+        """The stored content of a message."""
+        return self.world.row(message_id)["payload"] or {}
+
+    def wait_for(self, room: str, *texts: str, reader: Account | None = None) -> None:
+        """Wait until the bot has written these texts, and no others."""
+        reader = reader or self.alice
+        wait_until(
+            lambda: len(reader.texts_of(room, self.bot.user_id)) >= len(texts), f"{texts} in the room", PATIENCE_S
+        )
+        assert reader.texts_of(room, self.bot.user_id) == list(texts)
+
+
+@pytest.fixture
+def matrix(monkeypatch: pytest.MonkeyPatch) -> Iterator[Matrix]:
+    with world() as place:
+        monkeypatch.setenv("HERMES_HOME", str(place.home()))
+        yield Matrix(place)
+
+
+def answer(word: str) -> str:
+    return f"answer to {word}"
+
+
+def test_conversation_continues_after_a_restart_with_what_was_written_meanwhile(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    first = matrix.alice.say(room, "one please")
+    matrix.wait_for(room, answer("one"))
+    node.stop()
+    second = matrix.alice.say(room, "two please")
+    matrix.gateway()
+    matrix.wait_for(room, answer("one"), answer("two"))
+    assert matrix.world.lane_of(first) == matrix.world.lane_of(second)
+    transcript = matrix.world.transcript(second)
+    assert [text for role, text in transcript if role == "assistant"] == [answer("one"), answer("two")]
+    source = matrix.payload(first)["source"]
+    assert (source["chat_type"], source["user_id"], source["chat_id"]) == ("dm", matrix.alice.user_id, room)
+
+
+def test_history_before_the_first_start_is_not_answered(matrix: Matrix) -> None:
+    room = matrix.alice.create_room(matrix.bot.user_id, is_direct=True)
+    matrix.bot.join(room)
+    matrix.alice.say(room, "old please")
+    matrix.gateway()
+    matrix.alice.say(room, "new please")
+    matrix.wait_for(room, answer("new"))
+
+
+def test_kill_between_send_and_receipt_leaves_one_event(matrix: Matrix) -> None:
+    home, arguments = matrix.world.home(), (matrix.server.base_url, matrix.bot.token)
+    room = matrix.alice.create_room(matrix.bot.user_id, is_direct=True)
+    matrix.bot.join(room)
+    matrix.gateway().stop()  # the first start, after which nothing is history any more
+    event = matrix.alice.say(room, "deploy please")
+    for _ in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.platforms.matrix.bots", str(home), *arguments, "dies"],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(__file__).parents[3],
+        )
+        try:
+            assert process.wait(PATIENCE_S) == -9
+        finally:
+            process.kill()
+            process.wait()
+        for row in matrix.world.replies(event):
+            matrix.world.store.outbox.end_leases(str(row["holder"]))
+    assert matrix.world.replies(event)[0]["state"] != "sent"
+    matrix.gateway()
+    wait_until(lambda: matrix.world.replies(event)[0]["state"] == "sent", "the receipt to be stored", PATIENCE_S)
+    matrix.wait_for(room, answer("deploy"))
+    (reply,) = matrix.world.replies(event)
+    (shown,) = [each for each in matrix.alice.events(room) if each["sender"] == matrix.bot.user_id]
+    assert (reply["receipt"] or {})["message_ids"] == [shown["event_id"]]
+
+
+def test_threads_have_sessions_of_their_own_and_answers_stay_in_them(matrix: Matrix) -> None:
+    matrix.gateway()
+    room = matrix.chat()
+    root = matrix.alice.say(room, "root please")
+    matrix.wait_for(room, answer("root"))
+    inside = matrix.alice.say(room, "inside please", **{"m.relates_to": {"rel_type": "m.thread", "event_id": root}})
+    matrix.wait_for(room, answer("root"), answer("inside"))
+    last = matrix.alice.events(room)[-1]["content"]["m.relates_to"]
+    assert (last["rel_type"], last["event_id"]) == ("m.thread", root)
+    assert matrix.world.lane_of(root) != matrix.world.lane_of(inside)
+
+
+def test_groups_are_answered_when_the_bot_is_mentioned(matrix: Matrix) -> None:
+    bob = matrix.server.user("bob")
+    matrix.gateway()
+    room = matrix.alice.create_room(matrix.bot.user_id, bob.user_id, name="Team")
+    bob.join(room)
+    matrix.wait_for_join(matrix.alice, room)
+    matrix.alice.say(room, "nobody please")
+    matrix.alice.send(room, {"msgtype": "m.notice", "body": f"{matrix.bot.user_id} notice please"})
+    named = matrix.alice.say(
+        room, f"{matrix.bot.user_id}: named please", **{"m.mentions": {"user_ids": [matrix.bot.user_id]}}
+    )
+    matrix.wait_for(room, answer("named"))
+    payload = matrix.payload(named)
+    assert (payload["source"]["chat_type"], payload["source"]["chat_name"]) == ("group", "Team")
+    reply = matrix.alice.events(room)[-1]["event_id"]
+    bob.say(room, "reply please", **{"m.relates_to": {"m.in_reply_to": {"event_id": reply}}})
+    matrix.wait_for(room, answer("named"), answer("reply"))
+
+
+def test_new_member_of_a_direct_room_does_not_continue_the_conversation_of_the_old_one(matrix: Matrix) -> None:
+    bob = matrix.server.user("bob")
+    matrix.gateway()
+    room = matrix.chat()
+    private = matrix.alice.say(room, "private please")
+    matrix.wait_for(room, answer("private"))
+    matrix.alice.call("POST", f"/rooms/{room}/invite", {"user_id": bob.user_id})
+    bob.join(room)
+    matrix.alice.call("POST", f"/rooms/{room}/leave", {})
+    other = bob.say(room, "mine please")
+    matrix.wait_for(room, answer("private"), answer("mine"), reader=bob)
+    assert matrix.world.lane_of(other) != matrix.world.lane_of(private)
+
+
+def test_invitations_of_other_users_are_not_accepted(matrix: Matrix) -> None:
+    mallory = matrix.server.user("mallory")
+    matrix.gateway(accept_invites_from=[matrix.alice.user_id])
+    room = mallory.create_room(matrix.bot.user_id, is_direct=True)
+    matrix.chat()  # invited later, and joined
+    assert matrix.bot.user_id not in mallory.call("GET", f"/rooms/{room}/joined_members")["joined"]
+
+
+def test_encrypted_room_gets_one_notice(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    content = {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x"}
+    matrix.alice.send(room, content, "m.room.encrypted")
+    matrix.wait_for(room, CANNOT_DECRYPT)
+    node.stop()
+    matrix.alice.send(room, content, "m.room.encrypted")
+    matrix.gateway()
+    matrix.alice.say(room, "plain please")
+    matrix.wait_for(room, CANNOT_DECRYPT, answer("plain"))
+
+
+def test_gap_in_a_long_backlog_is_filled(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    node.stop()
+    for number in range(60):
+        matrix.alice.send(room, {"msgtype": "m.notice", "body": f"noise {number}"}) if number else matrix.alice.say(
+            room, "early please"
+        )
+    matrix.gateway()
+    matrix.wait_for(room, answer("early"))
+
+
+def test_files_go_both_ways(matrix: Matrix, tmp_path: Path) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    address = matrix.alice.upload(b"some data", "text/plain")
+    event = matrix.alice.send(
+        room, {"msgtype": "m.file", "body": "file please", "filename": "a.txt", "url": address, "info": {}}
+    )
+    matrix.wait_for(room, answer("file"))
+    (media,) = matrix.payload(event)["media"]
+    assert Path(media["path"]).read_bytes() == b"some data"
+    picture = tmp_path / "b.png"
+    picture.write_bytes(b"picture")
+    part = Part(Delivery("k1", room, ""), "")
+    first = node.call(lambda: matrix.adapter.post_file(part, MediaFile(picture, "image", "look")))
+    assert node.call(lambda: matrix.adapter.post_file(part, MediaFile(picture, "image", "look"))) == first
+    shown = matrix.alice.events(room)[-1]["content"]
+    assert (shown["msgtype"], shown["body"], shown["info"]["size"]) == ("m.image", "look", 7)
+
+
+def test_edit_and_delete_change_the_message_that_was_sent(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    delivery = Delivery("k2", room, "draft")
+    first = node.call(lambda: matrix.adapter.post(Part(delivery, "draft")))
+    for _ in range(2):
+        node.call(lambda: matrix.adapter.edit(first, Part(delivery, "final")))
+    *_, edit = matrix.alice.events(room)
+    assert edit["content"]["m.new_content"]["body"] == "final"
+    assert len(matrix.alice.texts_of(room, matrix.bot.user_id)) == 2
+    node.call(lambda: matrix.adapter.typing(room, None))
+    node.call(lambda: matrix.adapter.delete(first, delivery))
+    assert matrix.alice.call("GET", f"/rooms/{room}/event/{first}")["content"] == {}
+
+
+def test_malformed_events_do_not_block_the_ones_behind_them(matrix: Matrix) -> None:
+    matrix.gateway()
+    room = matrix.chat()
+    for content in (
+        {"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.replace", "event_id": "$none"}},
+        {"msgtype": "m.unknown", "body": "x"},
+        {"msgtype": "m.image", "body": "x", "url": "mxc://../.."},
+    ):
+        matrix.alice.send(room, content)
+    matrix.alice.say(room, "good please")
+    wait_until(
+        lambda: answer("good") in "".join(matrix.alice.texts_of(room, matrix.bot.user_id)), "the answer", PATIENCE_S
+    )
