@@ -14,13 +14,21 @@ SET_UP = '$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "$(PYTHON) is not Python 3.11 or newer: install that, or name it, as in make run PYTHON=python3.12" >&2; exit 1; }; \
 	  '$(PYTHON)' tools/venv.py '$(PYTHON)'
 
-.PHONY: help run test check torture lint format schema bench lock clean ready-run ready-dev
+PREFIX = $(HOME)/.local
+
+.PHONY: help run install uninstall test check torture lint format schema bench lock clean ready-run ready-dev
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 run: ready-run ## start hermes; ARGS="sessions list" passes arguments
 	@$(BIN)/hermes $(ARGS)
+
+install: ready-run ## put hermes on your PATH: a link in ~/.local/bin; PREFIX=/usr/local for all users
+	@'$(PYTHON)' tools/path_link.py install '$(PREFIX)'
+
+uninstall: ## remove that link; sessions and settings stay
+	@'$(PYTHON)' tools/path_link.py uninstall '$(PREFIX)'
 
 test: lint ## run all checks and tests
 	$(BIN)/python -m tests.support.fetch

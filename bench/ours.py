@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from bench.questions import LIMIT, Question
 from bench.store import Answer, Page, Store
 from hermes.gateway import GatewayConfig, Platform, SessionSource, SessionStore
 from hermes.state.provider import SessionDBProvider
+from hermes.state.recall import session_search
 from hermes.state.sqlite.engine import SqliteEngine
 from hermes_state import SessionDB
 
@@ -60,7 +62,9 @@ class OurStore(Store):
         return [row["cursor"] for row in rows]
 
     def search(self, question: Question) -> Answer:
-        """Search like the terminal or a chat."""
+        """Search like the terminal or a chat, or recall like an agent."""
+        if question.is_sentence:
+            return self._recall(question)
         found = self._db.search_messages(
             question.text,
             source_filter=None if question.source is None else [question.source],
@@ -69,6 +73,11 @@ class OurStore(Store):
             sort=question.sort,
         )
         return Answer(len(found), found.complete)
+
+    def _recall(self, question: Question) -> Answer:
+        owner = None if question.owner is None else ":".join(question.owner)
+        found = json.loads(session_search(question.text, db=self._db, owner=owner))
+        return Answer(found["count"], found.get("complete", True))
 
     def fill_lanes(self, count: int) -> None:
         """Create lanes in one transaction, as the import of `sessions.json` does."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from bench.job import Result
-from bench.questions import BAR_MS, Kind
+from bench.questions import BAR_MS, SENTENCE_BAR_MS, Kind
 from bench.rounds import Rounds
 from bench.row import at_least, at_most
 from bench.searchtable import NOT_AVAILABLE, milliseconds
@@ -17,6 +17,8 @@ LEAST_OF_RAW = 0.8
 LEAST_CARRIED, LEAST_INDEXED = 10_000.0, 5_000.0
 SEARCH_BAR_MS = 25.0
 """The bar for searches that must take 10 ms in a file; slower ones may be slower here too."""
+SENTENCE_BAR_ON_A_SERVER_MS = 40.0
+_BARS = {BAR_MS: SEARCH_BAR_MS, SENTENCE_BAR_MS: SENTENCE_BAR_ON_A_SERVER_MS}
 
 Cells = Sequence[str]
 
@@ -93,7 +95,7 @@ class PostgresReport:
             medians = [self.searches[size].middle(OURS, f"{kind.name}: median") for size in sizes]
             worst = [self.searches[size].worst(OURS, f"{kind.name}: worst") for size in sizes]
             times = [milliseconds(each) for pair in zip(medians, worst, strict=True) for each in pair]
-            bar_ms = SEARCH_BAR_MS if kind.bar_ms == BAR_MS else kind.bar_ms
+            bar_ms = _BARS.get(kind.bar_ms, kind.bar_ms)
             is_met = [at_most(each, bar_ms) for each in medians]
             rounds = self.searches[sizes[-1]]
             fewest, most = rounds.values(OURS, f"{kind.name}: fewest"), rounds.values(OURS, f"{kind.name}: most")

@@ -7,8 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice, permutations
+from itertools import islice, permutations, repeat
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 from bench import archive, vocabulary
@@ -19,10 +20,12 @@ if TYPE_CHECKING:  # the workers of other programs do not have it
 
 
 LIMIT = 20
-BAR_MS, SUBSTRING_BAR_MS, NO_HIT_BAR_MS = 10.0, 150.0, 100.0
+BAR_MS, SUBSTRING_BAR_MS, NO_HIT_BAR_MS, SENTENCE_BAR_MS = 10.0, 150.0, 100.0, 20.0
 PER_KIND = 15
 _SAMPLE_SESSIONS = 400
 _FEW = 5
+_MIDDLING = (8, 120)
+"""The messages of the sample that a middling word is in."""
 
 _han = re.compile("[\u4e00-\u9fff]+")
 _latin = re.compile("[a-z]+")
@@ -37,6 +40,13 @@ class Question:
     """A platform and a user id."""
     source: str | None = None
     sort: Sort | None = None
+    is_sentence: bool = False
+    """Whether the text is a whole question: ours passes it to `session_search`, others get its words joined by OR."""
+
+    @property
+    def words_or(self) -> str:
+        """The text for a store that has no search for questions."""
+        return " OR ".join(self.text.split()) if self.is_sentence else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,10 @@ def kinds() -> list[Kind]:
         Kind("a common word of one owner", tuple(Question(common[0], owner=each) for each in owners)),
         Kind("a common word, rare source", tuple(Question(each, source=archive.RARE_SOURCE) for each in common)),
         Kind("a common word, newest first", tuple(Question(each, sort="newest") for each in common)),
+        _sentences("a question of ten words, five of them common", sample.sentences(5, ())),
+        _sentences("a question of ten words, one of them rare", sample.sentences(5, planted.rare)),
+        _sentences("a question of ten common words", sample.sentences(10, ())),
+        _sentences("a question of one owner, five of ten words common", sample.sentences(5, ()), owners),
     ]
 
 
@@ -105,6 +119,11 @@ def _kind(name: str, texts: Iterable[str], bar_ms: float = BAR_MS, least: int = 
     return Kind(name, tuple(Question(text) for text in islice(texts, PER_KIND)), bar_ms, least, most)
 
 
+def _sentences(name: str, texts: Iterable[str], owners: Iterable[tuple[str, str] | None] = repeat(None)) -> Kind:
+    asked = (Question(text, owner, is_sentence=True) for text, owner in zip(texts, owners, strict=False))
+    return Kind(name, tuple(asked), SENTENCE_BAR_MS, 1, LIMIT)
+
+
 def _session(number: int) -> Iterator[Message]:
     return islice(conversation(number), archive.MESSAGES_PER_SESSION)
 
@@ -119,6 +138,18 @@ class _Sample:
     def common_words(self) -> list[str]:
         """The words that more than half of the messages have."""
         return [word for word, count in self._words.most_common() if count > len(self._texts) / 2]
+
+    def sentences(self, common: int, rare: Sequence[str]) -> Iterator[str]:
+        """Ten words: some common ones, one of the rare ones if there are any, and words of some messages."""
+        words = [word for word, _ in self._words.most_common(60)]
+        middling = [word for word, count in self._words.items() if _MIDDLING[0] < count < _MIDDLING[1]]
+        for number in range(PER_KIND):
+            draw = Random(f"sentence:{SEED}:{number}")
+            rest = list(rare[number % len(rare) :][:1]) if rare else []
+            chosen = draw.sample(words, common) + rest
+            chosen += draw.sample(middling, 10 - len(chosen))
+            draw.shuffle(chosen)
+            yield " ".join(chosen)
 
     def runs(self, length: int) -> list[str]:
         """The runs of characters that most messages have."""

@@ -59,7 +59,7 @@ class WordStore(Store):
             raise Unsupported("no search inside of words")
         if _unspaced.search(question.text):
             raise Unsupported("a run of CJK characters is one word")
-        conditions, values = ["words MATCH :text"], {"text": question.text}
+        conditions, values = ["words MATCH :text"], {"text": question.words_or}
         if question.owner is not None:
             conditions.append("source = :source AND user_id = :user")
             values |= {"source": question.owner[0], "user": question.owner[1]}

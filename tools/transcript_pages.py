@@ -24,7 +24,9 @@ _QUESTION = re.compile(r".*\[[^\]]*\].*: (?P<reply>\S+)$")
 _VARIABLE = [
     (re.compile(pattern), name)
     for pattern, name in [
-        (r"\d{8}_\d{6}_[0-9a-f]{8}", "<id>"),
+        (r"\d{8}_\d{6}_[0-9a-f]{8}(?:[0-9a-f]{16})?", "<id>"),
+        (r"\b(conv_|resp_|chatcmpl-)[0-9a-f]{32,}", r"\1<id>"),
+        (r'(?<=created": )\d+|(?<=_at": )[\d.]+|(?<=last_active": )[\d.]+', "<time>"),
         (r"\b[0-9a-f]{32}\b|(?<=[a-z]/)[0-9a-f]{8}\b|(?<=turn |eply:|mand:)[\w-]{16}\b", "<id>"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}", "<time>"),
         (r"\d{8}_\d{6}", "<time>"),
@@ -34,6 +36,7 @@ _VARIABLE = [
         (r'(?<=_bytes": )\d+', "<size>"),
         (r"(?<=pid )\d+|(?<=process )\d+", "<pid>"),
         (r"\b\d+ (tokens read|tables|pages)\b", r"<count> \1"),
+        (r"\b[\d,]+ read, [\d,]+ written\b", "<count> read, <count> written"),
         (r"\b(Hermes|Python|SQLite|apsw|PostgreSQL|version) \d+(\.\d+)+", r"\1 <version>"),
         (r"^  \S (place|disk) .*", r"<\1>"),
         # A thread fills the index in pauses.

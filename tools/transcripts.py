@@ -16,7 +16,8 @@ chat, and the word at the end of a line such as `Restore it? [y/N]: y` is the re
 no more input, Ctrl-D is pressed. A block that begins with `> ` starts in the middle of a chat. If the last line is `>`,
 the chat is still open there. A line `...` stands for omitted lines.
 
-Text that differs from run to run (ids, times, sizes, durations, versions, process numbers) may differ from the page.
+Text that differs from run to run (ids, times, sizes, durations, versions, tokens, process numbers) may differ from the
+page.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import pyte
 
 from tests.support.servers import NoServer, begin_run, end_run
 from tests.support.transcript_home import Home
@@ -179,10 +182,11 @@ class Terminal:
         return _CONTROL.sub("", shown)
 
     def _typed(self) -> Iterator[str]:
-        """What was typed at each prompt: prompt_toolkit draws it last behind the mark."""
+        """What was typed at each prompt: what is behind the mark when the prompt is left."""
         for part in self._written.split(_PROMPT_SHOWN)[1:]:
-            drawn = _CONTROL.sub("", part.partition(_PROMPT_LEFT)[0])
-            yield drawn.rpartition("> ")[2].strip()
+            screen = pyte.Screen(COLUMNS, LINES)
+            pyte.Stream(screen).feed(part.partition(_PROMPT_LEFT)[0])
+            yield next((line[2:].strip() for line in screen.display if line.startswith("> ")), "")
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class HermesAgentStore(Store):
         if question.text.startswith("*"):
             raise Unsupported("no search inside of words")
         sources = None if question.source is None else [question.source]
-        found = self._db.search_messages(question.text, source_filter=sources, limit=LIMIT, sort=question.sort)
+        found = self._db.search_messages(question.words_or, source_filter=sources, limit=LIMIT, sort=question.sort)
         return Answer(len(found))
 
     def fill_lanes(self, count: int) -> None:

@@ -120,6 +120,7 @@ class ModelConfig(EndpointConfig):
     attempts: int = setting(default=4, at_least=1)
     timeouts: TimeoutsConfig = setting(default_factory=TimeoutsConfig)
     prices: Mapping[str, PricesConfig] = setting(default_factory=dict)
+    sees_images: Mapping[str, bool] = setting(default_factory=dict)
     auxiliary: EndpointConfig = setting(default_factory=EndpointConfig)
 
 
@@ -183,6 +184,7 @@ class AgentConfig(Section):
     max_steps: int = setting(default=50, at_least=1)
     auto_title: bool = True
     pass_session_id: bool = False
+    project_instructions: bool = True
     gateway_timeout: float = setting(default=1800.0, at_least=0)
     gateway_max_seconds: float = setting(default=0.0, at_least=0)
     gateway_auto_continue_freshness: float = setting(default=3600.0, at_least=0)
@@ -215,6 +217,10 @@ class DisplayConfig(Section):
     resume_max_assistant_chars: int = setting(default=200, at_least=1)
     resume_max_assistant_lines: int = setting(default=3, at_least=1)
     resume_skip_tool_only: bool = False
+    status_line: bool = True
+    editing_mode: Literal["emacs", "vi"] = "emacs"
+    notify: Literal["none", "bell", "desktop"] = "none"
+    notify_after_s: float = setting(default=10.0, at_least=0)
     busy_input_mode: Literal["interrupt", "queue", "steer", "collect"] = "interrupt"
     busy_ack_enabled: bool = True
 

@@ -12,7 +12,7 @@ from hermes.agent.conversation import Conversation
 from hermes.agent.history.notes import format_note, without_notes
 from hermes.agent.history.tool_results import LOST
 from hermes.agent.models.offline.model import OfflineModel
-from hermes.agent.turns.answering import CONTINUED
+from hermes.agent.turns.answering import CONTINUED, OVERTAKEN
 from hermes.agent.turns.incoming import Incoming
 from hermes.agent.turns.turn_record import TurnRecord
 from hermes.errors import InvalidValue, ModelRefused
@@ -225,6 +225,28 @@ class TestContinued:
 
     def test_message_that_has_only_been_stored_needs_no_note(self, store: SessionDBProvider, home: Path) -> None:
         assert [each["content"] for each in self.continued(store, home)] == ["one"]
+
+    def test_answer_to_a_later_message_is_not_the_answer_to_a_broken_off_turn(
+        self, store: SessionDBProvider, home: Path
+    ) -> None:
+        with ModelServer(Say("To one.")) as server:
+            conversation = talk(server, store, home)
+            store.create_session(conversation.session_id, "cli")
+            conversation.session.is_stored = True
+            add_rows(
+                store,
+                conversation,
+                [
+                    {"role": "user", "content": ONE.text, "uid": ONE.uid},
+                    {"role": "assistant", "content": "T", "finish_reason": "interrupted"},
+                    {"role": "user", "content": TWO.text, "uid": TWO.uid},
+                    {"role": "assistant", "content": "To two.", "finish_reason": "stop"},
+                ],
+            )
+            outcome = conversation.answer([ONE])
+            assert (outcome.text, outcome.is_known) == ("To one.", False)
+            assert asked(server)[-1] == format_note(OVERTAKEN.format(text="one"))
+            assert conversation.answer([TWO]).text == "To two."
 
     def test_message_that_came_during_the_stop_is_answered_too(self, store: SessionDBProvider, home: Path) -> None:
         with ModelServer(Say("Both.")) as server:

@@ -169,7 +169,7 @@ class Balance(HTMLParser):
     [
         (message("user", None), ""),
         (message("user", {"text": "in a dict"}), "in a dict"),
-        (message("user", [5, "six", {"type": "image_url"}]), "[image_url]"),
+        (message("user", [5, "six", {"type": "image_url"}]), "[image]"),
         (message("assistant", "x", tool_calls={"name": "alone", "arguments": {"a": 1}}), "alone"),
         (message("assistant", "x", tool_calls=["odd"]), "odd"),
         (message("assistant", "x", tool_calls=[{"function": "odd"}]), "odd"),

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from hermes.cli.insights.charts import scale_end
 from hermes.cli.insights.markup import Markup, join_markup, tag
 from hermes.cli.insights.page import render_page
 from hermes.state.usage.aggregates import (
@@ -160,3 +161,20 @@ def test_page_without_activity_reports_it() -> None:
 def test_text_is_escaped_and_markup_is_not() -> None:
     assert tag("b", "<i>", Markup("<i>"), title='"') == '<b title="&quot;">&lt;i&gt;<i></b>'
     assert join_markup("a&b", tag("meta", charset="utf-8")) == 'a&amp;b<meta charset="utf-8">'
+
+
+@pytest.mark.parametrize(
+    ("most", "end"),
+    [(0, 2), (1, 2), (3, 4), (5, 6), (7, 8), (58, 60), (99, 100), (100, 100), (101, 200), (12.5, 20), (0.013, 0.02)],
+)
+def test_scale_ends_at_a_round_number(most: float, end: float) -> None:
+    assert scale_end(most) == pytest.approx(end)
+
+
+def test_every_chart_has_a_scale_that_begins_at_zero() -> None:
+    page = read()
+    scales = [attributes for name, attributes in page.tags if name == "div" and attributes.get("class") == "scale"]
+    assert len(scales) == len(page.attributes("svg")) == 4
+    labels = page.texts("span")
+    assert labels[:3] == ["60", "30", "0"]
+    assert labels[5:8] == ["$20.00", "$10.00", "$0.00"]

@@ -42,6 +42,14 @@ QUESTIONS: dict[str, tuple[Question, object]] = {
     "usage_by_model": (lambda db, _: db.usage_by_model(), list[row_types.ModelUsage]),
     "top_sessions": (lambda db, _: db.top_sessions(), list[row_types.TopSession]),
     "list_usage_events": (lambda db, _: db.list_usage_events("s"), list[row_types.UsageEvent]),
+    "get_telegram_topic_binding": (
+        lambda db, _: db.get_telegram_topic_binding(chat_id="1", thread_id="7"),
+        row_types.TelegramTopicBinding,
+    ),
+    "list_unlinked_telegram_sessions_for_user": (
+        lambda db, _: db.list_unlinked_telegram_sessions_for_user(chat_id="1", user_id="7"),
+        list[row_types.ListedSession],
+    ),
     "get_handoff_state": (lambda db, _: db.get_handoff_state("s"), row_types.HandoffState),
     "health": (lambda db, _: db.health(), row_types.Health),
     "rewind_to_message": (lambda db, it: db.rewind_to_message("s", it.message_id), row_types.Rewound),
@@ -66,6 +74,7 @@ def sample(store: SessionDBProvider, tmp_path: Path) -> Sample:
         "whole", "assistant", "well", reasoning="r", reasoning_content="c", reasoning_details=[{}, {"a": 1}]
     )
     store.compress_session("whole", "part", "in short", tail_from=last)
+    store.create_session("unlinked", "telegram", user_id="7")
     store.update_token_counts("s", input_tokens=1, estimated_cost_usd=0.5)
     return made
 

@@ -38,6 +38,11 @@ MADE_LATER: dict[str, Callable[[], list[re.Pattern[str]]]] = {
     "hermes.agent.skills.variables:write_variable": list,
     # Its module holds what it makes.
     "hermes.agent.safety.protected_names:_one_of": list,
+    "hermes.agent.safety.changeable_places:_one_of": list,
+    # The end tag of a thought.
+    "hermes.cli.chat.terminal.folded_thoughts:_partition": lambda: [re.compile("</think>", re.IGNORECASE)],
+    # Text that stands for itself, with both kinds of line breaks.
+    "hermes.agent.tools.editing.replacement:replace_part": lambda: [re.compile("aa\r?\naa\r?\naa"), re.compile("aaab")],
     # Compiled on first use, because commands must start fast.
     "hermes.cli.display.times:parse_moment": lambda: [re.compile(times._AGE)],
     "hermes.gateway.platform:_make": lambda: [re.compile(r"\W")],

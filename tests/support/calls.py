@@ -36,6 +36,8 @@ def fill(store: SessionDBProvider, other: SessionDBProvider, database: Path) -> 
     rewound = store.append_message("s", "user", "oops")
     store.rewind_to_message("s", rewound)
     store.request_handoff("s", "discord")
+    store.enable_telegram_topic_mode(chat_id="1", user_id="1")
+    store.bind_telegram_topic(chat_id="1", thread_id="7", user_id="1", session_key="k", session_id="s")
     store.create_session("cron_job_20260101_000000", "cron", owner=OWNER)
     store.create_session("ghost", "tui", owner=OWNER, started_at=1.0)
     store.end_session("ghost", "tui_close")
@@ -65,7 +67,11 @@ READS: dict[str, Call] = {
     "get_session_by_title": lambda db, _: db.get_session_by_title("Title"),
     "get_session_title": lambda db, _: db.get_session_title("s"),
     "get_session_tools": lambda db, _: db.get_session_tools("s"),
+    "get_telegram_topic_binding": lambda db, _: db.get_telegram_topic_binding(chat_id="1", thread_id="7"),
+    "get_telegram_topic_binding_by_session": lambda db, _: db.get_telegram_topic_binding_by_session(session_id="s"),
     "health": lambda db, _: db.health()["ok"],
+    "is_telegram_session_linked_to_topic": lambda db, _: db.is_telegram_session_linked_to_topic(session_id="s"),
+    "is_telegram_topic_mode_enabled": lambda db, _: db.is_telegram_topic_mode_enabled(chat_id="1", user_id="1"),
     "iter_export": lambda db, _: list(db.iter_export()),
     "list_cron_job_runs": lambda db, _: db.list_cron_job_runs("job"),
     "list_pending_handoffs": lambda db, _: db.list_pending_handoffs(),
@@ -73,6 +79,10 @@ READS: dict[str, Call] = {
     "list_recent_user_messages": lambda db, _: db.list_recent_user_messages("s"),
     "list_rewinds": lambda db, _: db.list_rewinds("s"),
     "list_sessions_rich": lambda db, _: db.list_sessions_rich(),
+    "list_telegram_topic_bindings_for_chat": lambda db, _: db.list_telegram_topic_bindings_for_chat(chat_id="1"),
+    "list_unlinked_telegram_sessions_for_user": lambda db, _: db.list_unlinked_telegram_sessions_for_user(
+        chat_id="1", user_id="1"
+    ),
     "list_usage_events": lambda db, _: db.list_usage_events("s"),
     "message_count": lambda db, _: db.message_count("s"),
     "preview_prune": lambda db, _: db.preview_prune(),
@@ -89,8 +99,12 @@ READS: dict[str, Call] = {
 }
 
 WRITES: dict[str, Call] = {
+    "apply_telegram_topic_migration": lambda db, _: db.apply_telegram_topic_migration(),
     "append_message": lambda db, _: db.append_message("s", "user", "x"),
     "append_messages": lambda db, _: db.append_messages("s", [{"role": "user", "content": "x"}]),
+    "bind_telegram_topic": lambda db, _: db.bind_telegram_topic(
+        chat_id="1", thread_id="8", user_id="1", session_key="k", session_id="cron_job_20260101_000000"
+    ),
     "branch_session": lambda db, _: db.branch_session("s", "branch"),
     "claim_handoff": lambda db, _: db.claim_handoff("s"),
     "clear_messages": lambda db, _: db.clear_messages("s"),
@@ -102,6 +116,8 @@ WRITES: dict[str, Call] = {
     "delete_session_if_empty": lambda db, _: db.delete_session_if_empty("s"),
     "delete_sessions": lambda db, _: db.delete_sessions(["s"]),
     "delete_with_receipt": lambda db, _: db.delete_with_receipt(["s"]),
+    "disable_telegram_topic_mode": lambda db, _: db.disable_telegram_topic_mode(chat_id="1"),
+    "enable_telegram_topic_mode": lambda db, _: db.enable_telegram_topic_mode(chat_id="1", user_id="1"),
     "end_session": lambda db, _: db.end_session("s", "user_exit"),
     "ensure_session": lambda db, _: db.ensure_session("new"),
     "fail_handoff": lambda db, _: db.fail_handoff("s", "why"),

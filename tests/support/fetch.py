@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from tests.support import crabline, packages, shells, synapse
+from tests.support import chromium, crabline, emulate, packages, shells, synapse
 from tests.support.servers import KINDS
 
 
@@ -22,7 +22,11 @@ def main() -> None:
     with contextlib.suppress(OSError):
         crabline.find()
     with contextlib.suppress(OSError):
+        emulate.find()
+    with contextlib.suppress(OSError):
         synapse.find()
+    with contextlib.suppress(OSError):
+        chromium.find()
     if absent := shells.missing_shells():
         packages.install(*absent)
 

@@ -34,7 +34,7 @@ class Answer:
     code: int = NO_ERROR
     is_silent: bool = False
     is_cut: bool = False
-    """Over UDP, the client is told to ask again over TCP."""
+    """Over UDP, the response says to ask again over TCP."""
     owner: str | None = None
     """The name that the records are about, if it is not the one in the question."""
     forged: Sequence[str] = ()
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass
 class NameServer:
-    """Answers from a script: each name and type has a list of answers, one for each question; the last repeats."""
+    """Responds from a script: each name and type has a list of answers, one for each question; the last repeats."""
 
     script: Mapping[tuple[str, str], Sequence[Answer]]
     host: str = "127.0.0.1"

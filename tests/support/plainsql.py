@@ -32,9 +32,11 @@ def rows(path: Path, sql: str, *values: Any) -> list[tuple[Any, ...]]:
 
 def change(path: Path, *statements: str) -> None:
     """Change a file by plain SQL, in one transaction."""
-    with plain(path) as connection, connection:
+    with plain(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")  # one that begins by reading cannot wait for the threads of a store
         for statement in statements:
             connection.execute(statement).fetchall()
+        connection.execute("COMMIT")
 
 
 def flaws(path: Path) -> list[str]:

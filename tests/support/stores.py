@@ -240,8 +240,9 @@ class _AtOnce(BackgroundWorker):
 
 
 _LANES = ("lanes", "lane_queues", "inbox", "turns", "outbox", "connector_leases", "approvals", "usage_days")
+_TOPICS = ("telegram_dm_topic_bindings", "telegram_dm_topic_mode")
 _TABLES = (
-    *_LANES,
+    *(*_LANES, *_TOPICS),
     *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events"),
     *("message_words", "known_words", "forgotten_words", "stale_index", "message_times", "messages", "sessions"),
 )
@@ -256,7 +257,7 @@ _EMPTY = f"""
 
 
 _MYSQL_TABLES = (
-    *_LANES,
+    *(*_LANES, *_TOPICS),
     *("pending_links", "compression_locks", "rewinds", "session_tools", "usage_events", "messages", "sessions"),
     *("word_places", "message_words", "known_words", "message_times", "stale_index", "deleted_messages"),
 )

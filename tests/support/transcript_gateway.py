@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from shutil import which
 
 from hermes.state.lanes.queue.leases import turn_of_one
 from hermes.state.lanes.types import Intent, NewSession, Start
@@ -28,6 +29,18 @@ def gateway_running(home: Home) -> None:
     home.resources.callback(_stop, process)
     wait_until(lambda: READY in written.read_text() or process.poll() is not None, "the gateway is ready")
     assert process.poll() is None, "the gateway did not start"
+
+
+def gateway_http(home: Home) -> None:
+    """The gateway of `gateway_running` with the HTTP API, on a free port, and a file with the key of a user."""
+    key = "0f5e3c1d9b7a48266482a7b9d1c3e5f0"
+    home.configure(f"agent:\n  auto_title: false\napi_server:\n  enabled: true\n  port: 0\n  keys:\n    ann: {key}\n")
+    (home.work / "key.txt").write_text(f"Authorization: Bearer {key}\n")
+    gateway_running(home)
+    port = (home.path / "gateway.out").read_text().partition("http://127.0.0.1:")[2].split()[0]
+    curl = home.bin / "curl"
+    curl.write_text(f'#!/bin/sh\nexec {which("curl")} --connect-to 127.0.0.1:8642:127.0.0.1:{port} "$@"\n')
+    curl.chmod(0o700)
 
 
 def gateway_letters(home: Home) -> None:

@@ -11,7 +11,7 @@ from tests.support.behaviours import Call, Say
 from tests.support.modelserver import ModelServer
 from tests.support.pagemap import overwrite, page_map
 from tests.support.plainsql import change
-from tests.support.transcript_gateway import gateway_asks, gateway_letters, gateway_running
+from tests.support.transcript_gateway import gateway_asks, gateway_http, gateway_letters, gateway_running
 from tests.support.transcript_home import DAY, HOUR, NOW, ROOT, Home, keep
 from tests.support.transcript_project import project
 from tests.support.transcript_servers import (
@@ -286,6 +286,11 @@ def model_that_asks(home: Home) -> None:
     home.configure(f"model:\n  base_url: {server.base_url}\n  default: test-model\nagent:\n  auto_title: false\n")
 
 
+def instructed(home: Home) -> None:
+    """A project with instructions for agents."""
+    (home.work / "AGENTS.md").write_text("Write tests for everything.\n")
+
+
 def skills(home: Home) -> None:
     """Three skills, one of them with a mistake."""
     page = (ROOT / "docs" / "guide" / "creating-skills.md").read_text()
@@ -326,10 +331,12 @@ STATES: dict[str, Callable[[Home], None]] = {
         nginx,
         commands_allowed,
         model_that_asks,
+        instructed,
         skills,
         project,
         web_backend,
         gateway_running,
+        gateway_http,
         gateway_letters,
         gateway_asks,
         postgresql,

@@ -191,6 +191,19 @@ class TestKeys:
             with pytest.raises(UnsafeUrl, match="key or a password"):
                 guard.check_text(url)
 
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "https://SQUEAMISH-OSSIFRAGE.example.com/",
+            "https://squeamish.ossifrage.example.com/",
+            "https://example.com/?a=squea&b=1#squeamish+ossifrage",
+            "https://example.com/s/q/u/e/a/m/i/s/h/o/s/s/i/f/r/a/g/e",
+        ],
+    )
+    def test_other_cases_and_separators_do_not_hide_a_secret(self, address: str) -> None:
+        with pytest.raises(UnsafeUrl, match="key or a password"):
+            Guard(secrets=["squeamish-ossifrage"]).check_text(address)
+
     def test_encoded_secret_of_other_letters_is_found_too(self) -> None:
         hidden = b64encode("pässwörter-überall".encode()).decode()
         with pytest.raises(UnsafeUrl):

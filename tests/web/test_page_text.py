@@ -50,6 +50,10 @@ from tests.support.quickness import is_quick
         ("<span class='hidden md:block'>yes</span>", "yes"),
         ('<span title="a"hidden>no</span>yes', "yes"),
         ("<span hidden=until-found>no</span>yes", "yes"),
+        ("<span title='a'style='display:none'>no</span>yes", "yes"),
+        ("<span/style='display:none'>no</span>yes", "yes"),
+        ("<span style='display:&#110;one'>no</span>yes", "yes"),
+        ("<span title=' style=display:none hidden '>yes</span>", "yes"),
         ("<input hidden>yes", "yes"),
         ("<", "<"),
         ("<a", ""),
@@ -91,6 +95,13 @@ def test_title_is_one_clean_line(page: str, title: str) -> None:
 )
 def test_hostile_page_takes_linear_time(part: str) -> None:
     assert is_quick(lambda: read_html(part * 20_000))
+
+
+@pytest.mark.parametrize(
+    "attribute", [" style=", " style=x", " style='", " aria-hidden ", ' hidden"', "/style=display"]
+)
+def test_tags_with_many_attributes_take_linear_time(attribute: str) -> None:
+    assert is_quick(lambda: read_html(f"<p{attribute * 500}>" * 200))
 
 
 class TestCleaning:

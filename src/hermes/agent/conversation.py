@@ -16,7 +16,7 @@ from hermes.agent.listener import Listener
 from hermes.agent.models.model import Cancellation
 from hermes.agent.open_session import OpenSession
 from hermes.agent.session_facts import SessionFacts
-from hermes.agent.turns.answering import CONTINUED, Request, store_messages
+from hermes.agent.turns.answering import Request, store_messages
 from hermes.agent.turns.incoming import Incoming
 from hermes.agent.turns.steering import Steering
 from hermes.agent.turns.turn import Turn, TurnOutcome
@@ -29,6 +29,7 @@ from hermes.state.rows import flatten_text
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import CompressionResult
+    from hermes.agent.history.images import Image
     from hermes.agent.models.model import ToolCall
     from hermes.agent.safety.approval import Approve, Grant
     from hermes.agent.tools.results import ToolResult
@@ -43,6 +44,8 @@ class UndoResult:
     messages: int = 0
     text: str = ""
     """The first undone message of the user, to be edited and sent again."""
+    files: Sequence[str] = ()
+    """What became of the files that the turns had changed, a sentence for each change, the last one first."""
 
 
 class Conversation(SessionFacts):
@@ -112,13 +115,14 @@ class Conversation(SessionFacts):
         *,
         uid: str | None = None,
         attached: str = "",
+        images: Sequence[Image] = (),
     ) -> TurnOutcome:
         """Run one turn: store the user's message and have the model answer it.
 
         A `uid` names the message: one that comes again is not stored again, and if it was answered, that is the answer.
-        The attached context is stored after the message, as a message of its own.
+        The images are a part of the message. The attached context is stored after it, as a message of its own.
         """
-        message = Incoming(text, uid or new_caller_uid(), attached)
+        message = Incoming(text, uid or new_caller_uid(), attached, images)
         return self._run_request(Request([message], may_be_stored=uid is not None), listener, cancellation)
 
     def answer(
@@ -171,7 +175,12 @@ class Conversation(SessionFacts):
             return self._outcome_of(lambda: self._retry(record, listener, cancellation))
 
     def undo(self, n: int = 1) -> UndoResult:
-        """Undo the last `n` turns: the user's messages and everything after them."""
+        """Undo the last `n` turns: the user's messages, everything after them, and the changes of files.
+
+        A file that is not as the turn has written it stays as it is.
+        """
+        from hermes.agent.tools.editing.undo import undo_changes
+
         if n < 1:
             raise InvalidValue(f"{n} turns cannot be undone")
         with self._turn(listener := Listener()):
@@ -179,9 +188,13 @@ class Conversation(SessionFacts):
             undone = self.store.list_recent_user_messages(self.session_id, n)
             if not undone:
                 return UndoResult(0)
-            result = self.store.rewind_to_message(self.session_id, undone[-1]["id"])
+            first_id = undone[-1]["id"]
+            rows = self.store.get_messages(self.session_id, after_id=first_id)
+            result = self.store.rewind_to_message(self.session_id, first_id)
             self.session.prompt_tokens = 0
-            return UndoResult(len(undone), result["rewound_count"], flatten_text(result["target_message"]["content"]))
+            text = flatten_text(result["target_message"]["content"])
+            files = tuple(map(str, undo_changes(self.session, rows)))
+            return UndoResult(len(undone), result["rewound_count"], text, files)
 
     def branch(self, name: str | None = None) -> Conversation:
         """Return a conversation that starts as a copy of this one; the session of this one ends as `branched`."""
@@ -257,7 +270,7 @@ class Conversation(SessionFacts):
         found = store_messages(self.session, record, request, listener)
         if found.known is not None and request.steering.close_if_empty():
             return TurnOutcome("done", self.session_id, found.known, is_known=True)
-        notes = [*request.notes, CONTINUED] if found.is_continued else request.notes
+        notes = [*request.notes, *found.notes]
         return self._run_turn(record, listener, cancellation, request.steering, notes)
 
     def _retry(self, record: TurnRecord, listener: Listener, cancellation: Cancellation) -> TurnOutcome:

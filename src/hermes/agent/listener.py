@@ -18,6 +18,9 @@ class Listener:
     def tool_started(self, call: ToolCall) -> None:
         """Called before a tool runs."""
 
+    def tool_output(self, tail: str) -> None:
+        """Called several times a second while a command runs, with the end of its output so far."""
+
     def tool_finished(self, call: ToolCall, result: ToolResult) -> None:
         """Called after a tool has run and its result is stored."""
 

@@ -6,9 +6,12 @@ conversation, its turns and their records ask this object each time.
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from sys import getsizeof
 from typing import TYPE_CHECKING
 
+from hermes.agent.instructions import Instructions, files_in_prompt, read_instructions, read_soul
 from hermes.agent.listener import Listener
 from hermes.agent.memory.notes import memory_block
 from hermes.agent.models.model import Cancellation, Model
@@ -23,6 +26,7 @@ from hermes.state.sessions.imported import is_foreign, with_mark
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
     from hermes.agent.compression.compress import CompressionRequest, CompressionResult
+    from hermes.agent.history.images import Part
     from hermes.agent.safety.approval import Approve
     from hermes.state.owner_view import OwnerView
 
@@ -153,12 +157,12 @@ class OpenSession:
         child.store, child.model, child.model_name = self.store, self.model, self.model_name
         return child
 
-    def create(self, text: str, uid: str, listener: Listener) -> int:
+    def create(self, content: str | list[Part], uid: str, listener: Listener) -> int:
         """Store the session together with its first message and return the id of the message."""
         created = self.store.start_session(
             self.session_id,
             self.source,
-            {"role": "user", "content": text, "uid": uid},
+            {"role": "user", "content": content, "uid": uid},
             title=self._pending_title,
             model=self.model.name,
             system_prompt=self.prompt,
@@ -284,6 +288,22 @@ class OpenSession:
         is_known = self.context or is_terminal_source(self.source)
         return self._new_prompt(session_id) if is_known else None
 
+    @property
+    def instructions(self) -> Instructions:
+        """The instructions that a new session in this directory gets; in chats there are none."""
+        directory = self.cwd if is_terminal_source(self.source) else None
+        if directory is None or not self.agent.config.agent.project_instructions:
+            return Instructions()
+        return read_instructions(Path(directory), Path(os.path.expanduser("~")))
+
+    @property
+    def instruction_files(self) -> list[str]:
+        """The files whose instructions this session follows."""
+        row = self.store.get_session(self.session_id) if self.is_stored else None
+        if row is None or is_foreign(row) or not row["system_prompt"]:
+            return [*read_soul(self.agent.home).files, *self.instructions.files]
+        return files_in_prompt(str(row["system_prompt"]))
+
     def _new_prompt(self, session_id: str) -> str:
         agent = self.agent
         return build_system_prompt(
@@ -292,6 +312,8 @@ class OpenSession:
                 started_at=agent.clock(),
                 cwd=self.tools.prompt_directory,
                 session_id=session_id if agent.config.agent.pass_session_id else None,
+                identity=read_soul(agent.home).text,
+                instructions=self.instructions.text,
                 guidance=agent.tools.guidance(self.toolsets),
                 skills=skill_list(self.tools.skills.visible()) if "skills" in self.toolsets else "",
                 memory=memory_block(agent.memory, self.owner) if "memory" in self.toolsets else "",

@@ -27,10 +27,14 @@ class PromptInputs:
     cwd: str | None = None
     session_id: str | None = None
     """Set only if the model should know the id."""
+    identity: str = ""
+    """Who the agent is, in the user's words; empty for the usual agent."""
     guidance: str = ""
     """When to use the enabled tools."""
     skills: str = ""
     """The list of skills."""
+    instructions: str = ""
+    """The instructions of the project."""
     memory: str = ""
     """The notes about the user."""
     context: str = ""
@@ -45,8 +49,8 @@ def build_system_prompt(inputs: PromptInputs) -> str:
         facts.append(f"It takes place in the directory {inputs.cwd}.")
     if inputs.session_id:
         facts.append(f"Its session id is {inputs.session_id}.")
-    parts = [IDENTITY, _surface(inputs.source), inputs.guidance, inputs.skills, " ".join(facts)]
-    return "\n\n".join(part for part in (*parts, inputs.context, inputs.memory) if part)
+    parts = [inputs.identity or IDENTITY, _surface(inputs.source), inputs.guidance, inputs.skills, " ".join(facts)]
+    return "\n\n".join(part for part in (*parts, inputs.instructions, inputs.context, inputs.memory) if part)
 
 
 def _surface(source: str) -> str:

@@ -19,11 +19,13 @@ from hermes.log import before_first
 COMMANDS = {
     "chat": Lazy("hermes.cli.chat.command:chat_command", "Chat with the agent, in a new session or an earlier one."),
     "completion": Lazy("hermes.cli.completion.command:completion", "Print a completion script for bash, zsh or fish."),
+    "config": Lazy("hermes.cli.config.group:config", "Show and change settings."),
     "doctor": Lazy("hermes.cli.doctor:doctor", "Check the installation and the database for problems."),
     "gateway": Lazy("hermes.cli.gateway.group:gateway", "Serve chats with the agent, and look after the gateway."),
     "insights": Lazy("hermes.cli.insights.command:insights", "Show messages, tokens and costs of the last days."),
     "sessiondb": Lazy("hermes.cli.sessiondb.group:sessiondb", "Manage the database that stores the sessions."),
     "sessions": Lazy("hermes.cli.sessions.group:sessions", "List, search and manage sessions."),
+    "setup": Lazy("hermes.cli.setup.command:setup", "Choose a model, test it and store its key."),
     "skills": Lazy("hermes.cli.skills.group:skills", "List and show the skills of the agent."),
     "web": Lazy("hermes.cli.web.group:web", "Search the web and read pages."),
 }

@@ -52,16 +52,18 @@ Examples:
   hermes doctor --json | jq -r '.items[] | select(.status == "error") | .remedy'""",
 )
 @click.option("--deep", is_flag=True, help="Read the whole database, which may take long.")
+@click.option("--no-network", "is_local", is_flag=True, help="Do not ask the endpoint of the model.")
 @AS_JSON
 @click.pass_context
-def doctor(context: click.Context, deep: bool, as_json: bool) -> None:
+def doctor(context: click.Context, deep: bool, is_local: bool, as_json: bool) -> None:
     """Check the installation and the database for problems.
 
     The command only reads. Run it at any time, also while other programs write or if the database is damaged. Without
-    --deep it takes about a second, whatever the size of the database. The exit code is 1 if a check finds an error.
+    --deep it takes about a second, whatever the size of the database, and at most five more if the model's endpoint
+    does not respond. The exit code is 1 if a check finds an error.
     """
     with progress() as report:
-        findings = examine_installation(is_deep=deep, report=report)
+        findings = examine_installation(is_deep=deep, is_local=is_local, report=report)
     if as_json:
         items = [asdict(each) for each in findings]
         write_json({"schema": SCHEMA, "items": items, "total": len(items), "next": None})
@@ -72,8 +74,10 @@ def doctor(context: click.Context, deep: bool, as_json: bool) -> None:
         context.exit(FAILED)
 
 
-def examine_installation(*, is_deep: bool = False, report: Report | None = None) -> list[Finding]:
-    """Check the program, the Hermes home and the store, and return the findings."""
+def examine_installation(
+    *, is_deep: bool = False, is_local: bool = False, report: Report | None = None
+) -> list[Finding]:
+    """Check the program, the Hermes home, the model and the store, and return the findings."""
     try:
         directory = get_hermes_home()
     except HermesError as exc:
@@ -82,6 +86,7 @@ def examine_installation(*, is_deep: bool = False, report: Report | None = None)
     found = [
         run_check(Check(name, GROUP, partial(check, directory)), _failed_check)
         for name, check in PROGRAM_CHECKS.items()
+        if not (is_local and name in NETWORK_CHECKS)
     ]
     config = _usable_config(directory)
     if config.sessiondb.provider == "sqlite":
@@ -199,13 +204,24 @@ def check_permissions(directory: Path) -> CheckResult:
     return ok("only you can read the settings", modes=modes)
 
 
+def check_model(directory: Path) -> CheckResult:
+    """Check that the endpoint of the model responds, accepts the key and offers the model."""
+    from hermes.cli.setup.endpoint_check import check_endpoint
+
+    return check_endpoint(_usable_config(directory), load_variables(directory))
+
+
 PROGRAM_CHECKS: dict[str, Callable[[Path], CheckResult]] = {
     "version": check_version,
     "home": check_home,
     "config": check_config,
     "config-permissions": check_permissions,
+    "model": check_model,
 }
 """The checks besides those of the store, by the names of their findings."""
+
+NETWORK_CHECKS = frozenset(("model",))
+"""The checks that `--no-network` leaves out."""
 
 
 def _usable_config(directory: Path) -> Config:

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from hermes.cli.display.terminal import write_stderr
+from hermes.cli.display.terminal import notice_width, printable, write_stderr
 from hermes.errors import Conflict, HermesError, InvalidValue, NotFound
 
 FAILED = 1
@@ -22,11 +22,22 @@ def report_error(error: HermesError | click.ClickException, *, as_json: bool) ->
     if as_json:
         write_stderr(json.dumps({"error": {"code": code, "message": message, "hint": hint}}))
     else:
-        write_stderr(f"Error: {message}")
+        _write(f"Error: {message}")
         if hint:
             for line in f"Hint: {hint}".split("\n"):
-                write_stderr(line)
+                _write(line)
     return exit_code_of(error)
+
+
+def _write(line: str) -> None:
+    """Write a line to stderr, on a terminal broken between words."""
+    if width := notice_width():
+        from hermes.cli.display.wrapping import wrap_line
+
+        for row in wrap_line(printable(line), width):
+            write_stderr(row)
+    else:
+        write_stderr(line)
 
 
 def _describe(error: HermesError | click.ClickException) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,8 @@ from hermes.errors import ConfigError, HermesError
 from hermes.gateway.engine.ports import Adapter
 from hermes.gateway.platform import Platform
 from hermes.gateway.platform_config import PlatformConfig
-from hermes.platforms.base.context import AdapterContext, MakeAdapter
+from hermes.gateway.source import SessionSource
+from hermes.platforms.base.context import AdapterContext, MakeAdapter, everyone_may_talk
 from hermes.platforms.base.http import Routes
 from hermes.platforms.base.media import MediaFolder
 
@@ -62,12 +63,15 @@ def make_adapters(
     platforms: Mapping[Platform, PlatformConfig],
     home: Path,
     routes: Routes | None = None,
+    may_talk: Callable[[SessionSource], Awaitable[bool]] = everyone_may_talk,
     find: Callable[[str], MakeAdapter] = find_maker,
 ) -> MadeAdapters:
     """Make the adapters of the enabled platforms; one that cannot be made does not keep the others from it."""
     made = MadeAdapters()
     for name, config in served(platforms):
-        context = AdapterContext(config=config, home=home, media=MediaFolder(home, name), routes=routes)
+        context = AdapterContext(
+            config=config, home=home, media=MediaFolder(home, name), routes=routes, may_talk=may_talk
+        )
         try:
             made.adapters.append(find(name)(context))
         except HermesError as error:

@@ -61,6 +61,9 @@ class Dialect(Protocol):
     notify_lanes: str
     """SQL that tells listening processes that work waits, for the node `:holder`. Empty if the database cannot."""
 
+    has_telegram_topics: str
+    """Condition that is true if the tables of Telegram topics exist."""
+
     raise_next_id: str
     """SQL that sets the next message id above `:last`. Empty if the database does this on insert."""
 
@@ -329,6 +332,10 @@ class Engine(Protocol):
 
         With `CATCH_UP` as the epoch, only bring the index up to date.
         """
+        ...
+
+    def add_telegram_topics(self) -> None:
+        """Create the tables of Telegram topics where the schema does not contain them; they may exist already."""
         ...
 
     def listen_lanes(self, node: str, /) -> LaneListener | None:

@@ -82,6 +82,10 @@ class FencedEngine:
         """Rebuild a damaged index in the background."""
         self._engine.heal_index(epoch)
 
+    def add_telegram_topics(self) -> None:
+        """Create the tables of Telegram topics; this changes no row."""
+        self._engine.add_telegram_topics()
+
     def listen_lanes(self, node: str, /) -> LaneListener | None:
         """Return a listener for notifications about work in lanes."""
         return self._engine.listen_lanes(node)

@@ -25,6 +25,7 @@ from hermes.state.sessions.handoff import Handoffs
 from hermes.state.sessions.lineage.links import Lineage
 from hermes.state.sessions.lists.listing import Listing
 from hermes.state.sessions.records import Sessions
+from hermes.state.sessions.telegram_topics import TelegramTopics
 from hermes.state.sessions.titles import Titles
 from hermes.state.usage.counters import Usage
 
@@ -63,6 +64,7 @@ class SessionDBProvider(
     Import,
     CompressionLocks,
     Handoffs,
+    TelegramTopics,
 ):
     """A session store: every operation, over any engine."""
 

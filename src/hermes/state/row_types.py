@@ -323,6 +323,20 @@ class HandoffState(TypedDict):
     error: str | None
 
 
+class TelegramTopicBinding(TypedDict):
+    """Which session a topic of a private Telegram chat continues."""
+
+    chat_id: str
+    thread_id: str
+    user_id: str
+    session_key: str
+    session_id: str
+    managed_mode: str
+    linked_at: float
+    """When the topic was linked to this session."""
+    updated_at: float
+
+
 class PruneOutcome(TypedDict):
     """The result of an automatic prune."""
 

@@ -12,6 +12,7 @@ _MIN_BYTES = 8
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{11,}|[A-Za-z0-9_-]{11,}")
 _BASE32 = re.compile(r"[A-Z2-7]{13,}|[a-z2-7]{13,}")
 _HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}[:-]?){8,}")
+_WITHOUT_SEPARATORS = str.maketrans("", "", ":-")
 _FROM_URL = str.maketrans("-_", "+/")
 
 
@@ -27,7 +28,7 @@ def decode_parts(text: str) -> Iterator[bytes]:
         for start in range(8):
             yield from _long_enough(_decode_base32(found[0][start:].upper()))
     for found in _HEXADECIMAL.finditer(text):
-        digits = re.sub("[:-]", "", found[0])
+        digits = found[0].translate(_WITHOUT_SEPARATORS)
         for start in (0, 1):
             yield from _long_enough(bytes.fromhex(digits[start : start + (len(digits) - start) // 2 * 2]))
 

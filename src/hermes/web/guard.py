@@ -5,6 +5,7 @@ It is always on, and no setting turns it off. Endpoints that the operator has co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -37,6 +38,9 @@ _LOCAL_ENDINGS = (
 _DECODINGS = 4
 """How often a percent-encoded address is decoded to look for a key."""
 _MIN_SECRET_CHARACTERS = 8
+_MIN_LETTERS = 12
+"""A secret with so many letters and digits is found in other cases and between separators too."""
+_NO_LETTERS = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Guard:
         self._ports = STANDARD_PORTS | frozenset(extra_ports)
         self._secrets = tuple(each for each in secrets if len(each) >= _MIN_SECRET_CHARACTERS)
         """Values that no address may contain, such as the keys of the backends."""
+        self._secret_letters = tuple(found for each in self._secrets if len(found := _letters(each)) >= _MIN_LETTERS)
         self._secret_bytes = tuple(each.encode("utf-8", "surrogateescape") for each in self._secrets)
         self._resolve = resolve
 
@@ -111,6 +116,8 @@ class Guard:
                 return True
             if any(secret in form for form in forms for secret in self._secrets):
                 return True
+            if any(secret in _letters(form) for form in forms for secret in self._secret_letters):
+                return True
             if any(self._is_secret(data) for form in forms for data in decode_parts(form)):
                 return True
             decoded = unquote(text)
@@ -140,6 +147,11 @@ class Guard:
         if len(addresses) > MAX_ADDRESSES:
             raise UnsafeUrl(f"{host} has more than {MAX_ADDRESSES} addresses")
         return addresses
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a text in lower case, as names of hosts have them."""
+    return _NO_LETTERS.sub("", text.lower())
 
 
 def _is_local_name(host: str) -> bool:

@@ -38,13 +38,12 @@ _PARAGRAPHS = frozenset(("p", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul",
 _TAG_NAME = re.compile(r"/?([a-zA-Z][^\s/>]{0,60})")
 _TAG_REST = re.compile(r"(?:[^>\"']|\"[^\"]*+\"|'[^']*+')*+")
 """The attributes of a tag; a `>` in quotes does not end it."""
-_HIDDEN_ATTRIBUTE = re.compile(r"\shidden(?=[\s=/]|$)", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"(?:[\s/]|(?<=[\"']))([^\s/>=\"']++)(?:\s*+=\s*+(\"[^\"]*+\"?|'[^']*+'?|[^\s>]*+))?+")
+"""An attribute and its value; after a closing quote the next one may follow at once."""
 _HIDDEN_STYLE = re.compile(
-    r"\sstyle\s*+=\s*+[\"']?[^>\"']{0,500}?(?:display\s*+:\s*+none|visibility\s*+:\s*+hidden"
-    r"|font-size\s*+:\s*+0(?![.\d])|opacity\s*+:\s*+0(?![.\d]))|\saria-hidden\s*+=\s*+[\"']?true",
+    r"display\s*+:\s*+none|visibility\s*+:\s*+hidden|font-size\s*+:\s*+0(?![.\d])|opacity\s*+:\s*+0(?![.\d])",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"\"[^\"]*+\"?|'[^']*+'?")
 _MAX_ATTRIBUTES = 4_000
 """The characters of a tag that are searched for a sign that it is hidden."""
 _LONG_NUMBER = re.compile(r"&#(?:[0-9]{8,}|[xX][0-9a-fA-F]{7,});?")
@@ -153,9 +152,13 @@ class _Scanner:
 
 def _is_hidden(attributes: str) -> bool:
     """Whether a browser does not show an element, by its own attributes; style sheets are not read."""
-    if _HIDDEN_STYLE.search(attributes) is not None:
-        return True
-    return "hidden" in attributes.lower() and _HIDDEN_ATTRIBUTE.search(_QUOTED.sub(" ", attributes)) is not None
+    for found in _ATTRIBUTE.finditer(attributes):
+        name, value = found[1].lower(), _unescape(found[2] or "").lstrip("\"'")
+        if name == "hidden" or (name == "aria-hidden" and value.lower().startswith("true")):
+            return True
+        if name == "style" and _HIDDEN_STYLE.search(value) is not None:
+            return True
+    return False
 
 
 def _is_void(name: str, attributes: str) -> bool:

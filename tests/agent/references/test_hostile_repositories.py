@@ -331,3 +331,32 @@ def test_odd_names_in_a_repository_are_escaped(bench: Workbench, repo: Repositor
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "\n+++ b\n" not in shown
+
+
+def test_few_objects_that_stand_for_many_files_use_little_memory(
+    bench: Workbench, repo: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hermes.agent.references.git_process.MAX_MEMORY_BYTES", 64 * 1024 * 1024)
+    kind, name = "100644 blob", repo.git("hash-object", "-w", "--stdin", text="x\n")
+    for _ in range(10):
+        name = repo.git("mktree", text="".join(f"{kind} {name}\t{each}\n" for each in range(10)))
+        kind = "040000 tree"
+    repo.git("update-ref", "refs/heads/main", repo.git("commit-tree", name, "-m", "many"))
+    assert "out of memory" in remark_on(bench, "@git:1").casefold()
+
+
+def test_pipe_in_place_of_the_names_of_other_object_directories_is_refused(bench: Workbench, repo: Repository) -> None:
+    os.mkfifo(bench.work / ".git" / "objects" / "info" / "alternates")
+    assert "the objects of another repository" in remark_on(bench, "@diff")
+
+
+def test_many_large_indexes_are_refused(bench: Workbench, repo: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes.agent.references.git.MAX_INDEX_BYTES", 100_000)
+    for number in range(3):
+        (bench.work / ".git" / f"sharedindex.{number}").write_bytes(b"x" * 40_000)
+    assert remark_on(bench, "@diff") == "its git repository has a very large index"
+
+
+def test_damaged_settings_are_said_plainly(bench: Workbench, repo: Repository) -> None:
+    (bench.work / ".git" / "config").write_text("[[[")
+    assert remark_on(bench, "@diff") == "the settings of its git repository cannot be read"

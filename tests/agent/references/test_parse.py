@@ -36,6 +36,11 @@ NAMED = [
     ("@git:3", [("git", "3", None)]),
     ("@git:", [("git", "", None)]),
     ("@git:abc", [("git", "abc", None)]),
+    ("what changed in @git:.", [("git", "", None)]),
+    (
+        "@file:a.py\u3002 @url:https://example.org/\uff01",
+        [("file", "a.py", None), ("url", "https://example.org/", None)],
+    ),
     ("@url:https://example.org/a_(b).", [("url", "https://example.org/a_(b)", None)]),
     ("(@url:https://example.org/a)", [("url", "https://example.org/a", None)]),
     ("see @file:a.py, @file:b.py; @file:c.py!", [("file", f"{name}.py", None) for name in "abc"]),

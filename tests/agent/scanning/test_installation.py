@@ -140,6 +140,14 @@ class TestSignature:
         install(tmp_path / "home", source_of(server, PROGRAM, "/keys/t.pub"), cosign=str(cosign))
         assert (tmp_path / "args").read_text().startswith("verify-blob --key /keys/t.pub --signature ")
 
+    def test_cosign_gets_no_secrets(self, tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "s3cret")
+        server.files["/tirith.sig"] = b"signature"
+        cosign = write_program(tmp_path / "cosign", f"env > {tmp_path}/variables")
+        install(tmp_path / "home", source_of(server, PROGRAM, "k"), cosign=str(cosign))
+        assert "PATH=" in (tmp_path / "variables").read_text()
+        assert "s3cret" not in (tmp_path / "variables").read_text()
+
     def test_rejected_signature_installs_nothing(self, tmp_path: Path, server: FileServer) -> None:
         cosign = write_program(tmp_path / "cosign", "exit 1")
         server.files["/tirith.sig"] = b"signature"

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from hermes.agent.models.choice import PROVIDERS
 from hermes.agent.skills.frontmatter import MAX_FRONTMATTER, parse_skill, split_frontmatter
 from hermes.agent.skills.skill import RequiredVariable, Skill, hidden_reason, is_skill_name, variable_refusal
+from hermes.cli.gateway.setting_up.questions import PLATFORMS
 from hermes.errors import InvalidValue
+from hermes.web.backends.choice import BACKENDS
 from tests.support.quickness import is_quick
 
 DIRECTORY = Path("/skills/deploy")
@@ -173,12 +176,46 @@ def test_skill_is_visible_if_all_conditions_hold(
         *("SHELLOPTS", "PS4", "LESSOPEN", "MAKEFLAGS", "CC", "RUSTC_WRAPPER", "PIP_INDEX_URL", "UV_INDEX_URL"),
         *("LUA_INIT", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "OPENSSL_CONF", "GCONV_PATH", "ZDOTDIR", "XDG_CONFIG_HOME"),
         *("RSYNC_RSH", "DOTNET_STARTUP_HOOKS", "JDK_JAVA_OPTIONS", "CLASSPATH", "PYTEST_ADDOPTS", "TAR_OPTIONS", "ps4"),
+        *("LESS", "LESSKEY", "FPATH", "HGRCPATH", "SVN_SSH", "KUBE_EDITOR", "SYSTEMD_EDITOR", "GH_PAGER", "CFLAGS"),
+        *("RIPGREP_CONFIG_PATH", "FZF_DEFAULT_COMMAND", "FZF_DEFAULT_OPTS", "BORG_PASSCOMMAND", "RSYNC_CONNECT_PROG"),
+        *(
+            "CARGO_BUILD_RUSTC_WRAPPER",
+            "GCC_EXEC_PREFIX",
+            "COMPILER_PATH",
+            "MAVEN_OPTS",
+            "ANSIBLE_LIBRARY",
+            "PS0",
+            "TMP",
+        ),
+        *("GTK_MODULES", "LIBMYSQL_PLUGINS", "GEM_PATH", "PRYRC", "EMACSLOADPATH", "NIX_PATH", "KRB5_CONFIG"),
     ],
 )
 def test_variable_that_makes_a_program_run_another_is_refused(name: str) -> None:
     assert variable_refusal(name) is not None
 
 
-@pytest.mark.parametrize("name", ["SHOP_TOKEN", "KUBECONFIG", "UV_PUBLISH_TOKEN", "CCC", "PS4_TOKEN", "AWS_PROFILE"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("SHOP_TOKEN", "KUBECONFIG", "UV_PUBLISH_TOKEN", "CCC", "PS4_TOKEN", "AWS_PROFILE", "SHOP_CREDIT"),
+        *("CARGO_REGISTRY_TOKEN", "GEM_HOST_API_KEY", "POETRY_PYPI_TOKEN_SHOP", "SLACK_WEBHOOK_URL"),
+    ],
+)
 def test_ordinary_variable_is_allowed_for_a_skill(name: str) -> None:
     assert variable_refusal(name) is None
+
+
+def own_variables() -> list[str]:
+    """The variables that Hermes itself reads, or whose names `hermes setup` and `hermes gateway setup` propose."""
+    return [
+        *(each.key_variable for each in PROVIDERS.values() if each.key_variable),
+        *(name for each in BACKENDS.values() for name in (each.key_variable, each.url_variable) if name),
+        *(each.variable for kind in PLATFORMS.values() for each in kind.secrets),
+        *("HERMES_MODEL_KEY", "PARALLEL_SEARCH_MODE", "SESSION_IDLE_MINUTES", "SESSION_RESET_HOUR"),
+        *("TELEGRAM_HOME_CHANNEL", "SLACK_HOME_CHANNEL_NAME", "DISCORD_HOME_CHANNEL_THREAD_ID"),
+    ]
+
+
+@pytest.mark.parametrize("name", own_variables())
+def test_variable_that_hermes_itself_reads_is_refused(name: str) -> None:
+    assert variable_refusal(name) is not None

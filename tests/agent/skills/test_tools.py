@@ -75,6 +75,20 @@ class TestVariables:
         bench.call("skill_view", name="shop")
         assert len(typist.asked) == 1
 
+    def test_secret_of_the_configuration_is_not_asked_for_and_not_replaced(self, bench: Workbench, home: Path) -> None:
+        write_skill(home, "shop", skill_text("shop", NEEDS_TOKEN))
+        (home / "config.yaml").write_text("model:\n  api_key: ${SHOP_TOKEN}\n")
+        (home / ".env").write_text("SHOP_TOKEN=own\n")
+        for each in ("config.yaml", ".env"):
+            (home / each).chmod(0o600)
+        typist = Typist("another")
+        bench.change(ask_secret=typist)
+        assert "no skill gets it" in bench.call("skill_view", name="shop")
+        assert typist.asked == []
+        with pytest.raises(InvalidValue):
+            store_variable(home, "SHOP_TOKEN", "another")
+        assert load_variables(home, environ={}) == {"SHOP_TOKEN": "own"}
+
     def test_no_value_leads_to_a_hint(self, bench: Workbench, home: Path) -> None:
         write_skill(home, "shop", skill_text("shop", NEEDS_TOKEN))
         bench.change(ask_secret=Typist(None))
@@ -173,6 +187,33 @@ class TestManage:
         (request,) = bench.person.asked
         assert "-Do it well.\n+Do it twice." in request.detail
         assert "Do it twice." in (directory / "SKILL.md").read_text()
+
+    def test_change_of_line_breaks_is_shown(self, bench: Workbench, home: Path) -> None:
+        directory = write_skill(home, "deploy")
+        (directory / "run.sh").write_text("echo a\n")
+        bench.call("skill_manage", action="update", name="deploy", path="run.sh", content="echo a\r\n")
+        (request,) = bench.person.asked
+        assert "-echo a\n+echo a\\r" in request.detail
+
+    def test_large_change_is_compared_quickly(self, bench: Workbench, home: Path) -> None:
+        directory = write_skill(home, "deploy")
+        (directory / "data.txt").write_text("".join(f"{number % 101}\n" for number in range(60_000)))
+        content = "".join(f"{number * 7 % 101}\n" for number in range(60_000))
+        bench.call("skill_manage", action="update", name="deploy", path="data.txt", content=content)
+        assert (directory / "data.txt").read_text() == content
+
+    @pytest.mark.parametrize(
+        ("category", "reason"),
+        [("deploy", "deploy is a skill"), ("deploy/inner", "deploy is a skill"), ("a/b/c/d", "at most 3 directories")],
+    )
+    def test_place_where_no_skill_is_found_is_refused(
+        self, bench: Workbench, home: Path, category: str, reason: str
+    ) -> None:
+        write_skill(home, "deploy")
+        said = bench.refused("skill_manage", action="create", name="new", content=skill_text("new"), category=category)
+        assert reason in said
+        bench.call("skill_manage", action="create", name="new", content=skill_text("new"), category="a/b/c")
+        assert "Do it well." in bench.call("skill_view", name="new")
 
     def test_another_file_is_added_changed_and_deleted(self, bench: Workbench, home: Path) -> None:
         directory = write_skill(home, "deploy")

@@ -46,7 +46,7 @@ def tools_of(store: SessionDBProvider, hermes: Path, source: str, cwd: str | Non
 
 def test_chat_with_its_own_directory_has_the_tools(store: SessionDBProvider, places: dict[str, Path]) -> None:
     conversation, tools = tools_of(store, places["hermes"], "telegram", str(places["own"]))
-    assert tools == ["memory", "process", "read_file", "terminal"]
+    assert tools == ["edit_file", "memory", "process", "read_file", "terminal", "write_file"]
     assert str(places["own"]) in conversation.session.prompt
     (places["own"] / "here").write_text("mine")
     result = conversation.agent.tools.run(

@@ -54,6 +54,9 @@ def _fill(hermes: Hermes) -> None:
             moment = now - hours * HOUR_S - 600
             db.create_session(session_id, source, started_at=moment - 120)
             db.append_message(session_id, "user", words, timestamp=moment)
+            db.update_token_counts(
+                session_id, 1_200 * len(words), 90, model="gpt-5-mini", estimated_cost_usd=len(words) / 300
+            )
             for role, text in EXCHANGES if session_id == POOL else ():
                 db.append_message(session_id, role, text, timestamp=moment)
             if title:

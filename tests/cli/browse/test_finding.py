@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from threading import Event, Timer
 from typing import Any
 
 import pytest
+from textual.widgets import Static
 
 from hermes.cli.browse.queries import PAGE, Hit, SessionQueries, prefix_query
 from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation
@@ -14,7 +17,20 @@ from tests.cli.browse.conftest import AUTH, LETTER, PLAIN, TRIP
 from tests.cli.browse.driving import LIMIT_S, SMALL, Screen, drive
 from tests.cli.conftest import Hermes
 
+WITH_COLUMNS = {
+    60: (False, False, False),
+    99: (True, True, False),
+    100: (False, False, False),
+    220: (True, True, True),
+    240: (True, True, True),
+}
+"""Whether a terminal of this width has columns for source, cost and model: with 100 columns it has the preview too."""
 ALL = ("refactoring auth", "京都旅行の計画 🎉", "a letter", "What is the weather?")
+
+
+def is_fitted(screen: Screen, header: Static, columns: int) -> bool:
+    """Whether the screen has this width, and the header the columns of the list."""
+    return screen.browser.size.width == columns and str(header.content) == screen.sessions.header()
 
 
 class TestFilter:
@@ -149,9 +165,13 @@ class TestSelection:
             assert screen.selected == LETTER
             await screen.press("end")
             assert screen.selected == PLAIN
-            await screen.press("down", "pagedown")
+            await screen.press("pagedown")
             assert screen.selected == PLAIN
-            await screen.press("home", "up")
+            await screen.press("down")
+            assert screen.selected == AUTH
+            await screen.press("up")
+            assert screen.selected == PLAIN
+            await screen.press("home", "pageup")
             assert screen.selected == AUTH
             await screen.press("pagedown", "pageup")
             assert screen.selected == AUTH
@@ -273,12 +293,41 @@ class TestSize:
 
         drive(stored, scenario, SMALL)
 
-    @pytest.mark.parametrize("size", [(79, 24), (80, 23), (20, 5)])
+    def test_header_and_lines_follow_every_resize(self, stored: Hermes) -> None:
+        async def scenario(screen: Screen) -> None:
+            await screen.until_names(*ALL)
+            header = screen.browser.query_one("#header", Static)
+            for columns, lines in ((60, 16), (100, 24), (220, 50), (99, 20), (60, 16), (240, 30)):
+                await screen.pilot.resize_terminal(columns, lines)
+                await screen.until(partial(is_fitted, screen, header, columns), f"the header for {columns} columns")
+                names = str(header.content).split()
+                row = screen.sessions.render_line(0).text
+                assert row.index("Help me") == str(header.content).index("Beginning")
+                assert ("Source" in names, "Cost" in names, "Model" in names) == WITH_COLUMNS[columns]
+
+        drive(stored, scenario, SMALL)
+
+    def test_wide_list_has_cost_and_model(self, stored: Hermes) -> None:
+        with SessionDB(stored.database) as db:
+            db.update_token_counts(AUTH, 100, 10, model="openai/gpt-5-mini", estimated_cost_usd=1.5)
+            db.create_session("auth-child", "cli", parent_session_id=AUTH, child_kind="compression")
+            db.update_token_counts("auth-child", 100, 10, model="gpt-5", actual_cost_usd=0.75)
+            db.append_message("auth-child", "user", "go on", timestamp=time.time())
+
+        async def scenario(screen: Screen) -> None:
+            await screen.until(lambda: len(screen.names) == len(ALL), "the list")
+            assert screen.sessions.render_line(0).text.rstrip().endswith("$2.25  gpt-5")
+            assert screen.sessions.render_line(1).text.rstrip().endswith("telegram")
+            await screen.until(lambda: "gpt-5, $2.25" in screen.pane, "the facts in the pane")
+
+        drive(stored, scenario, (240, 30))
+
+    @pytest.mark.parametrize("size", [(59, 16), (60, 15), (20, 5)])
     def test_too_small_screen_is_reported_and_can_be_left(self, stored: Hermes, size: tuple[int, int]) -> None:
         async def scenario(screen: Screen) -> None:
             await screen.until(lambda: screen.browser.has_class("small"), "the sentence")
             notice = str(screen.browser.query_one("#small").render())
-            assert f"Terminal too small: {size[0]}x{size[1]}; at least 80x24 is needed." in notice
+            assert f"Terminal too small: {size[0]}x{size[1]}; at least 60x16 is needed." in notice
             await screen.press("escape")
 
         assert drive(stored, scenario, size).return_code == 0

@@ -16,7 +16,9 @@ from tests.cli.conftest import Hermes
 
 ESCAPE = "\x1b"
 LEAVE_SCREEN = b"\x1b[?1049l"
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(60, 16), (80, 24), (120, 40)]
+CURSORS = {b"\x1b[30;47m", b"\x1b[2;30;47m"}
+"""The colours of the cursor in a field, and of a button."""
 BROKEN = """
 import sys
 from hermes.cli.app import run
@@ -33,10 +35,10 @@ sys.exit(run(["sessions", "browse"]))
 @pytest.mark.parametrize(("columns", "lines"), SIZES)
 def test_filter_rename_archive_delete_and_resume(stored: Hermes, columns: int, lines: int) -> None:
     with Terminal(stored, "sessions", "browse", columns=columns, lines=lines) as terminal:
-        terminal.until("4 conversations, sorted by activity").until("refactoring auth").until("京都旅行")
-        terminal.type("weath").until("1 conversation by title or preview").until_gone("refactoring auth")
+        terminal.until("4 conversations, sorted by activity").until("refactoring").until("京都旅行")
+        terminal.type("weath").until("1 conversation by title or preview").until_gone("refactoring")
         terminal.type(f"{TAB}r").until("Title:").type(f"umbrellas{ENTER}").until(f"{PLAIN}  umbrellas")
-        terminal.type(ESCAPE).until("4 conversations, sorted by activity").until("refactoring auth")
+        terminal.type(ESCAPE).until("4 conversations, sorted by activity").until("refactoring")
         terminal.type(f"{ESCAPE}[Ba").until(f"{TRIP} is archived.")
         terminal.type("d").until("Delete “a letter”?").until("1 session with 1 message.")
         terminal.type("y").until(f"{LETTER}: Deleted 1 session, 1 message.")
@@ -97,9 +99,21 @@ def test_no_color_removes_colours(stored: Hermes) -> None:
         assert re.findall(rb"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[0-9;]*m", terminal.raw) == []
 
 
+BACKGROUNDS = re.compile(rb"\x1b\[(?:[0-9;]*;)?(?:4[0-8]|10[0-7])[0-9;]*m")
+
+
+def test_background_is_that_of_the_terminal(stored: Hermes) -> None:
+    with Terminal(stored, "sessions", "browse", COLORTERM="truecolor", TERM="xterm-256color") as terminal:
+        terminal.until("4 conversations").type(f"{TAB}d").until("Delete “refactoring auth”?").type("n")
+        terminal.until("Nothing was deleted.").type(ESCAPE)
+        assert terminal.until_over() == 0
+        written = terminal.raw.replace(b"\x1b[7m", b"")
+        assert {found[0] for found in re.finditer(BACKGROUNDS, written)} <= CURSORS
+
+
 def test_too_small_terminal_is_reported(stored: Hermes) -> None:
-    with Terminal(stored, "sessions", "browse", columns=70, lines=20) as terminal:
-        terminal.until("Terminal too small: 70x20").type(ESCAPE)
+    with Terminal(stored, "sessions", "browse", columns=59, lines=16) as terminal:
+        terminal.until("Terminal too small: 59x16").type(ESCAPE)
         assert terminal.until_over() == 0
 
 

@@ -22,6 +22,7 @@ SCROLLBACK = 1_000
 CTRL_C, CTRL_D, ENTER, ALT_ENTER, TAB = "\x03", "\x04", "\r", "\x1b\r", "\t"
 UP, BACKSPACE = "\x1b[A", "\x7f"
 PROMPT = "> "
+_STATUS = re.compile(r"  \S+ · ")
 
 
 class Terminal:
@@ -57,6 +58,17 @@ class Terminal:
 
     @property
     def lines(self) -> list[str]:
+        """The screen and the lines scrolled off its top, without trailing spaces and without the status line."""
+        lines = self.all_lines
+        return lines[:-1] if lines and _STATUS.match(lines[-1]) else lines
+
+    @property
+    def status(self) -> str:
+        """The status line below the prompt; empty if there is none."""
+        return self.all_lines[-1].strip() if self.all_lines and _STATUS.match(self.all_lines[-1]) else ""
+
+    @property
+    def all_lines(self) -> list[str]:
         """The screen and the lines scrolled off its top, without trailing spaces."""
         columns = range(self._screen.columns)
         scrolled = ["".join(line[column].data for column in columns) for line in self._screen.history.top]
@@ -114,6 +126,30 @@ class Terminal:
     def until_times(self, text: str, count: int) -> Self:
         """Wait until something is on the screen a number of times."""
         self._wait(lambda: self.text.count(text) >= count, f"{text!r} {count} times")
+        return self
+
+    def until_any(self, *texts: str) -> Self:
+        """Wait until one of several texts is on the screen."""
+        self._wait(lambda: any(text in self.text for text in texts), " or ".join(map(repr, texts)))
+        return self
+
+    def until_page(self, number: int) -> Self:
+        """Wait until so many pages of a question were shown, or the question itself."""
+        self._wait(
+            lambda: self.text.count("rows; Enter") >= number or "Allow it?" in self.text, f"page {number} of a question"
+        )
+        return self
+
+    def rest(self, seconds: float = 0.6) -> Self:
+        """Press no key for a moment, after which the next key stands alone."""
+        deadline = time.monotonic() + seconds
+        self._wait(lambda: time.monotonic() >= deadline, "the end of a pause")
+        return self
+
+    def resize(self, columns: int, lines: int) -> Self:
+        """Change the size of the window."""
+        self._screen.resize(lines, columns)
+        self.process.setwinsize(lines, columns)
         return self
 
     def until_prompt(self) -> Self:

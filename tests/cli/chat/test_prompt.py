@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.chat.terminal.prompt import HISTORY
+from hermes.cli.chat.prompt.history import HISTORY
 from hermes.cli.chat.terminal.signals import CtrlCPresses
 from tests.cli.chat.conftest import Remember
 from tests.cli.chat.stored import sessions, transcript
@@ -39,7 +38,8 @@ def test_first_chat_looks_as_expected(hermes: Hermes) -> None:
     ]
     duration = lines.index("Messages:       2 (1 user, 0 tool calls)") - 1
     assert lines[duration].startswith("Duration:")
-    assert [*lines[8:duration], *lines[duration + 1 :]] == [
+    assert re.fullmatch(r"Tokens:         \d+ read, \d+ written", lines[-1])
+    assert [*lines[8:duration], *lines[duration + 1 : -1]] == [
         "Resume this session with:",
         "  hermes -r <id>",
         '  hermes -c "first words"',
@@ -93,7 +93,7 @@ def test_commands_and_titles_are_completed(hermes: Hermes) -> None:
             "> /resume 京都旅行 plans"
         )
         terminal.type(ENTER).until("Resumed 20261101_101010_aaaaaaaa").until_prompt()
-        terminal.type(f"/re{TAB}{TAB}").until("/retry").type(f"set{ENTER}").until("New session.")
+        terminal.type(f"/re{TAB}").until("> /reset").type(ENTER).until("New session.")
         terminal.until_prompt().type(f"/sessions 20261101{TAB}").until("> /sessions 20261101_101010_aaaaaaaa")
 
 
@@ -193,112 +193,6 @@ def test_two_presses_count_if_fast_and_without_other_keys(after_s: float, keys: 
     assert not presses.is_second(100.0, 5)
     assert presses.is_second(100.0 + after_s, 5 + keys) is expected
     assert not presses.is_second(200.0, 5)
-
-
-class TestApprovals:
-    ASK = '!tool terminal {"command": "touch made"}'
-
-    @pytest.mark.parametrize(("key", "is_made"), [("y", True), ("s", True), ("n", False), ("", False)])
-    def test_user_decides_during_the_turn(self, hermes: Hermes, key: str, is_made: bool) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(self.ASK).until("Allow it?")
-            assert '→ terminal {"command": "touch made"}' in terminal.text
-            assert "[s] and [a] would allow exactly this in " in terminal.text
-            terminal.type(f"{key}{ENTER}").until("◆ terminal returned").until_prompt()
-        assert (hermes.home / "made").exists() is is_made
-
-    def test_input_before_the_question_does_not_answer_it(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.until_prompt().type(f"!long 30 0.05{ALT_ENTER}{self.ASK}{ENTER}").until("word5")
-            terminal.type(f"y{ENTER}").until("Allow it?").type(f"no{ENTER}").until("has not allowed this")
-        assert not (hermes.home / "made").exists()
-
-    def test_unclear_reply_is_asked_again(self, hermes: Hermes) -> None:
-        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
-            terminal.enter(self.ASK).until("Allow it?").type(f"perhaps{ENTER}").until("perhaps\nAllow it?")
-            terminal.type(f"n{ENTER}").until("has not allowed this")
-
-    def test_blank_lines_push_nothing_off_the_screen(self, hermes: Hermes) -> None:
-        command = "sudo true" + "\n" * 41 + "echo harmless"
-        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("Allow it?")
-            shown = terminal.screen
-            assert "  sudo true\n  [... 40 blank lines]\n  echo harmless" in shown
-            assert "run sudo true (42 lines, high risk)\nAllow it?" in shown
-            terminal.type(f"n{ENTER}").until("has not allowed this")
-
-    def test_spaces_push_nothing_off_the_screen(self, hermes: Hermes) -> None:
-        command = f"sudo true;{' ' * 2000}echo harmless"
-        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("Allow it?")
-            assert "  sudo true; [... 2000 blanks] echo harmless" in terminal.screen
-            terminal.type(f"n{ENTER}").until("has not allowed this")
-
-    LONG = "touch made\n" + "\n".join(f": {number}" for number in range(60))
-
-    def test_long_request_is_shown_in_pages(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
-            for shown in (28, 42, 56):
-                assert "Allow it?" not in terminal.text
-                terminal.type(f"y{ENTER}").until(f"-- {shown} of 6")
-            terminal.type(ENTER).until("Allow it?")
-            assert not (hermes.home / "made").exists()
-            assert "run touch made (61 lines, high risk)\nAllow it?" in terminal.screen
-            assert all(f"  : {number}\n" in terminal.text for number in range(60))
-            terminal.type(f"y{ENTER}").until("◆ terminal returned").until_prompt()
-        assert (hermes.home / "made").exists()
-
-    def test_long_line_is_shown_in_pages(self, hermes: Hermes) -> None:
-        command = "sudo true " + "x" * 3000
-        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("-- 14 of 4")
-            assert "  sudo true xxx" in terminal.screen
-            terminal.type(f"n{ENTER}").until("has not allowed this")
-
-    def test_no_at_a_page_denies_the_request(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': self.LONG})}").until("-- 14 of 6")
-            terminal.type(f"n{ENTER}").until("has not allowed this").until_prompt()
-            assert "Allow it?" not in terminal.text
-        assert not (hermes.home / "made").exists()
-
-    def test_input_typed_ahead_at_a_page_is_ignored(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        command = "touch made\n" + "\n".join(f": {number}" for number in range(20))
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': command})}").until("-- 14 of 2")
-            terminal.type(f"{ENTER}y{ENTER}").until("Allow it?").type(f"n{ENTER}").until("has not allowed this")
-        assert not (hermes.home / "made").exists()
-
-    @pytest.mark.parametrize("char", ["\u3164", "\u2800", "\ufe0f", "\u05d0", "\u202e", "\U000e0041"])
-    def test_invisible_and_bidi_characters_are_shown_by_number(self, hermes: Hermes, char: str) -> None:
-        with Terminal(hermes, cwd=hermes.home.parent) as terminal:
-            terminal.enter(f"!tool terminal {json.dumps({'command': f'echo {char}'})}").until("Allow it?")
-            number = char.encode("unicode_escape").decode()
-            assert f"run echo {number} (1 line, high risk)" in terminal.screen
-            terminal.type(f"n{ENTER}").until("has not allowed this")
-
-    def test_ctrl_c_at_the_question_ends_the_turn(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(self.ASK).until("Allow it?").type(CTRL_C).until("Interrupted").until_prompt()
-        assert not (hermes.home / "made").exists()
-
-    def test_ctrl_d_at_the_question_denies_it(self, hermes: Hermes) -> None:
-        hermes.home.mkdir()
-        with Terminal(hermes, cwd=hermes.home) as terminal:
-            terminal.enter(self.ASK).until("Allow it?").type(CTRL_D).until("◆ terminal returned").until_prompt()
-            assert "[N]o:\n  The user has not allowed this." in terminal.text
-        assert not (hermes.home / "made").exists()
-
-    def test_without_a_terminal_nothing_is_allowed(self, hermes: Hermes) -> None:
-        done = hermes("-q", self.ASK)
-        assert "cannot be asked" in done.stdout
 
 
 class TestKindsOfTerminals:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.scanning.fake_tirith import fake_tirith
-from tests.cli.chat.terminal import ENTER, Terminal
+from tests.cli.chat.terminal import Terminal
 from tests.cli.conftest import Hermes
 
 ASK = '!tool terminal {"command": "touch made"}'
@@ -23,8 +23,8 @@ def scan(hermes: Hermes, tmp_path: Path, code: int, more: str = "") -> None:
 @pytest.mark.parametrize(
     ("code", "heading", "scope"),
     [
-        (1, "Tirith blocks this command", "would allow it only this time, like [y]."),
-        (2, "Tirith warns of this command", ", for this session only."),
+        (1, "Tirith blocks this command", "Allow it? y, n or i:"),
+        (2, "Tirith warns of this command", "Allow it? y, s, n or i:"),
     ],
 )
 def test_question_shows_the_findings(hermes: Hermes, tmp_path: Path, code: int, heading: str, scope: str) -> None:
@@ -36,8 +36,8 @@ def test_question_shows_the_findings(hermes: Hermes, tmp_path: Path, code: int, 
         assert heading in terminal.text
         assert "curl_pipe_shell (high): Runs a download" in terminal.text
         assert scope in terminal.text
-        assert "high risk" in terminal.text
-        terminal.type(f"y{ENTER}").until_prompt()
+        assert "Dangerous: Hermes asks to run:" in terminal.lines
+        terminal.type("y").until_prompt()
     assert (work / "made").exists()
 
 

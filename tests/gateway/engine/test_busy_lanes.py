@@ -256,7 +256,8 @@ def test_an_album_of_six_photos_is_one_turn_in_one_session_as_first_contact(run:
             await asyncio.sleep(0.02)
         turn = await node.brain.next_turn()
         assert len(turn.texts) == 6
-        assert turn.texts[0] == "[Attached photo: /p0]\nlook"
+        assert turn.texts[0] == "look"
+        assert [file["path"] for each in turn.request.messages for file in each.media] == [f"/p{n}" for n in range(6)]
         turn.answer()
         await node.idle()
         assert len(node.brain.turns) == 1

@@ -147,14 +147,19 @@ def test_redaction_replaces_the_name_before_a_message_where_the_platform_allows_
     [
         ({"text": "hi"}, "hi"),
         ({"text": ""}, "[empty message]"),
-        ({"text": "", "media": [{"path": "/a.jpg", "type": "photo"}]}, "[Attached photo: /a.jpg]"),
-        ({"text": "see", "media": [{"path": "/a"}, {"type": "voice"}]}, "[Attached file: /a]\n[Attached voice: ]\nsee"),
+        ({"text": "", "media": [{"path": "/a.jpg", "type": "photo"}]}, ""),
+        ({"text": "see", "media": [{"path": "/a"}, {"type": "voice"}]}, "see"),
         ({"text": "yes", "reply_to_text": "line\nbreak"}, '[In reply to: "line break"]\nyes'),
         ({"text": "yes", "reply_to_text": "q" * 600}, f'[In reply to: "{"q" * 497}..."]\nyes'),
     ],
 )
 def test_a_message_as_the_model_reads_it(fields: dict[str, Any], expected: str) -> None:
     assert text_for_model(message(1, source=SOURCE, **fields), is_shared=False) == expected
+
+
+def test_files_without_a_text_still_have_a_sender_in_a_shared_session() -> None:
+    source = SessionSource(Platform.TELEGRAM, "-9", chat_type="group", user_id="7", user_name="Ada")
+    assert text_for_model(message(1, source=source, text="", media=[{"path": "/a"}]), is_shared=True) == "[Ada]"
 
 
 def test_a_reply_names_all_messages_and_quotes_the_last() -> None:

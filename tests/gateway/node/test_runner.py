@@ -160,7 +160,7 @@ def fail_late(home: Path) -> Callable[[], SessionDBProvider]:
     return lambda: Broken(home / "state.db")
 
 
-@pytest.mark.parametrize("fault", ["store", "late", "config", "adapters"])
+@pytest.mark.parametrize("fault", ["store", "late", "config", "toolset", "adapters"])
 def test_a_start_that_fails_raises_and_leaves_no_thread_no_lock_and_no_file(home: Path, fault: str) -> None:
     async def main() -> None:
         options: dict[str, Any] = {}
@@ -171,6 +171,8 @@ def test_a_start_that_fails_raises_and_leaves_no_thread_no_lock_and_no_file(home
             options["opener"] = fail_late(home)
         elif fault == "config":
             options["config"], error = offline(admins=("telegram:*",)), ConfigError
+        elif fault == "toolset":
+            options["config"], error = replace(offline(), tools={"telegram": ("memory", "termnal")}), ConfigError
         runner = make_runner(home, **options)
         if fault == "adapters":
             runner._make_adapters = lambda _: 1 / 0  # type: ignore[assignment, return-value]

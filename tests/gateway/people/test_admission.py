@@ -119,6 +119,8 @@ def test_a_stranger_gets_one_code_and_then_silence_until_the_operator_approves(t
     async def scenario(store: SessionDB) -> None:
         config = GatewayConfig(platforms={Platform.TELEGRAM: PlatformConfig(enabled=True)})
         keeper = Doorkeeper(config, Access(), store, clock, guards_all=True)
+        assert not await keeper.may_talk(DM)
+        assert read_pairings(store).people() == frozenset()  # asking without a message makes no code
         told = await keeper.refusal(DM)
         assert told is not None
         assert "pairing code is " in told
@@ -127,6 +129,7 @@ def test_a_stranger_gets_one_code_and_then_silence_until_the_operator_approves(t
         await asyncio.to_thread(approve_code, store, code, clock())
         clock.advance(5.0)
         assert await keeper.refusal(DM) is None
+        assert await keeper.may_talk(DM)
         assert await keeper.refusal(GROUP) is None
         assert await keeper.refusal(replace(DM, user_id="8")) not in (None, "")
         await asyncio.to_thread(revoke_user, store, ("telegram", "7"))

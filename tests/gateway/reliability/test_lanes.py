@@ -136,7 +136,7 @@ def test_09_first_contact_by_an_album_of_six_makes_one_session(many: World) -> N
     many.wait_until_done(*words)
     assert (many.store.session_count(), many.store.lanes.count()) == (1, 1)
     said = [text for role, text in many.transcript("photo0") if role == "user"]
-    assert sorted(said) == sorted(f"[Attached photo: {word}]\n{word} please" for word in words)
+    assert sorted(said) == sorted(f"{word} please\n[Attached file: file]" for word in words)
     answered = [each for row in many.replies("photo0") for each in (row["payload"] or {}).get("answers", ())]
     assert len(answered) == len(set(answered))
 

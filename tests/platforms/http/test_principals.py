@@ -13,7 +13,7 @@ from hermes.platforms.http.openapi import document
 from hermes.platforms.http.principals import Principals
 from tests.platforms.http.api_gateway import KEYS, ApiGateway, serving
 from tests.platforms.local_gateway import run
-from tests.support.modelserver import ModelServer, Say
+from tests.support.modelserver import Call, ModelServer, Say
 
 SECRET = "the treasure is buried under the oak"
 BODY: dict[str, Any] = {"title": "stolen", "input": "hi", "messages": [{"role": "user", "content": "hi"}]}
@@ -33,6 +33,7 @@ async def conversation_of_ann(ann: httpx.AsyncClient) -> dict[str, str]:
         "conversation_id": answer["conversation"]["id"],
         "session_id": answer["session_id"],
         "model": "hermes",
+        "item_id": (await ann.get(f"/v1/conversations/{answer['conversation']['id']}/items")).json()["data"][0]["id"],
     }
 
 
@@ -66,6 +67,96 @@ def test_no_route_shows_or_changes_what_belongs_to_another_principal(home: Path)
                     assert response.status_code == 200
                 assert (await ann.get(f"/v1/sessions/{ids['session_id']}/export")).json() == before
             assert all(SECRET not in str(each.messages) for each in model.requests[1:])
+
+    run(test())
+
+
+def test_what_belongs_to_another_is_as_unknown_as_what_does_not_exist(home: Path) -> None:
+    async def test() -> None:
+        with ModelServer(otherwise=Say("I keep it.")) as model:
+            async with (
+                serving(home, model.base_url) as gateway,
+                http_client(gateway, "ann") as ann,
+                http_client(gateway, "bob") as bob,
+            ):
+                ids = await conversation_of_ann(ann)
+                unknown = {
+                    "response_id": "resp_" + "0" * 56,
+                    "conversation_id": "conv_" + "0" * 32,
+                    "session_id": "20260101_000000_" + "0" * 24,
+                    "model": "hermes",
+                    "item_id": "msg_999",
+                }
+                for path, methods in document()["paths"].items():
+                    if "{" not in path or "{model}" in path:
+                        continue
+                    for method in methods:
+                        found = []
+                        for handles in (ids, unknown):
+                            sent = {"title": "stolen"} if method in ("post", "patch") else None
+                            response = await bob.request(method, path.format(**handles), json=sent)
+                            found.append((response.status_code, response.content, sorted(response.headers)))
+                        assert found[0] == found[1], path
+                        assert found[0][0] == 404
+                for field in ("previous_response_id", "conversation"):
+                    name = "response_id" if field == "previous_response_id" else "conversation_id"
+                    pair = [
+                        await bob.post("/v1/responses", json={"input": "x", field: each[name]})
+                        for each in (ids, unknown)
+                    ]
+                    assert pair[0].content == pair[1].content
+                    assert pair[0].status_code == 404
+
+    run(test())
+
+
+def test_neither_commands_nor_tools_cross_from_one_principal_to_another(home: Path) -> None:
+    search = Say(calls=[Call("session_search", {"query": "treasure"})])
+
+    async def test() -> None:
+        with ModelServer(Say("I keep it.")) as model:
+            async with (
+                serving(home, model.base_url) as gateway,
+                http_client(gateway, "ann") as ann,
+                http_client(gateway, "bob") as bob,
+            ):
+                ids = await conversation_of_ann(ann)
+                session = ids["session_id"]
+                assert (await ann.patch(f"/v1/sessions/{session}", json={"title": "Oak"})).status_code == 200
+                for text in (f"/resume {session}", "/resume Oak", "/sessions", "/title Oak", "/history", "/status"):
+                    named = {"X-Hermes-Session-Id": "mine"}
+                    body = {"messages": [{"role": "user", "content": text}]}
+                    response = await bob.post("/v1/chat/completions", json=body, headers=named)
+                    assert response.status_code == 200
+                    assert response.json()["session_id"] != session
+                    assert "the treasure is" not in response.text
+                model.then(search, Say("Nothing."), search, Say("Found."))
+                count = len(model.requests)
+                await bob.post("/v1/responses", json={"input": "search, please"})
+                assert len(model.requests) == count + 2
+                assert "buried" not in str(model.requests[-1].messages)
+                await ann.post("/v1/responses", json={"input": "search, please"})
+                assert "buried" in str(model.requests[-1].messages)
+
+    run(test())
+
+
+def test_titles_of_another_principal_are_free(home: Path) -> None:
+    async def test() -> None:
+        with ModelServer(otherwise=Say("Hello.")) as model:
+            async with (
+                serving(home, model.base_url) as gateway,
+                http_client(gateway, "ann") as ann,
+                http_client(gateway, "bob") as bob,
+            ):
+                for client in (ann, bob):
+                    ids = await conversation_of_ann(client)
+                    assert (
+                        await client.patch(f"/v1/sessions/{ids['session_id']}", json={"title": "Oak"})
+                    ).status_code == 200
+                other = (await conversation_of_ann(bob))["session_id"]
+                taken = await bob.patch(f"/v1/sessions/{other}", json={"title": "Oak"})
+                assert (taken.status_code, taken.json()["error"]["code"]) == (409, "title_taken")
 
     run(test())
 

@@ -17,6 +17,7 @@ from hermes.platforms.base.context import AdapterContext
 from hermes.platforms.base.media import MediaFolder
 from hermes.platforms.matrix.adapter import MatrixAdapter
 from hermes.platforms.matrix.settings import read_settings
+from tests.gateway.reliability.node import Node
 
 POLL_S = 2.0
 
@@ -49,7 +50,7 @@ def main(home: str, base_url: str, token: str, dies: str) -> None:
     def adapters(_: GatewayRunner) -> list[Adapter]:
         return [make_adapter(Path(home), base_url, token, kind)]
 
-    asyncio.run(GatewayRunner(home=Path(home), adapters=adapters).run())
+    asyncio.run(Node(home=Path(home), adapters=adapters).run())
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes.gateway.engine.ports import Delivery
+from hermes.gateway.engine.ports import Delivery, Inbound, Receive
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.media import MediaFile
 from hermes.platforms.matrix.adapter import CANNOT_DECRYPT, MatrixAdapter
@@ -32,13 +32,15 @@ class Matrix:
         self.alice = self.server.user("alice")
         self.bot = self.server.user("bot")
         self.adapter: MatrixAdapter
+        self.received: dict[str | None, Inbound] = {}
+        """What the adapters have passed to the gateway, by the id of the message."""
 
     def gateway(self, **extra: Any) -> NodeThread:
         """Start a gateway with the bot, and wait until it is connected."""
         home = self.world.home()
 
         def adapters(_: object) -> list[MatrixAdapter]:
-            self.adapter = make_adapter(home, self.server.base_url, self.bot.token, **extra)
+            self.adapter = make_adapter(home, self.server.base_url, self.bot.token, recording(self.received), **extra)
             return [self.adapter]
 
         node = self.world.thread(adapters=adapters)
@@ -57,10 +59,6 @@ class Matrix:
         path = f"/rooms/{room}/joined_members"
         wait_until(lambda: self.bot.user_id in user.call("GET", path)["joined"], "the bot to join", PATIENCE_S)
 
-    def payload(self, message_id: str) -> dict[str, Any]:
-        """The stored content of a message."""
-        return self.world.row(message_id)["payload"] or {}
-
     def wait_for(self, room: str, *texts: str, reader: Account | None = None) -> None:
         """Wait until the bot has written these texts, and no others."""
         reader = reader or self.alice
@@ -68,6 +66,22 @@ class Matrix:
             lambda: len(reader.texts_of(room, self.bot.user_id)) >= len(texts), f"{texts} in the room", PATIENCE_S
         )
         assert reader.texts_of(room, self.bot.user_id) == list(texts)
+
+
+def recording(received: dict[str | None, Inbound]) -> type[MatrixAdapter]:
+    """Return a kind of adapter that notes what it passes on."""
+
+    class RecordingAdapter(MatrixAdapter):
+        async def start(self, receive: Receive) -> None:
+            """Start with a function that notes every message."""
+
+            async def note(inbound: Inbound) -> Any:
+                received[inbound.message_id] = inbound
+                return await receive(inbound)
+
+            await super().start(note)
+
+    return RecordingAdapter
 
 
 @pytest.fixture
@@ -93,8 +107,8 @@ def test_conversation_continues_after_a_restart_with_what_was_written_meanwhile(
     assert matrix.world.lane_of(first) == matrix.world.lane_of(second)
     transcript = matrix.world.transcript(second)
     assert [text for role, text in transcript if role == "assistant"] == [answer("one"), answer("two")]
-    source = matrix.payload(first)["source"]
-    assert (source["chat_type"], source["user_id"], source["chat_id"]) == ("dm", matrix.alice.user_id, room)
+    source = matrix.received[first].source
+    assert (source.chat_type, source.user_id, source.chat_id) == ("dm", matrix.alice.user_id, room)
 
 
 def test_history_before_the_first_start_is_not_answered(matrix: Matrix) -> None:
@@ -153,14 +167,14 @@ def test_groups_are_answered_when_the_bot_is_mentioned(matrix: Matrix) -> None:
     room = matrix.alice.create_room(matrix.bot.user_id, bob.user_id, name="Team")
     bob.join(room)
     matrix.wait_for_join(matrix.alice, room)
-    matrix.alice.say(room, "nobody please")
+    matrix.alice.say(room, "unaddressed please")
     matrix.alice.send(room, {"msgtype": "m.notice", "body": f"{matrix.bot.user_id} notice please"})
     named = matrix.alice.say(
         room, f"{matrix.bot.user_id}: named please", **{"m.mentions": {"user_ids": [matrix.bot.user_id]}}
     )
     matrix.wait_for(room, answer("named"))
-    payload = matrix.payload(named)
-    assert (payload["source"]["chat_type"], payload["source"]["chat_name"]) == ("group", "Team")
+    source = matrix.received[named].source
+    assert (source.chat_type, source.chat_name) == ("group", "Team")
     reply = matrix.alice.events(room)[-1]["event_id"]
     bob.say(room, "reply please", **{"m.relates_to": {"m.in_reply_to": {"event_id": reply}}})
     matrix.wait_for(room, answer("named"), answer("reply"))
@@ -221,7 +235,7 @@ def test_files_go_both_ways(matrix: Matrix, tmp_path: Path) -> None:
         room, {"msgtype": "m.file", "body": "file please", "filename": "a.txt", "url": address, "info": {}}
     )
     matrix.wait_for(room, answer("file"))
-    (media,) = matrix.payload(event)["media"]
+    (media,) = matrix.received[event].media
     assert Path(media["path"]).read_bytes() == b"some data"
     picture = tmp_path / "b.png"
     picture.write_bytes(b"picture")
@@ -250,11 +264,14 @@ def test_edit_and_delete_change_the_message_that_was_sent(matrix: Matrix) -> Non
 def test_malformed_events_do_not_block_the_ones_behind_them(matrix: Matrix) -> None:
     matrix.gateway()
     room = matrix.chat()
-    for content in (
-        {"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.replace", "event_id": "$none"}},
+    first = matrix.alice.send(room, {"msgtype": "m.notice", "body": "x"})
+    contents: list[dict[str, Any]] = [
+        {"msgtype": "m.text", "body": "x", "m.relates_to": {"rel_type": "m.replace", "event_id": first}},
+        {"msgtype": "m.file", "body": "x", "info": ["x"], "filename": 7},
         {"msgtype": "m.unknown", "body": "x"},
         {"msgtype": "m.image", "body": "x", "url": "mxc://../.."},
-    ):
+    ]
+    for content in contents:
         matrix.alice.send(room, content)
     matrix.alice.say(room, "good please")
     wait_until(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes.agent.history.attachments import is_attached
+from hermes.agent.history.images import UNSEEN, Part, is_image, limit_images
 from hermes.agent.history.text_limits import valid_text
 from hermes.agent.history.tool_results import History, ToolCallPairing
 from hermes.agent.models.model import Message
@@ -25,8 +26,6 @@ UNANSWERED = "[This message was not answered: the turn was stopped.]"
 _USER_ROLES = frozenset(("user", "system", "developer"))
 """The roles that the model reads as the user."""
 _SEPARATOR = "\n\n"
-
-Part = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -54,13 +53,20 @@ class _ModelMessage:
         return {"role": self.role, "content": self.text}
 
 
-def project(history: History, *, with_tools: bool = True) -> list[Message]:
-    """Return the messages for a model; without tools, tool calls and results are described as text."""
+def project(history: History, *, with_tools: bool = True, with_images: bool = True) -> list[Message]:
+    """Return the messages for a model; without tools, tool calls and results are described as text.
+
+    Without images, a text is in their places.
+    """
     merged: list[_ModelMessage] = []
     for message in _model_messages(history) if with_tools else map(_without_tools, _model_messages(history)):
         _add(merged, message)
     if merged and merged[0].role != "user":
         merged.insert(0, _ModelMessage("user", [_text_part(BEGINNING)]))
+    if not with_images:
+        for each in merged:
+            each.parts = [_text_part(UNSEEN) if part["type"] == "image_url" else part for part in each.parts]
+    limit_images([each.parts for each in merged])
     return [each.message for each in merged]
 
 
@@ -124,18 +130,12 @@ def _add(merged: list[_ModelMessage], message: _ModelMessage) -> None:
 def _parts(content: Any, *, with_images: bool = False) -> Iterator[Part]:
     """Yield the texts of a content, and its images where they are allowed."""
     for each in content if isinstance(content, list | tuple) else [content]:
-        if with_images and _is_image(each):
+        if with_images and is_image(each):
             yield {"type": "image_url", "image_url": {"url": valid_text(each["image_url"]["url"])}}
             continue
         text = valid_text(part_text(each))
         if text.strip():
             yield _text_part(text)
-
-
-def _is_image(part: Any) -> bool:
-    if not isinstance(part, dict) or part.get("type") != "image_url" or not isinstance(part.get("image_url"), dict):
-        return False
-    return isinstance(url := part["image_url"].get("url"), str) and bool(url.strip())
 
 
 def _text_part(text: str) -> Part:

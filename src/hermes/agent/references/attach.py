@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hermes.agent.references.access import is_terminal
+from hermes.agent.references.images import MAX_MESSAGE_BYTES, find_image_paths
 from hermes.agent.references.limits import MAX_REFERENCES, MAX_SECONDS, Budget, TooMuchContext
 from hermes.agent.references.parse import Reference, find_references
 from hermes.agent.references.texts import Block, NotAttached, format_attached, format_block, format_remark
@@ -15,6 +16,7 @@ from hermes.errors import HermesError
 from hermes.phrases import plural
 
 if TYPE_CHECKING:
+    from hermes.agent.history.images import Image
     from hermes.web.fetch import Fetcher
 
 FILES, WEB = "files", "web"
@@ -32,6 +34,8 @@ class Attached:
     tokens: int = 0
     remarks: list[str] = field(default_factory=list)
     """Sentences for the user."""
+    images: list[Image] = field(default_factory=list)
+    """Images, which become parts of the message."""
 
     @property
     def summary(self) -> str:
@@ -51,16 +55,20 @@ class ReferenceReader:
         fetcher: Fetcher | None = None,
         *,
         seconds: float = MAX_SECONDS,
+        why_no_images: str = "",
+        budget: Budget | None = None,
     ) -> None:
+        """`why_no_images` says why the model gets no images; empty if it sees them."""
         self._context = context
-        self._budget = Budget(context_tokens)
+        self._budget = budget or Budget(context_tokens)
         self._fetcher = fetcher
         self._seconds = seconds
+        self._why_no_images = why_no_images
         self._deadline = time.monotonic() + seconds
 
     def read(self, text: str) -> Attached:
         """Return the context of a message; raise `InvalidValue` if it is too much, so that nothing is sent."""
-        references = find_references(text)
+        references = [*find_references(text), *self._pasted_images(text)]
         attached = Attached()
         parts: list[str] = []
         try:
@@ -79,6 +87,8 @@ class ReferenceReader:
             if is_late:
                 raise NotAttached(f"a message can have {MAX_REFERENCES} references")
             block = self._block(reference)
+            if block.image is not None:
+                self._require_sight(block.image, attached)
         except NotAttached as error:
             reason = str(error)
         except HermesError as error:
@@ -87,8 +97,10 @@ class ReferenceReader:
             reason = f"it cannot be read: {error.strerror}"
         else:
             part = format_block(reference.text, block)
-            attached.tokens += self._budget.spend(part)
+            attached.tokens += self._budget.spend(part, images=block.image is not None)
             attached.count += 1
+            if block.image is not None:
+                attached.images.append(block.image)
             if block.remark:
                 attached.remarks.append(block.remark)
             return part
@@ -121,6 +133,24 @@ class ReferenceReader:
         if reference.kind == "git":
             return read_commits(self._context, reference.value, limit_bytes)
         return read_changes(self._context, limit_bytes, is_staged=reference.kind == "staged")
+
+    def _pasted_images(self, text: str) -> list[Reference]:
+        """Return the paths of images in a text of the terminal, as if they were references."""
+        if not is_terminal(self._context):
+            return []
+        named = {each.value for each in find_references(text)}
+        return [
+            Reference("file", path, None, written)
+            for written, path in find_image_paths(text)
+            if path not in named and self._context.resolve_path(path).real.is_file()
+        ]
+
+    def _require_sight(self, image: Image, attached: Attached) -> None:
+        """Raise `NotAttached` if the model cannot see an image, or the message has too much of them."""
+        if self._why_no_images:
+            raise NotAttached(self._why_no_images)
+        if sum(len(each.data) for each in (*attached.images, image)) > MAX_MESSAGE_BYTES:
+            raise NotAttached(f"the images of a message can have {MAX_MESSAGE_BYTES} bytes together")
 
     def _require_toolset(self, reference: Reference) -> None:
         """Raise `NotAttached` in a chat that has no tools for what a reference names."""

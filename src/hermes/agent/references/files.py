@@ -6,6 +6,7 @@ import os
 from typing import BinaryIO
 
 from hermes.agent.references.access import require_place
+from hermes.agent.references.images import image_type, read_image
 from hermes.agent.references.limits import TooMuchContext
 from hermes.agent.references.parse import Lines
 from hermes.agent.references.texts import Block, NotAttached, language_of
@@ -23,7 +24,7 @@ _BOM = "\ufeff"
 
 
 def read_file_block(context: ToolContext, path: str, lines: Lines | None, limit_bytes: int) -> Block:
-    """Return the content of a text file; raise `NotAttached` with a plain reason if there is none."""
+    """Return the content of a text file, or an image; raise `NotAttached` with a plain reason if there is none."""
     if lines is not None:
         _check_lines(lines)
     place = require_place(context, path)
@@ -31,7 +32,12 @@ def read_file_block(context: ToolContext, path: str, lines: Lines | None, limit_
         raise NotAttached("it is a directory; use @folder:")
     try:
         with open_regular_file(place.real) as file:
-            if b"\0" in file.read(_SNIFFED_BYTES):
+            head = file.read(_SNIFFED_BYTES)
+            if lines is None and (media_type := image_type(head)) is not None:
+                file.seek(0)
+                image = read_image(file, media_type)
+                return Block(image.label, "", image=image)
+            if b"\0" in head:
                 raise NotAttached(f"it is a binary file of {plural(os.fstat(file.fileno()).st_size, 'byte')}")
             file.seek(0)
             label, data = _whole(file, limit_bytes) if lines is None else _selected(file, lines, limit_bytes)

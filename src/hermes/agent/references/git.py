@@ -17,7 +17,7 @@ from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from hermes.agent.references.access import is_terminal, require_repository_access
-from hermes.agent.references.git_process import Git, GitOutput, find_git
+from hermes.agent.references.git_process import Git, GitFailed, GitOutput, find_git
 from hermes.agent.references.limits import TooMuchContext
 from hermes.agent.references.patches import without_protected
 from hermes.agent.references.repository import Repository, find_repository, read_small
@@ -138,24 +138,26 @@ def _write_view(place: Path, repository: Repository, git: Git) -> None:
         text = read_small(repository.common_dir / name)
         if text:
             (place / name).write_text(text)
+    left = MAX_INDEX_BYTES
     for index in (repository.git_dir / "index", *repository.git_dir.glob("sharedindex.*")):
-        _copy_index(index, place / index.name)
+        left -= _copy_index(index, place / index.name, left)
 
 
-def _copy_index(index: Path, copy: Path) -> None:
-    """Copy an index with its time, which git compares with the times of files; git may write to the copy."""
+def _copy_index(index: Path, copy: Path, limit_bytes: int) -> int:
+    """Copy an index and return its size; git compares its time with the times of files, and may write to the copy."""
     try:
         with open_regular_file(index) as file:
             status = os.fstat(file.fileno())
-            if status.st_size > MAX_INDEX_BYTES:
+            if status.st_size > limit_bytes:
                 raise NotAttached("its git repository has a very large index")
             with copy.open("wb") as written:
                 copyfileobj(file, written)
     except FileNotFoundError:  # nothing was ever added
-        return
+        return 0
     except InvalidValue:
         raise NotAttached("its git repository has an index that is not a regular file") from None
     os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return status.st_size
 
 
 def _kept_settings(place: Path, repository: Repository, git: Git) -> Iterator[tuple[str, str]]:
@@ -165,12 +167,15 @@ def _kept_settings(place: Path, repository: Repository, git: Git) -> Iterator[tu
         return
     copy = place / "settings"
     copy.write_text(text)
-    listed = git.run(
-        ["config", "--file", str(copy), "--no-includes", "--null", "--list"],
-        cwd=place,
-        variables={"GIT_DIR": str(place)},
-        limit_bytes=_MAX_SETTINGS_BYTES,
-    )
+    try:
+        listed = git.run(
+            ["config", "--file", str(copy), "--no-includes", "--null", "--list"],
+            cwd=place,
+            variables={"GIT_DIR": str(place)},
+            limit_bytes=_MAX_SETTINGS_BYTES,
+        )
+    except GitFailed:
+        raise NotAttached("the settings of its git repository cannot be read") from None
     for entry in listed.data.decode("utf-8", "replace").split("\0"):
         name, _, value = entry.partition("\n")
         section, _, name = name.partition(".")

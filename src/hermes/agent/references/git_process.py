@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
@@ -21,6 +22,9 @@ from hermes.agent.tools.context import ToolContext
 from hermes.agent.tools.shell import process_group
 
 TIMEOUT_S = 10.0
+
+MAX_MEMORY_BYTES = 1024 * 1024 * 1024
+"""A few small objects can stand for any number of files, which git lists in memory before it writes a word."""
 
 _POLL_S = 0.1
 _CHUNK_BYTES = 64 * 1024
@@ -48,6 +52,10 @@ _OPTIONS = (
     *("-c", "core.bigFileThreshold=16m"),  # larger files count as binary and are not loaded
     *("-c", "core.untrackedCache=false", "-c", "core.quotePath=true", "-c", "diff.ignoreSubmodules=all"),
 )
+
+
+class GitFailed(NotAttached):
+    """Git ended with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ class Git:
             start_new_session=True,
         )
         try:
+            _limit_memory(process.pid)
             output, error = self._read(process, limit_bytes)
         finally:
             if process.poll() is None:
@@ -89,7 +98,7 @@ class Git:
                 if stream is not None:
                     stream.close()
         if process.returncode != 0 and not output.is_cut:
-            raise NotAttached(f"git failed: {_plain_error(error, process.returncode)}")
+            raise GitFailed(f"git failed: {_plain_error(error, process.returncode)}")
         return output
 
     @property
@@ -136,6 +145,15 @@ def find_git(context: ToolContext, timeout_s: float = TIMEOUT_S) -> Git:
         raise NotAttached("git is not installed in a directory of the system")
     kept = {name: value for name, value in variables.items() if name in ("PATH", "TMPDIR")}
     return Git(program, kept, context.cancellation, timeout_s)
+
+
+def _limit_memory(process_id: int) -> None:
+    """Limit the memory of a process, not counting files that it maps, where the system can do that."""
+    import resource
+
+    if hasattr(resource, "prlimit"):  # Linux
+        with contextlib.suppress(OSError):  # it has ended already, or has a lower limit
+            resource.prlimit(process_id, resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def _plain_error(error: bytes, code: int) -> str:

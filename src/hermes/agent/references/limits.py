@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.agent.history.token_estimate import BYTES_PER_TOKEN, CONTEXT_TOKENS, tokens_of
+from hermes.agent.history.token_estimate import BYTES_PER_TOKEN, CONTEXT_TOKENS, PER_IMAGE, tokens_of
 from hermes.errors import InvalidValue
 
 WARNED_PERCENT = 25
@@ -32,9 +32,9 @@ class Budget:
         """More bytes than this are certainly too many."""
         return max(0, self.max_tokens - self.spent) * BYTES_PER_TOKEN
 
-    def spend(self, text: str) -> int:
-        """Count a text and return its tokens; raise `TooMuchContext` if it does not fit."""
-        tokens = tokens_of(text)
+    def spend(self, text: str, images: int = 0) -> int:
+        """Count a text and images and return their tokens; raise `TooMuchContext` if they do not fit."""
+        tokens = tokens_of(text) + images * PER_IMAGE
         if self.spent + tokens > self.max_tokens:
             raise TooMuchContext
         self.spent += tokens

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(
     re.VERBOSE,
 )
 _WITH_LINES = re.compile(r"(.+?):([0-9]{1,9})(?:-([0-9]{1,9}))?", re.DOTALL)
-_SENTENCE_MARKS = ",.;:!?"
+_SENTENCE_MARKS = ",.;:!?\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u3001"
 _OPENERS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _PARENT = ".."
 
@@ -86,7 +86,9 @@ def _reference(match: re.Match[str]) -> Reference | None:
         return Reference(kind, value, lines, match[0])
     if len(match["plain"]) > MAX_CHARACTERS:
         return None
-    value = _without_sentence(match["plain"])
+    value, rest = _without_sentence(match["plain"])
+    if kind in ("file", "folder"):
+        value += _dots_of_path(value, rest)
     if not value and kind != "git":
         return None
     with_lines = _WITH_LINES.fullmatch(value) if kind == "file" else None
@@ -99,14 +101,14 @@ def _lines(first: str | None, last: str | None) -> Lines | None:
     return None if first is None else Lines(int(first), int(first if last is None else last))
 
 
-def _without_sentence(value: str) -> str:
-    """Return a value without the punctuation, the brackets and the quotes of the sentence around it."""
+def _without_sentence(value: str) -> tuple[str, str]:
+    """Return a value without the punctuation, the brackets and the quotes of the sentence around it, and these."""
     counts = Counter(value)
     end = len(value)
     while end and _is_of_sentence(value[end - 1], counts):
         end -= 1
         counts[value[end]] -= 1
-    return value[:end] + _dots_of_path(value[:end], value[end:])
+    return value[:end], value[end:]
 
 
 def _is_of_sentence(last: str, counts: Counter[str]) -> bool:

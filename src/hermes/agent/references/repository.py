@@ -117,7 +117,8 @@ def _odd_entries(repository: Repository) -> Iterator[str]:
     for place in {repository.git_dir, repository.common_dir}:
         yield from (name for name in _PLAIN_PARTS if (place / name).is_symlink())
     objects = repository.common_dir / "objects"
-    if read_small(objects / "info" / "alternates"):
+    alternates = objects / "info" / "alternates"
+    if os.path.lexists(alternates) and (not alternates.is_file() or alternates.stat().st_size):
         yield "alternates"
     seen = 0
     with os.scandir(objects) as found:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hermes.agent.history.attachments import INTRODUCTION
 from hermes.agent.history.text_limits import valid_text
 from hermes.agent.safety.visible_text import make_path_visible
+
+if TYPE_CHECKING:
+    from hermes.agent.history.images import Image
 
 _FENCES = re.compile("`{3,}")
 _MIN_FENCE = 3
@@ -38,10 +42,14 @@ class Block:
     language: str = ""
     remark: str = ""
     """A sentence for the user about the content, if any."""
+    image: Image | None = None
+    """An image, which becomes a part of the message."""
 
 
 def format_block(name: str, block: Block) -> str:
-    """Return a block between fences that its content cannot close."""
+    """Return a block between fences that its content cannot close; of an image only what it is."""
+    if block.image is not None:
+        return f"{show_name(name)} ({block.label}, attached to the message)"
     content = valid_text(block.content)
     longest = max((len(each) for each in _FENCES.findall(content)), default=0)
     fence = "`" * max(_MIN_FENCE, longest + 1)

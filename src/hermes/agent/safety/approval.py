@@ -17,9 +17,14 @@ from hermes.state.owner import TERMINAL, Owner, is_terminal_source
 if TYPE_CHECKING:
     from hermes.agent.models.model import ToolCall
     from hermes.agent.safety.commands import Risk
+    from hermes.agent.safety.diffs import FileDiff
     from hermes.agent.safety.scanning.findings import Verdict
 
 _ADVICE = "Do not try it again in any form; continue without it, or tell the user what you need."
+_NO_OTHER_WAY = "; do not try another way"
+_DENIED = "The user has not allowed this."
+_INSTEAD = "The user has not allowed this, and wants this instead: "
+_MAX_INSTEAD = 2_000
 
 _CHANGED = (
     "This is not what the operator has allowed: the same call would act on another file or directory now. It has not"
@@ -34,6 +39,17 @@ class Decision(StrEnum):
     SESSION = "session"
     ALWAYS = "always"
     DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decision of the user with what belongs to it."""
+
+    decision: Decision
+    is_for_kind: bool = False
+    """Whether a permission for the session covers all commands of the same kind."""
+    instead: str = ""
+    """What the agent should do instead of what was denied."""
 
 
 _SCOPES = (Decision.DENY, Decision.ONCE, Decision.SESSION, Decision.ALWAYS)
@@ -56,12 +72,23 @@ class ApprovalRequest:
     """The directory of the action, with links resolved; empty if the directory does not matter."""
     bare: str | None = None
     """The command without harmless options; None if a permission can cover only the identical command."""
+    kind: str | None = None
+    """The kind of the command (`similar_commands`); None if it has none."""
+    findings: str = ""
+    """What makes it dangerous: the end of `detail`."""
     note: str = ""
     """A remark for the user, if any."""
     verdict: Verdict = "allow"
     """What a scan says; a blocked request needs an explicit yes each time, also if everything else is allowed."""
     longest: Decision = Decision.ALWAYS
     """The longest permission that this request can get; a longer one counts as this one."""
+    diff: FileDiff | None = None
+    """What would change in a file; its text is the end of `detail`."""
+
+    @property
+    def about(self) -> str:
+        """The detail without the difference."""
+        return self.detail if self.diff is None else self.detail.removesuffix(self.diff.text)
 
     @property
     def longest_scope(self) -> Decision:
@@ -76,10 +103,19 @@ class ApprovalRequest:
             return Permit(self.tool, self.bare, self.directory, with_options=True)
         return Permit(self.tool, self.subject, self.directory)
 
+    @property
+    def kind_permit(self) -> Permit | None:
+        """The permission for all commands of its kind, which `session` can store instead; None if there is none."""
+        if self.kind is None or self.risk != "normal" or self.longest_scope in (Decision.DENY, Decision.ONCE):
+            return None
+        return Permit(self.tool, self.kind, self.directory, is_for_kind=True)
+
     def is_covered_by(self, permit: Permit) -> bool:
         """Whether an earlier permission covers this request."""
         if (permit.tool, permit.directory) != (self.tool, self.directory):
             return False
+        if permit.is_for_kind:
+            return permit == self.kind_permit
         if permit.with_options:
             return self.risk == "normal" and permit.text == self.bare
         return permit.text == self.subject
@@ -141,10 +177,10 @@ class ApprovalDeferred(Exception):
         )
 
 
-Approve = Callable[[ApprovalRequest], Decision]
+Approve = Callable[[ApprovalRequest], Decision | Answer]
 """Asks the user at the terminal; supplied by the user interface."""
 
-AskOperator = Callable[[ApprovalRequest, ConversationOrigin], Decision]
+AskOperator = Callable[[ApprovalRequest, ConversationOrigin], Decision | Answer]
 """Asks the operator about a conversation of a chat platform; supplied by the program that runs the platforms.
 
 It may raise `ApprovalDeferred` instead of waiting for a decision.
@@ -195,7 +231,7 @@ class Approvals:
             key = "mode" if is_terminal else f"sources.{origin.source}"
             return f"This is not allowed here (approvals.{key} is deny in config.yaml). {_ADVICE}"
         if grant is not None:
-            return self._apply(grant.scope, request, origin) if grant.covers(request) else _CHANGED
+            return self._apply(Answer(grant.scope), request, origin) if grant.covers(request) else _CHANGED
         if self._is_permitted(request, origin):
             return None
         note = self._permits.note(origin.owner) if _has_file(origin) else ""
@@ -206,22 +242,23 @@ class Approvals:
             hint = " The user can allow it with `approvals.mode: allow` in config.yaml." if is_allowable else ""
             refusal = f"This needs the permission of {who}, who cannot be asked in this conversation. {_ADVICE}{hint}"
             return f"{refusal} {note}" if note else refusal
-        return self._apply(decision, request, origin)
+        return self._apply(decision if isinstance(decision, Answer) else Answer(decision), request, origin)
 
     def _decision(
         self, request: ApprovalRequest, origin: ConversationOrigin, approve: Approve | None, *, is_terminal: bool
-    ) -> Decision | None:
+    ) -> Decision | Answer | None:
         """Ask the user or the operator; return None if neither can be asked."""
         if is_terminal:
             return None if approve is None else approve(request)
         return None if self._operator is None else self._operator(request, origin)
 
-    def _apply(self, decision: Decision, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
-        match min((decision, request.longest_scope), key=_SCOPES.index):
+    def _apply(self, answer: Answer, request: ApprovalRequest, origin: ConversationOrigin) -> str | None:
+        match min((answer.decision, request.longest_scope), key=_SCOPES.index):
             case Decision.ONCE:
                 return None
             case Decision.SESSION:
-                self._add_to_session(origin.session_id, request.permit)
+                for_kind = request.kind_permit if answer.is_for_kind else None
+                self._add_to_session(origin.session_id, for_kind or request.permit)
                 return None
             case Decision.ALWAYS:
                 self._add_to_session(origin.session_id, request.permit)
@@ -229,7 +266,9 @@ class Approvals:
                     self._add_lasting(origin.owner, request.permit)
                 return None
             case Decision.DENY:
-                return f"The user has not allowed this. {_ADVICE}"
+                if instead := answer.instead.strip()[:_MAX_INSTEAD]:
+                    return f"{_INSTEAD}{instead}"
+                return f"{_DENIED} {_ADVICE}"
             case never:
                 assert_never(never)
 
@@ -262,6 +301,13 @@ class Approvals:
     def _add_to_session(self, session_id: str, permit: Permit) -> None:
         with self._lock:
             self._of_sessions.setdefault(session_id, set()).add(permit)
+
+
+def refusal_for_user(text: str) -> str:
+    """Return a refusal without the sentences that only the model needs."""
+    if text.startswith((_DENIED, _INSTEAD)):
+        return "not allowed"
+    return text.replace(_ADVICE, "").replace(_NO_OTHER_WAY, "").replace("  ", " ").strip()
 
 
 def _fold_name(source: str) -> str:

@@ -17,6 +17,8 @@ from hermes.log import warn
 from hermes.state.owner import Owner
 
 DIRECTORY = "approvals"
+EDITING = "edit_file"
+"""The tool of a permission to change a file."""
 VERSION = 2
 
 _EXACT, _OPTIONS = "exact", "options"
@@ -34,9 +36,15 @@ class Permit:
     """The only directory in which it applies; empty if the directory does not matter."""
     with_options: bool = False
     """Whether it also covers other harmless options, or only the identical command."""
+    is_for_kind: bool = False
+    """Whether `text` is a kind of commands (`similar_commands`), all of which it covers; never stored in a file."""
 
     def __str__(self) -> str:
+        if self.tool == EDITING:
+            return "every change of this file"
         where = f" in {make_path_visible(self.directory)}" if self.directory else ""
+        if self.is_for_kind:
+            return f"`{self.text} *`{where}"
         if not self.with_options:
             return f"exactly this{where}"
         from hermes.agent.safety.commands import harmless_options

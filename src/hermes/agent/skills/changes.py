@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.agent.safety.diffs import compare
 from hermes.agent.skills.files import MAX_BYTES, check_path, list_files, read_skill_file, refuse_tree_of_others
 from hermes.agent.skills.frontmatter import parse_skill
-from hermes.agent.skills.library import SkillLibrary
+from hermes.agent.skills.library import MAX_DEPTH, SkillLibrary
 from hermes.agent.skills.skill import SKILL_FILE, Skill, is_skill_name
 from hermes.errors import Conflict, InvalidValue, NotFound
 from hermes.home import ensure_private_dir, write_private_atomic
@@ -39,7 +39,13 @@ def plan_creation(library: SkillLibrary, name: str, content: str, category: str 
     parts = check_path(category) if category else ()
     if not all(is_skill_name(each) for each in parts):
         raise InvalidValue("a category consists of small letters, digits, - and _")
+    if len(parts) >= MAX_DEPTH:
+        raise InvalidValue(f"a category has at most {MAX_DEPTH - 1} directories; a deeper skill is not found")
     directory = library.directory.joinpath(*parts, name)
+    for outer in list(directory.parents)[: len(parts)]:
+        if os.path.lexists(outer / SKILL_FILE):
+            shown = outer.relative_to(library.directory)
+            raise InvalidValue(f"{shown} is a skill, so no skill in it is found", hint="choose another category")
     if os.path.lexists(directory) or any(each.name == name for each in library.all()):
         raise Conflict(f"there is a skill {name} already", hint="update it, or choose another name")
     _check_content(content, directory, name)
@@ -163,11 +169,6 @@ def _refuse_links(directory: Path, parent: Path) -> None:
 
 
 def _diff(before: str, after: str, path: str) -> str:
-    lines = difflib.unified_diff(
-        before.splitlines(),
-        after.splitlines(),
-        f"a/{path}" if before else "/dev/null",
-        f"b/{path}" if after else "/dev/null",
-        lineterm="",
-    )
-    return "\n".join(lines)
+    """Return the difference; a line break of another kind is a difference too."""
+    old, new = f"a/{path}" if before else "/dev/null", f"b/{path}" if after else "/dev/null"
+    return f"--- {old}\n+++ {new}\n{compare(path, before, after).text}"

@@ -15,9 +15,9 @@ from hermes.errors import HermesError, NotFound
 
 DIRECTORY = "skills"
 MAX_SKILLS = 500
-
-_MAX_DEPTH = 4
+MAX_DEPTH = 4
 """How deep a skill may be: categories may have categories."""
+
 _MAX_DIRECTORIES = 2_000
 
 Found = Skill | BrokenSkill
@@ -78,7 +78,7 @@ class SkillLibrary:
             if directory != self.directory and os.path.lexists(directory / SKILL_FILE):
                 count += 1
                 yield self._load(directory)
-            elif len(directory.relative_to(self.directory).parts) < _MAX_DEPTH:
+            elif len(directory.relative_to(self.directory).parts) < MAX_DEPTH:
                 for path, problem in _subdirectories(directory):
                     if problem:
                         yield BrokenSkill(make_path_visible(path.name), path, problem)

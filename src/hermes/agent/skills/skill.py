@@ -18,16 +18,32 @@ _STEERING = re.compile(
     r"|JDK_JAVA_.*|CLASSPATH|(?:GNU)?MAKEFLAGS|MAKEFILES|CC|CXX|LD|RUSTC.*|GOFLAGS|GOPROXY|PIP_.*|UV_.*INDEX.*"
     r"|LUA_.*|PHPRC|PHP_INI_.*|R_PROFILE.*|JULIA_LOAD_PATH|AWK(?:LIB)?PATH|ERL_\w*FLAGS|ELIXIR_ERL_OPTIONS|PYTEST_.*"
     r"|DOTNET_STARTUP_HOOKS|CORECLR_.*|COMPLUS_.*|SSL_CERT_.*|.*_CA_BUNDLE|CURL_HOME|WGETRC|OPENSSL_.*|GCONV_PATH"
-    r"|LOCPATH|NLSPATH|TERMINFO.*|TERMCAP|GLIBC_.*|HOSTALIASES|RES_OPTIONS|XDG_.*|RSYNC_RSH|CVS_RSH|TAR_OPTIONS",
+    r"|LOCPATH|NLSPATH|TERMINFO.*|TERMCAP|GLIBC_.*|HOSTALIASES|RES_OPTIONS|XDG_.*|RSYNC_RSH|CVS_RSH|TAR_OPTIONS"
+    # options, configuration files and helpers of single programs
+    r"|.*_OPTS|.*_OPTIONS|.*COMMAND|.*EDITOR|.*_EDIT|.*_PAGER|.*_BROWSER|.*ASKPASS|VSCODE_.*|.*_RSH|.*_SSH"
+    r"|.*_(?:CONNECT_)?PROG|[A-Z]*FLAGS|\w*_WRAPPER|LESS|LESSKEY.*|MORE|MAN\w*OPT|MANPATH|FPATH|PS[0-4]|PROMPT"
+    r"|GLOBIGNORE|EXECIGNORE|NULLCMD|READNULLCMD|SYSTEMD_.*|PWD|OLDPWD|TMP|TEMP|TMPPREFIX|TMOUT|HISTFILE|FCEDIT"
+    r"|MAILCAPS|DISPLAY|DBUS_.*|KSH_ENV|GREP_COLORS?|RIPGREP_CONFIG_PATH|BAT_CONFIG_\w+|GH_CONFIG_DIR|HGRCPATH|HG"
+    r"|HGMERGE|KUBECTL_EXTERNAL_DIFF|SCREENRC|VIM|VIMRUNTIME|MYVIMRC|NVIM_.*|EMACS.*|TMUX.*|TF_CLI_.*|TS_NODE_.*"
+    r"|ELECTRON_.*|RUSTUP_.*|GOROOT|GOPATH|GOENV|GOTOOLCHAIN|CGO_.*|IRBRC|PRYRC|RAKEOPT|M2_HOME|GRADLE_USER_HOME"
+    r"|VIRTUAL_ENV|IPYTHONDIR|MPLCONFIGDIR|GUILE_.*|TCLLIBPATH|OCAML.*|CAML_.*|GHC.*|STACK_ROOT|CABAL_.*"
+    r"|GCC_EXEC_PREFIX|COMPILER_PATH|LIBRARY_PATH|\w*CPATH|\w*_INCLUDE_PATH|COLLECT_\w+|CCACHE_.*|CMAKE_.*"
+    r"|PKG_CONFIG.*|MAKE|AR|AS|TEXINPUTS|TEXMF.*|MAGICK_.*|GTK_.*|GIO_.*|GDK_.*|GST_.*|QT_.*|LIBMYSQL_PLUGINS?"
+    r"|MYSQL_HOME|KRB5_CONFIG|SASL_PATH|LDAPCONF|QEMU_.*|MALLOC_.*|XZ_OPT|ZIPOPT|LESSEDIT"
+    # programs that also have tokens of their own, which a skill may need
+    r"|(?:ANSIBLE|NIX|CONDA|PNPM|YARN|BUN|DENO|CARGO|GEM|BUNDLE|COMPOSER|MAVEN|PIPENV|POETRY|JUPYTER)"
+    r"_(?!\w*(?:TOKEN|KEY|PASSWORD|SECRET)$|PYPI_TOKEN_).*",
     re.IGNORECASE,
 )
 """Variables that decide which programs run or whom they talk to."""
-_OF_MODELS = re.compile(
+_OF_HERMES = re.compile(
     r"(?:OPENAI|OPENROUTER|ANTHROPIC|GEMINI|GOOGLE|GROQ|XAI|MISTRAL|DEEPSEEK|OLLAMA|LMSTUDIO)_(?:API_)?(?:KEY|TOKEN)"
-    r"|(?:FIRECRAWL|PARALLEL|TAVILY)_API_KEY|API_SERVER_KEY|DB_PASSWORD|.*_BOT_TOKEN",
+    r"|(?:FIRECRAWL|PARALLEL|TAVILY)_API_(?:KEY|URL)|PARALLEL_SEARCH_MODE|API_SERVER_KEY|DB_PASSWORD|.*_BOT_TOKEN"
+    r"|(?:TELEGRAM|DISCORD|SLACK|WHATSAPP|MATRIX)_(?:\w+_)?(?:TOKEN|SECRET)|.*_HOME_CHANNEL(?:_NAME|_THREAD_ID)?"
+    r"|SESSION_IDLE_MINUTES|SESSION_RESET_HOUR",
     re.IGNORECASE,
 )
-"""Keys that the agent itself uses."""
+"""Keys and settings that Hermes itself reads: a skill must neither get them nor have them asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +101,7 @@ def variable_refusal(name: str) -> str | None:
     """Return why no skill gets a variable, or None if a skill may have it."""
     if _STEERING.fullmatch(name):
         return f"{name} decides how programs run"
-    return f"{name} is a key of the agent itself" if _OF_MODELS.fullmatch(name) else None
+    return f"{name} is a key or a setting of Hermes itself" if _OF_HERMES.fullmatch(name) else None
 
 
 def hidden_reason(skill: Skill, toolsets: Collection[str], tools: Collection[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from hermes.agent.memory.lock_file import hold_lock
@@ -14,6 +15,8 @@ from hermes.home import ensure_private_dir, read_plain_file, write_private_atomi
 from hermes.trust import refuse_settings_of_others
 
 MAX_VALUE = 8_192
+
+_OWN_HELP = "config.yaml uses this variable itself, so no skill gets it; the skill needs another name"
 
 _REFERENCE = re.compile(rb"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -33,15 +36,22 @@ def values_of(names: Iterable[str], home: Path, environ: Mapping[str, str]) -> d
 
 
 def missing_of(variables: Iterable[RequiredVariable], home: Path, environ: Mapping[str, str]) -> list[RequiredVariable]:
-    """Return the variables that have no value."""
+    """Return the variables that have no value; the help of one that no skill can get says so."""
     listed = list(variables)
     found = values_of((each.name for each in listed), home, environ)
-    return [each for each in listed if each.name not in found]
+    own = _used_by_config(home)
+    missing = (each for each in listed if each.name not in found)
+    return [replace(each, help=_OWN_HELP) if each.name in own else each for each in missing]
+
+
+def may_be_asked(home: Path, name: str) -> bool:
+    """Whether a user may be asked for a variable of a skill: a value must not replace a secret of Hermes itself."""
+    return variable_refusal(name) is None and name not in _used_by_config(home)
 
 
 def store_variable(home: Path, name: str, value: str) -> None:
     """Store a variable in `.env`, which only the user can read; other lines of the file stay as they are."""
-    if variable_refusal(name) is not None:
+    if not may_be_asked(home, name):
         raise InvalidValue(f"{name[:80]} cannot be stored")
     write_variable(home, name, value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,8 @@ class ToolContext:
     web: WebConfig = field(default_factory=WebConfig)
     """How the web is searched and read."""
     summarize: Summarizer | None = None
+    show_output: Callable[[str], None] | None = None
+    """Shows the user the end of the output of a command that runs; None if no one watches."""
     call: ToolCall | None = None
     """The call that is being run; set by the registry."""
     grant: Grant | None = None

@@ -139,7 +139,7 @@ def _as_result(answer: str | ToolResult) -> ToolResult:
 
 
 def _fit_for_model(result: ToolResult, more: str = MORE) -> ToolResult:
-    return ToolResult(limit_text(valid_text(result.text), more=more), result.is_error)
+    return replace(result, text=limit_text(valid_text(result.text), more=more))
 
 
 def _describe_error(error: Exception, name: str, environ: Mapping[str, str]) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hermes.agent.history.text_limits import limit_text
+
+if TYPE_CHECKING:
+    from hermes.agent.safety.diffs import FileDiff
 
 _MAX_ERROR_CHARACTERS = 4_000
 
@@ -16,6 +20,10 @@ class ToolResult:
 
     text: str
     is_error: bool = False
+    exit_code: int | None = None
+    """How a command has ended, for the user: its exit code, or the negative number of a signal."""
+    diff: FileDiff | None = None
+    """What the call has changed in a file, for the user."""
 
 
 def failure(message: str, **details: str) -> ToolResult:

@@ -126,9 +126,11 @@ def _set_up(context: ToolContext, skills: SessionSkills, skill: Skill) -> str:
 def _ask(context: ToolContext, skill: Skill, variable: RequiredVariable) -> bool:
     """Ask for one value and store it; return whether there is one now."""
     from hermes.agent.skills.session_skills import SecretRequest
-    from hermes.agent.skills.variables import store_variable
+    from hermes.agent.skills.variables import may_be_asked, store_variable
 
     assert context.ask_secret is not None
+    if not may_be_asked(context.home, variable.name):
+        return False
     question = variable.prompt or f"Value of {variable.name}"
     value = context.ask_secret(SecretRequest(variable.name, f"{question} (for the skill {skill.name})", variable.help))
     if not value:

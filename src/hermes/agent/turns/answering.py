@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hermes.agent.history.attachments import ROLE, attached_uid
@@ -26,6 +27,12 @@ CONTINUED = (
     " answer."
 )
 """The note for a model that continues a turn."""
+OVERTAKEN = (
+    "Your turn ended before the answer to an earlier message of the user was complete, and another message has been"
+    " answered since. The earlier one still waits; answer it now: {text}"
+)
+"""The note for a model that continues a turn after another one."""
+_SHOWN_CHARACTERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,15 @@ class Answering:
     """The complete answer; empty if the user has undone the messages; None if there is none yet."""
     is_continued: bool = False
     """Whether an earlier turn has begun to answer them."""
+    overtaken: str | None = None
+    """Their text, if another turn has followed that one, so that they are no longer the last messages."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the model must know about the earlier turn."""
+        if self.overtaken is not None:
+            return (OVERTAKEN.format(text=self.overtaken),)
+        return (CONTINUED,) if self.is_continued else ()
 
 
 def store_messages(session: OpenSession, record: TurnRecord, request: Request, listener: Listener) -> Answering:
@@ -55,16 +71,20 @@ def store_messages(session: OpenSession, record: TurnRecord, request: Request, l
     ids: list[int | None] = []
     for each in request.messages:
         if session.is_stored:
-            ids.append(record.add("user", each.text, uid=each.uid))
+            ids.append(record.add("user", each.content, uid=each.uid))
         else:
-            ids.append(session.create(each.text, each.uid, listener))
+            ids.append(session.create(each.content, each.uid, listener))
         if each.attached:
             record.add(ROLE, each.attached, uid=attached_uid(each.uid))
     old = [each for each in ids if each is not None and each <= newest]
     if not old:
         return Answering()
     rows = session.store.get_messages(session.session_id, after_id=min(old) - 1)
-    return find_answer([row for row in rows if row["id"] <= newest], max(old), is_complete=len(old) == len(ids))
+    known = [row for row in rows if row["id"] <= newest]
+    found = find_answer(known, max(old), is_complete=len(old) == len(ids))
+    if found.overtaken is None:
+        return found
+    return replace(found, overtaken="\n\n".join(each.text for each in request.messages)[:_SHOWN_CHARACTERS])
 
 
 def _newest_id(session: OpenSession) -> int:
@@ -85,10 +105,24 @@ def find_answer(rows: Sequence[AnyRow], last_id: int, *, is_complete: bool = Tru
         return Answering(known="")
     complete = [row for row in rows if _is_complete_answer(row)]
     after = next((row for row in complete if row["id"] > last_id), None) if is_complete else None
+    if after is not None and _is_of_another_turn(rows, last_id, after["id"]):
+        return Answering(overtaken="")
     if after is None:
         return Answering(is_continued=any(row["role"] in ("assistant", "tool") for row in rows))
     texts = [flatten_text(row["content"]) for row in complete if row["id"] <= after["id"]]
     return Answering(known=BETWEEN_ANSWERS.join(each for each in texts if each))
+
+
+def _is_of_another_turn(rows: Sequence[AnyRow], last_id: int, answer_id: int) -> bool:
+    """Whether a user has written between the end of an answer that broke off and the complete one.
+
+    A message that was added to a turn follows a tool or the question, never an answer that broke off.
+    """
+    between = [row for row in rows if last_id < row["id"] < answer_id]
+    return any(
+        second["role"] == "user" and first["role"] == "assistant" and not first["tool_calls"]
+        for first, second in pairwise(between)
+    )
 
 
 def _is_complete_answer(row: AnyRow) -> bool:

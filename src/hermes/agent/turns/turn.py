@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from hermes.agent.accounting import Spending
@@ -12,6 +12,7 @@ from hermes.agent.history.token_estimate import compression_limit, tokens_of_con
 from hermes.agent.history.tool_results import INTERRUPTED
 from hermes.agent.listener import Listener
 from hermes.agent.models.model import Cancellation, Message, Reply, ToolCall, ToolSchema, Usage
+from hermes.agent.models.sight import sees_images
 from hermes.agent.tools.results import ToolResult, failure
 from hermes.agent.turns.answer_stream import AnswerStream, TurnInterrupted
 from hermes.agent.turns.steering import Steering
@@ -206,7 +207,8 @@ class Turn:
             self._listener.tool_started(call)
             try:
                 context = self._session.tools.context(self._cancellation, self._limits.toolsets)
-                result = self._agent.tools.run(call, context)
+                watched = replace(context, show_output=self._listener.tool_output)
+                result = self._agent.tools.run(call, watched)
             except KeyboardInterrupt:
                 self._store_result(call, _INTERRUPTED_TOOL)
                 raise
@@ -229,7 +231,8 @@ class Turn:
 
     def _messages(self, tools: Sequence[ToolSchema], *, is_last: bool) -> list[Message]:
         last = [{"role": "user", "content": LAST_STEP}] if is_last else []
-        history = project([*self._record.messages, *last], with_tools=bool(tools))
+        sees = sees_images(self._model, self._agent.config.model.sees_images)
+        history = project([*self._record.messages, *last], with_tools=bool(tools), with_images=sees is not False)
         return [{"role": "system", "content": self._session.prompt}, *history]
 
     def _compress(self, *, is_forced: bool) -> bool:

@@ -10,14 +10,16 @@ from hermes.cli.display.snippet import split_hits
 from hermes.cli.display.terminal import ELLIPSIS, clip, display_width, pad, printable
 from hermes.cli.display.times import ago
 from hermes.cli.display.wrapping import count_fitting, join_glyphs, split_glyphs
+from hermes.cli.insights.figures import money
 from hermes.cli.sessions.list_ import UNTITLED
 from hermes.state.sessions.lists.browsing import ListedConversation, Order
 
 PINNED, ARCHIVED = "★", "▽"
 GAP = "  "
 MESSAGES_WIDTH, WHEN_WIDTH, SOURCE_WIDTH = 5, 10, 8
-LEAST_FOR_SOURCE = 76
-"""In a narrower list, only the preview pane shows the source."""
+COST_WIDTH, MODEL_WIDTH = 8, 18
+LEAST_FOR_SOURCE, LEAST_FOR_COST, LEAST_FOR_MODEL = 76, 90, 116
+"""In a narrower list, only the preview pane shows the source, the cost and the model."""
 
 
 class LineStyle(Enum):
@@ -43,6 +45,10 @@ def format_header(width: int, order: Order) -> str:
     cells = [pad("Title", name), pad("Beginning", words), "Msgs".rjust(MESSAGES_WIDTH), pad(moment, WHEN_WIDTH)]
     if width >= LEAST_FOR_SOURCE:
         cells.append(pad("Source", SOURCE_WIDTH))
+    if width >= LEAST_FOR_COST:
+        cells.append("Cost".rjust(COST_WIDTH))
+    if width >= LEAST_FOR_MODEL:
+        cells.append(pad("Model", MODEL_WIDTH))
     return f"  {GAP.join(cells)}"
 
 
@@ -58,6 +64,10 @@ def format_line(item: ListedConversation | Hit, width: int, order: Order, now: f
     ]
     if width >= LEAST_FOR_SOURCE:
         facts.append(pad(clip(printable(conversation.source), SOURCE_WIDTH), SOURCE_WIDTH))
+    if width >= LEAST_FOR_COST:
+        facts.append(clip(format_cost(conversation), COST_WIDTH).rjust(COST_WIDTH))
+    if width >= LEAST_FOR_MODEL:
+        facts.append(pad(clip(format_model(conversation), MODEL_WIDTH), MODEL_WIDTH))
     title = conversation.title or (conversation.preview if isinstance(item, Hit) else None) or UNTITLED
     middle = _format_snippet(item.snippet, words) if isinstance(item, Hit) else [_fit_text(conversation.preview, words)]
     return [
@@ -69,6 +79,16 @@ def format_line(item: ListedConversation | Hit, width: int, order: Order, now: f
     ]
 
 
+def format_cost(conversation: ListedConversation) -> str:
+    """Return the cost of a conversation; empty if it is unknown."""
+    return "" if conversation.cost_usd is None else money(conversation.cost_usd)
+
+
+def format_model(conversation: ListedConversation) -> str:
+    """Return the model of a conversation without its vendor; empty if there is none."""
+    return printable((conversation.model or "").rpartition("/")[2])
+
+
 def conversation_name(conversation: ListedConversation) -> str:
     """Return the name of a conversation for messages to the user."""
     return printable(conversation.title or conversation.preview or conversation.id)
@@ -77,8 +97,12 @@ def conversation_name(conversation: ListedConversation) -> str:
 def _widths(width: int) -> tuple[int, int]:
     """The columns for titles and for previews."""
     fixed = 2 + 3 * len(GAP) + MESSAGES_WIDTH + WHEN_WIDTH
-    if width >= LEAST_FOR_SOURCE:
-        fixed += len(GAP) + SOURCE_WIDTH
+    for least, taken in (
+        (LEAST_FOR_SOURCE, SOURCE_WIDTH),
+        (LEAST_FOR_COST, COST_WIDTH),
+        (LEAST_FOR_MODEL, MODEL_WIDTH),
+    ):
+        fixed += len(GAP) + taken if width >= least else 0
     elastic = max(16, width - fixed)
     name = elastic * 2 // 5
     return name, elastic - name

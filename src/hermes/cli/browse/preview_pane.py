@@ -8,14 +8,14 @@ from rich.text import Text
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from hermes.cli.browse.line_layout import conversation_name
+from hermes.cli.browse.line_layout import conversation_name, format_cost, format_model
 from hermes.cli.chat.recap import DOTS, LABELS, Recap
 from hermes.cli.display.terminal import printable, printable_lines
 from hermes.cli.display.times import ago
 from hermes.phrases import plural
 from hermes.state.sessions.lists.browsing import ListedConversation
 
-COLOURS = {"user": "#d7af00", "assistant": "#5faf5f"}
+COLOURS = {"user": "yellow", "assistant": "green"}
 
 
 class PreviewPane(VerticalScroll, can_focus=False):
@@ -39,7 +39,8 @@ def _describe(conversation: ListedConversation, recap: Recap | None, now: float)
     flags = [name for name, is_so in _flags(conversation).items() if is_so]
     text = Text(conversation_name(conversation), style="bold")
     text.append(f"\n{printable(conversation.id)}", style="not bold")
-    facts = [printable(conversation.source), plural(conversation.message_count, "message"), *flags]
+    facts = [printable(conversation.source), plural(conversation.message_count, "message")]
+    facts += [each for each in (format_model(conversation), format_cost(conversation), *flags) if each]
     text.append(f"\n{', '.join(facts)}", style="not bold dim")
     moments = f"started {ago(conversation.started_at, now)}, last active {ago(conversation.last_active, now)}"
     text.append(f"\n{moments}\n", style="not bold dim")

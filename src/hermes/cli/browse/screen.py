@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -31,8 +30,10 @@ from hermes.errors import HermesError
 from hermes.phrases import plural
 from hermes.state.sessions.lists.browsing import BrowseFilter, ListedConversation, Order
 
-LEAST_WIDTH, LEAST_HEIGHT = 80, 24
+LEAST_WIDTH, LEAST_HEIGHT = 60, 16
 LEAST_FOR_PANE = 100
+THEME = "ansi-dark"
+"""The colours of the terminal itself, also its background, whether it is light or dark."""
 PLACEHOLDER = "Type to filter conversations"
 LIST_DELAY_S, SEARCH_DELAY_S, RECAP_DELAY_S = 0.03, 0.15, 0.06
 """The delays after the last key press before something is read."""
@@ -47,7 +48,7 @@ class Browser(App[str]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1,question_mark", "help", "Help", key_display="F1"),
-        Binding("f2,r", "rename", "Rename", key_display="F2"),
+        Binding("f2,r", "rename", "Name", key_display="F2"),
         Binding("f3,s", "sort", "Sort", key_display="F3"),
         Binding("f4,a", "archive", "Archive", key_display="F4"),
         Binding("f6,p", "pin", "Pin", key_display="F6"),
@@ -64,8 +65,8 @@ class Browser(App[str]):
     ]
 
     def __init__(self, queries: SessionQueries, wanted: BrowseFilter) -> None:
-        # With NO_COLOR, the terminal's own colours only; otherwise greys would remain.
-        super().__init__(ansi_color=True if os.environ.get("NO_COLOR") else None)
+        super().__init__(ansi_color=True)
+        self.theme = THEME
         self.changes: list[str] = []
         """The changes made here, which the command prints afterwards."""
         self._queries = queries
@@ -120,7 +121,11 @@ class Browser(App[str]):
             f"Terminal too small: {width}x{height}; at least {LEAST_WIDTH}x{LEAST_HEIGHT} is needed.\n"
             "Enlarge it, or press Esc and use `hermes sessions list`."
         )
-        self.call_after_refresh(self._show_header)
+
+    @on(SessionList.Resized)
+    def fit_header(self) -> None:
+        """Give the header the columns of the list."""
+        self._show_header()
 
     @on(Input.Changed, "#filter")
     def narrow(self, event: Input.Changed) -> None:
@@ -159,8 +164,8 @@ class Browser(App[str]):
             self._run_guarded(self._rename(selected, event.value))
 
     def action_move(self, lines: int) -> None:
-        """Move the selection by lines."""
-        self._list.move(lines)
+        """Move the selection by lines; after the last comes the first, and before the first the last."""
+        self._list.step(lines, is_complete=self._is_complete)
 
     def action_page(self, pages: int) -> None:
         """Move the selection by pages."""

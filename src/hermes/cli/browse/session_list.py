@@ -49,6 +49,9 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
     class NearEnd(Message):
         """The selection is near the end of the loaded conversations."""
 
+    class Resized(Message):
+        """The list has another width."""
+
     class Chosen(Message):
         """The user wants to resume the selected conversation."""
 
@@ -101,6 +104,21 @@ class SessionList(ScrollView, can_focus=True, inherit_bindings=False):
         """Move the selection down by a number of lines, or up if it is negative."""
         target = min(max(0, self.at + lines), max(0, self._last()))
         self._select(self._nearest(target, 1 if lines > 0 else -1))
+
+    def step(self, lines: int, *, is_complete: bool) -> None:
+        """Move the selection, from one end of a complete list to the other."""
+        last = self._last()
+        if lines > 0 and self.at >= last and is_complete:
+            self._select(0)
+        elif lines < 0 and self.at <= self._nearest(0, 1):
+            self._select(max(0, last))
+        else:
+            self.move(lines)
+
+    def on_resize(self) -> None:
+        """Tell the screen, which draws the header; keep the selected line on the screen."""
+        self.post_message(self.Resized())
+        self.scroll_to_region(Region(0, self.at, 1, 1), animate=False)
 
     def action_first(self) -> None:
         """Select the first line."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from hermes.agent.conversation import Conversation
+from hermes.agent.references.texts import format_attached
 from hermes.agent.turns.turn import TurnOutcome
 from hermes.cli.chat.exit_summary import exit_summary_lines, running_process_lines
+from hermes.cli.chat.model_names import ModelNames
+from hermes.cli.chat.own_commands import PATTERN as OWN_COMMAND
+from hermes.cli.chat.own_commands import OwnCommands
 from hermes.cli.chat.resume import SOURCE, current_directory, restore_context, show_recap
-from hermes.cli.chat.terminal.keyboard import echo_off
+from hermes.cli.chat.terminal.attention import call_user
+from hermes.cli.chat.terminal.keyboard import echo_off, watch_keys
 from hermes.cli.chat.terminal.question import ask_yes_no
 from hermes.cli.chat.terminal.signals import ChatEnded, LineDropped
 from hermes.cli.errors import INTERRUPTED, exit_code_of
@@ -22,6 +27,7 @@ from hermes.state.owner import EVERYBODY
 
 if TYPE_CHECKING:
     from hermes.agent.agent import Agent
+    from hermes.agent.history.images import Image
     from hermes.agent.models.model import Cancellation
     from hermes.agent.models.selection import Models
     from hermes.agent.safety.approval import Approve
@@ -67,8 +73,12 @@ class Chat:
         """Whether a number alone chooses one of them."""
         self.is_over = False
         self._was_stopped = False
+        self.signals = signals
+        self.model_names = ModelNames()
+        self.own_commands = OwnCommands()
+        self._has_prompt = False
+        """Whether the user types at a prompt, so that Esc stops an answer and `!` runs a command."""
         self._approve = approve
-        self._signals = signals
         self.conversation = self._new()
         self._began = time.monotonic()
 
@@ -76,6 +86,7 @@ class Chat:
         """End the conversation and start a new one with the same model."""
         model = self.conversation.model
         self.conversation.end("new_session")
+        self.own_commands.take()
         self.conversation = self._new()
         self.conversation.session.model = model
 
@@ -87,6 +98,7 @@ class Chat:
             return
         resumed = Conversation.resume(self.agent, session_id, asker=EVERYBODY, approve=self._approve)
         self.conversation.end("resumed_other")
+        self.own_commands.take()
         self.conversation = resumed
         restore_context(resumed, session_id, self.models, self.screen, self._ask if self._approve is not None else None)
         if has_recap:
@@ -100,7 +112,7 @@ class Chat:
         """
         with self.cancellable() as cancellation:
             try:
-                attached = self._read_references(text if typed is None else typed, cancellation)
+                attached, images = self._read_references(text if typed is None else typed, cancellation)
             except HermesError:
                 self.draft = text
                 raise
@@ -108,33 +120,50 @@ class Chat:
                 self.draft = text
                 outcome = TurnOutcome("interrupted", self.conversation.session_id)
             else:
-                outcome = self.conversation.say(text, self.screen, cancellation, attached=attached)
+                attached = self._with_outputs(attached)
+                outcome = self.conversation.say(text, self.screen, cancellation, attached=attached, images=images)
         self.show_outcome(outcome)
 
-    def _read_references(self, typed: str, cancellation: Cancellation) -> str:
+    def _with_outputs(self, attached: str) -> str:
+        """Return the attached context with the output of the user's own commands since the last message."""
+        outputs = self.own_commands.take()
+        return "\n\n".join([attached, *outputs]) if attached else format_attached(outputs)
+
+    def _read_references(self, typed: str, cancellation: Cancellation) -> tuple[str, list[Image]]:
         """Return what the references in a text name, and show what was attached and what was not."""
-        if "@" not in typed:
-            return ""
+        if "@" not in typed and "/" not in typed:
+            return "", []
+        from hermes.agent.models.sight import why_no_images
         from hermes.agent.references.attach import ReferenceReader
 
-        session = self.conversation.session
-        reader = ReferenceReader(session.tools.context(cancellation), session.model.context_tokens)
+        session, settings = self.conversation.session, self.agent.config.model
+        reader = ReferenceReader(
+            session.tools.context(cancellation),
+            session.model.context_tokens,
+            why_no_images=why_no_images(session.model, settings.sees_images),
+        )
         attached = reader.read(typed)
         self.screen.print_status(attached.summary)
         for remark in attached.remarks:
             self.screen.notice(remark)
-        return attached.text
+        return attached.text, attached.images
 
     @contextmanager
     def cancellable(self) -> Iterator[Cancellation]:
-        """Run a block that Ctrl-C can cancel, with the screen showing its progress."""
-        with self._signals.cancellable() as cancellation, echo_off():
+        """Run a block that Ctrl-C, and at a prompt Esc, can cancel, with the screen showing its progress."""
+        display, began = self.agent.config.display, time.monotonic()
+        with self.signals.cancellable() as cancellation, self._keys(cancellation):
             self.screen.begin()
             try:
                 yield cancellation
             finally:
                 self.screen.end()
                 self._was_stopped = cancellation.is_cancelled
+        if self._has_prompt and not self._was_stopped and time.monotonic() - began >= display.notify_after_s:
+            call_user(display.notify, "Hermes is ready")
+
+    def _keys(self, cancellation: Cancellation) -> AbstractContextManager[None]:
+        return watch_keys(cancellation.cancel) if self._has_prompt else echo_off()
 
     def show_outcome(self, outcome: TurnOutcome) -> None:
         """Show how a turn ended, and note its exit code."""
@@ -164,10 +193,18 @@ class Chat:
                 from hermes.cli.chat.slash.registry import find_command
 
                 find_command(found[1]).run(self, (found[2] or "").strip())
+            elif self._has_prompt and (found := OWN_COMMAND.fullmatch(text)) and not self._is_for_model(text):
+                self.own_commands.run(self, found[1])
             else:
                 self.send(line)
         except HermesError as error:
             self.show_error(error)
+
+    def _is_for_model(self, text: str) -> bool:
+        """Whether a line with an exclamation mark is a directive for the offline model."""
+        from hermes.agent.models.offline.script import is_directive
+
+        return self.conversation.model.base_url is None and is_directive(text)
 
     def choose_session(self, number: int) -> None:
         """Resume a session by its number in the last list."""
@@ -181,7 +218,7 @@ class Chat:
 
         text = ""
         try:
-            text = read_text(self._signals, patience_s)
+            text = read_text(self.signals, patience_s)
         except NoInput:
             self.screen.print_text(
                 f"Note: no input on stdin for {patience_s:g} s; sending only the question."
@@ -200,7 +237,7 @@ class Chat:
     def run_lines(self, reader: Reader) -> None:
         """Run each line of a pipe until it ends or Ctrl-C is pressed."""
         try:
-            while not self.is_over and self._signals.leaving is None:
+            while not self.is_over and self.signals.leaving is None:
                 try:
                     line = reader.read()
                 except HermesError as error:
@@ -216,7 +253,8 @@ class Chat:
 
     def run_prompt(self, reader: Reader) -> None:
         """Run each line that the user types until they leave."""
-        while not self.is_over and self._signals.leaving is None:
+        self._has_prompt = True
+        while not self.is_over and self.signals.leaving is None:
             draft, self.draft = self.draft, ""
             try:
                 line = reader.read(draft)
@@ -245,7 +283,7 @@ class Chat:
         try:
             if not is_settled and self.conversation.is_stored:
                 self.conversation.name_by_words()
-            self.conversation.end("user_exit" if self._signals.leaving is None else "terminated")
+            self.conversation.end("user_exit" if self.signals.leaving is None else "terminated")
         except HermesError as error:  # the messages are stored, and an open session can be resumed too
             self.show_error(error)
 
@@ -262,11 +300,11 @@ class Chat:
             running = self.agent.processes.close(kill=False)
         for line in running_process_lines(running, was_asked_to_end=kill):
             self.screen.print_text(line)
-            if self._signals.leaving is not None:
+            if self.signals.leaving is not None:
                 warn(__name__, "%s", line)  # the terminal may be gone
 
     def _ask(self, question: str) -> bool:
-        return ask_yes_no(question, self._signals)
+        return ask_yes_no(question, self.signals)
 
     def _new(self) -> Conversation:
         return Conversation.start(self.agent, SOURCE, asker=EVERYBODY, cwd=current_directory(), approve=self._approve)

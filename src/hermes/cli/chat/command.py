@@ -149,6 +149,7 @@ def _run_chat(
     from hermes.agent.models.selection import Models
     from hermes.agent.safety.environment import hide_own_secrets
     from hermes.cli.chat.chat_loop import Chat
+    from hermes.cli.chat.instructions import show_instructions
     from hermes.cli.chat.json_answer import JsonScreen, write_json_answer
     from hermes.cli.chat.terminal.approval import ApprovalPrompt
     from hermes.cli.chat.terminal.screen import Screen
@@ -172,6 +173,8 @@ def _run_chat(
                     screen.print_dim(f"Hermes, with {models.choice().describe()}. See /help.")
                 if session_id is not None:
                     chat.resume(session_id, has_recap=is_interactive)
+                else:
+                    show_instructions(chat.conversation.session, screen)
                 _prune_in_background(config, store, chat)
                 if is_interactive:
                     chat.run_prompt(_make_prompt(chat, signals))
@@ -228,10 +231,18 @@ def _send_input(chat: Chat, signals: Signals, chat_input: ChatInput) -> None:
 
 def _make_prompt(chat: Chat, signals: Signals) -> Reader:
     # Importing the prompt takes longer than everything else, and pipes do not need it.
-    from hermes.cli.chat.terminal.prompt import Prompt
-    from hermes.cli.chat.terminal.suggestions import make_suggestions
+    from hermes.cli.chat.prompt.prompt import Prompt
+    from hermes.cli.chat.prompt.status_line import StatusLine
+    from hermes.cli.chat.prompt.suggestions import make_suggestions
 
-    return Prompt(chat.agent.home, make_suggestions(chat), signals)
+    display = chat.agent.config.display
+    return Prompt(
+        chat.agent.home,
+        make_suggestions(chat),
+        signals,
+        status=StatusLine(chat),
+        editing_mode=display.editing_mode,
+    )
 
 
 def _prune_in_background(config: Config, store: SessionDBProvider, chat: Chat) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hermes.agent.safety.visible_text import make_visible
 from hermes.cli.display.terminal import ELLIPSIS, clip, printable
+from hermes.cli.display.totals import format_totals
 from hermes.errors import NotFound
 from hermes.phrases import plural
 from hermes.state.sessions.lookup import Purpose, find_session
@@ -34,6 +35,7 @@ def exit_summary_lines(conversation: Conversation, seconds: float) -> list[str]:
     user_messages = sum(each["role"] == "user" for each in history)
     counts = f"{len(history)} ({user_messages} user, {plural(row['tool_call_count'] or 0, 'tool call')})"
     facts = {"Session": session_id, "Title": title, "Duration": format_duration(seconds), "Messages": counts}
+    facts["Tokens"] = format_totals(row)
     return [
         "",
         "Resume this session with:",

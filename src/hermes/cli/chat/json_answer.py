@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes.agent.turns.turn import TurnOutcome
     from hermes.cli.chat.chat_loop import Chat
 
-SCHEMA = "hermes.answer.v1"
+SCHEMA = "hermes.answer/1"
 
 
 class JsonScreen(Screen):

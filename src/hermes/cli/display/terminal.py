@@ -74,6 +74,19 @@ def terminal_width() -> int:
         return WIDTH_WHEN_PIPED
 
 
+def notice_width() -> int:
+    """Return the columns of the terminal on stderr; 0 if it is none."""
+    if not sys.stderr.isatty():
+        return 0
+    declared = os.environ.get("COLUMNS", "")
+    if declared.isdecimal() and int(declared) > 0:
+        return int(declared)
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return 0
+
+
 def printable(text: str) -> str:
     """Return `text` on one line, with every control character shown by its number."""
     if text.isprintable():

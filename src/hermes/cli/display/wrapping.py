@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from hermes.cli.display.terminal import display_width, graphemes, printable
 
+LEAST_TEXT = 16
+"""Rows with less text than this begin at the left edge."""
+
 _CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -85,4 +88,32 @@ def strip_codes(text: str) -> str:
 
 def taken_rows(text: str, width: int) -> int:
     """Return how many rows of a terminal a printable line takes."""
-    return max(1, -(-display_width(text.expandtabs(8)) // max(1, width)))
+    text, width = text.expandtabs(8), max(2, width)
+    columns = display_width(text)
+    if columns <= width:
+        return 1
+    if columns == len(text):
+        return -(-columns // width)
+    rows, column = 1, 0
+    for glyph in split_glyphs(text):
+        if column + glyph.width > width:  # a wide character is not split over two rows
+            rows, column = rows + 1, 0
+        column += glyph.width
+    return rows
+
+
+def wrap_line(line: str, width: int, *, margin: int | None = None, breaks_words: bool = False) -> list[str]:
+    """Return a line in rows that are broken between words, the further ones below its first word.
+
+    A word that is longer than a row stays whole, unless `breaks_words` is set. `margin` is the number of blanks before
+    the further rows.
+    """
+    indent = len(line) - len(line.lstrip(" "))
+    margin = indent if margin is None else margin
+    if width - margin < LEAST_TEXT:
+        margin = 0
+    first, *rest = wrap_text(line, max(1, width), breaks_words=breaks_words) or [""]
+    if not rest:
+        return [first]
+    others = wrap_text(line[len(first) :].lstrip(" "), max(1, width - margin), breaks_words=breaks_words)
+    return [first, *(" " * margin + each for each in others)]

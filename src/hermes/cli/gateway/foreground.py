@@ -155,7 +155,7 @@ class Foreground:
     def _make_adapters(self, runner: GatewayRunner) -> Sequence[Adapter]:
         self._local = LocalAdapter(runner.home, runner.db.outbox, node=runner.settings.node, control=self.control)
         api = self._make_http(runner)
-        made = make_adapters(runner.parts.gateway_config.platforms, runner.home, self._http)
+        made = make_adapters(runner.parts.gateway_config.platforms, runner.home, self._http, runner.doorkeeper.may_talk)
         for name, problem in made.problems.items():
             warn(__name__, "the platform %s was not started: %s", name, problem)
         self._problems = made.problems

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,7 +172,7 @@ def _activity(found: Insights) -> Markup:
     span = "day" if length == 1 else f"{length} days"
     charts = [_chart(f"Messages per {span}", [_message_bar(each) for each in some], ends)]
     if any(each.cost_usd for each in some):
-        charts.append(_chart(f"Cost per {span}", [_cost_bar(each) for each in some], ends))
+        charts.append(_chart(f"Cost per {span}", [_cost_bar(each) for each in some], ends, money))
     weekdays = [
         Bar(name, count, plural(count, "message")) for name, count in zip(WEEKDAYS, activity.weekdays, strict=True)
     ]
@@ -190,13 +190,18 @@ def _cost_bar(part: DaySpan) -> Bar:
     return Bar(part.name, part.cost_usd, money(part.cost_usd))
 
 
-def _chart(name: str, bars: Sequence[Bar], marks: Sequence[tuple[int, str]]) -> Markup:
+def _chart(
+    name: str,
+    bars: Sequence[Bar],
+    marks: Sequence[tuple[int, str]],
+    format_value: Callable[[float], str] = "{:,.0f}".format,
+) -> Markup:
     """Render a chart, and the same values as a table for readers who cannot see it."""
     most = max(bars, key=lambda bar: bar.value)
     numbers = [NumberColumn("", [bar.label for bar in bars])]
     return join_markup(
         tag("h3", name),
-        bar_chart(bars, f"{name}; maximum: {most.label} ({most.name})", marks),
+        bar_chart(bars, f"{name}; maximum: {most.label} ({most.name})", marks, format_value),
         tag("details", tag("summary", "As a table"), _table(name, "", [bar.name for bar in bars], numbers)),
     )
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hermes.cli.chat.recap import message_text
+from hermes.cli.display.pager import page_text
 from hermes.cli.display.terminal import (
     ELLIPSIS,
     heading,
@@ -15,14 +17,13 @@ from hermes.cli.display.terminal import (
     printable_lines,
     write_json,
     write_stderr,
-    write_stdout,
 )
 from hermes.cli.display.times import ago
+from hermes.cli.display.totals import format_totals
 from hermes.cli.options import AS_JSON
 from hermes.cli.session_argument import SESSION, NamedSession, open_named_session
 from hermes.cli.store import read_config
 from hermes.phrases import plural
-from hermes.state.rows import flatten_text
 
 if TYPE_CHECKING:
     from hermes.state.rows import AnyRow
@@ -42,8 +43,9 @@ Examples:
 @click.option("--tail", "-n", metavar="N", type=click.IntRange(min=1), help="Show only the last N messages.")
 @click.option("--full", is_flag=True, help="Show tool calls and results in full.")
 @click.option("--all", "-a", "include_inactive", is_flag=True, help="Include undone messages and retried answers.")
+@click.option("--no-pager", is_flag=True, help="Write everything at once, also if it is longer than the screen.")
 @AS_JSON
-def show(name: str, tail: int | None, full: bool, include_inactive: bool, as_json: bool) -> None:
+def show(name: str, tail: int | None, full: bool, include_inactive: bool, no_pager: bool, as_json: bool) -> None:
     """Show a session and its messages."""
     config = read_config(as_json=as_json)
     with open_named_session(config, name) as session:
@@ -54,9 +56,10 @@ def show(name: str, tail: int | None, full: bool, include_inactive: bool, as_jso
     if as_json:
         write_json({"schema": SCHEMA, "item": {**session.row, "messages": messages}})
         return
-    write_stdout("\n".join(format_summary(session.row, relatives, now=time.time())))
+    lines = format_summary(session.row, relatives, now=time.time())
     for message in messages:
-        write_stdout("\n" + "\n".join(format_message(message, is_full=full)))
+        lines += ["", *format_message(message, is_full=full)]
+    page_text("\n".join(lines), is_wanted=not no_pager)
     left_out = session.row["message_count"] - len(messages)
     if tail is not None and left_out > 0:
         write_stderr(f"{plural(left_out, 'earlier message')} not shown; raise --tail for more")
@@ -86,6 +89,8 @@ def format_summary(row: AnyRow, relatives: Sequence[str], *, now: float) -> list
         lines.append(f"Imported from: {row['imported_from']}")
     flags = [name for name in ("pinned", "archived") if row[name]]
     lines.append(", ".join([f"Messages: {row['message_count']}", *flags]))
+    if totals := format_totals(row):
+        lines.append(f"Tokens: {totals}")
     return [lines[0], *(printable(line) for line in [*lines[1:], *relatives])]
 
 
@@ -95,7 +100,7 @@ def format_message(message: AnyRow, *, is_full: bool) -> list[str]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(message["timestamp"]))
     who = f"{message['role']} {message['tool_name']}" if message["tool_name"] else str(message["role"])
     lines = [heading(f"── {printable(who)}{undone} · {when}")]
-    text = flatten_text(message["content"]) if message["content"] is not None else ""
+    text = message_text(message["content"])
     is_tool = message["role"] == "tool"
     if text:
         lines.append(printable_lines(_cut(text) if is_tool and not is_full else text))

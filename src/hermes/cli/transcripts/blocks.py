@@ -94,7 +94,11 @@ def _content_text(content: Any) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     parts = content if isinstance(content, list) else [content]
-    return "\n\n".join(map(part_text, parts))
+    return "\n\n".join("[image]" if _is_image(part) else part_text(part) for part in parts)
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image", "image_url", "input_image")
 
 
 def _call_block(call: Any) -> Block:

@@ -22,10 +22,12 @@ from hermes.state.rows import Row
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d1d1f; --paper: #fff; --soft: #6b6b70; --line: #e2e2e6; --tint: #f5f5f7;
-        --user: #0a6e4f; --assistant: #3a4fb8; }
+        --user: #0a6e4f; --assistant: #3a4fb8;
+        --magenta: #8a2f96; --cyan: #0a6577; --green: #1a6b30; --red: #ad241c; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e6ea; --paper: #17171a; --soft: #9a9aa2; --line: #333338; --tint: #222226;
-          --user: #5cc8a2; --assistant: #98a8ff; } }
+          --user: #5cc8a2; --assistant: #98a8ff;
+          --magenta: #dc9be6; --cyan: #6fcadb; --green: #84d196; --red: #ff9d94; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 52rem; padding: 1.5rem 1rem 4rem; background: var(--paper); color: var(--ink);
        font: 16px/1.55 system-ui, sans-serif; }
@@ -42,6 +44,20 @@ h3 { margin: 1.5rem 0 .25rem; font-size: .9rem; } h3 small { font-weight: normal
 details { margin: .35rem 0; border: 1px solid var(--line); border-radius: .4rem; background: var(--tint); }
 summary { padding: .25rem .6rem; cursor: pointer; color: var(--soft); font-size: .875rem; }
 details > * + * { padding: 0 .6rem .4rem; } pre { font: .8125rem/1.5 ui-monospace, monospace; }
+.md { margin: .35rem 0; overflow-wrap: anywhere; } .md p { margin: .5rem 0; }
+.md :is(h4, h5, h6) { margin: 1rem 0 .25rem; font-size: 1rem; }
+.md h4 { font-size: 1.1rem; text-decoration: underline; }
+.md :is(ul, ol) { margin: .5rem 0; padding-left: 1.5rem; } .md :is(ul, ol) :is(ul, ol) { margin: 0; }
+.md li > p { margin: .25rem 0; } .md hr { border: 0; border-top: 1px solid var(--line); margin: 1rem 0; }
+.md blockquote { margin: .5rem 0; padding-left: .8rem; border-left: 3px solid var(--line); font-style: italic; }
+.md code { font: .875em ui-monospace, monospace; color: var(--cyan); } .md a { text-decoration: underline; }
+.md pre { padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--tint);
+          white-space: pre; overflow-x: auto; overflow-wrap: normal; } .md pre code { font: inherit; color: inherit; }
+.wide { overflow-x: auto; } .md table { border-collapse: collapse; font-size: .9375rem; overflow-wrap: normal; }
+.md :is(th, td) { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: start; }
+.md :is(th, td).right { text-align: right; } .md :is(th, td).center { text-align: center; }
+.magenta { color: var(--magenta); } .cyan { color: var(--cyan); } .green { color: var(--green); }
+.red { color: var(--red); } .b { font-weight: bold; } .i { font-style: italic; } .d { color: var(--soft); }
 """
 
 HEAD = """<!doctype html>
@@ -93,7 +109,8 @@ class Html:
                     speaker = speaker_name(message)
                     heading = f"<h3>{escape(speaker)} <small>{format_time(message['timestamp'])}</small></h3>\n"
                 kind = escape(speaker.split(" ")[0]) + ("" if message["active"] else " undone")
-                blocks = "".join(map(_block_html, message_blocks(message)))
+                is_markdown = message["role"] == "assistant"
+                blocks = "".join(_block_html(each, is_markdown=is_markdown) for each in message_blocks(message))
                 yield _encode(f'<div class="{kind}">\n{heading}{blocks}</div>\n')
         yield b"</section>\n"
 
@@ -102,7 +119,12 @@ class Html:
         yield b"</main>\n</body>\n</html>\n"
 
 
-def _block_html(block: Block) -> str:
+def _block_html(block: Block, *, is_markdown: bool) -> str:
+    """Return a block; only a model writes Markdown, as on the terminal."""
+    if block.kind is BlockKind.TEXT and is_markdown:
+        from hermes.cli.transcripts.markdown_html import render_markdown
+
+        return f"{render_markdown(block.text)}\n"
     if block.kind is BlockKind.TEXT:
         return f'<div class="text" dir="auto">{escape(block.text)}</div>\n'
     inside = (

@@ -136,9 +136,9 @@ class AgentTurn:
     def steer(self, message: TurnMessage) -> bool:
         """Add a message to the turn; False if it cannot take any more.
 
-        A message with references waits for the next turn, because reading them takes time.
+        A message with references or files waits for the next turn, because reading them takes time.
         """
-        if has_references(message.text):
+        if message.media or has_references(message.text):
             return False
         try:
             return self.steering.offer(message.text, message.uid)

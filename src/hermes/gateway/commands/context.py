@@ -75,6 +75,10 @@ async def _run_on_thread(function: Callable[[], T]) -> T:
     return await asyncio.to_thread(function)
 
 
+async def _unknown_topics(platform: str, account: str) -> tuple[bool | None, bool | None]:
+    return None, None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandServices:
     """The services of a node that commands use."""
@@ -96,6 +100,8 @@ class CommandServices:
     """Returns the turn of a lane that runs on this node."""
     restart: Callable[[], None] = lambda: None
     """Requests that the node drains and restarts, and returns at once."""
+    topics_of: Callable[[str, str], Awaitable[tuple[bool | None, bool | None]]] = _unknown_topics
+    """Asks an account whether private chats with it can have topics, and whether users may create them."""
     limits: Limits | None = None
     run_blocking: RunBlocking = _run_on_thread
 

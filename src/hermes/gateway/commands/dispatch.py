@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from hermes.errors import HermesError, InvalidValue, StaleLease, StoreError
-from hermes.gateway.commands import approvals, control, information, starting, switching, texts, turns
+from hermes.gateway.commands import approvals, control, information, starting, switching, texts, topics, turns
 from hermes.gateway.commands.result import CommandResult
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ HANDLERS: Final[dict[str, Handler]] = {
     "steer": information.steer,
     "stop": starting.stop,
     "title": switching.title,
+    "topic": topics.topic,
     "undo": turns.undo,
     "usage": information.usage,
 }

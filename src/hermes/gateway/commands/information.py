@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from hermes.errors import HermesError, StoreError
 from hermes.gateway.commands import texts
 from hermes.gateway.commands.lane import MODEL, AskedLane, asked_lane, change_extra, started_session, view_of
-from hermes.gateway.commands.parsing import ADMIN_COMMANDS, APPROVER_COMMANDS, COMMANDS
+from hermes.gateway.commands.parsing import ADMIN_COMMANDS, APPROVER_COMMANDS, COMMANDS, TELEGRAM_COMMANDS
 from hermes.gateway.commands.result import CommandResult
 from hermes.gateway.people.times import clock_time, span
+from hermes.gateway.topics.routing import is_private
 from hermes.phrases import plural
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ async def show_help(context: CommandContext) -> CommandResult:
         hidden |= ADMIN_COMMANDS
     if not access.may_approve(source):
         hidden |= APPROVER_COMMANDS
+    if not is_private(source):
+        hidden |= TELEGRAM_COMMANDS
     return CommandResult(texts.help_text([each for each in COMMANDS if each.name not in hidden]))
 
 

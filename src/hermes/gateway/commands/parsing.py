@@ -42,12 +42,15 @@ COMMANDS: Final = (
     CommandName("usage", "Show tokens and costs."),
     CommandName("approve", "Allow what an agent asked for, or list the requests.", "[ID] [session|always]"),
     CommandName("deny", "Refuse what an agent asked for.", "ID"),
+    CommandName("topic", "Give each topic of this chat a session of its own.", "[on|off|ID]"),
     CommandName("restart", "Restart the gateway."),
     CommandName("help", "Show this list.", aliases=("commands", "?")),
 )
 
 ADMIN_COMMANDS: Final = frozenset({"restart"})
 APPROVER_COMMANDS: Final = frozenset({"approve", "deny"})
+TELEGRAM_COMMANDS: Final = frozenset({"topic"})
+"""Commands for private chats on Telegram."""
 
 BYPASS: Final = frozenset(
     {

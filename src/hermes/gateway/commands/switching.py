@@ -56,7 +56,7 @@ async def resume(context: CommandContext) -> CommandResult:
         return await sessions(context)
     lane = await asked_lane(context)
     try:
-        session_id = await _find(context, lane, name)
+        session_id = await named_session(context, lane, name)
     except AmbiguousSession:
         return CommandResult(texts.SEVERAL_SESSIONS)
     if session_id is None:
@@ -147,7 +147,7 @@ async def _switch(context: CommandContext, lane: AskedLane, session_id: str) -> 
         await services.db.delete_session_if_empty(left)
 
 
-async def _find(context: CommandContext, lane: AskedLane, name: str) -> str | None:
+async def named_session(context: CommandContext, lane: AskedLane, name: str) -> str | None:
     """Return the newest session of the conversation that a user names by id, title or number; None if there is none."""
     if len(name) > _MAX_NAME:
         return None

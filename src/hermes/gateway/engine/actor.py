@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes.errors import HermesError, InvalidValue, StaleLease
 from hermes.gateway.engine import texts
-from hermes.gateway.engine.choosing import Arrival, RunCommand, RunTurn, Step, next_step, on_arrival
+from hermes.gateway.engine.choosing import Arrival, RunCommand, RunTurn, Step, next_step, on_arrival, without_newer
 from hermes.gateway.engine.intents import given_up_intent, last_account, notice_intent, reply_intent
 from hermes.gateway.engine.last_try import alone_at_last_try
 from hermes.gateway.engine.lease_keeper import LeaseKeeper
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_MESSAGES = 200
 PAUSE_S = 1.0
-"""How long to wait before a lane is given back after an error of the database."""
+"""How long to wait before a lane is given back after an error of the database, and before that is tried again."""
 ALBUM_MOST = 50
 """So many photos and files wait for no more."""
 
@@ -51,8 +51,8 @@ class LaneActor:
         """The messages that the turn has taken as steering."""
         self._settled: set[int] = set()
         self._acked_at = float("-inf")
-        self._lost = {row["id"] for row in claim.messages if row["starts"]} if claim.lost is not None else set()
-        """The messages of a turn that a dead node has left."""
+        self._begun = {row["id"] for row in claim.messages if row["starts"]}
+        """The messages of a turn that did not end: its node died, was stopped, or had an error."""
         self._stop: Message | None = None
         """The command that has stopped the turn."""
         self._holds = False
@@ -71,10 +71,10 @@ class LaneActor:
             warn(__name__, "%s", error)
             is_freed = True
         except Exception as error:  # noqa: BLE001 - a lane that cannot be worked on rests before it is claimed again
-            # If the database cannot be reached, the lease ends by itself, and the turn is continued then.
+            # If the database cannot be reached for long, the lease ends by itself, and the turn is continued then.
             parts.count("lane_errors")
             warn(__name__, "the lane %s is given up for now: %s: %s", self.key, type(error).__name__, error)
-            await asyncio.sleep(PAUSE_S)
+            await _is_set_within(parts.expelled, PAUSE_S)
         finally:
             await self._keeper.close()
             if not is_freed:
@@ -84,7 +84,7 @@ class LaneActor:
         """Work through the messages; return whether the lane is free already."""
         while True:
             waiting = await self._readable(rows)
-            step = self._without_newer(next_step(waiting, self._parts.settings.mode))
+            step = without_newer(next_step(waiting, self._parts.settings.mode), waiting, self._begun)
             if isinstance(step, RunTurn) and (more := await self._rest_of_album(step.messages, rows)):
                 rows = more
                 continue
@@ -104,13 +104,6 @@ class LaneActor:
             if is_freed:
                 return True
             rows = await self._read_waiting()
-
-    def _without_newer(self, step: Step | None) -> Step | None:
-        """Let the messages of a lost turn run again without newer ones: its answer may be stored already."""
-        if not isinstance(step, RunTurn) or not self._lost:
-            return step
-        again = tuple(each for each in step.messages if each.id in self._lost)
-        return RunTurn(again) if again else step
 
     def _note_waiting(self, waiting: Sequence[Message], step: Step) -> None:
         """Note what waits at the start of a step; a command behind the messages of a turn can still stop it."""
@@ -209,7 +202,7 @@ class LaneActor:
         self._holds = spec is None and messages[0].kind in ("normal", "steer") and await self._has_held()
         turn = self.turn = LaneTurn(self._parts, self._keeper, self.key, messages, spec, self._has_more)
         try:
-            self._lost -= {each.id for each in messages}
+            self._begun -= {each.id for each in messages}
             async with alone_at_last_try(self._parts.last_tries, messages):
                 is_freed = await turn.run(self.mailbox, self._handle_arrivals)
         except (StaleLease, asyncio.CancelledError):
@@ -263,7 +256,7 @@ class LaneActor:
         if decision is Arrival.STOP:
             self._stop = message
             return Cause.STOP
-        if decision is Arrival.INTERRUPT:
+        if decision is Arrival.INTERRUPT and not self._parts.draining.is_set():  # no turn would follow for now
             return Cause.INTERRUPT
         if decision is Arrival.RUN_NOW:
             await self._run_command(message, is_turn_running=True)
@@ -275,7 +268,7 @@ class LaneActor:
         """Add a message to the running turn, if the turn can still take it."""
         assert self._keeper is not None
         if message.id not in self._offered:
-            if not running.steer(TurnMessage(message.uid, turn.text_of(message))):
+            if not running.steer(TurnMessage(message.uid, turn.text_of(message), message.media)):
                 return False
             self._offered.add(message.id)
         await self._parts.db.turns.join(self._keeper.lease, turn.turn_id, [message.id])
@@ -346,13 +339,27 @@ class LaneActor:
     # --- small helpers ----------------------------------------------------------------------------------------------
 
     async def _release(self) -> None:
-        """Give the lane back; a message that arrived meanwhile makes it ready again."""
+        """Give the lane back; a message that arrived meanwhile makes it ready again.
+
+        If the database fails, this is tried until the lease ends: the lane must not wait for that after a short outage.
+        """
         assert self._keeper is not None
-        try:
-            if await self._parts.db.turns.release(self._keeper.lease):
-                self._parts.arrived(self.key)
-        except HermesError as error:
-            warn(__name__, "the lease on %s ends by itself: %s", self.key, error)
+        loop, parts = asyncio.get_running_loop(), self._parts
+        ends_at, has_failed = loop.time() + parts.settings.lease_s, False
+        while True:
+            try:
+                if await parts.db.turns.release(self._keeper.lease):
+                    parts.arrived(self.key)
+                return
+            except StaleLease as error:
+                warn(__name__, "%s", error)
+                return
+            except HermesError as error:
+                if not has_failed:
+                    warn(__name__, "the lease on %s is not released yet: %s", self.key, error)
+                has_failed = True
+            if loop.time() >= ends_at or await _is_set_within(parts.expelled, PAUSE_S):
+                return
 
     async def _intend(self, intent: Intent) -> None:
         await self._parts.db.outbox.intend(intent)
@@ -364,6 +371,13 @@ class LaneActor:
     def _notice(self, key: str, text: str, message: Message) -> Intent:
         ttl_s = self._parts.settings.reply_ttl_s
         return notice_intent(key, text, message.source, _account(message), ttl_s, self.key)
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event; return whether it was set in time."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
 
 
 def _account(message: Message) -> str:

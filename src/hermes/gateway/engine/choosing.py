@@ -58,6 +58,24 @@ def next_step(waiting: Sequence[Message], mode: BusyMode) -> Step | None:
     return RunTurn(_merged(first, waiting, mode))
 
 
+def without_newer(step: Step | None, waiting: Sequence[Message], begun: Collection[int]) -> Step | None:
+    """Let the messages of a turn that did not end run again first and alone, because its answer may be stored already.
+
+    A message of `/queue` keeps the place that it had: if a newer one ran before it, the answer to the newer one would
+    stand behind it in the history. Messages that were added to its turn run with it.
+    """
+    if step is None or not begun:
+        return step
+    queued = next((each for each in waiting if each.id in begun and each.kind == "queue"), None)
+    if queued is not None:
+        added = (each for each in waiting if each.id in begun and each.kind == "steer" and each.sender == queued.sender)
+        return RunTurn((queued, *added))
+    if isinstance(step, RunCommand):
+        return step
+    again = tuple(each for each in step.messages if each.id in begun)
+    return RunTurn(again) if again else step
+
+
 def on_arrival(
     message: Message,
     turn: Sequence[Message],

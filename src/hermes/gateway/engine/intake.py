@@ -12,6 +12,7 @@ from hermes.gateway.engine.ports import Admission, Inbound
 from hermes.gateway.keys import build_session_key
 from hermes.gateway.people.admission import UNAUTHORIZED
 from hermes.gateway.source import SessionSource
+from hermes.gateway.topics.texts import LOBBY
 from hermes.log import warn
 from hermes.state.lanes.types import MessageKind
 
@@ -40,7 +41,7 @@ class Intake:
         parse: Callable[[str], ParsedCommand | None],
         refusal: Callable[[SessionSource], Awaitable[str | None]] | None = None,
     ) -> None:
-        """Create it; `refusal` returns None for a user who may talk, else what the chat is told, perhaps nothing."""
+        """Create it; `refusal` returns None for a user who may talk, else what the chat gets, perhaps nothing."""
         self._parts = parts
         self._parse = parse
         self._refusal = refusal
@@ -62,6 +63,12 @@ class Intake:
             return self._refuse("too_long", texts.too_long(len(inbound.text), most))
         config = parts.gateway_config
         try:
+            if parts.topics is not None:
+                command = self._parse(inbound.text)
+                placed = await parts.topics.place(inbound, None if command is None else command.name)
+                if placed is None:
+                    return self._refuse("lobby", LOBBY)
+                inbound = placed
             key = build_session_key(inbound.source, config.group_sessions_per_user, config.thread_sessions_per_user)
             kind, payload = self._classify(inbound)
             if kind != "command" and await self._is_full(key, inbound):  # commands such as /stop always get in

@@ -59,6 +59,8 @@ async def open_lane_session(parts: EngineParts, key: str, messages: Sequence[Mes
         # A session of another owner can only come from an import; it is not continued.
         is_foreign = row is not None and row["owner"] != owner.stored
         entry = await parts.store.get_or_create_session(source, force_new=is_foreign, lease=lease)
+        if parts.topics is not None:
+            entry = await parts.topics.follow(key, source, entry, is_new_lane=row is None, owner=owner, lease=lease)
     has_changed = before is not None and before.session_id != entry.session_id
     parts.brain.set_model(key, None if row is None or has_changed else _model_of(row))
     if entry.was_auto_reset:
@@ -100,19 +102,19 @@ def is_shared_source(parts: EngineParts, source: SessionSource) -> bool:
 
 
 def text_for_model(message: Message, *, is_shared: bool, redacts: bool = False) -> str:
-    """Return a user's message as it is stored; in a shared session it begins with the name of its sender.
+    """Return the text of a user's message; in a shared session it begins with the name of its sender.
 
-    With `redacts`, a hash stands for that name where the platform allows it.
+    With `redacts`, a hash stands for that name where the platform allows it. Its files are no part of the text: the
+    brain reads them and names them.
     """
     parts = []
     if message.reply_to_text:
         parts.append(f'[In reply to: "{texts.shorten(message.reply_to_text, 500)}"]')
-    parts += [f"[Attached {each.get('type') or 'file'}: {each.get('path', '')}]" for each in message.media]
     if message.text:
         parts.append(message.text)
-    text = "\n".join(parts) or "[empty message]"
+    text = "\n".join(parts) or ("" if message.media else "[empty message]")
     name = _sender_name(message.source, redacts=redacts) if is_shared else ""
-    return f"[{name}] {text}" if name else text
+    return f"[{name}] {text}".rstrip(" ") if name else text
 
 
 async def _end_reason(parts: EngineParts, entry: SessionEntry) -> str | None:

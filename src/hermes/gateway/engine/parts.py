@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes.gateway.entry import SessionEntry
     from hermes.gateway.source import SessionSource
     from hermes.gateway.store.aio import AsyncSessionStore
+    from hermes.gateway.topics.routing import Topics
     from hermes.state.asynchronous.session_db import AsyncSessionDB
     from hermes.state.lanes.types import Intent, Lease
     from hermes.state.owner import Owner
@@ -112,6 +113,7 @@ class EngineParts:
     run_command: RunCommandFunction
     bypass: Collection[str]
     stops: Collection[str]
+    topics: Topics | None = None
     limits: TurnLimits | None = None
     emit: Emit = _emit_nothing
     finalize: Callable[[SessionEntry, str, Lease], Awaitable[None]] = _finalize_nothing

@@ -110,6 +110,8 @@ class Inbound:
     message_type: str = "text"
     media: Sequence[Mapping[str, str]] = ()
     reply_to_text: str | None = None
+    is_reply: bool = False
+    """Whether it answers another message, also if that has no text."""
     skills: Sequence[str] = ()
     """The skills that the adapter has bound to the chat or the topic."""
 
@@ -140,7 +142,9 @@ class TurnMessage:
 
     uid: str
     text: str
-    """With the name of the sender, if users share the session."""
+    """With the name of the sender, if users share the session; empty if there are only files."""
+    media: Sequence[Mapping[str, Any]] = ()
+    """The stored files of the message, as its adapter described them; the brain reads them."""
 
 
 @dataclass(frozen=True, slots=True)

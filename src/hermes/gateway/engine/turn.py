@@ -237,9 +237,9 @@ class LaneTurn:
     def _request(self, session: LaneSession) -> TurnRequest:
         spec, last = self._spec, self.messages[-1]
         said = [each for each in self.messages if each.internal is None and (spec is None or each.kind != "command")]
-        messages = [TurnMessage(each.uid, self.text_of(each)) for each in said]
+        messages = [TurnMessage(each.uid, self.text_of(each), each.media) for each in said]
         if spec is not None and spec.text:
-            messages.append(TurnMessage(last.uid, spec.text))
+            messages.append(TurnMessage(last.uid, spec.text, last.media))
         approval = last.approval_id if spec is None else spec.approval_id
         return TurnRequest(
             session_key=self._key,

@@ -40,6 +40,7 @@ from hermes.gateway.people.admission import Doorkeeper
 from hermes.gateway.people.limits import Limits
 from hermes.gateway.store.aio import AsyncSessionStore
 from hermes.gateway.store.session_store import SessionStore
+from hermes.gateway.topics.routing import Topics
 from hermes.gateway.upkeep.expiry import ExpiryWatcher
 from hermes.gateway.upkeep.finalizing import Finalizer
 from hermes.gateway.upkeep.hooks import Hooks
@@ -215,6 +216,8 @@ class GatewayRunner:
         self._opened.callback(self.hooks.close)
         self.brain = await asyncio.to_thread(self._make_brain)
         self._opened.push_async_callback(self._close_brain)
+        for each in config.tools:
+            self.brain.agent.toolsets(each)  # an unknown name stops the start, instead of every turn
         self.limits = Limits(config.gateway.limits, db.quotas, chats.zone)
         self.finalizer = Finalizer(
             self.store, db, self.brain, self.hooks.emit, memory_s=config.gateway.memory_turn_seconds
@@ -227,7 +230,9 @@ class GatewayRunner:
         self.watch = ThreadedWatch(db.store, settings.holder)
         self._opened.push_async_callback(self.watch.close)
         self.dispatcher = Dispatcher(parts, self.watch)
-        doorkeeper = Doorkeeper(chats, Access.of(self.config), db.store, self._clock, guards_all=self._guards_all)
+        doorkeeper = self.doorkeeper = Doorkeeper(
+            chats, Access.of(self.config), db.store, self._clock, guards_all=self._guards_all
+        )
         self.intake = Intake(parts, command_parser(chats.reset_triggers), doorkeeper.refusal)
         self.connectors = Connectors(parts, self.intake.receive)
         sending = SenderSettings(reply_ttl_s=settings.reply_ttl_s, zone=chats.zone)
@@ -256,6 +261,7 @@ class GatewayRunner:
             running=self._running_info,
             restart=self.request_restart,
             limits=self.limits,
+            topics_of=self._topics_of,
         )
         return EngineParts(
             settings=settings,
@@ -268,6 +274,7 @@ class GatewayRunner:
             run_command=CommandRunner(services),
             bypass=BYPASS,
             stops=STOPS,
+            topics=Topics(db, self.store),
             limits=self.limits,
             emit=self.hooks.emit,
             finalize=self.finalizer.finalize_session,
@@ -367,6 +374,11 @@ class GatewayRunner:
             node=self.settings.holder,
         )
         self.dispatcher.arrived(row["session_key"])
+
+    async def _topics_of(self, platform: str, account: str) -> tuple[bool | None, bool | None]:
+        """Ask an account about topics of private chats; None: not known."""
+        ask = getattr(self.parts.adapters.get((platform, account)), "topics", None)
+        return (None, None) if ask is None else await ask()
 
     def _running_info(self, session_key: str) -> RunningInfo | None:
         actor = self.dispatcher.actors.get(session_key)

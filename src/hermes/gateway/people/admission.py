@@ -75,14 +75,8 @@ class Doorkeeper:
         self._read_at = float("-inf")
 
     async def refusal(self, source: SessionSource) -> str | None:
-        """Return None if a user may talk, else what the chat is told: a pairing code, or nothing."""
-        config = self._config_of(source.platform)
-        if config is None:
-            return None
-        known = self._access.approvers
-        verdict = judge(source, config, known, self._usual)
-        if verdict is not Verdict.ALLOW and people_of(source):
-            verdict = judge(source, config, known | (await self._read()).people(), self._usual)
+        """Return None if a user may talk, else what the chat gets: a pairing code, or nothing."""
+        verdict = await self._judge(source)
         if verdict is Verdict.ALLOW:
             return None
         if verdict is Verdict.IGNORE:
@@ -93,6 +87,20 @@ class Doorkeeper:
             return ""  # decided without a write: strangers cannot make the store work
         code = await asyncio.to_thread(ask_for_code, self._store, person, name, self._clock())
         return "" if code is None else pairing_text(code)
+
+    async def may_talk(self, source: SessionSource) -> bool:
+        """Whether a user may talk. Unlike `refusal` this changes nothing: adapters ask before they download files."""
+        return await self._judge(source) is Verdict.ALLOW
+
+    async def _judge(self, source: SessionSource) -> Verdict:
+        config = self._config_of(source.platform)
+        if config is None:
+            return Verdict.ALLOW
+        known = self._access.approvers
+        verdict = judge(source, config, known, self._usual)
+        if verdict is not Verdict.ALLOW and people_of(source):
+            verdict = judge(source, config, known | (await self._read()).people(), self._usual)
+        return verdict
 
     def _config_of(self, platform: Platform) -> PlatformConfig | None:
         """Return the rules of a platform; None if it is open."""

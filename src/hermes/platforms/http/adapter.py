@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hermes.errors import ConfigError
 from hermes.gateway.upkeep.metrics import PROMETHEUS, TEXT, CachedFigures, format_metrics, health_problem
 from hermes.platforms.base.http import HttpRequest, HttpResponse
+from hermes.platforms.http.errors import ApiError
 from hermes.platforms.http.exchange import ApiAdapter
 from hermes.platforms.http.principals import Principals
-from hermes.platforms.http.server import MISSING, HttpServer
+from hermes.platforms.http.server import MISSING, HttpServer, is_own_name
 
 if TYPE_CHECKING:
     from hermes.chat_settings import ApiServerConfig
@@ -35,7 +36,10 @@ def make(runner: GatewayRunner, settings: ApiServerConfig) -> tuple[HttpServer, 
 def serve_figures(
     server: HttpServer, keys: Mapping[str, str], live: Callable[[], Mapping[str, Any]], database: CachedFigures
 ) -> None:
-    """Add `/healthz` for everybody, and `/metrics` for callers with a key, if there are keys."""
+    """Add `/healthz` for everybody, and `/metrics` for callers with a key; without keys, for programs of this machine.
+
+    A page in a browser that was given the address of this machine under another name is none of these programs.
+    """
     principals = Principals(keys)
 
     async def health(request: HttpRequest) -> HttpResponse:
@@ -46,6 +50,8 @@ def serve_figures(
     async def metrics(request: HttpRequest) -> HttpResponse:
         if len(principals):
             principals.require(request.headers.get("authorization", ""))
+        elif not is_own_name(request.headers.get("host", "")):
+            raise ApiError(403, "forbidden", "figures without a key are for this machine only")
         text = format_metrics(live(), await database.get())
         return HttpResponse(200, text.encode(), {"Content-Type": PROMETHEUS})
 

@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from hermes.errors import HermesError
-from hermes.platforms.http.errors import JSON, ApiError, error_body
+from hermes.platforms.http.errors import JSON, ApiError, error_of
 from hermes.platforms.http.openapi import document
-from hermes.platforms.http.sessions import Sessions, error_of
-from hermes.platforms.http.talk import Talk
+from hermes.platforms.http.routes.conversations import Conversations
+from hermes.platforms.http.routes.sessions import Sessions
+from hermes.platforms.http.routes.talk import Talk
 
 if TYPE_CHECKING:
     from hermes.platforms.http.exchange import ApiAdapter
@@ -27,16 +28,18 @@ _CODES = {404: "not_found", 405: "method_not_allowed"}
 
 def make_app(adapter: ApiAdapter, principals: Principals) -> Starlette:
     """Return the application; every route but the document needs a key."""
-    talk, sessions = Talk(adapter), Sessions(adapter.db)
+    talk, conversations, sessions = Talk(adapter), Conversations(adapter.db), Sessions(adapter.db)
     endpoints: dict[tuple[str, str], Endpoint] = {
         ("GET", "/v1/models"): talk.models,
         ("GET", "/v1/models/{model}"): talk.model,
         ("POST", "/v1/chat/completions"): talk.complete,
         ("POST", "/v1/responses"): talk.respond,
         ("GET", "/v1/responses/{response_id}"): talk.response,
-        ("POST", "/v1/conversations"): talk.create_conversation,
-        ("GET", "/v1/conversations/{conversation_id}"): talk.conversation,
-        ("GET", "/v1/conversations/{conversation_id}/items"): talk.items,
+        ("POST", "/v1/conversations"): conversations.create,
+        ("GET", "/v1/conversations/{conversation_id}"): conversations.get,
+        ("DELETE", "/v1/conversations/{conversation_id}"): conversations.delete,
+        ("GET", "/v1/conversations/{conversation_id}/items"): conversations.items,
+        ("GET", "/v1/conversations/{conversation_id}/items/{item_id}"): conversations.item,
         ("GET", "/v1/sessions"): sessions.list,
         ("GET", "/v1/sessions/search"): sessions.search,
         ("GET", "/v1/sessions/{session_id}"): sessions.get,
@@ -76,11 +79,11 @@ async def _document(request: Request) -> Response:
 
 
 async def _on_error(request: Request, error: ApiError) -> Response:
-    body = error_body(error.status, error.code, error.message)
-    return Response(body, error.status, error.headers, JSON)
+    return Response(error.body, error.status, error.headers, JSON)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     code = _CODES.get(error.status_code, "bad_request")
-    body = error_body(error.status_code, code, str(error.detail))
-    return Response(body, error.status_code, dict(error.headers or {}), JSON)
+    return Response(
+        ApiError(error.status_code, code, str(error.detail)).body, error.status_code, dict(error.headers or {}), JSON
+    )

@@ -72,6 +72,11 @@ def answered_message(principal: str, answer_id: str) -> tuple[Conversation, str]
     return Conversation(principal, match[1]), match[2]
 
 
+def text_mark(text: str) -> str:
+    """Return what recognizes a text whose message is repeated."""
+    return _digits("text", text)[:16]
+
+
 async def named_conversation(db: AsyncSessionDB, principal: str, name: str) -> Conversation:
     """Return the conversation with an id, the one that continues a session, or the one with a name of the client."""
     match = _CONVERSATION.fullmatch(name)

@@ -12,18 +12,18 @@ from hermes.gateway.engine.ports import Delivery, Inbound, Receipt
 from hermes.platforms.base.adapter import BaseAdapter
 from hermes.platforms.http.conversations import Conversation
 from hermes.platforms.http.errors import ApiError
-from hermes.platforms.http.principals import PLATFORM
+from hermes.platforms.http.principals import PLATFORM, owner_of_principal
 
 if TYPE_CHECKING:
     from hermes.state.asynchronous.session_db import AsyncSessionDB
-    from hermes.state.lanes.types import InboxRow, LaneRow
+    from hermes.state.lanes.types import InboxRow, LaneRow, OutboxRow
 
 LOOK_S = 0.05
 POLL_S = 1.0
 """How often an answer is looked for that another node may have stored."""
 ANSWER_S = 1800.0
 MOST_REPLIES = 100
-_STATUS = {"queue_full": 429, "too_long": 400, "unauthorized": 403}
+_STATUS = {"queue_full": 429, "too_long": 400, "invalid_value": 400, "unauthorized": 403}
 _OVER = ("done", "failed", "discarded", "parked", "dead")
 
 
@@ -38,7 +38,7 @@ class Answer:
 
 
 class ApiAdapter(BaseAdapter):
-    """Delivers answers to the requests that wait for them; those that nobody waits for stay in the store."""
+    """Delivers answers to the requests that wait for them; those that no request waits for stay in the store."""
 
     platform = PLATFORM
 
@@ -59,11 +59,12 @@ class ApiAdapter(BaseAdapter):
         """Return the receipt: an answer in the outbox can always be fetched."""
         return _receipt(delivery)
 
-    async def say(self, conversation: Conversation, message_id: str, text: str) -> None:
-        """Store a message; raise `ApiError` if it is refused."""
+    async def say(self, conversation: Conversation, message_id: str, text: str, mark: str) -> None:
+        """Store a message with what recognizes its text; raise `ApiError` if it is refused."""
         if self.receive is None:
             raise ApiError(503, "unavailable", "the gateway is starting or stopping", {"Retry-After": "2"})
-        inbound = Inbound(text=text, source=conversation.source, message_id=message_id)
+        delivery_id = f"{conversation.digits}:{message_id}:{mark}"
+        inbound = Inbound(text=text, source=conversation.source, message_id=message_id, delivery_id=delivery_id)
         admission = await self.receive(inbound)
         if admission.state == "refused":
             raise ApiError(_STATUS.get(admission.code, 503), admission.code or "refused", admission.message)
@@ -114,24 +115,43 @@ class ApiAdapter(BaseAdapter):
             raise ApiError(404, "not_found", "there is no such response")
         if row["state"] not in _OVER:
             return None
-        text = await self._reply(conversation.key, message_id)
+        text = await self._reply(conversation.key, row)
         if row["state"] != "done":
             raise ApiError(502, "turn_failed", text or "the message was not answered")
         lane = await self.db.lanes.get(conversation.key)
+        turn = None if row["turn_id"] is None else await self.db.turns.get(row["turn_id"])
+        holder = turn or lane
+        session_id = "" if holder is None else holder["session_id"] or ""
+        view = self.db.for_owner(owner_of_principal(conversation.principal))
+        if session_id and await view.get_session(session_id) is None:
+            raise ApiError(404, "not_found", "the session of this response was deleted")
         used = [_grown(lane, before, name) for name in ("input_tokens", "output_tokens")]
-        return Answer(text, "" if lane is None else lane["session_id"], *used)
+        return Answer(text, session_id, *used)
 
     async def message(self, conversation: Conversation, message_id: str) -> InboxRow | None:
         """Return a stored message of a conversation."""
         rows = await self.db.inbox.find(message_id, platform=PLATFORM, chat_id=conversation.source.chat_id)
         return rows[0] if rows else None
 
-    async def _reply(self, key: str, message_id: str) -> str:
-        for row in await self.db.outbox.of_lane(key, limit=MOST_REPLIES):
-            payload: dict[str, Any] = row["payload"] or (row["receipt"] or {}).get("extra") or {}
-            if message_id in (payload.get("answers") or ()):
-                return str(payload.get("text") or "")
-        return ""
+    async def _reply(self, key: str, message: InboxRow) -> str:
+        """Return the text that answers a message: that of its turn, or of its command."""
+        turn_id, message_id = message["turn_id"], message["message_id"]
+        rows = [] if turn_id is None else await self.db.outbox.of_turn(turn_id)
+        if not any(_is_answer(each, message_id) for each in rows):
+            rows = await self.db.outbox.of_lane(key, limit=MOST_REPLIES)
+        return next((_text(each) for each in rows if _is_answer(each, message_id)), "")
+
+
+def _content(row: OutboxRow) -> dict[str, Any]:
+    return row["payload"] or (row["receipt"] or {}).get("extra") or {}
+
+
+def _is_answer(row: OutboxRow, message_id: str | None) -> bool:
+    return row["kind"] == "reply" and message_id in (_content(row).get("answers") or ())
+
+
+def _text(row: OutboxRow) -> str:
+    return str(_content(row).get("text") or "")
 
 
 def _receipt(delivery: Delivery) -> Receipt:

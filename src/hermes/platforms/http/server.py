@@ -9,12 +9,12 @@ import socket
 import traceback
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from hermes.errors import ConfigError
 from hermes.log import warn
 from hermes.platforms.base.http import Handler, HttpRequest, HttpResponse
-from hermes.platforms.http.errors import JSON, ApiError, error_body
+from hermes.platforms.http.errors import JSON, ApiError
 
 if TYPE_CHECKING:
     from uvicorn import Server
@@ -23,8 +23,6 @@ MAX_BODY_BYTES = 10 * 1024 * 1024
 MAX_HEAD_BYTES = 32 * 1024
 BODY_S = 30.0
 """How long a client may take for the body of a request."""
-SEND_S = 60.0
-"""How long a client may read nothing of a response."""
 DISCARD_S, DISCARD_BYTES = 2.0, 4 * 1024 * 1024
 """How much of a body that is too large is read, and for how long."""
 KEEP_ALIVE_S = 30
@@ -50,6 +48,7 @@ class HttpServer:
         max_body_bytes: int = MAX_BODY_BYTES,
         body_s: float = BODY_S,
         head_s: float | None = None,
+        stall_s: float | None = None,
         most_connections: int | None = None,
         has_keys: bool = False,
     ) -> None:
@@ -64,7 +63,7 @@ class HttpServer:
         self.app: App | None = None
         self.max_body_bytes = max_body_bytes
         self._body_s = body_s
-        self._limits = {"head_s": head_s, "most_connections": most_connections}
+        self._limits = {"head_s": head_s, "stall_s": stall_s, "most_connections": most_connections}
         self._handlers: dict[tuple[str, str], Handler] = {}
         self._server: Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -148,14 +147,15 @@ class HttpServer:
             return
         is_begun = False
 
-        async def send_in_time(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal is_begun
             is_begun = True
-            async with asyncio.timeout(SEND_S):
-                await send(message)
+            if message["type"] == "http.response.start":
+                _add_headers(message)
+            await send(message)
 
         try:
-            await self._dispatch(scope, self._limited(scope, receive), send_in_time)
+            await self._dispatch(scope, self._limited(scope, receive), send_with_headers)
         except ApiError as error:
             if not is_begun:
                 await _discard(receive, error.status)
@@ -164,7 +164,7 @@ class HttpServer:
             if not is_begun:
                 await _send(send, _refusal(ApiError(408, "timeout", "the request took too long")))
         except Exception:  # noqa: BLE001 - a request must not disturb the gateway
-            warn(__name__, "a request to %s failed:\n%s", scope["path"][:200], traceback.format_exc())
+            warn(__name__, "a request to %a failed:\n%s", scope["path"][:200], traceback.format_exc())
             if not is_begun:
                 await _send(send, _refusal(ApiError(500, "error", "the gateway failed; its log says why")))
 
@@ -195,7 +195,9 @@ class HttpServer:
         method, path = scope["method"], scope["path"]
         if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEAD_BYTES:
             raise ApiError(431, "head_too_large", f"the headers are larger than {MAX_HEAD_BYTES} bytes")
-        handler = self._handlers.get((method, path))
+        handler = self._handlers.get((method, path)) or (
+            self._handlers.get(("GET", path)) if method == "HEAD" else None
+        )
         if handler is not None:
             await _send(send, await handler(await _read(scope, receive)))
         elif allowed := sorted(each for each, at in self._handlers if at == path):
@@ -212,6 +214,14 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_own_name(host: str) -> bool:
+    """Whether the header `Host` of a request names this machine, by an address or as localhost."""
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return False
 
@@ -248,13 +258,22 @@ async def _send(send: SendMessage, response: HttpResponse) -> None:
     given = {name.lower(): value for name, value in response.headers.items()}
     headers = {"content-type": "text/plain; charset=utf-8", **given, "content-length": str(len(response.body))}
     raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": response.status, "headers": raw})
+    start = {"type": "http.response.start", "status": response.status, "headers": raw}
+    _add_headers(start)
+    await send(start)
     await send({"type": "http.response.body", "body": response.body})
+
+
+def _add_headers(message: Message) -> None:
+    """Keep responses out of caches, and browsers from guessing what they are."""
+    known = {name.lower() for name, _ in message["headers"]}
+    more = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+    message["headers"] = [*message["headers"], *(each for each in more if each[0] not in known)]
 
 
 def _refusal(error: ApiError) -> HttpResponse:
     headers = {"Content-Type": JSON, "Connection": "close", **error.headers}
-    return HttpResponse(error.status, error_body(error.status, error.code, error.message), headers)
+    return HttpResponse(error.status, error.body, headers)
 
 
 @contextlib.contextmanager

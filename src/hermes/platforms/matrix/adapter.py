@@ -218,7 +218,6 @@ class MatrixAdapter(BaseAdapter):
     async def _inbound(self, room_id: str, room: Room, message: RoomMessage, answered: Mapping[str, Any]) -> Inbound:
         is_direct = self._rooms.is_direct(room_id, room, message.sender)
         text = without_mention(message.text, self.user_id, self._display_name)
-        media, note = await self._files(message)
         quoted = as_dict(answered.get("content")).get("body")
         source = SessionSource(
             Platform.MATRIX,
@@ -231,6 +230,7 @@ class MatrixAdapter(BaseAdapter):
             chat_topic=room.topic,
             message_id=message.event_id,
         )
+        media, note = await self._files(message, source)
         return Inbound(
             "\n".join(each for each in (as_command(text, self._settings.command_prefix), note) if each),
             source,
@@ -242,10 +242,12 @@ class MatrixAdapter(BaseAdapter):
             reply_to_text=quoted[:_MAX_QUOTED] if isinstance(quoted, str) else None,
         )
 
-    async def _files(self, message: RoomMessage) -> tuple[list[Mapping[str, str]], str]:
+    async def _files(self, message: RoomMessage, source: SessionSource) -> tuple[list[Mapping[str, str]], str]:
         """Return the stored file of a message; if it cannot be had, a sentence for the text."""
         if message.kind == "text":
             return [], ""
+        if not await self._context.wants_files_of(source):
+            return [], "[a file that was not received]"
         if message.media is None:
             return [], "[a file could not be received: it is encrypted or has no address]"
         media = message.media

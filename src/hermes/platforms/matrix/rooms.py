@@ -69,7 +69,7 @@ class Rooms:
         return room
 
     def is_direct(self, room_id: str, room: Room, user_id: str) -> bool:
-        """Whether a room is the direct chat with a user: it was begun as one with this user, and nobody else is there.
+        """Whether a room is the direct chat with a user: it was begun as one with this user, and both are alone in it.
 
         A room whose other member has changed is not: the new one must not continue the conversation of the old one.
         """

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import logging
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from hermes.gateway.engine.ports import MaybeSent, NotSent
-from hermes.platforms.slack.events import ChatKind
 from hermes.platforms.slack.failures import error_of
 from hermes.platforms.slack.settings import SlackSettings
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
+    from yarl import URL
 
 TIMEOUT_S = 30.0
 _CONNECT_S = 10.0
-_MOST_NAMES = 2000
+_TRANSFER_S = 120.0
 _CHUNK = 64 * 1024
+_FILE_HOSTS = (".slack.com", ".slack-files.com", ".slack-gov.com")
 
 
 def silent_logger() -> logging.Logger:
@@ -30,28 +31,24 @@ def silent_logger() -> logging.Logger:
 class SlackApi:
     """The Web API for one bot; requests are never repeated here."""
 
-    def __init__(self, settings: SlackSettings) -> None:
+    def __init__(self, settings: SlackSettings, *, timeout_s: float = TIMEOUT_S) -> None:
         self._settings = settings
+        self._timeout_s = timeout_s
         self._client: AsyncWebClient | None = None
-        self._names: OrderedDict[str, str | None] = OrderedDict()
-        self._kinds: OrderedDict[str, ChatKind] = OrderedDict()
 
-    @property
-    def client(self) -> AsyncWebClient:
-        """The library's client, which is made at the first use."""
-        if self._client is None:
-            import aiohttp
-            from slack_sdk.web.async_client import AsyncWebClient
+    def open(self) -> None:
+        """Make the client; it connects at the first request."""
+        import aiohttp
+        from slack_sdk.web.async_client import AsyncWebClient
 
-            timeout = aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=_CONNECT_S)
-            self._client = AsyncWebClient(
-                self._settings.token,
-                base_url=self._settings.base_url,
-                session=aiohttp.ClientSession(timeout=timeout),
-                retry_handlers=[],
-                logger=silent_logger(),
-            )
-        return self._client
+        timeout = aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=_CONNECT_S)
+        self._client = AsyncWebClient(
+            self._settings.token,
+            base_url=self._settings.base_url,
+            session=aiohttp.ClientSession(timeout=timeout),
+            retry_handlers=[],
+            logger=silent_logger(),
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -59,66 +56,81 @@ class SlackApi:
         if client is not None and client.session is not None:
             await client.session.close()
 
-    async def call(self, request: Awaitable[Any]) -> Mapping[str, Any]:
+    @property
+    def client(self) -> AsyncWebClient:
+        """The library's client; raise `NotSent` if it is closed."""
+        if self._client is None:
+            raise NotSent("Slack is not connected")
+        return self._client
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the platform is reached by https, as it always is outside of tests."""
+        return self._settings.base_url.startswith("https:")
+
+    async def call(self, request: Callable[[AsyncWebClient], Awaitable[Any]]) -> Mapping[str, Any]:
         """Return the data of a response; raise `NotSent` or `MaybeSent`."""
         try:
-            response = await request
+            response = await request(self.client)
+            data = response.data
         except Exception as error:
             raise error_of(error) from error
-        data = response.data
         if not isinstance(data, dict):
             raise MaybeSent("Slack's response cannot be read")
         return data
 
-    async def name_of_user(self, user: str) -> str | None:
-        """Return the name that a user shows to others; None if Slack does not tell."""
-        if user not in self._names:
-            found = await self._ask(self.client.users_info(user=user), "user")
-            profile = found.get("profile")
-            shown = profile.get("display_name") if isinstance(profile, dict) else None
-            _keep(self._names, user, str(shown or found.get("real_name") or found.get("name") or "") or None)
-        return self._names[user]
+    async def ask(self, method: str, **arguments: str | int | None) -> Mapping[str, Any]:
+        """Call a method with a form; the library would put the arguments into the address, or repeat the request."""
+        form = {name: str(value) for name, value in arguments.items() if value is not None}
+        return await self.call(lambda client: client.api_call(method, data=form))
 
-    async def name_of_chat(self, channel: str) -> str | None:
-        """Return the name of a channel; None if it has none."""
-        if channel not in self._names:
-            await self.kind_of_chat(channel)
-        return self._names.get(channel)
+    async def upload(self, address: str, content: bytes) -> None:
+        """Give Slack the content of a file; nothing is shown yet."""
+        import aiohttp
 
-    async def kind_of_chat(self, channel: str) -> ChatKind:
-        """Return whether a chat is a direct message, one with several people, or a channel."""
-        if channel not in self._kinds or channel not in self._names:
-            found = await self._ask(self.client.conversations_info(channel=channel), "channel")
-            _keep(self._names, channel, str(found.get("name") or "") or None)
-            kind: ChatKind = "im" if found.get("is_im") else "mpim" if found.get("is_mpim") else "channel"
-            _keep(self._kinds, channel, kind)
-        return self._kinds[channel]
+        session = self.client.session
+        assert session is not None
+        timeout = aiohttp.ClientTimeout(total=_TRANSFER_S, sock_connect=_CONNECT_S, sock_read=self._timeout_s)
+        options: dict[str, Any] = {"proxy": self.client.proxy, "allow_redirects": False, "timeout": timeout}
+        try:
+            async with session.post(address, data=io.BytesIO(content), **options) as response:
+                if response.status != 200:
+                    raise NotSent(f"Slack did not take the file (status {response.status})")
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise NotSent(f"the file could not be uploaded ({type(error).__name__})") from error
 
-    async def download(self, url: str) -> AsyncIterator[bytes]:
-        """Yield the content of a file; the token goes only to Slack, and a redirect is not followed."""
-        host, own = urlsplit(url), urlsplit(self._settings.base_url)
-        is_slack = host.scheme == "https" and (host.hostname or "").endswith((".slack.com", ".slack-files.com"))
-        if not is_slack and (host.scheme, host.netloc) != (own.scheme, own.netloc):
-            raise NotSent("the file is not on a server of Slack", is_final=True)
+    @asynccontextmanager
+    async def download(self, address: str, mime: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Give the content of a file; the token goes only to Slack, and a redirect is not followed."""
+        import aiohttp
+
+        url = self._address_of_file(address)
+        if url is None:
+            raise NotSent("it is not on a server of Slack", is_final=True)
         session = self.client.session
         assert session is not None
         headers = {"Authorization": f"Bearer {self._settings.token}"}
-        async with session.get(url, headers=headers, allow_redirects=False) as response:
-            if response.status != 200 or response.content_type == "text/html":
-                raise NotSent(f"Slack did not return the file (status {response.status})", is_final=True)
-            async for chunk in response.content.iter_chunked(_CHUNK):
-                yield chunk
-
-    async def _ask(self, request: Awaitable[Any], name: str) -> Mapping[str, Any]:
-        """Return an object of a response; empty if Slack does not tell."""
+        timeout = aiohttp.ClientTimeout(total=_TRANSFER_S, sock_connect=_CONNECT_S, sock_read=self._timeout_s)
+        options: dict[str, Any] = {"proxy": self.client.proxy, "allow_redirects": False, "timeout": timeout}
         try:
-            found = (await self.call(request)).get(name)
-        except (NotSent, MaybeSent):
-            return {}  # a name is not worth the message
-        return found if isinstance(found, dict) else {}
+            async with session.get(url, headers=headers, **options) as response:
+                if response.status != 200:
+                    is_final = response.status != 429 and response.status < 500
+                    raise NotSent(f"Slack returned the status {response.status}", is_final=is_final)
+                if response.content_type == "text/html" != mime:
+                    raise NotSent("the bot may not read files", is_final=True)  # this is the page to log in
+                yield response.content.iter_chunked(_CHUNK)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NotSent(f"the connection to Slack was lost ({type(error).__name__})") from error
 
+    def _address_of_file(self, address: str) -> URL | None:
+        """Return an address to which the token may be sent; None for every other."""
+        from yarl import URL
 
-def _keep(cache: OrderedDict[str, Any], key: str, value: object) -> None:
-    cache[key] = value
-    if len(cache) > _MOST_NAMES:
-        cache.popitem(last=False)
+        try:
+            url = URL(address)
+            if url.scheme == "https" and (url.host or "").endswith(_FILE_HOSTS):
+                return url
+            return url if url.host and url.origin() == URL(self._settings.base_url).origin() else None
+        except ValueError:
+            return None

@@ -11,12 +11,14 @@ from typing import Any
 from hermes.gateway.engine.ports import Delivery, MaybeSent, NotSent, Receipt
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.slack.api import SlackApi
-from hermes.platforms.slack.failures import is_missing_permission
+from hermes.platforms.slack.failures import Refused
 from hermes.platforms.slack.mrkdwn import to_mrkdwn
 
 EVENT_TYPE = "hermes_message"
 _PAGE, _MOST_PAGES = 200, 5
 _MOST_FOUND = 500
+_NO_NAMES: Mapping[str, Any] = {"parse": "none", "link_names": False}
+"""Words such as @channel in a text notify no user; the default differs between Slack's methods."""
 
 
 class Outgoing:
@@ -35,15 +37,16 @@ class Outgoing:
             if digest != digest_of(part):
                 await self.edit(message_id, part)
             return message_id
-        thread = part.delivery.thread_id
         data = await self._api.call(
-            self._api.client.chat_postMessage(
+            lambda client: client.chat_postMessage(
                 channel=part.delivery.chat_id,
                 text=to_mrkdwn(part.text) or " ",
-                thread_ts=thread,
+                thread_ts=part.delivery.thread_id,
                 metadata=_metadata(part),
-                unfurl_links=False,
                 client_msg_id=str(uuid.uuid5(uuid.NAMESPACE_URL, part.key)),
+                unfurl_links=False,
+                unfurl_media=False,
+                **_NO_NAMES,
             )
         )
         if not isinstance(data.get("ts"), str):
@@ -53,15 +56,24 @@ class Outgoing:
     async def edit(self, message_id: str, part: Part) -> None:
         """Change the text of a message."""
         await self._api.call(
-            self._api.client.chat_update(
-                channel=part.delivery.chat_id, ts=message_id, text=to_mrkdwn(part.text) or " ", metadata=_metadata(part)
+            lambda client: client.chat_update(
+                channel=part.delivery.chat_id,
+                ts=message_id,
+                text=to_mrkdwn(part.text) or " ",
+                metadata=_metadata(part),
+                **_NO_NAMES,
             )
         )
 
-    async def find(self, delivery: Delivery, parts: list[Part]) -> Receipt | None:
+    def forget(self, delivery: Delivery) -> None:
+        """Forget the messages of a delivery, of which one does not exist any more."""
+        for key in [each for each in self._found if each == delivery.key or each.startswith(f"{delivery.key}#")]:
+            del self._found[key]
+
+    async def find(self, delivery: Delivery, parts: list[Part], bot_user: str) -> Receipt | None:
         """Return the messages of a delivery that Slack has; raise `NotSent` if not all of them, None if it cannot tell.
 
-        Those that it has are remembered, and not sent a second time.
+        Those that it has are remembered, and not sent a second time. Marks of other authors do not count.
         """
         keys = {part.key: part for part in parts}
         since = max((each for each in (delivery.reply_to, *delivery.answers) if each and _is_ts(each)), default=None)
@@ -69,7 +81,7 @@ class Outgoing:
         async for message, is_last in self._messages(delivery, since):
             is_complete = is_last
             key, digest = _key_of(message)
-            if key in keys and isinstance(message.get("ts"), str):
+            if key in keys and message.get("user") == bot_user and isinstance(message.get("ts"), str):
                 self._found[key] = (str(message["ts"]), digest)
                 if len(self._found) > _MOST_FOUND:
                     self._found.popitem(last=False)
@@ -81,28 +93,31 @@ class Outgoing:
         ]
         if len(ids) == len(parts):
             return Receipt(ids)
-        if is_complete or any(found):
+        if is_complete:
             raise NotSent("Slack does not have the message")
         return None
 
     async def _messages(self, delivery: Delivery, since: str | None) -> AsyncIterator[tuple[Mapping[str, Any], bool]]:
         """Yield the latest messages of a chat, and whether these are all that matter; at the end an empty one."""
-        cursor = ""
+        cursor: str | None = None
+        method = "conversations.replies" if delivery.thread_id else "conversations.history"
         for _ in range(_MOST_PAGES):
-            wanted: dict[str, Any] = {"channel": delivery.chat_id, "limit": _PAGE, "include_all_metadata": True}
-            wanted.update({"oldest": since} if since else {}, **({"cursor": cursor} if cursor else {}))
-            client = self._api.client
-            thread = delivery.thread_id
             try:
-                data = await self._api.call(
-                    client.conversations_replies(ts=thread, **wanted)
-                    if thread
-                    else client.conversations_history(**wanted)
+                data = await self._api.ask(
+                    method,
+                    channel=delivery.chat_id,
+                    ts=delivery.thread_id,
+                    limit=_PAGE,
+                    include_all_metadata="true",
+                    oldest=since,
+                    cursor=cursor,
                 )
-            except NotSent as error:
-                if is_missing_permission(error):
+            except Refused as error:
+                if error.is_unreadable:
                     return
                 raise MaybeSent(str(error)) from error  # the question is repeated later
+            except NotSent as error:
+                raise MaybeSent(str(error)) from error
             for each in data.get("messages") or ():
                 if isinstance(each, dict):
                     yield each, False

@@ -19,7 +19,11 @@ MAX_BYTES = 1024 * 1024
 def is_genuine(request: HttpRequest, secret: str, now: float) -> bool:
     """Return whether Slack has signed the request within the last five minutes."""
     stamp = request.headers.get("x-slack-request-timestamp", "")
-    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12) or abs(now - int(stamp)) > MAX_AGE_S:
+    if (
+        not secret
+        or not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12)
+        or abs(now - int(stamp)) > MAX_AGE_S
+    ):
         return False
     given = request.headers.get("x-slack-signature", "").encode("utf-8", "replace")
     text = b"v0:" + stamp.encode() + b":" + request.body
@@ -31,7 +35,7 @@ def read_body(request: HttpRequest) -> Mapping[str, Any]:
     """Return the payload of an event, or the form of a slash command; raise ValueError for anything else."""
     if len(request.body) > MAX_BYTES:
         raise ValueError("the body is too large")
-    if request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+    if request.headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded"):
         return dict(parse_qsl(request.body.decode("utf-8"), max_num_fields=50))
     try:
         data = json.loads(request.body)

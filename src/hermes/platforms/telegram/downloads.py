@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -15,46 +16,62 @@ from hermes.log import warn
 if TYPE_CHECKING:
     from telegram import Bot
 
-    from hermes.platforms.base.media import MediaFolder
+    from hermes.gateway.source import SessionSource
+    from hermes.platforms.base.context import AdapterContext
+    from hermes.platforms.telegram.attachments import Attachment
     from hermes.platforms.telegram.settings import TelegramSettings
-    from hermes.platforms.telegram.updates import Attachment
 
 ATTEMPTS = 3
-DOWNLOAD_S = 120.0
+DOWNLOAD_S = 60.0
+"""How long the file of a message may take, with all attempts: the messages behind it wait meanwhile."""
+AT_ONCE = 8
 
 
 class Downloads:
     """Fetches files of messages into the folder of the platform."""
 
-    def __init__(self, bot: Bot, media: MediaFolder, settings: TelegramSettings) -> None:
+    def __init__(self, bot: Bot, context: AdapterContext, settings: TelegramSettings) -> None:
         self._bot = bot
-        self._media = media
+        self._context = context
+        self._media = context.media
         self._settings = settings
-        self._client = httpx.AsyncClient(timeout=settings.timeout_s)
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._client = httpx.AsyncClient(timeout=settings.timeout_s, trust_env=settings.uses_proxy)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    async def are_wanted(self, source: SessionSource) -> bool:
+        """Whether files of a message are fetched: not those of users who may not talk."""
+        return await self._context.wants_files_of(source)
 
     async def fetch(self, attachment: Attachment) -> Mapping[str, str] | str:
         """Return the stored file, or a sentence that says why it could not be stored."""
         most = self._media.max_bytes
         if attachment.size > most:
             return f"[{attachment.name} is larger than {most // 1024 // 1024} MB and was not read]"
-        reason = ""
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                await asyncio.sleep(self._settings.retry_s[min(attempt, len(self._settings.retry_s)) - 1])
-            try:
-                async with asyncio.timeout(DOWNLOAD_S):
-                    return await self._fetch(attachment)
-            except (BadRequest, Forbidden, InvalidToken, NotSent) as error:
-                reason = type(error).__name__
-                break
-            except (TelegramError, httpx.HTTPError, TimeoutError) as error:
-                reason = type(error).__name__
-        warn(__name__, "a file of a message was not read: %s", reason)
+        try:
+            async with asyncio.timeout(DOWNLOAD_S), self._places:
+                return {**await self._try(attachment), "type": attachment.kind}
+        except (TelegramError, httpx.HTTPError, httpx.InvalidURL, NotSent, OSError, TimeoutError) as error:
+            warn(__name__, "a file of a message was not read: %s", type(error).__name__)
         return f"[{attachment.name} could not be read]"
+
+    async def discard(self, file: Mapping[str, str]) -> None:
+        """Delete a stored file whose message was not accepted."""
+        await asyncio.to_thread(Path(file["path"]).unlink, missing_ok=True)
+
+    async def _try(self, attachment: Attachment) -> Mapping[str, str]:
+        pauses = self._settings.retry_s
+        for attempt in range(1, ATTEMPTS):
+            try:
+                return await self._fetch(attachment)
+            except (BadRequest, Forbidden, InvalidToken):
+                raise
+            except (TelegramError, httpx.HTTPError):
+                await asyncio.sleep(pauses[min(attempt, len(pauses)) - 1])
+        return await self._fetch(attachment)
 
     async def _fetch(self, attachment: Attachment) -> Mapping[str, str]:
         file = await self._bot.get_file(attachment.file_id)

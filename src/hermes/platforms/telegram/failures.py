@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import datetime
-import warnings
+import re
 
 import httpx
 from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from hermes.gateway.engine.ports import MaybeSent, NotSent
 
-_NOT_CONNECTED = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_NOT_CONNECTED = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.UnsupportedProtocol,
+)
+_REFUSED = re.compile(r"\(4\d\d\)")
+"""How the library names a status of HTTP for which it has no class of its own."""
+_REFUSED_PHRASES = ("request entity too large", "content too large")
 
 
 class MessageGone(NotSent):
@@ -30,27 +39,30 @@ def translate(error: TelegramError, token: str) -> NotSent | MaybeSent:
         return NotSent(reason, is_final=True)
     if isinstance(error.__cause__, _NOT_CONNECTED):
         return NotSent(reason)
+    if _REFUSED.search(str(error)) or str(error).lower().startswith(_REFUSED_PHRASES):
+        return NotSent(reason, is_final=True)
     return MaybeSent(reason)
 
 
 def wait_of(error: RetryAfter) -> float:
     """Return the seconds that Telegram asks for."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the library warns that the type will change; both are read here
-        wait = error.retry_after
+    wait = error.retry_after
     return wait.total_seconds() if isinstance(wait, datetime.timedelta) else float(wait)
 
 
 def text_of(error: Exception, token: str) -> str:
     """Return the text of an error without the token, which addresses of requests contain."""
-    text = str(error).replace(token, "***")
+    text = " ".join(str(error).replace(token, "***").split())
     return text[:300] or type(error).__name__
 
 
 def refuses_entities(error: BadRequest) -> bool:
-    """Whether Telegram could not read the formatting."""
+    """Whether Telegram could not use the formatting, or nothing is left of a text that has only formatting."""
     text = str(error).lower()
-    return "parse entities" in text or "parse_mode" in text or "unsupported start tag" in text
+    return any(
+        each in text
+        for each in ("parse entities", "parse_mode", "unsupported start tag", "text is empty", "text must be non-empty")
+    )
 
 
 def is_unchanged(error: BadRequest) -> bool:
@@ -59,6 +71,12 @@ def is_unchanged(error: BadRequest) -> bool:
 
 
 def is_gone(error: TelegramError) -> bool:
-    """Whether an edit was refused because the message was deleted or cannot be changed."""
+    """Whether a change was refused because the message was deleted or cannot be changed."""
     text = str(error).lower()
-    return isinstance(error, BadRequest) and ("message to edit not found" in text or "can't be edited" in text)
+    phrases = ("message to edit not found", "can't be edited", "message_id_invalid")
+    return isinstance(error, BadRequest) and any(each in text for each in phrases)
+
+
+def is_deleted(error: TelegramError) -> bool:
+    """Whether a message could not be deleted because it is deleted already."""
+    return isinstance(error, BadRequest) and "message to delete not found" in str(error).lower()

@@ -6,7 +6,8 @@ import html
 import re
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,40})[^\n]*$")
-_CODE = re.compile(r"(`+)([^`\n]{1,4000})\1")
+_CODE = re.compile(r"(?<!`)(`{1,8})(?!`)([^`\n]{1,4000})\1(?!`)")
+_TAG = re.compile(r"<(/?)([bis])>")
 _LINK = re.compile(r"\[([^\[\]\n]{1,500})\]\((https?://[^\s()<>]{1,1000})\)")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(\S[^\n]*)$")
 _STYLES = (
@@ -16,12 +17,24 @@ _STYLES = (
     (re.compile(r"(?<![\w*])\*(?=[^\s*])([^*\n]{1,2000})(?<=[^\s*])\*(?![\w*])"), "i"),
     (re.compile(r"(?<![\w_])_(?=[^\s_])([^_\n]{1,2000})(?<=[^\s_])_(?![\w_])"), "i"),
 )
+_CONTROLS = {number: None for number in (*range(32), 127) if chr(number) not in "\t\n\r"}
 _MARK = re.compile("\ue000([0-9]{1,6})\ue001")
 
 
 def utf16_length(text: str) -> int:
     """Return the length of a text in the units in which Telegram counts."""
     return len(text) + sum(ord(each) > 0xFFFF for each in text)
+
+
+def fitting(text: str, most: int) -> str:
+    """Return the beginning of a text that has at most so many units."""
+    units = text.encode("utf-16-le")[: 2 * most]
+    return units.decode("utf-16-le", "ignore")
+
+
+def sendable(text: str) -> str:
+    """Return a text as Telegram takes it: valid Unicode without control characters."""
+    return text.encode("utf-8", "replace").decode().translate(_CONTROLS)
 
 
 def to_html(text: str) -> str:
@@ -64,7 +77,7 @@ def _emphasis(escaped: str) -> str:
 def _styled(match: re.Match[str], tag: str) -> str:
     """Return the styled text; tags that a style would cut are left as they were written."""
     inner = match[1]
-    opened = re.findall(r"<(/?)([bis])>", inner)
+    opened = _TAG.findall(inner)
     depth = 0
     for closing, _ in opened:
         depth += -1 if closing else 1

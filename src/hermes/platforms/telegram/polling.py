@@ -10,17 +10,18 @@ from urllib.parse import urlencode
 
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
-from hermes.log import warn
+from hermes.log import inform, warn
 from hermes.platforms.telegram.failures import text_of, wait_of
+from hermes.platforms.telegram.updates import UPDATES, chat_of
 
 if TYPE_CHECKING:
     from telegram.request import BaseRequest
 
     from hermes.platforms.telegram.settings import TelegramSettings
 
-UPDATES = ("message", "channel_post")
-"""The kinds of updates that Telegram sends."""
 AT_ONCE = 100
+CALM_S = 300.0
+"""After so long without another poller, the next one is named in the log again."""
 Handle = Callable[[dict[str, Any]], Awaitable[bool]]
 """Stores an update and returns whether it may be acknowledged."""
 
@@ -28,13 +29,23 @@ Handle = Callable[[dict[str, Any]], Awaitable[bool]]
 class Polling:
     """Asks for updates until it is cancelled."""
 
-    def __init__(self, request: BaseRequest, settings: TelegramSettings, handle: Handle) -> None:
+    def __init__(
+        self,
+        request: BaseRequest,
+        settings: TelegramSettings,
+        handle: Handle,
+        look_ahead: Callable[[Sequence[dict[str, Any]]], None] = lambda updates: None,
+    ) -> None:
         self._request = request
         self._settings = settings
         self._handle = handle
+        self._look_ahead = look_ahead
         self._offset: int | None = None
         self._failures = 0
         self._noted = ""
+        self._conflicts = 0
+        """How often another program has polled, since it was last quiet for long."""
+        self._conflict_at = float("-inf")
 
     async def run(self) -> None:
         """Fetch and store updates for ever; what fails is tried again after a pause."""
@@ -48,7 +59,7 @@ class Polling:
                 await self._pause(TelegramError("its response cannot be read"))
                 continue
             if await self._store(updates):
-                self._failures, self._noted = 0, ""
+                self._note_success()
             else:
                 await asyncio.sleep(self._next_pause())
 
@@ -71,15 +82,16 @@ class Polling:
         valid = [each for each in updates if isinstance(each, dict) and type(each.get("update_id")) is int]
         if len(valid) < len(updates):
             warn(__name__, "Telegram sent %s updates without a number", len(updates) - len(valid))
-        chats: dict[object, list[dict[str, Any]]] = {}
+        self._look_ahead(valid)
+        chats: dict[str, list[dict[str, Any]]] = {}
         for update in valid:
-            chats.setdefault(_chat_of(update), []).append(update)
+            chats.setdefault(chat_of(update), []).append(update)
         stored = await asyncio.gather(*(self._store_chat(each) for each in chats.values()))
         done: set[int] = set().union(*stored)
         for number in sorted(each["update_id"] for each in valid):
             if number not in done:
                 return False
-            self._offset = max(self._offset or 0, number + 1)
+            self._offset = number + 1
         return bool(valid) or not updates
 
     async def _store_chat(self, updates: Sequence[dict[str, Any]]) -> set[int]:
@@ -95,26 +107,34 @@ class Polling:
         """Write a failure to the log once, and wait."""
         reason = text_of(error, self._settings.token)
         if isinstance(error, Conflict):
-            reason = f"another program receives for this bot; only one can: {reason}"
+            await self._give_way(reason)
+            return
         kind = type(error).__name__
-        if kind != self._noted and (self._failures or isinstance(error, Conflict | InvalidToken)):
+        # A single failure is normal: servers and networks drop long requests.
+        if kind != self._noted and (self._failures or isinstance(error, InvalidToken)):
             self._noted = kind
             warn(__name__, "no updates from Telegram: %s", reason)
-        pause = self._next_pause()
-        await asyncio.sleep(max(pause, wait_of(error)) if isinstance(error, RetryAfter) else pause)
+        pause_s = self._next_pause()
+        await asyncio.sleep(max(pause_s, wait_of(error)) if isinstance(error, RetryAfter) else pause_s)
+
+    async def _give_way(self, reason: str) -> None:
+        """Wait longer each time that another program polls: the two would interrupt each other for ever."""
+        now = asyncio.get_running_loop().time()
+        if now > self._conflict_at + CALM_S:
+            self._conflicts = 0
+        self._conflict_at = now
+        self._conflicts += 1
+        if self._conflicts == 1:
+            warn(__name__, "another program receives for this bot of Telegram, and only one can: %s", reason)
+        pauses = self._settings.retry_s
+        await asyncio.sleep(pauses[min(self._conflicts, len(pauses)) - 1])
+
+    def _note_success(self) -> None:
+        if self._noted:
+            inform(__name__, "updates from Telegram arrive again")
+        self._failures, self._noted = 0, ""
 
     def _next_pause(self) -> float:
         pauses = self._settings.retry_s
         self._failures += 1
         return pauses[min(self._failures, len(pauses)) - 1]
-
-
-def _chat_of(update: dict[str, Any]) -> object:
-    """Return the chat of an update; those without a readable one are one group."""
-    for kind in UPDATES:
-        message = update.get(kind)
-        chat = message.get("chat") if isinstance(message, dict) else None
-        number = chat.get("id") if isinstance(chat, dict) else None
-        if isinstance(number, int | str):
-            return number
-    return None

@@ -23,6 +23,7 @@ class TelegramSettings:
     """How the adapter connects, and which messages of groups are for the bot."""
 
     token: str = field(repr=False)
+    account: str = ""
     base_url: str = API
     webhook_url: str = ""
     webhook_secret: str = field(default="", repr=False)
@@ -40,6 +41,11 @@ class TelegramSettings:
         """Whether Telegram calls the gateway, instead of being polled."""
         return bool(self.webhook_url)
 
+    @property
+    def uses_proxy(self) -> bool:
+        """Whether the proxy of the environment is used: not for a server that is reached without encryption."""
+        return urlsplit(self.base_url).scheme == "https"
+
 
 def read_settings(config: PlatformConfig) -> TelegramSettings:
     """Return the settings of the platform; raise `ConfigError` if one is missing or wrong."""
@@ -54,6 +60,7 @@ def read_settings(config: PlatformConfig) -> TelegramSettings:
         raise ConfigError(f"reply_to_mode of Telegram is {mode!r}", hint="use first, all or off")
     return TelegramSettings(
         token=token,
+        account=str(extra.get("account") or ""),
         base_url=_address(extra, "base_url", API),
         webhook_url=_address(extra, "webhook_url", ""),
         webhook_secret=_secret(extra.get("webhook_secret"), token),

@@ -55,7 +55,7 @@ async def _started(harness: Harness) -> AsyncIterator[RecordingInbox]:
 
 
 async def stores_before_it_acknowledges(harness: Harness) -> None:
-    """Check that the platform is told only after the gateway has stored a message."""
+    """Check that the platform gets the acknowledgement only after the gateway has stored a message."""
     async with _started(harness) as inbox:
         inbox.hold()
         await harness.deliver(1, "hello")

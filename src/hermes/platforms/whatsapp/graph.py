@@ -11,11 +11,14 @@ from urllib.parse import urlsplit
 from hermes.gateway.engine.ports import MaybeSent, NotSent
 from hermes.platforms.base.failures import error_of_status
 from hermes.platforms.base.json_api import ApiResponse, JsonApi, segment
+from hermes.platforms.whatsapp.statuses import Status
 
+SEND_S = 20.0
+"""How long the response to a message may take."""
 _WINDOW_CLOSED = 131047
 _TOO_MANY = frozenset({4, 80007, 130429, 131048, 131056})
 _TOO_MANY_S = 10.0
-_TOKEN, _TOKEN_S = 190, 60.0
+_TOKEN, _TOKEN_S = frozenset({0, 10, 190}), 60.0
 _MEDIA_HOSTS = ("lookaside.fbsbx.com",)
 """The hosts from which Meta serves files; the token goes to no others but the configured one."""
 _FOREIGN = "the address of the file is not one of the platform"
@@ -23,6 +26,10 @@ WINDOW_REASON = (
     "WhatsApp allows no more replies: the user's last message is older than 24 hours (error 131047); "
     "the user has to write again, or an approved template has to be sent"
 )
+
+
+class WrongToken(NotSent):
+    """The platform does not accept the access token, or the token may not use the phone number."""
 
 
 class GraphApi:
@@ -36,6 +43,12 @@ class GraphApi:
     async def close(self) -> None:
         """Close the connections."""
         await self._api.close()
+
+    async def who_am_i(self) -> str:
+        """Return the phone number as people write it, and the name of the business."""
+        found = self._checked(await self._api.call("GET", f"/{self._number}", read_s=5.0))
+        number, name = _line(found.get("display_phone_number")), _line(found.get("verified_name"))
+        return f"{number} ({name})" if number and name else number or name
 
     async def send(self, body: Mapping[str, Any]) -> str:
         """Send a message and return its id."""
@@ -63,16 +76,16 @@ class GraphApi:
         head += f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{quoted}"\r\n'
         content = f"{head}Content-Type: {mime}\r\n\r\n".encode() + data + f"\r\n--{boundary}--\r\n".encode()
         headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-        found = await self._api.call("POST", f"/{self._number}/media", content=content, headers=headers, read_s=60.0)
-        media_id = _checked(found).get("id")
-        if not isinstance(media_id, str):
+        found = await self._api.call("POST", f"/{self._number}/media", content=content, headers=headers, read_s=SEND_S)
+        media_id = self._checked(found).get("id")
+        if not isinstance(media_id, str) or not media_id:
             raise NotSent("the platform returned no id of the file", is_final=True)
         return media_id
 
     @asynccontextmanager
     async def download(self, media_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
         """Return the pieces of a file, from the configured server or from Meta's server of files only."""
-        found = _checked(await self._api.call("GET", f"/{segment(media_id)}"))
+        found = self._checked(await self._api.call("GET", f"/{segment(media_id)}"))
         url = found.get("url")
         origin, path = self._place(url if isinstance(url, str) else "")
         api = JsonApi(origin, self._token)
@@ -97,23 +110,41 @@ class GraphApi:
 
     async def _post(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
         path = f"/{self._number}/messages"
-        return _checked(await self._api.call("POST", path, {"messaging_product": "whatsapp", **body}))
+        return self._checked(
+            await self._api.call("POST", path, {"messaging_product": "whatsapp", **body}, read_s=SEND_S)
+        )
+
+    def _checked(self, response: ApiResponse) -> Mapping[str, Any]:
+        """Return the content of a response; raise the error for one that is no success."""
+        if response.is_success:
+            return response.data
+        error = response.data.get("error")
+        about: Mapping[str, Any] = error if isinstance(error, dict) else {}
+        code = about.get("code") if isinstance(about.get("code"), int) else None
+        said = _line(str(about.get("message") or "").replace(self._token, "***"))  # Meta repeats a malformed token
+        reason = f"WhatsApp refuses it (status {response.status}, error {code})" + (f": {said}" if said else "")
+        known = known_failure(code, reason, response.retry_after_s)
+        if known is not None:
+            raise known
+        if code in _TOKEN or response.status == 401:
+            raise WrongToken(reason, retry_after_s=_TOKEN_S)
+        raise error_of_status(response.status, reason, response.retry_after_s)
 
 
-def _checked(response: ApiResponse) -> Mapping[str, Any]:
-    """Return the content of a response; raise the error for one that is no success."""
-    if response.is_success:
-        return response.data
-    error = response.data.get("error")
-    about: Mapping[str, Any] = error if isinstance(error, dict) else {}
-    code = about.get("code")
-    said = about.get("message")
-    text = "".join(each for each in said if each.isprintable())[:200] if isinstance(said, str) else ""
-    reason = f"WhatsApp refuses it (status {response.status}, error {code}){': ' + text if text else ''}"
+def known_failure(code: object, reason: str, retry_after_s: float | None = None) -> NotSent | None:
+    """Return the error for a code that says by itself what follows; None for others."""
     if code == _WINDOW_CLOSED:
-        raise NotSent(WINDOW_REASON, is_final=True)
+        return NotSent(WINDOW_REASON, is_final=True)
     if code in _TOO_MANY:
-        raise NotSent(reason, retry_after_s=response.retry_after_s or _TOO_MANY_S)
-    if code == _TOKEN or response.status == 401:
-        raise NotSent(reason, retry_after_s=_TOKEN_S)
-    raise error_of_status(response.status, reason, response.retry_after_s)
+        return NotSent(reason, retry_after_s=retry_after_s or _TOO_MANY_S)
+    return None
+
+
+def failure_of(status: Status) -> NotSent:
+    """Return the error for a message that the platform accepted and then could not deliver."""
+    reason = f"WhatsApp could not deliver it (error {status.code})" + (f": {status.reason}" if status.reason else "")
+    return known_failure(status.code, reason) or NotSent(reason, is_final=True)
+
+
+def _line(value: object) -> str:
+    return "".join(each for each in value if each.isprintable())[:200] if isinstance(value, str) else ""

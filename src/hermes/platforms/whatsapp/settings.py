@@ -28,7 +28,7 @@ class WhatsAppSettings:
 
 def read_settings(config: PlatformConfig) -> WhatsAppSettings:
     """Return the settings; raise `ConfigError` if one is missing or wrong."""
-    extra = config.extra
+    extra = {"phone_number_id": config.extra.get("phone_id"), **config.extra}
     if not config.token:
         raise ConfigError(
             "platforms.whatsapp_cloud.token is missing", hint="set it to the access token of the system user"

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes.gateway.whatsapp import normalize_whatsapp_identifier
+from hermes.platforms.whatsapp.statuses import Status
 
+MAX_BYTES = 4 * 1024 * 1024
+"""The platform sends at most 3 MB."""
 MAX_MESSAGES = 1000
-_MAX_ID = 500
+_MAX_ID = 512
+_PHONE = re.compile(r"\+?[0-9]{1,20}")
 _FILES = {"image": "image", "audio": "audio", "video": "video", "document": "document", "sticker": "image"}
 
 
@@ -40,11 +44,13 @@ class WhatsAppMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class SendFailure:
-    """The platform could not deliver a message that it had accepted."""
+class Notification:
+    """What one request to the webhook says about a phone number."""
 
-    message_id: str
-    code: int | None
+    messages: Sequence[WhatsAppMessage] = ()
+    statuses: Sequence[Status] = ()
+    other_number: str = ""
+    """Another phone number of the same app, which this adapter does not serve."""
 
 
 def is_signed(body: bytes, signature: str, secret: str) -> bool:
@@ -58,20 +64,25 @@ def same_word(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode("utf-8", "replace"))
 
 
-def read_notification(body: bytes, phone_number_id: str) -> list[WhatsAppMessage | SendFailure]:
-    """Return the messages and failures of a notification, in order; what has another form is left out."""
+def read_notification(body: bytes, phone_number_id: str) -> Notification:
+    """Return what a notification says, in order; what has another form is left out. Raise ValueError for no JSON."""
     try:
         data = json.loads(body)
-    except (ValueError, RecursionError):
-        return []
-    found: list[WhatsAppMessage | SendFailure] = []
+    except RecursionError:
+        raise ValueError("the body is nested too deeply") from None
+    messages: list[WhatsAppMessage] = []
+    statuses: list[Status] = []
+    other = ""
     for value in _values(data):
-        if _text(_dict(value.get("metadata")).get("phone_number_id")) != phone_number_id:
+        number, own = _numbers(value)
+        if number != phone_number_id:
+            other = number[:40]
             continue
         names = dict(_names(value))
-        found += [message for each in _list(value.get("messages")) if (message := _message(_dict(each), names))]
-        found += [failure for each in _list(value.get("statuses")) if (failure := _failure(_dict(each)))]
-    return found[:MAX_MESSAGES]
+        found = (_message(_dict(each), names) for each in _list(value.get("messages")))
+        messages += [each for each in found if each is not None and each.sender != own]
+        statuses += [each for one in _list(value.get("statuses")) if (each := _status(_dict(one)))]
+    return Notification(messages[:MAX_MESSAGES], statuses[:MAX_MESSAGES], other)
 
 
 def _values(data: object) -> Iterator[Mapping[str, Any]]:
@@ -79,6 +90,13 @@ def _values(data: object) -> Iterator[Mapping[str, Any]]:
         for change in _list(_dict(entry).get("changes")):
             if _dict(change).get("field") == "messages":
                 yield _dict(_dict(change).get("value"))
+
+
+def _numbers(value: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the id of the phone number that a notification is about, and the number itself as digits."""
+    about = _dict(value.get("metadata"))
+    shown = _text(about.get("display_phone_number"))
+    return _text(about.get("phone_number_id")), "".join(each for each in shown if each in "0123456789")
 
 
 def _names(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -90,8 +108,7 @@ def _names(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _message(data: Mapping[str, Any], names: Mapping[str, str]) -> WhatsAppMessage | None:
     message_id, sender, kind = _id(data.get("id")), _id(data.get("from")), _text(data.get("type"))
-    canonical = normalize_whatsapp_identifier(sender) if sender else ""
-    if not message_id or not sender or not canonical or not kind:
+    if not message_id or not sender or not _PHONE.fullmatch(sender) or _text(data.get("group_id")) or not kind:
         return None
     about = _dict(data.get(kind))
     file = _file(about) if kind in _FILES else None
@@ -100,7 +117,7 @@ def _message(data: Mapping[str, Any], names: Mapping[str, str]) -> WhatsAppMessa
         return None
     return WhatsAppMessage(
         message_id,
-        canonical,
+        sender.removeprefix("+"),
         names.get(sender),
         text,
         _FILES.get(kind, "text"),
@@ -132,12 +149,19 @@ def _file(about: Mapping[str, Any]) -> FileReference | None:
     return FileReference(media_id, mime if usable else "application/octet-stream", _text(about.get("filename"))[:200])
 
 
-def _failure(data: Mapping[str, Any]) -> SendFailure | None:
-    message_id = _id(data.get("id"))
-    if data.get("status") != "failed" or not message_id:
+def _status(data: Mapping[str, Any]) -> Status | None:
+    message_id, state = _id(data.get("id")), data.get("status")
+    if not message_id or state not in ("sent", "delivered", "read", "failed"):
         return None
-    code = _dict(next(iter(_list(data.get("errors"))), {})).get("code")
-    return SendFailure(message_id, code if isinstance(code, int) else None)
+    error = _dict(next(iter(_list(data.get("errors"))), {}))
+    code, title = error.get("code"), _text(error.get("title")) or _text(error.get("message"))
+    return Status(
+        message_id,
+        _id(data.get("biz_opaque_callback_data")) or "",
+        state == "failed",
+        code if isinstance(code, int) and not isinstance(code, bool) else None,
+        "".join(each for each in title[:200] if each.isprintable()),
+    )
 
 
 def _dict(value: object) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from hermes.log import warn
 DUMP = "request_dump_"
 _DUMP_SUFFIX = re.compile(r"[0-9]{1,6}|[0-9]{8}_[0-9]{6}(?:_[0-9]{6})?")
 """The part of a dump's name after the id: a number or a time. Any other text belongs to a longer id."""
+_CHANGES = ".changes"
 
 
 def remove_files(session_ids: Collection[str], sessions_dir: str | Path | None) -> int:
@@ -31,11 +32,21 @@ def remove_files(session_ids: Collection[str], sessions_dir: str | Path | None) 
     return removed
 
 
+def changes_file(session_id: str, directory: Path) -> Path | None:
+    """Return where the former contents of the files are that a session has changed; None for an id that is no name."""
+    return directory / f"{session_id}{_CHANGES}" if _is_name(session_id) else None
+
+
+def _is_name(session_id: str) -> bool:
+    return not any(char in session_id for char in "/\\\0") and not session_id.startswith(".")
+
+
 def _session_files(session_ids: Collection[str], directory: Path) -> Iterator[Path]:
-    safe = {each for each in session_ids if "/" not in each and "\\" not in each and not each.startswith(".")}
+    safe = set(filter(_is_name, session_ids))
     for session_id in sorted(safe):
         yield directory / f"{session_id}.json"
         yield directory / f"{session_id}.jsonl"
+        yield directory / f"{session_id}{_CHANGES}"
     try:
         names = os.listdir(directory)
     except OSError:

@@ -103,6 +103,9 @@ class ServerEngine(Generic[S]):
         """Return None, unless this kind of server can store a message in one statement."""
         return None
 
+    def add_telegram_topics(self) -> None:
+        """Do nothing: a migration has created the tables."""
+
     def listen_lanes(self, node: str, /) -> LaneListener | None:
         """No listener, unless this kind of server can notify."""
         return None

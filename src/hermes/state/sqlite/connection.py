@@ -45,6 +45,7 @@ class SqliteDialect(CommonDialect):
     now = "unixepoch('subsec')"
     given_uid_condition = "AND uid NOT GLOB '~*'"
     has_indexed_correlation = counts_in_index = True
+    has_telegram_topics = "EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'telegram_dm_topic_bindings')"
     raise_next_id = ""
 
     def starts_with(self, column: str, parameter: str) -> str:

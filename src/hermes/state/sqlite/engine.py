@@ -84,6 +84,13 @@ class SqliteEngine:
         """Rebuild a damaged index in the background, unless the file is read-only."""
         self._shared().file().heal_index(epoch)
 
+    def add_telegram_topics(self) -> None:
+        """Create the tables of Telegram topics; a file without them stays as it is until then."""
+        from hermes.state.sqlite.schema import telegram_topics  # late: few files need it
+
+        if self.write(lambda tx: telegram_topics.add(cast("View", tx))):
+            self.write(lambda tx: telegram_topics.note(cast("View", tx)))
+
     def listen_lanes(self, node: str, /) -> None:
         """No listener: a file cannot notify."""
 

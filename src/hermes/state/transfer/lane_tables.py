@@ -1,4 +1,4 @@
-"""Copy lanes, the inbox, turns, the outbox, approvals and quotas to another store, and compare them.
+"""Copy lanes, the inbox, turns, the outbox, approvals, quotas and topics to another store, and compare them.
 
 Leases are not copied: what a node of the source was working on waits in the target.
 """
@@ -16,6 +16,7 @@ from hermes.state.lanes.lane_rows import COLUMNS
 from hermes.state.lanes.queue.inbox import lock_or_add_queue
 from hermes.state.operations import Operations, chunks, insert_into, placeholders, read
 from hermes.state.rows import Row, Stored
+from hermes.state.sessions.telegram_topics import add_telegram_topics, has_telegram_topics
 from hermes.state.transfer.progress import Progress
 from hermes.state.transfer.target import known_sessions
 from hermes.state.transfer.verification import Difference
@@ -92,12 +93,37 @@ TABLES = (
         migration="approvals",
     ),
 )
-WITH_SESSIONS = ("lanes", "approvals")
+TOPIC_TABLES = (
+    LaneTable(
+        "telegram_dm_topic_mode",
+        "chat with topics",
+        "chat_id",
+        (
+            *("chat_id", "user_id", "enabled", "activated_at", "updated_at", "has_topics_enabled"),
+            *("allows_users_to_create_topics", "capability_checked_at", "intro_message_id", "pinned_message_id"),
+        ),
+        place="chat_id",
+    ),
+    LaneTable(
+        "telegram_dm_topic_bindings",
+        "topic",
+        "session_id",
+        (
+            *("chat_id", "thread_id", "user_id", "session_key", "session_id", "managed_mode", "linked_at"),
+            "updated_at",
+        ),
+        place="session_id",
+    ),
+)
+"""Tables that a file has only after a chat has used topics."""
+WITH_SESSIONS = ("lanes", "approvals", "telegram_dm_topic_bindings")
 """Tables whose rows are nothing without their session."""
 
 
-def copy_lanes(store: Operations, step: Step) -> None:
+def copy_lanes(store: Operations, target: Operations, step: Step) -> None:
     """Copy the rows that the target lacks, and those that changed in the source but were not used in the target."""
+    if has_telegram_topics(store):
+        add_telegram_topics(target)
     for table in _tables(store):
         for page in _pages(store, table):
             step(partial(_copy_page, table=table, page=page))
@@ -106,6 +132,8 @@ def copy_lanes(store: Operations, step: Step) -> None:
 def compare_lanes(store: Operations, target: Operations) -> Iterator[Difference]:
     """Yield what the target lacks, and what differs there, table by table."""
     for table in _tables(store):
+        if table in TOPIC_TABLES and not has_telegram_topics(target):
+            continue
         missing = different = ahead = 0
         for page in _pages(store, table):
             here = read(target, partial(_rows_by_key, table=table, keys=[row[table.key] for row in page]))
@@ -124,7 +152,8 @@ def _tables(store: Operations) -> list[LaneTable]:
     """Return the tables that a store has."""
     names = read(store, lambda tx: tx.rows("SELECT name FROM hermes_ledger"))
     migrations = {str(row[0]).partition("_")[2] for row in names}
-    return [table for table in TABLES if table.migration in migrations]
+    found = [table for table in TABLES if table.migration in migrations]
+    return [*found, *TOPIC_TABLES] if has_telegram_topics(store) else found
 
 
 def _pages(store: Operations, table: LaneTable) -> Iterator[list[Row]]:
@@ -153,6 +182,7 @@ def _copy_page(tx: Transaction, progress: Progress, table: LaneTable, page: Sequ
     has_sessions = table.name in WITH_SESSIONS
     sessions = known_sessions(tx, [row["session_id"] for row in page]) if has_sessions else set()
     taken = _taken_messages(tx, page) if table.name == "inbox" else set()
+    linked = _linked_topics(tx, page) if table.name == "telegram_dm_topic_bindings" else set()
     if table.name == "approvals":
         _detach_known(tx, page)
     added: list[Row] = []
@@ -160,6 +190,8 @@ def _copy_page(tx: Transaction, progress: Progress, table: LaneTable, page: Sequ
     for row in page:
         found = here.get(row[table.key])
         if has_sessions and row["session_id"] not in sessions:
+            continue
+        if linked and (row["chat_id"], row["thread_id"]) in linked:
             continue
         if found is None and row.get("message_key") not in taken:
             added.append(row)
@@ -215,9 +247,21 @@ def _taken_messages(tx: Reading, page: Sequence[Row]) -> set[str]:
     return taken
 
 
+def _linked_topics(tx: Reading, page: Sequence[Row]) -> set[tuple[str, str]]:
+    """Return the topics of a page that continue other sessions in the target."""
+    linked: set[tuple[str, str]] = set()
+    for row in page:
+        sql = """SELECT 1 FROM telegram_dm_topic_bindings
+                 WHERE chat_id = :chat AND thread_id = :thread AND session_id <> :session"""
+        place = (row["chat_id"], row["thread_id"])
+        if tx.value(sql, chat=place[0], thread=place[1], session=row["session_id"]) is not None:
+            linked.add(place)
+    return linked
+
+
 def _is_used(table: LaneTable, found: Row, row: Row) -> bool:
     """Whether the row of the target is further than that of the source, because a node of the target used it."""
-    if table.name == "lanes":
+    if table.name == "lanes" or table in TOPIC_TABLES:
         return bool(found["updated_at"] > row["updated_at"])
     if table.name == "approvals":
         return found["state"] != row["state"] and _progress(found) >= _progress(row)

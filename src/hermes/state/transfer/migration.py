@@ -69,7 +69,7 @@ class Migration:
             self._update_sessions(changed)
         else:
             changed = list(self._differences())
-        copy_lanes(self._store, self._step)
+        copy_lanes(self._store, self._target, self._step)
         self._copy_notes()
         return [each for each in changed if each not in self._ahead]
 

@@ -20,7 +20,7 @@ FAILURES = {each.code: each for each in ModelError.__subclasses__()}
 MAX_WORDS = 100_000
 MAX_PAUSE_S = 60.0
 
-_DIRECTIVE = re.compile(r"!(say|think|tool|long|fail)(?:[ \t]+(.*))?", re.DOTALL)
+_DIRECTIVE = re.compile(r"!(say|think|tool|long|fail)\b(?:[ \t]+(.*))?", re.DOTALL)
 _LONG = re.compile(r"(\d{1,6})(?:\s+(\d+(?:\.\d+)?))?")
 
 
@@ -34,6 +34,11 @@ class Script:
     """Names of tools with their arguments, unchanged."""
     pause_s: float = 0.0
     failure: ModelError | None = None
+
+
+def is_directive(message: str) -> bool:
+    """Whether a message begins with a directive."""
+    return _DIRECTIVE.match(message) is not None
 
 
 def read_script(message: str) -> Script | None:

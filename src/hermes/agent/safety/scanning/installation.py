@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from hermes.agent.safety.environment import command_environment
 from hermes.agent.safety.scanning.scanner import INSTALLED
 from hermes.errors import ConfigError
 from hermes.home import ensure_private_dir, sync_directory
@@ -91,7 +92,13 @@ def verify_signature(data: bytes, signature: bytes, key: str, cosign: str) -> No
         proof.write_bytes(signature)
         command = [cosign, "verify-blob", "--key", os.path.expanduser(key), "--signature", str(proof), str(blob)]
         try:
-            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S)
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                env=command_environment(os.environ),  # without secrets
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InstallFailed(f"cosign could not be run: {type(error).__name__}") from None
     if done.returncode != 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 
 from hermes.agent.safety.scanning.findings import Finding
 from hermes.agent.safety.scanning.shell_text import COMPUTED, Stage, read_shell_text
@@ -14,7 +15,8 @@ RULE_DOWNLOAD, RULE_NESTED = "run_download", "nested_too_deeply"
 _INTERPRETER = re.compile(
     r"(?:ba|z|da|k|mk|pdk|c|tc|fi|a|rba|r|pw|xon|nu|el|ya)?sh\d?|python[\d.]*w?|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|irb"
     r"|node(?:js)?|deno|bun|tsx|ts-node|php[\d.]*|lua(?:jit)?[\d.]*|tclsh[\d.]*|expect|osascript|rscript|guile|ghci"
-    r"|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at|batch",
+    r"|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at|batch"
+    r"|ed|ex|m4|gdb|r|octave|ocaml|sbcl|clisp|racket|raku|janet|qjs|bpftrace|crontab",
 )
 _READERS = re.compile(
     r"curl|wget2?|fetch|aria2c|axel|https?|xh|lynx|links|elinks|w3m|nc|ncat|netcat|socat|telnet|ftp|tftp|scp|rsync|dig"
@@ -46,15 +48,28 @@ _WRAPPERS = frozenset(
     }
 )
 """Words before the program that is meant."""
-_PLAIN_WRAPPERS = frozenset({"sudo", "doas", "env", "nohup", "exec", "command", "time", "setsid", "xargs", "busybox"})
+_PLAIN_WRAPPERS = frozenset(
+    {
+        *("sudo", "doas", "env", "nohup", "exec", "command", "time", "setsid", "xargs", "busybox"),
+        *("then", "do", "else", "elif", "if", "while", "until", "!", "{"),
+    }
+)
 """Wrappers whose first argument is the program; for others, such as ssh, it may be a host."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
 _HELD = re.compile(r"[A-Za-z_]\w*\+?=.*\0.*", re.DOTALL)
 _RUN_ALL = frozenset({"eval", "source", "."})
 """Interpreters that run every word after their name, or the file that it names."""
+_READ_INTO = frozenset({"read", "mapfile", "readarray"})
+_NETWORK_PROGRAMS = frozenset({"nc", "ncat", "netcat", "socat"})
+_STARTED_BY_NETWORK = re.compile(r"-[a-z0-9]{0,8}[ec]|--(?:sh-)?exec(?:=.*)?|(?i:exec|system|shell):.*", re.DOTALL)
+"""The options and addresses with which these programs give a connection to another program."""
+_WITH_ARGUMENT = {"sudo": "ughpCDRT", "doas": "uC", "run0": "", "ssh": "bcDEeFIiJLlmOopQRSWw"}
+"""The options of wrappers that have an argument."""
+_SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
 _COPIERS = frozenset({"tee", "sponge", "dd"})
 _OUTPUT_OPTION = re.compile(r"(?:--output|--output-document|--out)(?:=(.+))?|-\w{0,8}[oO](.*)", re.DOTALL)
 _SHELL_SOCKET = re.compile(r"[<>]&?\s*[\"']?/dev/(?:tcp|udp)/")
+_USED_VARIABLE = re.compile(r"\$\{?(\w+)")
 _MAX_WORDS = 24
 """How many words after a wrapper may be the program."""
 _MAX_DEPTH = 6
@@ -94,6 +109,7 @@ class _Search:
         shell_text = read_shell_text(text, is_fed=is_fed)
         if not shell_text.is_complete:
             self._add(Finding(RULE_NESTED, "has too many parts to be checked"))
+        used = set(_USED_VARIABLE.findall(text))
         downloaded: set[str] = set()
         variables: dict[str, str] = {}
         is_download = False
@@ -101,10 +117,12 @@ class _Search:
             program = _program(stage.words)
             self._add(*_of_stage(stage, program))
             if variables and _runs_computed(program, stage.words):
-                for name, reader in variables.items():
-                    if re.search(rf"\$\{{?{name}\b", text):
-                        self._add(Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}"))
+                for name in sorted(used.intersection(variables)):
+                    reader = variables[name]
+                    self._add(Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}"))
             variables |= _held_by(stage)
+            if program in ("cd", "pushd"):
+                downloaded |= {each.rpartition("/")[2] for each in downloaded}
             if program and downloaded and (_is_interpreter(program) or _is_run(program, stage.words)):
                 for name in sorted(downloaded.intersection(map(_plain_path, stage.words))):
                     self._add(Finding(RULE_DOWNLOAD, f"runs {_shown(name)}, which the same command downloads"))
@@ -127,6 +145,14 @@ def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
         yield Finding(RULE_PIPE, "pipes text into a program whose name is only known when it runs")
     elif stage.is_fed and _is_interpreter(program):
         yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which may run it")
+    elif stage.is_fed and _starts_shell(stage.words):
+        yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which starts a shell")
+    words = stage.words[:_MAX_WORDS]
+    named = list(map(_base_name, words))
+    behind = named if named and named[0] in _WRAPPERS else [program]
+    network = next((each for each in behind if each in _NETWORK_PROGRAMS), "")
+    if network and any(map(_STARTED_BY_NETWORK.fullmatch, words)):
+        yield Finding(RULE_DOWNLOAD, f"lets {network} connect another program to the network")
     if not stage.inner or not (_is_interpreter(program) or program.startswith(COMPUTED)):
         return
     reader = next(filter(None, map(_reader_in, stage.inner)), "")
@@ -163,6 +189,26 @@ def _is_interpreter(name: str) -> bool:
     return _INTERPRETER.fullmatch(name) is not None
 
 
+def _starts_shell(words: Sequence[str]) -> bool:
+    """Whether a wrapper starts a shell that reads its input: `sudo -s`, `su -`, `ssh HOST`."""
+    words = list(dropwhile(_ASSIGNMENT.fullmatch, words))
+    name = _base_name(words[0]) if words else ""
+    if name == "su":
+        return "-c" not in words
+    if name not in _WITH_ARGUMENT:
+        return False
+    names: list[str] = []
+    rest = iter(words[1 : 1 + _MAX_WORDS])
+    for word in rest:
+        if not word.startswith("-"):
+            names.append(word)
+        elif name != "ssh" and not names and _SHELL_OPTION.fullmatch(word):
+            return True
+        elif not word.startswith("--") and word[-1:] in _WITH_ARGUMENT[name]:
+            next(rest, None)
+    return name == "ssh" and len(names) == 1
+
+
 def _reader_in(text: str) -> str:
     """Return the program in a substitution that downloads or decodes text; empty if there is none."""
     for stage in read_shell_text(text).stages:
@@ -193,6 +239,8 @@ def _held_by(stage: Stage) -> dict[str, str]:
     if not stage.inner:
         return {}
     names = [each.partition("=")[0].removesuffix("+") for each in stage.words if _HELD.fullmatch(each)]
+    if _READ_INTO.intersection(stage.words):
+        names += [each for each in stage.words if each.isidentifier() and each not in _READ_INTO]
     reader = next(filter(None, map(_reader_in, stage.inner)), "") if names else ""
     return dict.fromkeys(names, reader) if reader else {}
 

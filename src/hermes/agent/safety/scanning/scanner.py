@@ -121,7 +121,10 @@ class CommandScanner:
         from hermes.agent.safety.scanning.installation import InstallFailed, install
 
         try:
-            install(self._home, source, cosign=_which("cosign", self._environ))
+            cosign = _which("cosign", self._environ)
+            if cosign is not None and source.cosign_key is not None:
+                refuse_settings_of_others(Path(cosign))
+            install(self._home, source, cosign=cosign)
         except (InstallFailed, HermesError, OSError) as error:
             warn(__name__, "Tirith was not installed: %s", error)
 

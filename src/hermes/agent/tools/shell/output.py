@@ -9,6 +9,10 @@ HEAD_BYTES = 24_000
 TAIL_BYTES = 24_000
 
 
+SHOWN_BYTES = 2_000
+"""How much of the end is shown while the command runs."""
+
+
 class Output:
     """The output of a running command; if it is too long, only the first and the last bytes are kept."""
 
@@ -26,6 +30,13 @@ class Output:
             self._tail += data[free:]
             if len(self._tail) > 2 * TAIL_BYTES:
                 self._cut_tail()
+
+    @property
+    def tail(self) -> str:
+        """The end of the output that was not taken yet; what it shows may begin in the middle of a line."""
+        with self._lock:
+            end = bytes((self._tail or self._head)[-SHOWN_BYTES:])
+        return _decode(_from_character(end), is_last=False)[0]
 
     def take(self, *, is_last: bool) -> str:
         """Return the output since the last call; an incomplete character waits for its rest, unless `is_last`."""

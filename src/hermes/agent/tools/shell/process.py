@@ -6,7 +6,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -67,12 +67,16 @@ class Process:
         """The exit code of the shell, or the negative number of a signal; None while it runs."""
         return None if self.is_running or self._popen is None else self._popen.returncode
 
-    def wait(self, timeout_s: float, cancellation: Cancellation) -> bool:
+    def wait(
+        self, timeout_s: float, cancellation: Cancellation, show_output: Callable[[str], None] | None = None
+    ) -> bool:
         """Wait for the end and return whether it came; a cancellation or the time limit ends only the waiting."""
         deadline = time.monotonic() + timeout_s
         while not self._has_ended.wait(max(0.0, min(_POLL_S, deadline - time.monotonic()))):
             if cancellation.is_cancelled or time.monotonic() >= deadline:
                 return False
+            if show_output is not None:
+                show_output(self.output.tail)
         return True
 
     def end(self, grace_s: float = GRACE_S) -> None:

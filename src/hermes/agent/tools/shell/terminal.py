@@ -90,7 +90,7 @@ def process(
         case "poll":
             pass
         case "wait":
-            found.wait(_limit_timeout(timeout_s), context.cancellation)
+            found.wait(_limit_timeout(timeout_s), context.cancellation, context.show_output)
         case "kill":
             found.end()
         case never:
@@ -104,12 +104,12 @@ def _run(running: Process, context: ToolContext, timeout_s: float) -> ToolResult
 
     try:
         running.start()
-        has_ended = running.wait(timeout_s, context.cancellation)
+        has_ended = running.wait(timeout_s, context.cancellation, context.show_output)
     except BaseException:
         running.end(grace_s=0)
         raise
     if has_ended:
-        return ToolResult(_format_output(running, _format_state(running)))
+        return ToolResult(_format_output(running, _format_state(running)), exit_code=running.exit_code)
     is_stopped = context.cancellation.is_cancelled
     running.end(grace_s=0 if is_stopped else GRACE_S)
     if is_stopped:
@@ -124,22 +124,28 @@ def _unasked_environment(context: ToolContext, command: str, directory: Path) ->
     from hermes.agent.safety.environment import read_only_environment
 
     def may_read(path: str) -> bool:
-        try:
-            place = context.resolve_path(path or ".", directory)
-        except InvalidValue:
-            return False
-        # Reading a pipe would block, and reading a device may have any effect.
-        return context.is_free(place) and not is_special(place.real)
+        return _may_read(context, path, directory)
 
     if not may_read(".") or not is_read_only(command, may_read):
         return None
     return read_only_environment(context.environ, [context.directory.root, *context.user_homes])
 
 
+def _may_read(context: ToolContext, path: str, directory: Path) -> bool:
+    """Whether a file may be read without approval."""
+    try:
+        place = context.resolve_path(path or ".", directory)
+    except InvalidValue:
+        return False
+    # Reading a pipe would block, and reading a device may have any effect.
+    return context.is_free(place) and not is_special(place.real)
+
+
 def _refusal(context: ToolContext, command: str, directory: Path, *, in_background: bool) -> str | None:
     """Return why a command may not run, or None if the user allows it."""
     from hermes.agent.safety.commands import bare_command, dangers_in
     from hermes.agent.safety.environment import command_environment
+    from hermes.agent.safety.similar_commands import kind_of
 
     def is_protected(path: str) -> bool:
         try:
@@ -158,9 +164,11 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
     if context.grant is not None and context.grant.subject == command and _has_findings(context.grant.detail, detail):
         # The operator has seen what the scan of this very command had found.
         verdict, detail = _verdict_in(context.grant.detail.removeprefix(detail)), context.grant.detail
+        findings = ""
     else:
         verdict, found = _scan(context, command)
-        detail += _format_findings(dangers, found)
+        findings = _format_findings(dangers, found)
+        detail += findings
     if context.cancellation.is_cancelled:
         return "not run: the user stopped this turn"
     first_line = fold_blanks(make_visible(command.strip().partition("\n")[0]))
@@ -173,6 +181,8 @@ def _refusal(context: ToolContext, command: str, directory: Path, *, in_backgrou
             subject=command,
             directory=str(directory),
             bare=bare_command(command),
+            kind=kind_of(command, lambda word: _may_read(context, word, directory)),
+            findings=findings,
             verdict=verdict,
         )
     )

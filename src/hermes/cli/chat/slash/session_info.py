@@ -6,24 +6,43 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.cli.chat.chat_loop import Chat
+from hermes.cli.chat.money import UNKNOWN, session_cost
 from hermes.cli.display.times import ago
 from hermes.errors import InvalidValue
+from hermes.phrases import plural
 
 if TYPE_CHECKING:
     from hermes.state.rows import AnyRow
 
 LABEL_WIDTH = 16
-_UNKNOWN = "unknown"
+MAX_MODELS = 20
+"""How many models /model lists; the Tab key knows all of them."""
 
 
 def model(chat: Chat, name: str) -> None:
-    """Show the model, or switch to another one."""
+    """Show the model and the others at its endpoint, or switch to another one."""
     conversation = chat.conversation
     if not name:
         chat.screen.print_text(f"Model: {conversation.model.name} ({conversation.model.provider})")
+        _list_models(chat)
         return
     conversation.use(chat.models.open(name))
     chat.screen.print_text(f"Model: {conversation.model.name} ({conversation.model.provider}), from now on")
+
+
+def _list_models(chat: Chat) -> None:
+    """Show what the endpoint offers, if it says so in time."""
+    model = chat.conversation.model
+    if model.base_url is None:
+        return
+    names = chat.model_names.names(model)
+    if names is None:
+        chat.screen.print_dim("The endpoint does not list its models. Type /model NAME to use another one.")
+        return
+    chat.screen.print_text("\n".join(f"{'*' if name == model.name else ' '} {name}" for name in names[:MAX_MODELS]))
+    more = len(names) - MAX_MODELS
+    rest = f"{plural(more, 'more model')}. " if more > 0 else ""
+    chat.screen.print_dim(f"{rest}Type /model NAME to use another one; the Tab key completes names.")
 
 
 def status(chat: Chat, _: str) -> None:
@@ -37,6 +56,8 @@ def status(chat: Chat, _: str) -> None:
         "Directory": conversation.session.cwd or "none",
         "Home": str(chat.agent.home),
     }
+    if files := conversation.session.instruction_files:
+        facts["Instructions"] = ", ".join(files)
     if row:
         facts |= {
             "Source": str(row["source"]),
@@ -63,11 +84,8 @@ def usage(chat: Chat, _: str) -> None:
         "Reasoning": "reasoning_tokens",
     }
     facts = {label: f"{counted.get(name) or 0:,}" for label, name in names.items()}
-    cost = counted.get("actual_cost_usd")
-    if cost is None:
-        cost = counted.get("estimated_cost_usd")
-    status = counted.get("cost_status") or _UNKNOWN
-    amount = _UNKNOWN if cost is None else f"${cost:.4f}"
+    cost, status = session_cost(counted)
+    amount = UNKNOWN if cost is None else f"${cost:.4f}"
     facts["Cost"] = amount if status == amount else f"{amount} ({status})"
     _list(chat, facts)
 

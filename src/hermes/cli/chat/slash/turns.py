@@ -79,10 +79,13 @@ def undo(chat: Chat, argument: str) -> None:
     if undone is None or not undone.turns:
         raise NotFound("there is nothing to undo")
     left = len(chat.conversation.history)
-    chat.screen.print_text(
-        f"Undid {plural(undone.turns, 'turn')} ({plural(undone.messages, 'message')}), from:"
-        f" {one_line(undone.text, PREVIEW)}\n{plural(left, 'message')} left."
-    )
+    what = f"{plural(undone.turns, 'turn')} ({plural(undone.messages, 'message')})"
+    lines = [
+        f"Undid {what}, from: {one_line(undone.text, PREVIEW)}",
+        f"{plural(left, 'message')} left.",
+        *(f"File {each}." for each in undone.files),
+    ]
+    chat.screen.print_text("\n".join(lines))
     chat.draft = undone.text
 
 

@@ -74,5 +74,5 @@ class FoldedThoughts:
 
 
 def _partition(text: str, mark: str) -> tuple[str, str, str]:
-    place = text.lower().find(mark)
-    return (text, "", "") if place < 0 else (text[:place], text[place : place + len(mark)], text[place + len(mark) :])
+    found = re.search(re.escape(mark), text, re.IGNORECASE)
+    return (text, "", "") if found is None else (text[: found.start()], found[0], text[found.end() :])

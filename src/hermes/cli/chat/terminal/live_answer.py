@@ -2,81 +2,102 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
+from threading import Event, RLock, Thread
 
+from hermes.cli.chat.terminal.live_rows import LiveRows
 from hermes.cli.chat.terminal.output import write_answer
-from hermes.cli.chat.terminal.style import GREEN, colour_text, has_style
-from hermes.cli.display.markdown_blocks import MarkdownBlock, MarkdownBlocks
+from hermes.cli.chat.terminal.spinner import EVERY_S, FRAMES
+from hermes.cli.chat.terminal.style import GREEN, colour_text, dim, has_style
+from hermes.cli.display.markdown.blocks import MarkdownBlock, MarkdownBlocks
 from hermes.cli.display.terminal import terminal_width
-from hermes.cli.display.wrapping import strip_codes, taken_rows
+from hermes.errors import HermesError
 
 REDRAW_S = 0.05
 """The shortest time between two drawings of the unfinished block."""
 DRAWING_SHARE = 0.1
 """The part of the time that drawing may take."""
-_LINES = 24
+STALL_S = 1.5
+"""If nothing arrives for so long, the seconds are counted below the text: the model may be writing a long tool call."""
 
 
 class LiveAnswer:
     """Draws one answer."""
 
     def __init__(self, mark: str) -> None:
-        from hermes.cli.display.rendered_markdown import MarkdownRenderer
+        from hermes.cli.display.markdown.renderer import MarkdownRenderer
 
         self._blocks = MarkdownBlocks()
         self._renderer = MarkdownRenderer(has_colour=has_style(sys.stdout))
         self._mark = mark
-        self._drawn: list[str] = []
-        """The rows of the unfinished block that are on the screen; the cursor is at the end of the last one."""
-        self._next_at = 0.0
+        self._rows = LiveRows()
+        self._unfinished: list[str] = []
+        """The rows of the unfinished block, as they were drawn last."""
+        self._next_at = self._piece_at = 0.0
+        self._is_behind = False
+        """Whether the last piece came too soon after the last drawing, and is not drawn yet."""
+        self._lock = RLock()
+        """Held while something is drawn."""
+        self._ended = Event()
+        self._ticker: Thread | None = None
 
     def add(self, piece: str) -> None:
         """Draw what a piece changes; control characters must have been escaped."""
-        finished: list[str] = []
-        for block in self._blocks.add(piece):
-            finished += self._render(block)
-        now = time.monotonic()
-        if not finished and now < self._next_at:
-            return
-        rest = self._blocks.rest
-        rows = [] if rest is None else self._renderer.render(rest, self._columns, self._mark, is_finished=False)
-        self._draw(finished, rows)
-        after = time.monotonic()
-        self._next_at = after + max(REDRAW_S, (after - now) / DRAWING_SHARE)
+        with self._lock:
+            finished = [row for block in self._blocks.add(piece) for row in self._render(block)]
+            self._piece_at = time.monotonic()
+            if finished or self._piece_at >= self._next_at:
+                self._draw(finished)
+            else:
+                self._is_behind = True
+            if self._ticker is None:
+                self._ticker = Thread(target=self._tick, name="hermes-answer", daemon=True)
+                self._ticker.start()
 
     def finish(self) -> None:
         """Draw the rest of the answer; the next text begins on a new line."""
-        finished: list[str] = []
-        for block in self._blocks.finish():
-            finished += self._render(block)
-        self._draw(finished, [])
+        with self._lock:
+            self._ended.set()
+            finished = [row for block in self._blocks.finish() for row in self._render(block)]
+            write_answer(self._rows.draw(finished, []))
+
+    def _tick(self) -> None:
+        """Draw what came too soon, if nothing follows it, and count the seconds in which nothing comes."""
+        turn = 0
+        while not self._ended.wait(EVERY_S):
+            with self._lock:
+                now = time.monotonic()
+                try:
+                    if self._ended.is_set():
+                        return
+                    if self._is_behind and now >= self._next_at:
+                        self._draw([])
+                    elif now - self._piece_at >= STALL_S:
+                        turn += 1
+                        waiting = dim(f"{FRAMES[turn % len(FRAMES)]} {now - self._piece_at:.0f} s")
+                        write_answer(self._rows.draw([], [*self._unfinished, waiting]))
+                except (HermesError, OSError):  # the next piece, or the end, raises it where it is handled
+                    return
+
+    def _draw(self, finished: list[str]) -> None:
+        """Write finished rows, and those of the unfinished block below them."""
+        began = time.monotonic()
+        rest = self._blocks.rest
+        rows = [] if rest is None else self._renderer.render(rest, self._columns, self._mark, is_finished=False)
+        self._unfinished, self._is_behind = self._with_mark(rows), False
+        write_answer(self._rows.draw(finished, self._unfinished))
+        ended = time.monotonic()
+        self._next_at = ended + max(REDRAW_S, (ended - began) / DRAWING_SHARE)
 
     def _render(self, block: MarkdownBlock) -> list[str]:
         rows = self._renderer.render(block, self._columns, self._mark)
-        if rows:
-            self._mark = ""
+        if rows and self._mark:
+            rows[0], self._mark = _coloured(rows[0]), ""
         return rows
 
-    def _draw(self, finished: list[str], rows: list[str]) -> None:
-        """Write finished rows, and the unfinished ones below them, in one piece."""
-        columns, height = _terminal_size()
-        # A block that is higher than the screen cannot be drawn again: only its end is shown until it is finished.
-        rows = _last_rows(rows, columns, max(1, height - 2))
-        kept = 0
-        if not finished:
-            while kept < min(len(rows), len(self._drawn)) and rows[kept] == self._drawn[kept]:
-                kept += 1
-            kept = min(kept, max(0, len(self._drawn) - 1))
-        if not finished and rows == self._drawn:
-            return
-        up = sum(taken_rows(strip_codes(each), columns) for each in self._drawn[kept:]) - 1
-        text = ("\r" + (f"\x1b[{up}A" if up > 0 else "") + "\x1b[J") if self._drawn else ""
-        text += "".join(f"{_coloured(row)}\n" for row in finished)
-        text += "\n".join(map(_coloured, rows[kept:]))
-        self._drawn = rows
-        write_answer(text)
+    def _with_mark(self, rows: list[str]) -> list[str]:
+        return [_coloured(rows[0]), *rows[1:]] if rows and self._mark else rows
 
     @property
     def _columns(self) -> int:
@@ -86,20 +107,3 @@ class LiveAnswer:
 def _coloured(row: str) -> str:
     """Colour the mark of an answer."""
     return colour_text("◆", GREEN, sys.stdout) + row[1:] if row.startswith("◆") else row
-
-
-def _last_rows(rows: list[str], columns: int, height: int) -> list[str]:
-    left = height
-    for place in range(len(rows) - 1, -1, -1):
-        left -= taken_rows(strip_codes(rows[place]), columns)
-        if left < 0:
-            return rows[place + 1 :] or rows[-1:]
-    return rows
-
-
-def _terminal_size() -> tuple[int, int]:
-    try:
-        lines = os.get_terminal_size(sys.stdout.fileno()).lines or _LINES
-    except OSError:
-        lines = _LINES
-    return terminal_width(), lines

@@ -7,7 +7,7 @@ import sys
 from hermes.cli.display.terminal import discard_output
 from hermes.errors import HermesError
 
-_PLAIN_GLYPHS = str.maketrans("─│╭╮╰╯●◆→↻…⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-|++++**>*~" + "." * 10)
+_PLAIN_GLYPHS = str.maketrans("─│╭╮╰╯●◆→↻…✓✗⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-|++++**>*~+x" + "." * 10)
 
 
 def write_answer(piece: str) -> None:

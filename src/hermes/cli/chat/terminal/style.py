@@ -42,6 +42,21 @@ def bold(text: str) -> str:
     return click.style(text, bold=True) if has_style(sys.stderr) else text
 
 
+def failed(text: str) -> str:
+    """Make text for stderr look like a failure, if supported."""
+    return click.style(text, fg="red") if has_style(sys.stderr) else text
+
+
+def succeeded(text: str) -> str:
+    """Make text for stderr look like a success, if supported."""
+    return click.style(text, fg="green", dim=True) if has_style(sys.stderr) else text
+
+
+def danger(text: str) -> str:
+    """Make text for stderr stand out as dangerous, if supported."""
+    return click.style(text, fg="red", bold=True) if has_style(sys.stderr) else text
+
+
 def colour_text(text: str, colour: int, stream: IO[str] | None = None, *, is_dim: bool = False) -> str:
     """Colour text for stderr or another stream, if supported."""
     if not has_style(stream or sys.stderr):

@@ -6,10 +6,10 @@ import sys
 
 import click
 
+from hermes.cli.config.settings_writer import set_secret, set_setting
 from hermes.cli.display.terminal import printable, write_stderr, write_stdout
 from hermes.cli.gateway.setting_up.check import ask_platform, checked_address, refused
 from hermes.cli.gateway.setting_up.questions import PLATFORMS, Questions
-from hermes.cli.settings_writer import set_secret, set_setting
 from hermes.errors import InvalidValue
 from hermes.home import get_hermes_home
 

@@ -52,6 +52,8 @@ class MySQLDialect:
     now = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6)) / 1e6)"
     notify_lanes = ""
     has_indexed_correlation = counts_in_index = False
+    has_telegram_topics = """EXISTS (SELECT 1 FROM information_schema.tables
+                                     WHERE table_schema = DATABASE() AND table_name = 'telegram_dm_topic_bindings')"""
     raise_next_id = ""
     # Uids that callers gave have an index by their hash: with the session's id they may be too long for an index.
     given_uid_condition = "AND uid_key = UNHEX(SHA2(CONCAT(:id, CHAR(0), :uid), 256))"

@@ -61,6 +61,7 @@ class PostgresDialect(CommonDialect):
     notify_lanes = f"SELECT pg_notify('{LANES_CHANNEL}', current_schema() || ':' || CAST(:holder AS text))"
     given_uid_condition = "AND uid NOT LIKE '~%'"
     has_indexed_correlation = True
+    has_telegram_topics = "to_regclass('telegram_dm_topic_bindings') IS NOT NULL"
     counts_in_index = False
     raise_next_id = """SELECT setval('messages_id_seq', :last)
                        WHERE (SELECT last_value FROM messages_id_seq) <= CAST(:last AS bigint)"""

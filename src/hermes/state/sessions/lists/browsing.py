@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -25,7 +25,7 @@ from hermes.state.sessions.lists.order import BY_ACTIVITY, BY_MESSAGES, BY_START
 
 _COLUMNS = (
     *("id", "parent_session_id", "chain_root", "title", "preview", "source", "started_at", "last_active"),
-    *("message_count", "archived", "pinned"),
+    *("message_count", "archived", "pinned", "model", "estimated_cost_usd", "actual_cost_usd"),
 )
 
 
@@ -73,6 +73,9 @@ class ListedConversation:
     message_count: int
     is_archived: bool
     is_pinned: bool
+    model: str | None = None
+    cost_usd: float | None = None
+    """Of all its sessions; None if unknown."""
     cursor: tuple[Any, ...] = ()
     """Its place in the order of the list that it is from."""
 
@@ -96,7 +99,8 @@ def list_conversations(
         add_words(conditions, wanted.words)
         rows = walk_list(tx, conditions, ranges, order, limit, edge=edge, columns=columns)
         shown = show_as_tips(tx, rows, asker, ", ".join(_COLUMNS))
-        return [_conversation(each, order.edge_of(row)) for row, each in zip(rows, shown, strict=True)]
+        costs = _costs_of_chains(tx, shown)
+        return [_conversation(each, costs, order.edge_of(row)) for row, each in zip(rows, shown, strict=True)]
 
     return read_for(store, owner, page)
 
@@ -131,13 +135,32 @@ def _conversations_with(tx: Reading, session_ids: Sequence[str], asker: Asker) -
     first = fetch_sessions(tx, list(dict.fromkeys(roots.values())), columns)
     rows = [{**row} for row in first.values() if can_see_owner(asker, row["owner"])]
     shown = {row["id"]: each for row, each in zip(rows, show_as_tips(tx, rows, asker, columns), strict=True)}
-    return {each: _conversation(shown[root]) for each, root in roots.items() if root in shown}
+    costs = _costs_of_chains(tx, shown.values())
+    return {each: _conversation(shown[root], costs) for each, root in roots.items() if root in shown}
 
 
-def _conversation(row: Row, cursor: tuple[Any, ...] = ()) -> ListedConversation:
+def _costs_of_chains(tx: Reading, rows: Iterable[Row]) -> dict[str, float]:
+    """Return the known costs of compressed conversations, by their first session; the rows are their tips."""
+    costs: dict[str, float] = {}
+    for some in chunks([row["_lineage_root_id"] for row in rows if "_lineage_root_id" in row]):
+        listed, values = placeholders("root", some)
+        sql = f"""SELECT COALESCE(chain_root, id) AS root, SUM(COALESCE(actual_cost_usd, estimated_cost_usd))
+                  FROM sessions WHERE chain_root IN ({listed}) OR id IN ({listed})
+                  GROUP BY COALESCE(chain_root, id)"""
+        costs.update({root: float(cost) for root, cost in tx.rows(sql, **values) if cost is not None})
+    return costs
+
+
+def _own_cost(row: Row) -> float | None:
+    cost = row["estimated_cost_usd"] if row["actual_cost_usd"] is None else row["actual_cost_usd"]
+    return None if cost is None else float(cost)
+
+
+def _conversation(row: Row, costs: Mapping[str, float], cursor: tuple[Any, ...] = ()) -> ListedConversation:
+    is_compressed = "_lineage_root_id" in row
     return ListedConversation(
         id=row["id"],
-        root_id=row["_lineage_root_id"] if "_lineage_root_id" in row else row["id"],
+        root_id=row["_lineage_root_id"] if is_compressed else row["id"],
         title=row["title"],
         preview=row["preview"] or "",
         source=row["source"],
@@ -146,5 +169,7 @@ def _conversation(row: Row, cursor: tuple[Any, ...] = ()) -> ListedConversation:
         message_count=row["message_count"] or 0,
         is_archived=bool(row["archived"]),
         is_pinned=bool(row["pinned"]),
+        model=row["model"],
+        cost_usd=costs.get(row["_lineage_root_id"]) if is_compressed else _own_cost(row),
         cursor=cursor,
     )

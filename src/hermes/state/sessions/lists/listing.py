@@ -292,6 +292,11 @@ def _page(
     return cast("list[ListedSession]", shown)
 
 
+def list_conversations(tx: Reading, wanted: Filter, limit: int | None) -> list[ListedSession]:
+    """Return the conversations that a filter selects, the most recently active first."""
+    return _page(tx, wanted, dict.fromkeys(_index_ranges(False, False, False), BY_ACTIVITY), BY_ACTIVITY, limit)
+
+
 def walk_list(
     tx: Reading,
     wanted: Filter,

@@ -107,7 +107,8 @@ class ConsistencyRepair:
                   UNION ALL SELECT session_id, at FROM usage_events)
             WHERE session_id IN (SELECT id FROM made) GROUP BY session_id""")
         self._sum_usage(own)
-        for table in ("rewinds", "pending_links", "lanes", "approvals"):
+        topics = self._rows("SELECT name FROM sqlite_schema WHERE name = 'telegram_dm_topic_bindings'")
+        for table in ("rewinds", "pending_links", "lanes", "approvals", *(str(name) for (name,) in topics)):
             self._run(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM sessions)")
         self._rebuild_queues()
         return made

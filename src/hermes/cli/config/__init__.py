@@ -1,0 +1,1 @@
+"""The commands `hermes config`, and writing settings."""

@@ -1,0 +1,1 @@
+"""`hermes setup`: which model answers, tested before it is stored."""

@@ -1,0 +1,1 @@
+"""Discord: direct messages, the channels of servers, threads and forum posts."""

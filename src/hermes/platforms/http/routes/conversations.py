@@ -1,0 +1,115 @@
+"""The routes about conversations, as OpenAI's clients use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from hermes.platforms.http.conversations import Conversation, named_conversation, new_conversation, start
+from hermes.platforms.http.errors import ApiError
+from hermes.platforms.http.principals import owner_of_principal
+from hermes.platforms.http.requests import message_number, page_size, read_fields
+from hermes.platforms.http.routes.shapes import item, json_response
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from hermes.state.asynchronous.owner_view import AsyncOwnerView
+    from hermes.state.asynchronous.session_db import AsyncSessionDB
+    from hermes.state.row_types import MessageRow
+
+_STEP = 100
+_NEWEST = 1 << 62
+_PREFIX = "msg_"
+
+
+class Conversations:
+    """The handlers; each is given the name of the principal."""
+
+    def __init__(self, db: AsyncSessionDB) -> None:
+        self._db = db
+
+    async def create(self, request: Request, principal: str) -> Response:
+        """Create a conversation."""
+        data = await read_fields(request)
+        history = [] if data.is_empty("items") else data.messages("items", needs_user=False)
+        conversation = new_conversation(principal, request.headers.get("Idempotency-Key"))
+        await start(self._db, conversation, [each for each in history if each["role"] != "system"])
+        return json_response(_described(conversation, await self._db.lanes.get(conversation.key)))
+
+    async def get(self, request: Request, principal: str) -> Response:
+        """Return a conversation."""
+        conversation, lane = await self._known(request, principal)
+        return json_response(_described(conversation, lane))
+
+    async def delete(self, request: Request, principal: str) -> Response:
+        """Delete a conversation with its messages."""
+        conversation, lane = await self._known(request, principal)
+        await self._db.delete_session(lane["session_id"])
+        return json_response({"id": conversation.id, "object": "conversation.deleted", "deleted": True})
+
+    async def items(self, request: Request, principal: str) -> Response:
+        """List the messages of a conversation, the newest first unless `order` is `asc`."""
+        (_, lane), size = await self._known(request, principal), page_size(request)
+        after = message_number(request.query_params.get("after"), _PREFIX)
+        is_ascending = request.query_params.get("order") == "asc"
+        rows = await self._page(self._view(principal), lane["session_id"], size + 1, after, is_ascending=is_ascending)
+        page = [_item(each) for each in rows[:size]]
+        ends = {"first_id": page[0]["id"] if page else "", "last_id": page[-1]["id"] if page else ""}
+        return json_response({"object": "list", "data": page, **ends, "has_more": len(rows) > size})
+
+    async def item(self, request: Request, principal: str) -> Response:
+        """Return a message of a conversation."""
+        _, lane = await self._known(request, principal)
+        number = message_number(request.path_params["item_id"], _PREFIX) or 0
+        view = self._view(principal)
+        for row in await view.get_messages(lane["session_id"], after_id=number - 1, limit=1):
+            if row["id"] == number and _is_said(row):
+                return json_response(_item(row))
+        raise ApiError(404, "not_found", "there is no such item")
+
+    async def _page(
+        self, view: AsyncOwnerView, session_id: str, size: int, after: int | None, *, is_ascending: bool
+    ) -> list[MessageRow]:
+        """Return what user and agent have said, after a message in the order that is wanted."""
+        found: list[MessageRow] = []
+        place = after if after is not None else 0 if is_ascending else _NEWEST
+        while len(found) < size:
+            if is_ascending:
+                rows = await view.get_messages(session_id, after_id=place, limit=_STEP)
+            else:
+                rows = (await view.get_messages(session_id, before_id=place, limit=_STEP))[::-1]
+            found += [each for each in rows if _is_said(each)]
+            if len(rows) < _STEP:
+                break
+            place = rows[-1]["id"]
+        return found[:size]
+
+    def _view(self, principal: str) -> AsyncOwnerView:
+        return self._db.for_owner(owner_of_principal(principal))
+
+    async def _known(self, request: Request, principal: str) -> tuple[Conversation, Any]:
+        """Return the conversation of a path and its lane; one whose session was deleted is gone."""
+        name = request.path_params["conversation_id"]
+        if len(name) <= 256 and name.isprintable():
+            conversation = await named_conversation(self._db, principal, name)
+            lane = await self._db.lanes.get(conversation.key)
+            if lane is not None and await self._view(principal).get_session(lane["session_id"]) is not None:
+                return conversation, lane
+        raise ApiError(404, "not_found", "there is no such conversation")
+
+
+def _is_said(row: MessageRow) -> bool:
+    return row["role"] in ("user", "assistant") and isinstance(row["content"], str)
+
+
+def _item(row: MessageRow) -> dict[str, Any]:
+    return item(row["role"], str(row["content"]), f"{_PREFIX}{row['id']}")
+
+
+def _described(conversation: Conversation, lane: Any) -> dict[str, Any]:
+    created = 0 if lane is None else int(lane["created_at"])
+    session = None if lane is None else lane["session_id"]
+    body = {"id": conversation.id, "object": "conversation", "created_at": created, "metadata": {}}
+    return {**body, "session_id": session}

@@ -1,0 +1,212 @@
+"""Typing at the prompt: the menu, the status line, the editor, vi keys and escape sequences."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pexpect  # type: ignore[import-untyped]
+import pytest
+
+from hermes.cli.chat.prompt.command_menu import ROWS, match_words, menu_rows
+from hermes.cli.chat.prompt.editor import editor_commands
+from hermes.cli.chat.prompt.status_line import read_branch
+from tests.cli.chat.stored import sessions, transcript
+from tests.cli.chat.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
+from tests.cli.conftest import Hermes
+from tests.support.modelserver import ModelServer, Say
+
+ESC, CTRL_X_E = "\x1b", "\x18\x05"
+
+
+def configure(hermes: Hermes, text: str) -> None:
+    hermes.home.mkdir(mode=0o700, exist_ok=True)
+    (hermes.home / "config.yaml").write_text(text)
+
+
+class TestMenu:
+    def test_slash_opens_a_menu_with_descriptions_below_the_input(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("/").until("/new").until("Start a new session.")
+            lines = terminal.lines
+            assert lines[lines.index("> /") + 1].split()[:3] == ["/new", "Start", "a"]
+            assert len(lines[lines.index("> /") + 1 :]) == ROWS
+
+    def test_letters_in_order_find_a_command_and_enter_runs_it(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("/stts").until("/status").type(TAB).until("> /status")
+            terminal.type(ENTER).until("not stored yet").until_prompt()
+            assert "Show details of this session." not in terminal.text
+
+    def test_tab_and_up_choose_an_entry_and_esc_closes_the_menu(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("/co").until("/compress").type(TAB).until("> /compress").type(TAB)
+            terminal.until("> /cost").type(UP).until("> /compress").type(ESC).until_gone("Copy the last answer")
+            assert "> /co" in terminal.text
+
+    def test_menu_is_gone_when_the_name_has_an_argument(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("/tit").until("/title").type("le a").until("> /title a")
+            terminal.until_gone("Show or set the title")
+
+    @pytest.mark.parametrize(
+        ("typed", "expected"),
+        [("/re", ["/reset", "/retry", "/compress"]), ("/RT", ["/reset", "/retry"]), ("/x", []), ("/", None)],
+    )
+    def test_words_are_ranked_by_how_they_fit(self, typed: str, expected: list[str] | None) -> None:
+        words = ["/compress", "/reset", "/new", "/retry"]
+        assert match_words(typed, words) == (words if expected is None else expected)
+
+    def test_selected_row_is_always_visible(self) -> None:
+        from prompt_toolkit.completion import Completion
+
+        entries = [Completion(f"/c{number:02}", display_meta="does something") for number in range(30)]
+        for selected in range(30):
+            rows = menu_rows(entries, selected, 40)
+            assert len(rows) == ROWS
+            assert [text.split()[0] for text, is_selected in rows if is_selected] == [f"/c{selected:02}"]
+
+
+class TestStatusLine:
+    def test_it_names_model_directory_and_branch(self, hermes: Hermes, tmp_path: Path) -> None:
+        work = tmp_path / "work"
+        (work / ".git").mkdir(parents=True)
+        (work / ".git" / "HEAD").write_text("ref: refs/heads/topic/one\n")
+        with Terminal(hermes, columns=160, cwd=work, HOME=str(tmp_path)) as terminal:
+            terminal.until_prompt()
+            assert terminal.status == "offline · ~/work (topic/one)"
+
+    def test_it_shows_context_and_cost_of_the_session(self, hermes: Hermes) -> None:
+        with ModelServer(Say("Hello.", usage={"prompt_tokens": 2_000, "completion_tokens": 1_000})) as server:
+            prices = "context_tokens: 10000, prices: {test-model: {input: 100, output: 100}}, "
+            configure(hermes, server.config.replace("{", "{" + prices, 1) + "agent: {auto_title: false}\n")
+            with Terminal(hermes, columns=200) as terminal:
+                terminal.until_prompt()
+                assert "%" not in terminal.status
+                terminal.enter("hi").until("◆ Hello.").until_prompt()
+                assert terminal.status.startswith("test-model · ")
+                assert terminal.status.endswith(" · 20% of context · $0.30")
+
+    def test_it_leaves_no_trace_and_can_be_turned_off(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.enter("!say one").until("◆ one").until_prompt().type(CTRL_D)
+            terminal.until_over()
+            assert "offline · " not in terminal.text
+        configure(hermes, "display: {status_line: false}\n")
+        with Terminal(hermes) as terminal:
+            assert terminal.until_prompt().status == ""
+
+    @pytest.mark.parametrize(
+        ("head", "branch"),
+        [("ref: refs/heads/main\n", "main"), ("0123456789abcdef\n", "0123456"), ("x" * 5_000, ""), ("", "")],
+    )
+    def test_branch_is_read_from_head(self, tmp_path: Path, head: str, branch: str) -> None:
+        (tmp_path / ".git").mkdir()
+        (tmp_path / ".git" / "HEAD").write_text(head)
+        (tmp_path / "below").mkdir()
+        assert read_branch(tmp_path / "below") == branch
+
+    def test_branch_of_a_worktree_is_read_from_its_own_head(self, tmp_path: Path) -> None:
+        (tmp_path / "main" / ".git" / "worktrees" / "w").mkdir(parents=True)
+        (tmp_path / "main" / ".git" / "worktrees" / "w" / "HEAD").write_text("ref: refs/heads/other\n")
+        (tmp_path / "w").mkdir()
+        (tmp_path / "w" / ".git").write_text(f"gitdir: {tmp_path}/main/.git/worktrees/w\n")
+        assert read_branch(tmp_path / "w") == "other"
+
+    def test_head_that_is_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
+        (tmp_path / ".git").mkdir()
+        os.mkfifo(tmp_path / ".git" / "HEAD")
+        assert read_branch(tmp_path) == ""
+
+
+class TestEditor:
+    def script(self, tmp_path: Path, body: str) -> str:
+        program = tmp_path / "my editor"
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o700)
+        return f"'{program}' --wait"
+
+    def test_edited_text_returns_to_the_prompt_and_is_not_sent(self, hermes: Hermes, tmp_path: Path) -> None:
+        editor = self.script(tmp_path, 'printf "\\nand more\\n" >> "$2"')
+        with Terminal(hermes, EDITOR=editor) as terminal:
+            terminal.until_prompt().type("!say first").until("> !say first").type(CTRL_X_E).until(". and more")
+            assert not hermes.database.exists() or sessions(hermes) == []
+            terminal.type(ENTER).until("◆ first").until_prompt()
+        (row,) = sessions(hermes)
+        assert transcript(hermes, row["id"])[0] == ("user", "!say first\nand more")
+
+    @pytest.mark.parametrize(
+        ("body", "said"), [("exit 3", "exit code 3"), ('printf "\\377" > "$2"; exit 0', "\ufffd"), (None, "Set EDITOR")]
+    )
+    def test_editor_that_fails_leaves_the_prompt_usable(
+        self, hermes: Hermes, tmp_path: Path, body: str | None, said: str
+    ) -> None:
+        editor = "/nowhere/to-be-found" if body is None else self.script(tmp_path, body)
+        with Terminal(hermes, EDITOR=editor) as terminal:
+            terminal.until_prompt().type("!say kept").until("> !say kept").type(CTRL_X_E).until(said)
+            terminal.type(CTRL_C).until_prompt().enter("!say fine").until("◆ fine")
+            assert "Traceback" not in terminal.text
+
+    @pytest.mark.parametrize(
+        ("environ", "first"),
+        [
+            ({"EDITOR": "code --wait"}, ["code", "--wait"]),
+            ({"EDITOR": "ed", "VISUAL": "vim"}, ["vim"]),
+            ({"EDITOR": "it's"}, ["it's"]),
+            ({}, ["editor"]),
+        ],
+    )
+    def test_own_editor_comes_first(self, environ: dict[str, str], first: list[str]) -> None:
+        assert editor_commands(environ)[0] == first
+
+
+class TestViMode:
+    def test_vi_keys_edit_the_line(self, hermes: Hermes) -> None:
+        configure(hermes, "display: {editing_mode: vi}\n")
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("!say two words").until("> !say two words").type(ESC)
+            terminal.type("bcw").type("vi").until("> !say two vi").type(ENTER).until("◆ two vi")
+
+
+class TestEscapeSequences:
+    @pytest.mark.parametrize(
+        "keys",
+        [
+            "\x1b[<1M",  # a mouse event without a place
+            "\x1b[<0;1;1M\x1b[M !!\x1b[32M",
+            "\x1b[999;999R\x1b[0;0R",  # positions of the cursor that were never asked for
+            "\x1b]11;rgb:0000/0000/0000\x07",
+            "\x1b[?1;2c\x1b[200~\x1b[31mred\x1b[0m\x1b[201~",
+            "\x1bOP\x1b[1;99Q\x1b[24;8~\x1bP+r\x1b\\",
+        ],
+    )
+    def test_sequences_typed_or_pasted_never_show_a_traceback(self, hermes: Hermes, keys: str) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type(f"{keys}x").until("x").type(CTRL_C).until_prompt()
+            terminal.enter("!say well").until("◆ well")
+            assert "Traceback" not in terminal.text
+            assert "xception" not in terminal.text
+
+    def test_ctrl_c_ends_a_paste_whose_end_never_came(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().type("\x1b[200~pasted").type("x").until_prompt()
+            terminal.process.expect(pexpect.TIMEOUT, timeout=0.2)
+            terminal.type(CTRL_C).until("Line dropped").until_prompt().type(UP).until("> pastedx")
+
+    def test_bytes_that_are_not_utf8_are_sent_and_kept_as_replacements(self, hermes: Hermes) -> None:
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt().process.send(b"!say a\xffb\r")
+            terminal.until("◆ a\ufffdb").until_prompt().type(UP).until("> !say a\ufffdb")
+
+    def test_random_keys_never_show_a_traceback(self, hermes: Hermes) -> None:
+        choose = random.Random(7)
+        pieces = ["\x1b", "[", "<", "0", "9", ";", "M", "m", "R", "~", "O", "a", "?", "\x7f", "/", "@", "é", "\x18"]
+        with Terminal(hermes) as terminal:
+            terminal.until_prompt()
+            for _ in range(20):
+                terminal.type("".join(choose.choices(pieces, k=40)))
+            terminal.type(f"\x1b[201~{CTRL_C}").until("Line dropped").until_prompt()
+            terminal.enter("!say well").until("◆ well")
+            assert "Traceback" not in terminal.text
+            assert "xception" not in terminal.text
