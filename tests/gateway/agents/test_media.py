@@ -26,6 +26,10 @@ from tests.support.images import GIF, JPEG, WEBP, png
 from tests.support.modelserver import ModelServer, Received, Say
 
 NO_TOOLS = {"telegram": ("memory",)}
+UNKNOWN = (
+    "it is not known whether the model test-model can see images; if it can, set"
+    " `model.sees_images: {test-model: true}` in config.yaml"
+)
 
 
 def saved(home: Path, data: bytes, name: str = "a.png", mime: str = "image/png", **more: str) -> dict[str, str]:
@@ -167,8 +171,7 @@ def test_photos_never_fill_what_the_model_can_read(store: SessionDB, home: Path)
         (False, "the model test-model cannot see images"),
         (
             None,
-            "it is not known whether the model test-model can see images; if it can, set `model.sees_images:"
-            " {test-model: true}` in config.yaml",
+            UNKNOWN,
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_tools_work_in_a_directory_of_the_owner(store: SessionDB, home: Path) ->
         return server.requests
 
     asked = asyncio.run(use())
-    assert sorted(asked[0].tool_names) == ["process", "read_file", "terminal"]
+    assert sorted(asked[0].tool_names) == ["edit_file", "process", "read_file", "terminal", "write_file"]
     folders = [workspace_path(home, each.owner) for each in (lane, other)]
     assert sorted((home / "workspaces").iterdir()) == sorted(filter(None, folders))
     for folder, request in zip(folders, asked, strict=True):

@@ -156,4 +156,4 @@ def test_file_reaches_the_conversation(slack: Slack) -> None:
     (question,) = [text for role, text in slack.world.transcript(ts) if role == "user"]
     stored = list((slack.world.home() / "media").rglob("*.txt"))
     assert [each.read_bytes() for each in stored] == [b"some data"]
-    assert str(stored[0]) in question
+    assert question == "file please\n[Attached file: a.txt, text/plain, 9 bytes]"

@@ -43,11 +43,14 @@ def open_directory(path: Path, *, can_make: bool = False) -> Iterator[int]:
 def open_in(directory: int, path: Path) -> BinaryIO:
     """Open the regular file with the name of a path in an open directory."""
     fd = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=directory)
-    file = os.fdopen(fd, "rb")
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        file.close()
-        raise InvalidValue(f"{make_path_visible(path)} is not a regular file")
-    return file
+    try:
+        kind = os.fstat(fd).st_mode
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+            raise InvalidValue(f"{make_path_visible(path)} is not a regular file")
+        return os.fdopen(fd, "rb")  # raises IsADirectoryError for a directory
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 def _enter(directory: int, name: str, *, can_make: bool) -> int:
