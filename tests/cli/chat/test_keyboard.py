@@ -174,11 +174,15 @@ class TestCallingBack:
     def test_user_is_called_after_a_long_turn(self, hermes: Hermes, how: str, expected: bytes) -> None:
         configure(hermes, f"display: {{notify: '{how}', notify_after_s: 0.2}}\n")
         with Terminal(hermes) as terminal:
-            terminal.enter("!say short").until("◆ short").until_prompt()
-            assert b"\a" not in terminal.raw
             terminal.enter("!long 6 0.1").until("word6").until_prompt()
             assert expected in terminal.raw
             assert (b"\a" in terminal.raw) is bool(expected)
+
+    def test_user_is_not_called_after_a_short_turn(self, hermes: Hermes) -> None:
+        configure(hermes, "display: {notify: bell, notify_after_s: 60}\n")
+        with Terminal(hermes) as terminal:
+            terminal.enter("!say short").until("◆ short").until_prompt()
+            assert b"\a" not in terminal.raw
 
     def test_command_line_of_one_message_rings_nothing(self, hermes: Hermes) -> None:
         configure(hermes, "display: {notify: bell, notify_after_s: 0}\n")

@@ -17,7 +17,7 @@ from hermes.platforms.base.media import MediaFolder
 from hermes.platforms.telegram.bot import TelegramAdapter
 from hermes.platforms.telegram.settings import read_settings
 from hermes.platforms.testing import Failure
-from hermes.platforms.testing.harness import RecordingInbox
+from hermes.platforms.testing.harness import RecordingInbox, eventually
 from tests.platforms.telegram.bot_api import BOT, TOKEN, BotApi, rate_limit
 
 POLL_S = 1
@@ -69,12 +69,18 @@ class TelegramHarness:
         self._server.start()
         self._home = TemporaryDirectory(prefix="hermes-")
         self.adapter = make_adapter(Path(self._home.name), self._server.base_url)
+        self._delivered: set[int] = set()
 
     async def deliver(self, number: int, text: str, *, is_own: bool = False) -> None:
         """Let a user, or the bot itself, write a message; a number again is the same update again."""
         sender = BOT if is_own else {"id": 7, "is_bot": False, "first_name": "Alice"}
         chat = {"id": 7, "type": "private"}
         message = {"message_id": number, "date": 1_790_000_000, "chat": chat, "from": sender, "text": text}
+        if number in self._delivered:  # only a request that waits gets an update that was acknowledged before
+            await eventually(
+                lambda: self._server.offset > number and self._server.polls_at_once > 0, "the bot waits for updates"
+            )
+        self._delivered.add(number)
         self._server.deliver({"message": message}, number=number)
 
     async def deliver_malformed(self) -> None:

@@ -144,10 +144,11 @@ def _costs_of_chains(tx: Reading, rows: Iterable[Row]) -> dict[str, float]:
     costs: dict[str, float] = {}
     for some in chunks([row["_lineage_root_id"] for row in rows if "_lineage_root_id" in row]):
         listed, values = placeholders("root", some)
-        sql = f"""SELECT COALESCE(chain_root, id) AS root, SUM(COALESCE(actual_cost_usd, estimated_cost_usd))
-                  FROM sessions WHERE chain_root IN ({listed}) OR id IN ({listed})
-                  GROUP BY COALESCE(chain_root, id)"""
-        costs.update({root: float(cost) for root, cost in tx.rows(sql, **values) if cost is not None})
+        sql = f"""SELECT COALESCE(chain_root, id), COALESCE(actual_cost_usd, estimated_cost_usd)
+                  FROM sessions WHERE chain_root IN ({listed}) OR id IN ({listed})"""
+        for root, cost in tx.rows(sql, **values):
+            if cost is not None:
+                costs[root] = costs.get(root, 0.0) + float(cost)
     return costs
 
 
