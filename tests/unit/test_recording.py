@@ -9,8 +9,9 @@ from tools.transcripts import new_home
 
 
 def without_counts(picture: str) -> str:
-    """Return a picture without numbers of tokens, which every change of a prompt changes."""
+    """Return a picture without numbers of tokens, which every change of a prompt changes, and without durations."""
     masked = re.sub(r"[\d,.]+k? (?=read|written|tokens)", "N ", picture)
+    masked = re.sub(r"\b\d+s(?=</text>)", "N s", masked)
     return re.sub(r' textLength="[\d.]+"', "", masked)
 
 

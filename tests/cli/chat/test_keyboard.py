@@ -198,3 +198,10 @@ def test_dropped_draft_is_in_the_history_of_the_next_chat(hermes: Hermes) -> Non
         terminal.until_over()
     with Terminal(hermes) as terminal:
         terminal.until_prompt().type(UP).until("> half a thought")
+
+
+def test_ctrl_c_in_a_search_of_the_history_leaves_the_search_only(hermes: Hermes) -> None:
+    with Terminal(hermes) as terminal:
+        terminal.enter("!say one").until("◆ one").until_prompt()
+        terminal.type("\x12").until("I-search backward")
+        terminal.type(CTRL_C).type("!say two").until("> !say two").type(ENTER).until("◆ two")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from prompt_toolkit.buffer import Buffer, CompletionState
 from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.filters import emacs_mode, has_completions, has_selection, vi_navigation_mode
+from prompt_toolkit.filters import emacs_mode, has_completions, has_selection, is_searching, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
@@ -80,7 +80,7 @@ def prompt_keys(count_ctrl_c: Callable[[], None]) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         event.app.create_background_task(edit_in_editor(event.current_buffer))
 
-    @keys.add("c-c")
+    @keys.add("c-c", filter=~is_searching)  # a search in the history is aborted by Ctrl-C, and the prompt stays
     @keys.add("<sigint>")
     def _(event: KeyPressEvent) -> None:
         count_ctrl_c()

@@ -40,6 +40,8 @@ from hermes.log import warn
 
 MARK, FURTHER = "> ", ". "
 _CTRL_C, _PASTE_END = "\x03", "\x1b[201~"
+ESCAPE_S, SEQUENCE_S = 0.05, 0.25
+"""How long Esc may be the beginning of an escape sequence, and of two keys such as Esc and Enter."""
 STYLE = Style.from_dict({"status": "dim", "menu": "dim", "menu.selected": "bold"})
 
 
@@ -76,6 +78,7 @@ class Prompt:
             style=STYLE,
         )
         self._session.default_buffer.on_text_insert += open_menu
+        self._session.app.ttimeoutlen, self._session.app.timeoutlen = ESCAPE_S, SEQUENCE_S
         _let_ctrl_c_end_a_paste(self._session.app.input)
         self._session.app.layout = self._layout(self._session.layout)
         self._session.app.key_processor.before_key_press += self._count_key
