@@ -22,11 +22,11 @@ from tests.support.waiting import LIMIT_S
 QUICK = LocalSettings(poll_s=0.02, retry_s=0.02)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
+def run(test: Coroutine[Any, Any, None], limit_s: float = 3 * LIMIT_S) -> None:
     """Run a test on an event loop that no call of the store blocks, with a limit."""
 
     async def limited() -> None:
-        async with asyncio.timeout(3 * LIMIT_S):
+        async with asyncio.timeout(limit_s):
             await test
 
     with guard_event_loop():

@@ -28,6 +28,9 @@ CHECKS = (
 )
 
 
+LIMIT_S = 240.0
+
+
 def fuzz(url: str, folder: Path, known: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run the fuzzer against a server; `known` are the ids that it uses."""
     config = folder / "fuzz.toml"
@@ -37,7 +40,7 @@ def fuzz(url: str, folder: Path, known: dict[str, str]) -> subprocess.CompletedP
     command += ["--header", f"Authorization: Bearer {KEYS['ann']}", "--checks", ",".join(CHECKS)]
     command += ["--phases", "coverage" if known else "fuzzing", "--max-examples", "5", "--seed", "1", "--no-color"]
     command += ["--exclude-method", "DELETE"] if known else []
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=150, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=LIMIT_S, check=False)
 
 
 async def ids(gateway: ApiGateway) -> dict[str, str]:
@@ -51,6 +54,7 @@ async def ids(gateway: ApiGateway) -> dict[str, str]:
     return {**found, "item_id": items[0]["id"], "model": "hermes"}
 
 
+@pytest.mark.timeout(2 * LIMIT_S)
 @pytest.mark.parametrize("has_ids", [False, True])
 def test_a_fuzzer_gets_what_the_description_says(home: Path, has_ids: bool) -> None:
     async def test() -> None:
@@ -64,4 +68,4 @@ def test_a_fuzzer_gets_what_the_description_says(home: Path, has_ids: bool) -> N
                 assert tested is not None, result.stdout
                 assert int(tested[2]) == operations
 
-    run(test())
+    run(test(), LIMIT_S)
