@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from hermes.config import SessionDBConfig
+from hermes.state.postgres.connection.pipeline import DriverConnection
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.servers import Server, dsn_of, private_server, server_or_skip
 
@@ -47,6 +48,20 @@ def store(dsn: str, settings: SessionDBConfig) -> Iterator[PostgreSQLSessionDBPr
     """An empty store."""
     with PostgreSQLSessionDBProvider(dsn, settings=settings) as opened:
         yield opened
+
+
+@pytest.fixture
+def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list that grows with every round trip to the server."""
+    counted: list[int] = []
+    execute = DriverConnection.execute
+
+    def counting(self: DriverConnection, statements: Any, *args: Any) -> Any:
+        counted.append(len(statements))
+        return execute(self, statements, *args)
+
+    monkeypatch.setattr(DriverConnection, "execute", counting)
+    return counted
 
 
 @pytest.fixture(scope="module")

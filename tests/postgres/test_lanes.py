@@ -13,24 +13,9 @@ import pytest
 from hermes.config import SessionDBConfig
 from hermes.state.lanes.queue import leases
 from hermes.state.lanes.queue.leases import turn_of_one
-from hermes.state.postgres.connection.pipeline import DriverConnection
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from tests.support.lanes import KEY, OTHER, accept, claim, reply, start_lane, turn_of
 from tests.support.waiting import LIMIT_S
-
-
-@pytest.fixture
-def round_trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A list that grows with every round trip to the server."""
-    counted: list[int] = []
-    execute = DriverConnection.execute
-
-    def counting(self: DriverConnection, statements: Any, *args: Any) -> Any:
-        counted.append(len(statements))
-        return execute(self, statements, *args)
-
-    monkeypatch.setattr(DriverConnection, "execute", counting)
-    return counted
 
 
 def test_the_bookkeeping_of_a_turn_takes_four_round_trips(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.query.question import parse_question
-from hermes.query.tree import Node
+from hermes.query.tree import And, Node
 from hermes.state.engine import Found, OutOfTime, Reading
 from hermes.state.postgres.provider import PostgreSQLSessionDBProvider
 from hermes.state.postgres.search import index_query, term_lists
@@ -46,8 +46,9 @@ def filled(store: PostgreSQLSessionDBProvider) -> PostgreSQLSessionDBProvider:
 
 
 def terms() -> list[Node]:
-    """The terms of a question with frequent, rare and missing words."""
-    return [term.node for term in parse_question(WORDS, time.time()).terms]
+    """The terms of a question with frequent, rare and missing words, and a pair of them."""
+    found = [term.node for term in parse_question(WORDS, time.time()).terms]
+    return [*found, And((found[0], found[2]))]
 
 
 def read_together(lists: PostgresTermLists, count: int) -> list[list[Found]]:
@@ -79,7 +80,7 @@ def test_lists_read_together_are_those_read_one_by_one(
         return zip(together, alone, strict=True)
 
     pairs = list(engine_of(filled).read(read))
-    assert len(pairs) == len(WORDS.split())
+    assert len(pairs) == len(WORDS.split()) + 1
     for together, alone in pairs:
         assert ids_of(together) == ids_of(alone)
     assert not all(each.is_certain for together, _ in pairs for each in together)

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 Columns = Sequence[str]
 Values = tuple[Any, ...]
+Table = tuple[Columns, list[Values]]
+"""The column names of a query and all its rows."""
 
 
 class Guard(NamedTuple):
@@ -91,6 +93,10 @@ class Dialect(Protocol):
         """Return a case-sensitive, indexed condition that a text column starts with a parameter."""
         ...
 
+    def is_among(self, column: str, numbers: Sequence[int]) -> tuple[str, Mapping[str, Any]]:
+        """Return a condition that an integer column has one of some numbers, and its values."""
+        ...
+
 
 class Reading(Protocol):
     """A consistent view of the store."""
@@ -109,8 +115,12 @@ class Reading(Protocol):
         """Return the first column of the first row, or None."""
         ...
 
-    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+    def table(self, sql: str, /, **values: Any) -> Table:
         """Return the column names of a query and all its rows."""
+        ...
+
+    def tables(self, queries: Sequence[tuple[str, Mapping[str, Any]]], /) -> list[Table]:
+        """Return the same for each of several queries, which an engine may send together."""
         ...
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from hermes.query.parse import parse
-from hermes.state.engine import Columns, Dialect, Reading, Values
+from hermes.state.engine import Dialect, Reading, Table, Values
 from hermes.state.provider import SessionDBProvider
 from hermes.state.search.context import SearchContext
 from hermes.state.search.scope import Scope
@@ -66,9 +67,13 @@ class Delayed:
         """Return the first column of the first row, without delay."""
         return self.tx.value(sql, **values)
 
-    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+    def table(self, sql: str, /, **values: Any) -> Table:
         """Return the column names of a query and all its rows, without delay."""
         return self.tx.table(sql, **values)
+
+    def tables(self, queries: Sequence[tuple[str, Mapping[str, Any]]], /) -> list[Table]:
+        """Return the same for each of several queries, without delay."""
+        return self.tx.tables(queries)
 
 
 @dataclass(frozen=True, slots=True)

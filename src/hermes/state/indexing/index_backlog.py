@@ -17,7 +17,8 @@ class WithoutIndexing:
 
     def __init__(self, tx: Transaction) -> None:
         self.dialect, self.is_repeat = tx.dialect, tx.is_repeat
-        self.rows, self.row, self.value, self.table = tx.rows, tx.row, tx.value, tx.table
+        self.rows, self.row, self.value = tx.rows, tx.row, tx.value
+        self.table, self.tables = tx.table, tx.tables
         self.run, self.send, self.lock_and_number, self.run_many = tx.run, tx.send, tx.lock_and_number, tx.run_many
         self.insert_messages, self.lock_and_read, self.require = tx.insert_messages, tx.lock_and_read, tx.require
         self.add_plain = tx.add_plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -12,6 +12,7 @@ from hermes.query.parse import Query, parse
 from hermes.query.question import Question, is_sentence, parse_question
 from hermes.query.tree import And, wanted_leaves
 from hermes.state.messages.transcript import cut_around, extract_terms, format_message, format_moment, format_transcript
+from hermes.state.messages.windows import Anchor, anchored_views
 from hermes.state.operations import read_for
 from hermes.state.owner_view import OwnerView
 from hermes.state.provider import SessionDBProvider
@@ -26,7 +27,9 @@ from hermes.state.search.scope import Scope
 from hermes.state.sessions.lineage.families import Family, load_families
 
 if TYPE_CHECKING:
-    from hermes.state.row_types import SearchHit
+    from hermes.state.engine import Reading
+    from hermes.state.owner import Asker
+    from hermes.state.row_types import AnchoredView, SearchHit
 
 HIDDEN_SOURCES = ("subagent", "tool")
 """The sources of sessions that agents and tools create for themselves."""
@@ -39,6 +42,7 @@ MAX_HIDDEN = 50
 BUDGET_S = 0.25
 """How long one search may take; there is at most one for each shown conversation and one for each reason."""
 WINDOW, BOOKEND = 5, 3
+SHOWN_ROLES = ("user", "assistant")
 BOOKEND_CHARACTERS = 1_000
 
 
@@ -57,7 +61,7 @@ def discover(store: SessionDBProvider | OwnerView, arguments: SearchArguments) -
     current = _searchable(current_lineage(store, arguments))
     found = _matches(store, arguments, current)
     sought = extract_terms(arguments.query[:MAX_QUERY])
-    results = [_result(store, arguments, match, sought) for match in found.matches[: arguments.limit]]
+    results = _results(store, arguments, found.matches[: arguments.limit], sought)
     hidden = _hidden(store, arguments, current, found)
     if arguments.summarize is not None:
         _add_summaries(store, arguments, results, sought, deadline)
@@ -150,14 +154,8 @@ def _ranked_matches(
     ranking = rank_sessions(store._engine, question, scope, BUDGET_S)
     if not ranking.sessions:
         return None
-    families = load_families(store, [each.session_id for each in ranking.sessions], arguments.owner)
-    chosen: list[tuple[RankedSession, Family]] = []
-    for session in ranking.sessions:
-        family = families.get(session.session_id)  # None: deleted a moment ago
-        if family is not None and session.session_id not in seen:
-            chosen.append((session, family))
-            seen |= _searchable(family.members)
-    hits = _load_anchors(store, arguments, question, [session for session, _ in chosen[: arguments.limit]])
+    # Inside of one read a server is sent fewer statements.
+    chosen, hits = store._engine.read(lambda _: _choose(store, arguments, question, ranking.sessions, seen))
     matches = [Match(hits[session.session_id], family) for session, family in chosen if session.session_id in hits]
     if arguments.sort is not None:
         matches.sort(key=lambda match: match.hit["timestamp"], reverse=arguments.sort == "newest")
@@ -170,6 +168,25 @@ def _ranked_matches(
         hidden={"rewound": ranking.undone},
     )
     return _Discovered(matches, search, len(chosen), can_hide=ranking.can_have_all)
+
+
+def _choose(
+    store: SessionDBProvider | OwnerView,
+    arguments: SearchArguments,
+    question: Question,
+    sessions: Sequence[RankedSession],
+    seen: Set[str],
+) -> tuple[list[tuple[RankedSession, Family]], dict[str, SearchHit]]:
+    """Return the best session of each lineage, and the messages by which the first of them are shown."""
+    families = load_families(store, [each.session_id for each in sessions], arguments.owner)
+    chosen: list[tuple[RankedSession, Family]] = []
+    taken = set(seen)
+    for session in sessions:
+        family = families.get(session.session_id)  # None: deleted a moment ago
+        if family is not None and session.session_id not in taken:
+            chosen.append((session, family))
+            taken |= _searchable(family.members)
+    return chosen, _load_anchors(store, arguments, question, [each for each, _ in chosen[: arguments.limit]])
 
 
 def _load_anchors(
@@ -254,9 +271,21 @@ def _is_substring_search(hits: SearchResults, than: SearchResults) -> bool:
     return len(hits.repairs) > len(than.repairs)
 
 
-def _result(store: SessionDBProvider | OwnerView, arguments: SearchArguments, match: Match, sought: list[str]) -> Row:
+def _results(
+    store: SessionDBProvider | OwnerView, arguments: SearchArguments, matches: Sequence[Match], sought: list[str]
+) -> list[Row]:
+    """Return what is shown of each conversation."""
+    anchors = [Anchor(match.hit["session_id"], match.hit["id"]) for match in matches]
+
+    def read_views(tx: Reading, asker: Asker) -> list[AnchoredView]:
+        return anchored_views(tx, anchors, WINDOW, BOOKEND, SHOWN_ROLES, asker)
+
+    views = read_for(store, arguments.owner, read_views) if anchors else []
+    return [_result(match, view, sought) for match, view in zip(matches, views, strict=True)]
+
+
+def _result(match: Match, view: AnchoredView, sought: list[str]) -> Row:
     hit, root = match.hit, match.family.root
-    view = store.get_anchored_view(hit["session_id"], hit["id"], WINDOW, BOOKEND, owner=arguments.owner)
     result = {
         "session_id": hit["session_id"],
         **session_meta({**hit, "started_at": hit["session_started"]}),

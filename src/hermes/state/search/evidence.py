@@ -18,7 +18,7 @@ from hermes.query.question import Term
 from hermes.query.tree import And
 from hermes.state.engine import IndexDamaged
 from hermes.state.indexing.indexed_text import search_text
-from hermes.state.operations import chunks, placeholders
+from hermes.state.operations import chunks
 from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
 from hermes.state.search.postings import MAX_POSTINGS, Posting, PostingReader
@@ -139,7 +139,8 @@ class EvidenceReader:
             is_counted = posting.is_whole and self._known.keys() >= set(posting.ids)
             evidence.frequencies[at] = self._count_admitted(posting) if is_counted else posting.frequency
         self._find_all_terms(postings)
-        self._read_rows(self._context.coverage.upto + 1, self._context.deadline)
+        if self._context.unindexed > 0:
+            self._read_rows(self._context.coverage.upto + 1, self._context.deadline)
         self._read_stale()
         evidence.is_complete &= self._postings.is_complete
         # Where the index was asked for the whole scope, or time ran out, nothing is known about other messages.
@@ -193,12 +194,13 @@ class EvidenceReader:
             return
         # What is in every tenth message and more is found together soon; with rarer terms, pairs find it sooner.
         are_dense = _DENSE * postings[common[0]].frequency >= total
-        for some in [tuple(common)] if are_dense else combinations(common[:_PAIRED], 2):
-            if len(chosen) >= MAX_MESSAGES:
-                return
-            node = And(tuple(self._terms[at].node for at in some))
-            ids = self._postings.ids(node, _MAX_TOGETHER)
-            chosen.update(dict.fromkeys(ids))
+        together = [tuple(common)] if are_dense else combinations(common[:_PAIRED], 2)
+        nodes = [And(tuple(self._terms[at].node for at in some)) for some in together]
+        if len(chosen) >= MAX_MESSAGES:
+            return
+        for ids in self._postings.ids_of_each(nodes, _MAX_TOGETHER):
+            if len(chosen) < MAX_MESSAGES:
+                chosen.update(dict.fromkeys(ids))
 
     def _find_all_terms(self, postings: Sequence[Posting]) -> None:
         """Note which messages have every term, if the terms that were followed to their end leave few of them."""
@@ -215,13 +217,13 @@ class EvidenceReader:
         context = self._context
         stale = frozenset(context.coverage.stale)
         unknown = [each for each in ids if each not in self._known and each not in stale]
-        for some in chunks(unknown):
-            listed, values = placeholders("id", some)
+        for some in chunks(unknown, MAX_MESSAGES):
+            chosen, values = context.tx.dialect.is_among("m.id", some)
             with context.waits.exclude_waiting():
                 rows = context.tx.rows(
                     f"""SELECT m.id, m.session_id, m.role, m.timestamp, octet_length(m.content), m.active,
                                s.source, s.owner, m.tool_name, substr(m.tool_calls, 1, {_HEAD_OF_CALLS}), {CHAIN}
-                        FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ({listed})""",
+                        FROM messages m JOIN sessions s ON s.id = m.session_id WHERE {chosen}""",
                     **values,
                 )
                 self._known.update(dict.fromkeys(some))
@@ -278,8 +280,8 @@ class EvidenceReader:
 
     def _read_stale(self) -> None:
         for some in chunks([each for each in self._context.coverage.stale if each <= self._context.coverage.upto]):
-            listed, values = placeholders("id", some)
-            self._match_rows(self._context.tx.rows(f"{_UNINDEXED} WHERE m.id IN ({listed})", **values))
+            chosen, values = self._context.tx.dialect.is_among("m.id", some)
+            self._match_rows(self._context.tx.rows(f"{_UNINDEXED} WHERE {chosen}", **values))
 
     def _match_rows(self, rows: Sequence[tuple[Any, ...]]) -> None:
         texts: dict[int, Document] = {}

@@ -186,11 +186,11 @@ def add_snippet(hit: Row, sought: Sequence[Leaf]) -> Row:
 def _fetch_rows(tx: Reading, ids: list[int]) -> dict[int, Row]:
     rows: dict[int, Row] = {}
     for some in chunks(ids):
-        listed, values = placeholders("id", some)
+        chosen, values = tx.dialect.is_among("m.id", some)
         for row in tx.rows(
             f"""SELECT m.id, m.session_id, m.role, m.timestamp, m.tool_name, m.content, m.tool_calls,
                        s.source, s.model, s.started_at, s.title, s.owner
-                FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.id IN ({listed})""",
+                FROM messages m JOIN sessions s ON s.id = m.session_id WHERE {chosen}""",
             **values,
         ):
             message_id, session_id, role, at, tool_name, content, tool_calls, source, model, started, title, owner = row

@@ -9,7 +9,7 @@ from hermes.query.match import Document, matches
 from hermes.query.tree import Node
 from hermes.state.engine import OutOfTime
 from hermes.state.indexing.indexed_text import search_text
-from hermes.state.operations import chunks, placeholders
+from hermes.state.operations import chunks
 from hermes.state.search.context import SearchContext
 from hermes.state.search.scope import Scope
 from hermes.state.search.term_lists import ListIndex
@@ -90,10 +90,10 @@ class PostingReader:
         """Return those messages whose text matches."""
         found: list[int] = []
         for some in chunks(list(ids)):
-            listed, values = placeholders("id", some)
+            chosen, values = self._context.tx.dialect.is_among("id", some)
             rows = self._context.tx.rows(
                 f"""SELECT id, role, content, tool_name, tool_calls FROM messages
-                    WHERE id IN ({listed}) ORDER BY id DESC""",
+                    WHERE {chosen} ORDER BY id DESC""",
                 **values,
             )
             found += [row[0] for row in rows if matches(node, Document(search_text(*row[1:])))]

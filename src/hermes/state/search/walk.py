@@ -16,7 +16,7 @@ from hermes.query.rank import HEAD
 from hermes.query.tree import Node
 from hermes.state.engine import Found, IndexDamaged, OutOfTime
 from hermes.state.indexing.indexed_text import search_text
-from hermes.state.operations import chunks, placeholders
+from hermes.state.operations import chunks
 from hermes.state.owner import EVERYBODY
 from hermes.state.search.context import SCAN_S, SearchContext
 from hermes.state.search.copies import MessagePlace
@@ -211,11 +211,11 @@ class Walk:
         if with_scope:
             session, join = "s.source, s.owner", "LEFT JOIN sessions s ON s.id = m.session_id"
         for some in chunks(ids):
-            listed, values = placeholders("id", some)
+            chosen, values = tx.dialect.is_among("m.id", some)
             with waits.exclude_waiting():
                 rows = tx.rows(
                     f"""SELECT m.id, m.timestamp, m.active, m.session_id, {columns}, {session} FROM messages m {join}
-                        WHERE m.id IN ({listed}) ORDER BY m.id DESC""",
+                        WHERE {chosen} ORDER BY m.id DESC""",
                     **values,
                 )
                 hits = self._originals(rows, is_certain=columns is not _WHOLE, with_scope=with_scope)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from hermes.state.engine import Columns
 
@@ -22,6 +23,10 @@ class CommonDialect:
         """Return `FROM table WHERE column IN (...)`."""
         return f"FROM {table} WHERE {column} IN ({_slots(parameters)})"
 
+    def is_among(self, column: str, numbers: Sequence[int]) -> tuple[str, Mapping[str, Any]]:
+        """Return a condition that an integer column has one of some numbers, and its values."""
+        return is_listed(column, numbers)
+
     def delete_where_in(self, table: str, column: str, parameters: Iterable[str]) -> str:
         """Return a DELETE of the same rows."""
         return f"DELETE {self.from_where_in(table, column, parameters)}"
@@ -35,6 +40,12 @@ class CommonDialect:
             f"INSERT INTO {table} ({', '.join(every)}) VALUES ({_slots(every)}) "
             f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changes)}"
         )
+
+
+def is_listed(column: str, numbers: Sequence[int]) -> tuple[str, Mapping[str, Any]]:
+    """Return a condition with a parameter for each number, and its values."""
+    values = {f"number{i}": number for i, number in enumerate(numbers)}
+    return f"{column} IN ({_slots(values) or 'NULL'})", values
 
 
 def _slots(columns: Iterable[str]) -> str:

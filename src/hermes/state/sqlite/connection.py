@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import apsw
 
-from hermes.state.engine import Columns, Dialect, Guard, OutOfTime, Values
+from hermes.state.engine import Dialect, Guard, OutOfTime, Table, Values
 from hermes.state.sql.binding import bind
 from hermes.state.sql.dialect import CommonDialect
 from hermes.state.sqlite.journal_mode import choose_journal
@@ -84,7 +84,7 @@ class View:
         rows = self.rows(sql, **values)
         return rows[0][0] if rows else None
 
-    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+    def table(self, sql: str, /, **values: Any) -> Table:
         """The column names of a query and all its rows."""
         try:
             cursor = self._execute(sql, bind(values))
@@ -95,7 +95,11 @@ class View:
         except UnicodeDecodeError:
             return self._read_broken(sql, values)
 
-    def _read_broken(self, sql: str, values: Mapping[str, Any]) -> tuple[Columns, list[Values]]:
+    def tables(self, queries: Sequence[tuple[str, Mapping[str, Any]]], /) -> list[Table]:
+        """The same for each of several queries."""
+        return [self.table(sql, **values) for sql, values in queries]
+
+    def _read_broken(self, sql: str, values: Mapping[str, Any]) -> Table:
         """Read rows with text that cannot be decoded, which hardly any file has."""
         from hermes.state.sqlite import invalid_utf8
 

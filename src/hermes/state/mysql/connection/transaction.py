@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hermes.state.engine import Columns, Dialect, Guard, Values
+from hermes.state.engine import Columns, Dialect, Guard, Table, Values
 from hermes.state.mysql import errors
 from hermes.state.mysql.connection.bulk_insert import parse_insert, statements
 from hermes.state.mysql.connection.server_info import Server
@@ -16,6 +16,7 @@ from hermes.state.operations import chunks
 from hermes.state.rows import encode_text
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, ServerError
 from hermes.state.server.transaction import ServerTransaction
+from hermes.state.sql.dialect import is_listed
 
 MANY = 100
 """How many statements are sent together."""
@@ -83,6 +84,10 @@ class MySQLDialect:
         """A DELETE of the same rows."""
         return f"DELETE {table} {self.from_where_in(table, column, parameters)}"
 
+    def is_among(self, column: str, numbers: Sequence[int]) -> tuple[str, Mapping[str, Any]]:
+        """A condition that an integer column has one of some numbers, and its values."""
+        return is_listed(column, numbers)
+
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
         return f"({column} >= :{parameter} AND {column} < CONCAT(:{parameter}, {_LAST}))"
@@ -143,10 +148,15 @@ class MySQLTransaction(ServerTransaction):
         """All rows of a query."""
         return self._query(sql, values).rows
 
-    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+    def table(self, sql: str, /, **values: Any) -> Table:
         """The column names of a query and all its rows."""
-        result = self._query(sql, values)
-        return result.columns, result.rows
+        return self.tables([(sql, values)])[0]
+
+    def tables(self, queries: Sequence[tuple[str, Mapping[str, Any]]], /) -> list[Table]:
+        """The same for each of several queries, in one round trip."""
+        statements = [render(sql, values) for sql, values in queries]
+        results = self._send(statements)[-len(statements) :] if statements else []
+        return [(result.columns, result.rows) for result in results]
 
     def probe(self, timeout_s: float, sql: str, /, **values: Any) -> list[Values]:
         """All rows of a query that may fail, or be cancelled by the server, without harm to the transaction."""

@@ -40,7 +40,10 @@ FIRST_SPANS, MOST_SPANS = 2, 512
 FEW_SPANS = 32
 """Up to this many spans are listed one by one."""
 
-_STALE = "SELECT message_id FROM stale_index WHERE message_id <= :upto ORDER BY message_id DESC LIMIT :limit"
+_STALE = """
+    SELECT message_id FROM stale_index
+    WHERE message_id <= COALESCE((SELECT CAST(NULLIF(value, '') AS SIGNED) FROM state_meta WHERE "key" = :upto), 0)
+    ORDER BY message_id DESC LIMIT :limit"""
 _DAMAGED = (*errors.DAMAGED, *errors.MISSING)
 
 

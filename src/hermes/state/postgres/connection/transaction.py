@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes.state.engine import Columns, Dialect, Guard, Values
+from hermes.state.engine import Dialect, Guard, Table, Values
 from hermes.state.operations import chunks, insert_into
 from hermes.state.postgres.connection.pipeline import BoundStatement, DriverConnection, bind_statement, statement_text
 from hermes.state.server.faults import CommitUnknown, ConnectionLost, Fault, PoolerBusy, ServerError, StatementTimeout
@@ -69,6 +69,10 @@ class PostgresDialect(CommonDialect):
     def starts_with(self, column: str, parameter: str) -> str:
         """A case-sensitive prefix condition that walks the column's index."""
         return f"({column} >= :{parameter} AND {column} < :{parameter} || chr(1114111))"
+
+    def is_among(self, column: str, numbers: Sequence[int]) -> tuple[str, Mapping[str, Any]]:
+        """A condition with all numbers in one parameter: the server prepares one statement, however many they are."""
+        return f"{column} = ANY(CAST(:numbers AS bigint[]))", {"numbers": f"{{{','.join(map(str, numbers))}}}"}
 
 
 DIALECT: Dialect = PostgresDialect()
@@ -141,10 +145,15 @@ class PostgresTransaction(ServerTransaction):
         """All rows of a query."""
         return self.driver.rows(self._query(sql, values))
 
-    def table(self, sql: str, /, **values: Any) -> tuple[Columns, list[Values]]:
+    def table(self, sql: str, /, **values: Any) -> Table:
         """The column names of a query and all its rows."""
-        result = self._query(sql, values)
-        return self.driver.columns(result), self.driver.rows(result)
+        return self.tables([(sql, values)])[0]
+
+    def tables(self, queries: Sequence[tuple[str, Mapping[str, Any]]], /) -> list[Table]:
+        """The same for each of several queries, in one round trip."""
+        bound = [bind_statement(sql, values) for sql, values in queries]
+        results = self._send(bound)[-len(bound) :] if bound else []
+        return [(self.driver.columns(result), self.driver.rows(result)) for result in results]
 
     def probe(self, timeout_s: float, /, *queries: tuple[str, dict[str, Any]]) -> list[list[Values]]:
         """All rows of queries that may fail, or be cancelled by the server, without harm to the transaction."""

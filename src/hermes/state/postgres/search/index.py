@@ -20,9 +20,10 @@ from hermes.state.search.scope import Scope
 from hermes.state.search.time_ranges import next_time_ranges
 from hermes.state.server.search.asking import read_coverage
 
-_STALE = """
-    SELECT message_id FROM stale_index WHERE message_id <= :upto
-    UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :upto
+_UPTO = """COALESCE((SELECT CAST(NULLIF(value, '') AS bigint) FROM state_meta WHERE "key" = :upto), 0)"""
+_STALE = f"""
+    SELECT message_id FROM stale_index WHERE message_id <= {_UPTO}
+    UNION SELECT id FROM messages WHERE uid IS NULL AND id <= {_UPTO}
     ORDER BY 1 DESC LIMIT :limit"""
 
 

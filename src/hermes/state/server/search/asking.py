@@ -14,6 +14,7 @@ from hermes.state.operations import placeholders
 from hermes.state.server.faults import ServerError
 
 INDEXED_UPTO, EPOCH = "indexed_upto", "index_epoch"
+_MARKS = {"upto": INDEXED_UPTO, "epoch": EPOCH}
 
 SAMPLE, FREQUENT = 128, 3
 """If `FREQUENT` of `SAMPLE` messages match, reading messages is the fastest way to find some."""
@@ -21,12 +22,14 @@ SAMPLE, FREQUENT = 128, 3
 
 def read_coverage(tx: Reading, max_stale: int, stale: str) -> Coverage:
     """Messages up to `indexed_upto` are indexed, except those that the query `stale` selects."""
-    marks: dict[str, str] = dict(
-        tx.rows('SELECT "key", value FROM state_meta WHERE "key" IN (:upto, :epoch)', upto=INDEXED_UPTO, epoch=EPOCH)
+    (_, marked), (_, rows) = tx.tables(
+        [
+            ('SELECT "key", value FROM state_meta WHERE "key" IN (:upto, :epoch)', _MARKS),
+            (stale, {"upto": INDEXED_UPTO, "limit": max_stale}),
+        ]
     )
-    upto = int(marks.get(INDEXED_UPTO) or 0)
-    rows = tx.rows(stale, upto=upto, limit=max_stale)
-    return Coverage(upto, tuple(row[0] for row in rows), int(marks.get(EPOCH) or 0))
+    marks: dict[str, str] = dict(marked)
+    return Coverage(int(marks.get(INDEXED_UPTO) or 0), tuple(row[0] for row in rows), int(marks.get(EPOCH) or 0))
 
 
 @contextmanager
