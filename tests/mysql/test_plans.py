@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -35,14 +35,19 @@ def test_messages_are_read_from_the_requested_position(
     start(store, "s")
     ids = store.append_messages("s", [{"role": "user", "content": f"number{n}"} for n in range(MESSAGES)])
     asked: list[tuple[str, dict[str, Any]]] = []
-    through = MySQLTransaction._query
+    through, through_tables = MySQLTransaction._query, MySQLTransaction.tables
 
     def noting(session: MySQLTransaction, sql: str, values: dict[str, Any]) -> Any:
         asked.append((sql, values))
         return through(session, sql, values)
 
+    def noting_all(session: MySQLTransaction, queries: Sequence[tuple[str, dict[str, Any]]]) -> Any:
+        asked.extend(queries)
+        return through_tables(session, queries)
+
     with monkeypatch.context() as patch:
         patch.setattr(MySQLTransaction, "_query", noting)
+        patch.setattr(MySQLTransaction, "tables", noting_all)
         assert ask(store, ids)
     walks = [each for each in asked if "ORDER BY" in each[0] and "session_id = :" in each[0]]
     plans = [step for sql, values in walks for step in _plan(store, sql, values) if step["key"] is not None]
