@@ -99,6 +99,28 @@ def test_link_is_followed_before_the_check(bench: Workbench, tmp_path: Path) -> 
     assert remark_on(bench, "@file:hidden") == SECRET
 
 
+@pytest.mark.parametrize(
+    "secret", ["{home}/.ssh/my_key", "{home}/.secret", "{home}/.hermes/config.yaml", "{home}/.aws/a/b", "{work}/.env"]
+)
+def test_hard_link_to_a_protected_file_is_recognized(bench: Workbench, secret: str) -> None:
+    place = Path(secret.format(home=bench.work.parent, work=bench.work))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("TOP SECRET\n")
+    (bench.work / "docs").mkdir()
+    for name in ("notes.txt", "docs/notes.txt"):
+        (bench.work / name).hardlink_to(place)
+        assert remark_on(bench, f"@file:{name}") == "it is a hard link to a protected file; no permission changes this"
+        assert "it is a hard link to a protected file" in bench.refused("read_file", path=name)
+    assert "[2 protected files not shown]" in read(bench, "@folder:.").text
+    assert bench.person.asked == []
+
+
+def test_hard_link_to_another_file_is_read(bench: Workbench) -> None:
+    (bench.work / "a.txt").write_text("there\n")
+    (bench.work / "b.txt").hardlink_to(bench.work / "a.txt")
+    assert "there" in read(bench, "@file:b.txt").text
+
+
 def test_link_out_of_the_directory_needs_permission(bench: Workbench, tmp_path: Path) -> None:
     (tmp_path / "other.txt").write_text("there")
     (bench.work / "link.txt").symlink_to(tmp_path / "other.txt")

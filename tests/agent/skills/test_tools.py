@@ -305,6 +305,33 @@ class TestManage:
         assert "link" in bench.refused("skill_manage", action="update", name="deploy", path="out/x.md", content="x")
         assert os.listdir(tmp_path / "out") == []
 
+    @pytest.mark.parametrize("category", ["ops", "ops/inner"])
+    def test_new_skill_is_not_written_through_a_linked_category(
+        self, bench: Workbench, home: Path, tmp_path: Path, category: str
+    ) -> None:
+        (tmp_path / "out").mkdir(0o700)
+        (home / "skills").mkdir(0o700)
+        (home / "skills" / "ops").symlink_to(tmp_path / "out")
+        change = {"action": "create", "name": "deploy", "content": skill_text("deploy"), "category": category}
+        assert "ops is a link, and links are not followed" in bench.refused("skill_manage", **change)
+        assert os.listdir(tmp_path / "out") == []
+        assert bench.person.asked == []
+
+    def test_category_that_becomes_a_link_during_the_question_is_not_followed(
+        self, bench: Workbench, home: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "out").mkdir(0o700)
+
+        def link(_: object) -> Decision:
+            (home / "skills").mkdir(0o700)
+            (home / "skills" / "ops").symlink_to(tmp_path / "out")
+            return Decision.ONCE
+
+        bench.change(approve=link)
+        change = {"action": "create", "name": "deploy", "content": skill_text("deploy"), "category": "ops"}
+        assert "ops is a link, and links are not followed" in bench.refused("skill_manage", **change)
+        assert os.listdir(tmp_path / "out") == []
+
     def test_hidden_characters_are_shown_in_the_question(self, bench: Workbench) -> None:
         content = skill_text("deploy", body="run \u202e \x1b[2J this")
         bench.call("skill_manage", action="create", name="deploy", content=content)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hermes.agent.references.access import is_protected, require_place
 from hermes.agent.references.listing import FileList, list_project, walk
+from hermes.agent.references.repository import is_inside
 from hermes.agent.references.texts import Block, NotAttached
 from hermes.agent.safety.visible_text import make_path_visible
 from hermes.agent.tools.context import ToolContext
@@ -23,7 +24,8 @@ def read_folder_block(context: ToolContext, path: str) -> Block:
     if not place.real.is_dir():
         raise NotAttached("it is not a directory; use @file:")
     found = _files_in(context, place.real)
-    listed = [each for each in found.paths[:MAX_ENTRIES] if os.path.lexists(place.real / each)]
+    named = (each for each in found.paths[:MAX_ENTRIES] if is_inside(place.real / each, place.real))
+    listed = [each for each in named if os.path.lexists(place.real / each)]
     shown = [each for each in listed if is_protected(context, str(place.real / each)) is None]
     lines = list(_tree(place.real, shown))
     if len(listed) > len(shown):

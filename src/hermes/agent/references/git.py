@@ -2,7 +2,8 @@
 
 Git gets a directory of its own instead of `.git`, with a configuration that is written here. So no setting of the
 repository can name a program: no filter, textconv, external diff, hook, pager, signature program, file monitor,
-included file or remote. Submodules are left out, because git would run once more inside of them.
+included file or remote. Submodules are left out, because git would run once more inside of them. The index may come
+from a stranger too: git opens every file that it names, so one that names files outside of the work tree is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,13 @@ from hermes.agent.references.access import is_terminal, require_repository_acces
 from hermes.agent.references.git_process import Git, GitFailed, GitOutput, find_git
 from hermes.agent.references.limits import TooMuchContext
 from hermes.agent.references.patches import without_protected
-from hermes.agent.references.repository import Repository, find_repository, read_small
+from hermes.agent.references.repository import (
+    Repository,
+    find_repository,
+    has_odd_name,
+    is_inside,
+    read_small,
+)
 from hermes.agent.references.texts import Block, NotAttached
 from hermes.agent.safety.opening import open_regular_file
 from hermes.agent.tools.context import ToolContext
@@ -31,6 +38,8 @@ _NUMBER = re.compile("|0*[1-9][0-9]{0,8}")
 
 MAX_COMMITS = 10
 MAX_INDEX_BYTES = 256 * 1024 * 1024
+MAX_NAMES_BYTES = 64 * 1024 * 1024
+"""The names of all files in an index together."""
 
 _PATCH = (
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=all", "--submodule=short"),
@@ -47,6 +56,7 @@ _SETTINGS = {
 }
 """The settings of a repository that are kept: they say how its files are compared, and name nothing."""
 _MAX_SETTINGS_BYTES = 64 * 1024
+_LARGE_INDEX = "its git repository has a very large index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +102,39 @@ def _read_patch(
     with open_view(context) as (view, repository):
         if arguments[0] == "log" and repository.head is None:
             raise NotAttached("the repository has no commit yet")
+        is_of_files = arguments[0] == "diff"
+        if is_of_files:
+            _refuse_odd_names(view, repository)
         output = view.run(arguments, limit_bytes)
         if output.is_cut:
             raise TooMuchContext
-        text = without_protected(output.data.decode("utf-8", "replace"), _reason_in(context, repository.top))
+        reason_of = _reason_in(context, repository.top, is_of_files=is_of_files)
+        text = without_protected(output.data.decode("utf-8", "replace"), reason_of)
     return Block(label if text else f"{label}: none", text or "(no output)\n", "diff", remark)
 
 
-def _reason_in(context: ToolContext, top: Path) -> Callable[[str], str | None]:
-    return lambda name: context.protected.reason(context.resolve_path(str(top / name)))
+def _refuse_odd_names(view: GitView, repository: Repository) -> None:
+    """Raise `NotAttached` if the index names files that git would never have put there."""
+    listed = view.git.run(
+        ["ls-files", "-z", "--cached"], cwd=repository.top, variables=view.variables, limit_bytes=MAX_NAMES_BYTES
+    )
+    if listed.is_cut:
+        raise NotAttached(_LARGE_INDEX)
+    if has_odd_name(listed.data):
+        raise NotAttached("its git repository has an index with names that lead out of it")
+
+
+def _reason_in(context: ToolContext, top: Path, *, is_of_files: bool) -> Callable[[str], str | None]:
+    """Return a function that says why the changes of a file are hidden; with `is_of_files` git has read the files."""
+
+    def reason_of(name: str) -> str | None:
+        path = top / name
+        # For a conflict git opens the file even if its directory is a link.
+        if is_of_files and not is_inside(path, context.directory.root):
+            return "its directory is a link to another place"
+        return context.protected.reason(context.resolve_path(str(path)))
+
+    return reason_of
 
 
 @contextmanager
@@ -149,13 +183,15 @@ def _copy_index(index: Path, copy: Path, limit_bytes: int) -> int:
         with open_regular_file(index) as file:
             status = os.fstat(file.fileno())
             if status.st_size > limit_bytes:
-                raise NotAttached("its git repository has a very large index")
+                raise NotAttached(_LARGE_INDEX)
             with copy.open("wb") as written:
                 copyfileobj(file, written)
     except FileNotFoundError:  # nothing was ever added
         return 0
     except InvalidValue:
         raise NotAttached("its git repository has an index that is not a regular file") from None
+    except OSError as error:
+        raise NotAttached(f"the index of its git repository cannot be read: {error.strerror}") from None
     os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
     return status.st_size
 

@@ -50,6 +50,7 @@ _OPTIONS = (
     *("--no-pager", "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
     *("-c", f"core.attributesFile={os.devnull}", "-c", f"core.excludesFile={os.devnull}"),
     *("-c", "core.bigFileThreshold=16m"),  # larger files count as binary and are not loaded
+    *("-c", "core.commitGraph=false", "-c", "core.multiPackIndex=false"),  # they repeat what the objects say
     *("-c", "core.untrackedCache=false", "-c", "core.quotePath=true", "-c", "diff.ignoreSubmodules=all"),
 )
 

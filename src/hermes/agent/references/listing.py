@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hermes.agent.references.git import open_view
 from hermes.agent.references.git_process import find_git
+from hermes.agent.references.repository import has_odd_name
 from hermes.agent.references.texts import NotAttached
 from hermes.agent.tools.context import ToolContext
 
@@ -41,7 +42,8 @@ def list_project(context: ToolContext, *, seconds: float = GIT_S) -> FileList:
     names = output.data.split(b"\0")
     if output.is_cut:
         names.pop()
-    paths = sorted({os.fsdecode(name) for name in names if name and not name.endswith(b"/")})
+    plain = {name for name in names if name and not name.endswith(b"/") and not has_odd_name(name + b"\0")}
+    paths = sorted(map(os.fsdecode, plain))
     return FileList(tuple(paths[:MAX_FILES]), is_complete=not output.is_cut and len(paths) <= MAX_FILES)
 
 

@@ -26,6 +26,7 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REF = re.compile(r"refs/[^\0\n ]+")
 _OBJECT_DIRECTORY = re.compile(r"[0-9a-f]{2}")
 _SHA256_CHARACTERS = 64
+_ODD_NAME = re.compile(rb"(?:\A|[\0/])(?:\.{0,2}|\.git)(?=[\0/])", re.IGNORECASE)
 _PLAIN_PARTS = ("HEAD", "index", "objects", "refs", "packed-refs", "shallow", "info", "config")
 
 
@@ -171,3 +172,16 @@ def read_small(path: Path) -> str | None:
     if len(data) > MAX_FILE_BYTES:
         raise NotAttached("its git repository has a very large settings file")
     return data.decode("utf-8", "replace")
+
+
+def has_odd_name(names: bytes) -> bool:
+    """Whether names of an index, each followed by a zero byte, lead out of the work tree or into `.git`.
+
+    Git itself never stores such names, but it opens the files that they name.
+    """
+    return _ODD_NAME.search(names) is not None
+
+
+def is_inside(path: Path, directory: Path) -> bool:
+    """Whether the directory of a file is inside of another one, after following links; the file itself may be a link."""
+    return Path(os.path.realpath(path.parent)).is_relative_to(directory)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from hermes.agent.safety.hard_links import ProtectedFiles
 from hermes.agent.safety.protected_names import (
     DIRECTORIES,
     HOME_PLACES,
@@ -94,6 +95,7 @@ class ProtectedPlaces:
         self._in_homes = _both_ways(home / each for home in homes for each in HOME_PLACES) | _behind_links(homes)
         self._of_hermes = _both_ways([hermes_home])
         self._of_system = _both_ways(map(Path, SYSTEM_PLACES))
+        self._files = ProtectedFiles(homes, hermes_home, WORKSPACES, root)
 
     def reason(self, place: ResolvedPath) -> str | None:
         """Return why a place is protected, in words that follow "because", or None if it may be read."""
@@ -101,7 +103,7 @@ class ProtectedPlaces:
             reason = self._reason(path)
             if reason is not None:
                 return reason
-        return None
+        return "it is a hard link to a protected file" if self._files.has(place.real) else None
 
     def _reason(self, path: Path) -> str | None:
         folded = _fold_case(path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes.agent.safety.diffs import compare
+from hermes.agent.safety.visible_text import make_path_visible
 from hermes.agent.skills.files import MAX_BYTES, check_path, list_files, read_skill_file, refuse_tree_of_others
 from hermes.agent.skills.frontmatter import parse_skill
 from hermes.agent.skills.library import MAX_DEPTH, SkillLibrary
@@ -22,6 +23,8 @@ class Change:
 
     summary: str
     diff: str
+    library: Path
+    """The directory of all skills."""
     directory: Path
     path: str | None
     """The file that changes; None if the whole skill is deleted."""
@@ -46,13 +49,13 @@ def plan_creation(library: SkillLibrary, name: str, content: str, category: str 
         if os.path.lexists(outer / SKILL_FILE):
             shown = outer.relative_to(library.directory)
             raise InvalidValue(f"{shown} is a skill, so no skill in it is found", hint="choose another category")
+    _refuse_links(library.directory, directory)
     if os.path.lexists(directory) or any(each.name == name for each in library.all()):
         raise Conflict(f"there is a skill {name} already", hint="update it, or choose another name")
     _check_content(content, directory, name)
     where = "/".join((*parts, name))
-    return Change(
-        f"create the skill {where}", _diff("", content, f"{where}/{SKILL_FILE}"), directory, SKILL_FILE, None, content
-    )
+    diff = _diff("", content, f"{where}/{SKILL_FILE}")
+    return Change(f"create the skill {where}", diff, library.directory, directory, SKILL_FILE, None, content)
 
 
 def plan_update(library: SkillLibrary, name: str, content: str, path: str = SKILL_FILE) -> Change:
@@ -68,6 +71,7 @@ def plan_update(library: SkillLibrary, name: str, content: str, path: str = SKIL
     return Change(
         f"update the skill {name}: {path}",
         _diff(before or "", content, f"{name}/{path}"),
+        library.directory,
         directory,
         path,
         before,
@@ -80,14 +84,14 @@ def plan_deletion(library: SkillLibrary, name: str, path: str | None = None) -> 
     directory = _find(library, name)
     if path is not None and path != SKILL_FILE:
         before = read_skill_file(directory, path)
-        return Change(
-            f"delete {path} of the skill {name}", _diff(before, "", f"{name}/{path}"), directory, path, before, None
-        )
+        diff = _diff(before, "", f"{name}/{path}")
+        return Change(f"delete {path} of the skill {name}", diff, library.directory, directory, path, before, None)
     files = tuple(list_files(directory))
     listed = "\n".join(f"- {each}" for each in files)
     return Change(
         f"delete the skill {name}",
         f"with everything in its directory, also hidden files:\n{listed}",
+        library.directory,
         directory,
         None,
         None,
@@ -98,6 +102,7 @@ def plan_deletion(library: SkillLibrary, name: str, path: str | None = None) -> 
 
 def make_change(change: Change) -> None:
     """Make a change; raise `Conflict` if the files are not as they were when it was planned."""
+    _refuse_links(change.library, change.directory)
     if change.path is None:
         if tuple(list_files(change.directory)) != change.files:
             raise Conflict("the files of the skill have changed meanwhile", hint="look at it again")
@@ -110,7 +115,7 @@ def make_change(change: Change) -> None:
     if change.after is None:
         target.unlink()
         return
-    _refuse_links(change.directory, target.parent)
+    _refuse_links(change.library, target.parent)
     ensure_private_dir(target.parent)
     write_private_atomic(target, change.after.encode())
 
@@ -158,14 +163,13 @@ def _read_if_there(directory: Path, path: str) -> str | None:
         return None
 
 
-def _refuse_links(directory: Path, parent: Path) -> None:
-    """Raise `InvalidValue` if a directory on the way is a link."""
-    while True:
-        if parent.is_symlink():
-            raise InvalidValue("a directory of the skill is a link, and links are not followed")
-        if parent in (directory, parent.parent):
+def _refuse_links(library: Path, directory: Path) -> None:
+    """Raise `InvalidValue` if a directory on the way from the skills to a directory is a link."""
+    for each in (directory, *directory.parents):
+        if each == library:
             return
-        parent = parent.parent
+        if each.is_symlink():
+            raise InvalidValue(f"{make_path_visible(each.relative_to(library))} is a link, and links are not followed")
 
 
 def _diff(before: str, after: str, path: str) -> str:
