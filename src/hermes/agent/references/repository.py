@@ -183,5 +183,5 @@ def has_odd_name(names: bytes) -> bool:
 
 
 def is_inside(path: Path, directory: Path) -> bool:
-    """Whether the directory of a file is inside of another one, after following links; the file itself may be a link."""
+    """Whether the directory of a file is inside of another one, after following links; the file may be a link."""
     return Path(os.path.realpath(path.parent)).is_relative_to(directory)

@@ -1,4 +1,4 @@
-"""Finds internet addresses that are not what they look like: foreign letters, punycode, a name before an `@`."""
+"""Finds internet addresses that mislead: foreign letters, punycode, numbers in an odd notation, names before an `@`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from urllib.parse import unquote
 from hermes.agent.safety.scanning.findings import Finding
 from hermes.agent.safety.visible_text import has_disguise, make_path_visible
 
-RULE_HOMOGRAPH, RULE_PUNYCODE, RULE_LOGIN = "homograph_url", "punycode_url", "login_in_url"
+RULE_HOMOGRAPH, RULE_PUNYCODE, RULE_LOGIN, RULE_NUMBER = "homograph_url", "punycode_url", "login_in_url", "number_url"
 
 _ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,20}):[/\\]{2,}(?P<authority>[^\s/\\?#\"'`<>|;()]{1,400})")
 _WORD = re.compile(r"[^\s@/\\?#\"'`<>|;()=,:]+")
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
 _MAX_NAME = 253
 _DOTS = str.maketrans("\u3002\uff0e\uff61\u2024", "....")
 """Other dots, which browsers and resolvers read as a plain one."""
@@ -57,6 +58,8 @@ def _judge(host: str, login: str) -> Iterator[Finding]:
     has_other_dots, host = host != host.translate(_DOTS), host.translate(_DOTS)
     if "." in login:
         yield Finding(RULE_LOGIN, f"uses an address that begins with {_shown(login)} but leads to {_shown(host)}")
+    if _NUMBER.fullmatch(host) and (address := _read_number(host)) not in (None, host):
+        yield Finding(RULE_NUMBER, f"uses the address {_shown(host)}, which means {address}")
     labels = [each for each in host.split(".") if each]
     coded = [each for each in labels if each.casefold().startswith(_PREFIX)]
     if coded:
@@ -64,6 +67,16 @@ def _judge(host: str, login: str) -> Iterator[Finding]:
         yield Finding(RULE_PUNYCODE, f"uses the address {_shown(host)}, which people may see as {_shown(decoded)}")
     elif has_other_dots or any(map(_is_disguised, labels)):
         yield Finding(RULE_HOMOGRAPH, f"uses the address {_shown(host)}, whose letters look like others")
+
+
+def _read_number(host: str) -> str | None:
+    """Return the IPv4 address that programs read in numbers of any notation; None if there is none."""
+    from socket import inet_aton, inet_ntoa  # late: few commands need it
+
+    try:
+        return inet_ntoa(inet_aton(host))
+    except OSError:
+        return None
 
 
 def _is_disguised(label: str) -> bool:

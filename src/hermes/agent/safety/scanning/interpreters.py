@@ -4,74 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 
+from hermes.agent.safety.scanning.downloads import Downloads, reader_of
 from hermes.agent.safety.scanning.findings import Finding
+from hermes.agent.safety.scanning.programs import (
+    ASSIGNMENT,
+    MAX_WORDS,
+    base_name,
+    is_interpreter,
+    program_of,
+    programs_in,
+)
 from hermes.agent.safety.scanning.shell_text import COMPUTED, Stage, read_shell_text
 
 RULE_PIPE, RULE_SUBSTITUTION = "pipe_to_interpreter", "run_substitution"
 RULE_DOWNLOAD, RULE_NESTED = "run_download", "nested_too_deeply"
 
-_INTERPRETER = re.compile(
-    r"(?:ba|z|da|k|mk|pdk|c|tc|fi|a|rba|r|pw|xon|nu|el|ya)?sh\d?|python[\d.]*w?|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|irb"
-    r"|node(?:js)?|deno|bun|tsx|ts-node|php[\d.]*|lua(?:jit)?[\d.]*|tclsh[\d.]*|expect|osascript|rscript|guile|ghci"
-    r"|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at|batch"
-    r"|ed|ex|m4|gdb|r|octave|ocaml|sbcl|clisp|racket|raku|janet|qjs|bpftrace|crontab",
-)
-_READERS = re.compile(
-    r"curl|wget2?|fetch|aria2c|axel|https?|xh|lynx|links|elinks|w3m|nc|ncat|netcat|socat|telnet|ftp|tftp|scp|rsync|dig"
-    r"|base64|base32|basenc|xxd|openssl|uudecode|gunzip|zcat|gzip|bzcat|xzcat|unxz|zstdcat|rev|tr|printf|gpg"
-)
-"""Programs that download or decode text."""
-_DOWNLOADERS = re.compile(r"curl|wget2?|fetch|aria2c|axel|https?|xh|scp|rsync|ftp|tftp")
-_WRAPPERS = frozenset(
-    {
-        *(
-            "sudo",
-            "doas",
-            "su",
-            "run0",
-            "pkexec",
-            "env",
-            "nohup",
-            "exec",
-            "command",
-            "builtin",
-            "time",
-            "nice",
-            "ionice",
-        ),
-        *("stdbuf", "timeout", "setsid", "unbuffer", "busybox", "toybox", "xargs", "parallel", "chroot", "nsenter"),
-        *("unshare", "bwrap", "firejail", "watch", "script", "caffeinate", "setarch", "taskset", "chrt", "flock"),
-        *("ssh", "docker", "podman", "kubectl", "lxc", "machinectl", "wsl", "tmux", "screen", "strace", "then", "do"),
-        *("else", "elif", "if", "while", "until", "!", "{", "coproc", "function", "systemd-run", "rlwrap", "gosu"),
-    }
-)
-"""Words before the program that is meant."""
-_PLAIN_WRAPPERS = frozenset(
-    {
-        *("sudo", "doas", "env", "nohup", "exec", "command", "time", "setsid", "xargs", "busybox"),
-        *("then", "do", "else", "elif", "if", "while", "until", "!", "{"),
-    }
-)
-"""Wrappers whose first argument is the program; for others, such as ssh, it may be a host."""
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
-_HELD = re.compile(r"[A-Za-z_]\w*\+?=.*\0.*", re.DOTALL)
 _RUN_ALL = frozenset({"eval", "source", "."})
 """Interpreters that run every word after their name, or the file that it names."""
-_READ_INTO = frozenset({"read", "mapfile", "readarray"})
 _NETWORK_PROGRAMS = frozenset({"nc", "ncat", "netcat", "socat"})
 _STARTED_BY_NETWORK = re.compile(r"-[a-z0-9]{0,8}[ec]|--(?:sh-)?exec(?:=.*)?|(?i:exec|system|shell):.*", re.DOTALL)
 """The options and addresses with which these programs give a connection to another program."""
 _WITH_ARGUMENT = {"sudo": "ughpCDRT", "doas": "uC", "run0": "", "ssh": "bcDEeFIiJLlmOopQRSWw"}
 """The options of wrappers that have an argument."""
 _SHELL_OPTION = re.compile(r"-[A-Za-z]{0,8}[si]|--shell|--login")
-_COPIERS = frozenset({"tee", "sponge", "dd"})
-_OUTPUT_OPTION = re.compile(r"(?:--output|--output-document|--out)(?:=(.+))?|-\w{0,8}[oO](.*)", re.DOTALL)
 _SHELL_SOCKET = re.compile(r"[<>]&?\s*[\"']?/dev/(?:tcp|udp)/")
+_POWERSHELL = re.compile(
+    r"\b(?:iex|invoke-expression)\b[^\n]{0,80}\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b"
+    r"|\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|downloadstring)\b[^\n|]{0,200}\|\s{0,8}(?:iex|invoke-expression)\b"
+    r"|\b(?:powershell|pwsh)(?:\.exe)?\s[^\n|;&]{0,80}?-e(?:c|nc|ncodedcommand)?\s",
+    re.IGNORECASE,
+)
 _USED_VARIABLE = re.compile(r"\$\{?(\w+)")
-_MAX_WORDS = 24
-"""How many words after a wrapper may be the program."""
+_RUN_INPUT = {
+    "awk": re.compile(
+        r"-f ?(?:-|/dev/stdin)|.*(?:\bsystem\s{0,4}\(|\|\s{0,4}\"(?:[^\" ]{0,40}/)?(?:ba|da|z|k)?sh\b).*", re.DOTALL
+    ),
+    "sed": re.compile(
+        r"(?:-\w{0,4}e)?(?:[\d,$]{0,20}|.{0,400}[;}])\s{0,4}e(?:\s.*)?"
+        r"|s(\W)(?:(?!\1).){0,400}+\1(?:(?!\1).){0,400}+\1[gpiIm\d]{0,8}e\w{0,8}",
+        re.DOTALL,
+    ),
+    **{name: re.compile(r"-|/dev/stdin") for name in ("uv", "go", "tcc", "make", "gmake")},
+    **{name: re.compile(r"-[eE]?s\w{0,4}|-S") for name in ("vi", "vim", "nvim")},
+}
+"""Programs that run their input only if one of their words, or two of them, are like this."""
+_SAME_AS = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "original-awk": "awk", "gsed": "sed"}
+_DEFINED = re.compile(r"\balias\s{1,8}([\w.-]{1,80})=|(?<![\w$.-])([\w.-]{1,80})\s{0,8}\(\s{0,8}\)")
+_FETCHES = re.compile(
+    r"urlopen|urlretrieve|requests\.|httpx|http\.client|net/http|open-uri|\bLWP\b|IO::Socket|\bsocket\b|\bfetch\s{0,4}\("
+    r"|file_get_contents\s{0,4}\(\s{0,4}[\"'](?:https?:|php:)|require\s{0,4}\(\s{0,4}[\"'](?:node:)?(?:https?|net)[\"']"
+)
+_RUNS = re.compile(r"\b(?:exec\w{0,8}|eval|system|popen|subprocess|spawn\w{0,4}|child_process|pty|Function)\b")
 _MAX_DEPTH = 6
 _BUDGET, _LEAST_BUDGET = 3, 4_000
 """How many characters are read, for each character of the command and in any case."""
@@ -91,11 +76,15 @@ class _Search:
         self._budget = _BUDGET * len(command) + _LEAST_BUDGET
         self._seen: set[tuple[str, bool]] = set()
         self._found: dict[str, Finding] = {}
+        self._defined = {alias or function for alias, function in _DEFINED.findall(command)}
+        """Names that the command itself gives to commands."""
 
     def run(self) -> list[Finding]:
         self._search(self._command, is_fed=False, depth=0)
         if _SHELL_SOCKET.search(self._command):
             self._add(Finding(RULE_DOWNLOAD, "connects the shell to a server (/dev/tcp)"))
+        if _POWERSHELL.search(self._command):
+            self._add(Finding(RULE_DOWNLOAD, "lets PowerShell run text that is downloaded or encoded"))
         return list(self._found.values())[:_MAX_FINDINGS]
 
     def _search(self, text: str, *, is_fed: bool, depth: int) -> None:
@@ -110,24 +99,14 @@ class _Search:
         if not shell_text.is_complete:
             self._add(Finding(RULE_NESTED, "has too many parts to be checked"))
         used = set(_USED_VARIABLE.findall(text))
-        downloaded: set[str] = set()
-        variables: dict[str, str] = {}
-        is_download = False
+        downloads = Downloads(shell_text.stages)
         for stage in shell_text.stages:
-            program = _program(stage.words)
+            program = program_of(stage.words)
             self._add(*_of_stage(stage, program))
-            if variables and _runs_computed(program, stage.words):
-                for name in sorted(used.intersection(variables)):
-                    reader = variables[name]
-                    self._add(Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}"))
-            variables |= _held_by(stage)
-            if program in ("cd", "pushd"):
-                downloaded |= {each.rpartition("/")[2] for each in downloaded}
-            if program and downloaded and (_is_interpreter(program) or _is_run(program, stage.words)):
-                for name in sorted(downloaded.intersection(map(_plain_path, stage.words))):
-                    self._add(Finding(RULE_DOWNLOAD, f"runs {_shown(name)}, which the same command downloads"))
-            is_download = _is_downloader(stage) or (is_download and stage.is_fed)
-            downloaded |= _stored_by(stage) if _is_downloader(stage) else _passed_on(stage) if is_download else set()
+            if stage.is_fed and program in self._defined:
+                self._add(Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which it defines itself"))
+            self._add(*_of_downloads(stage, program, downloads, used))
+            downloads.note(stage, program)
             for inner in stage.inner:
                 self._search(inner, is_fed=False, depth=depth + 1)
             for inner in stage.fed:
@@ -141,64 +120,68 @@ class _Search:
 
 
 def _of_stage(stage: Stage, program: str) -> Iterator[Finding]:
+    """Yield what one stage alone shows."""
     if stage.is_fed and COMPUTED in program:
         yield Finding(RULE_PIPE, "pipes text into a program whose name is only known when it runs")
-    elif stage.is_fed and _is_interpreter(program):
+    elif stage.is_fed and (is_interpreter(program) or _runs_input(stage, program)):
         yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which may run it")
     elif stage.is_fed and _starts_shell(stage.words):
         yield Finding(RULE_PIPE, f"pipes text into {_shown(program)}, which starts a shell")
-    words = stage.words[:_MAX_WORDS]
-    named = list(map(_base_name, words))
-    behind = named if named and named[0] in _WRAPPERS else [program]
+    if stage.words[:1] == ["coproc"] and is_interpreter(program):
+        yield Finding(RULE_PIPE, f"starts {_shown(program)} in the background, which may run what it gets")
+    behind = programs_in(stage.words, program)
     network = next((each for each in behind if each in _NETWORK_PROGRAMS), "")
-    if network and any(map(_STARTED_BY_NETWORK.fullmatch, words)):
+    if network and any(map(_STARTED_BY_NETWORK.fullmatch, stage.words[:MAX_WORDS])):
         yield Finding(RULE_DOWNLOAD, f"lets {network} connect another program to the network")
-    if not stage.inner or not (_is_interpreter(program) or program.startswith(COMPUTED)):
+    if is_interpreter(program) and any(_FETCHES.search(each) and _RUNS.search(each) for each in stage.words):
+        yield Finding(RULE_DOWNLOAD, f"lets {_shown(program)} use the network and run what it gets")
+    if not stage.inner or not (is_interpreter(program) or program.startswith(COMPUTED)):
         return
-    reader = next(filter(None, map(_reader_in, stage.inner)), "")
+    reader = reader_of(stage)
     if reader:
         yield Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns")
-    elif stage.is_from_process and _is_interpreter(program):
+    elif stage.is_from_process and is_interpreter(program):
         yield Finding(RULE_SUBSTITUTION, f"lets {_shown(program)} run the output of another command")
 
 
-def _program(words: Sequence[str]) -> str:
-    """Return the name of the program that a stage starts; behind a wrapper, an interpreter if there is one."""
-    at = 0
-    while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
-        at += 1
-    if at == len(words):
-        return ""
-    name = _base_name(words[at])
-    if name not in _WRAPPERS:
-        return name
-    behind = words[at + 1 : at + 1 + _MAX_WORDS]
-    if name == "env":  # -S splits its text into words
-        behind = [part for each in behind for part in each.removeprefix("-S").split()]
-    rest = [_base_name(each) for each in behind]
-    first = next((each for each in rest if not each.startswith("-")), "")
-    found = first if name in _PLAIN_WRAPPERS and first.startswith(COMPUTED) else name
-    return next((each for each in rest if _is_interpreter(each)), found)
+def _of_downloads(stage: Stage, program: str, downloads: Downloads, used: set[str]) -> Iterator[Finding]:
+    """Yield what a stage shows together with those before it."""
+    if downloads.variables and _runs_computed(program, stage.words):
+        for name in sorted(used.intersection(downloads.variables)):
+            reader = downloads.variables[name]
+            yield Finding(RULE_SUBSTITUTION, f"runs what {_shown(reader)} returns, through ${name}")
+    if not program or not (is_interpreter(program) or _is_run(program, stage.words)):
+        return
+    if downloads.is_open and is_interpreter(program):
+        yield Finding(RULE_SUBSTITUTION, f"may let {_shown(program)} run what the shell has opened before")
+    stored = [] if downloads.is_empty else sorted(filter(downloads.is_stored, set(stage.words)))
+    for name in stored:
+        yield Finding(
+            RULE_DOWNLOAD, f"runs {_shown(name.removeprefix('./'))}, which the same command downloads or decodes"
+        )
+    if downloads.has_unpacked and not stored and (script := _script(program, stage.words)):
+        yield Finding(RULE_DOWNLOAD, f"runs {_shown(script)} after it has unpacked or cloned other files")
 
 
-def _base_name(word: str) -> str:
-    return word.rpartition("/")[2].casefold().removesuffix(".exe") if word != "." else word
-
-
-def _is_interpreter(name: str) -> bool:
-    return _INTERPRETER.fullmatch(name) is not None
+def _runs_input(stage: Stage, program: str) -> bool:
+    """Whether a program that is no interpreter runs its input because of its options."""
+    if program == "parallel":
+        return all(each.startswith("-") for each in stage.words[1:])
+    pattern = _RUN_INPUT.get(_SAME_AS.get(program, program))
+    words = stage.words[1:]
+    return pattern is not None and any(map(pattern.fullmatch, (*words, *map(" ".join, pairwise(words)))))
 
 
 def _starts_shell(words: Sequence[str]) -> bool:
     """Whether a wrapper starts a shell that reads its input: `sudo -s`, `su -`, `ssh HOST`."""
-    words = list(dropwhile(_ASSIGNMENT.fullmatch, words))
-    name = _base_name(words[0]) if words else ""
+    words = list(dropwhile(ASSIGNMENT.fullmatch, words))
+    name = base_name(words[0]) if words else ""
     if name == "su":
         return "-c" not in words
     if name not in _WITH_ARGUMENT:
         return False
     names: list[str] = []
-    rest = iter(words[1 : 1 + _MAX_WORDS])
+    rest = iter(words[1 : 1 + MAX_WORDS])
     for word in rest:
         if not word.startswith("-"):
             names.append(word)
@@ -209,24 +192,13 @@ def _starts_shell(words: Sequence[str]) -> bool:
     return name == "ssh" and len(names) == 1
 
 
-def _reader_in(text: str) -> str:
-    """Return the program in a substitution that downloads or decodes text; empty if there is none."""
-    for stage in read_shell_text(text).stages:
-        name = _program(stage.words)
-        for each in (name, *map(_base_name, stage.words[:_MAX_WORDS] if name in _WRAPPERS else ())):
-            if _READERS.fullmatch(each):
-                return each
-    return ""
-
-
 def _runs_computed(program: str, words: Sequence[str]) -> bool:
     """Whether a stage runs the text of a variable: as its program, or as the text for an interpreter."""
     if program.startswith(COMPUTED):
         return True
-    if not _is_interpreter(program):
+    if not is_interpreter(program):
         return False
-    at = next((place for place, each in enumerate(words) if _base_name(each) == program), 0)
-    for word in words[at + 1 : at + 1 + _MAX_WORDS]:
+    for word in _arguments(program, words):
         if COMPUTED in word:
             return True
         if not word.startswith("-") and program not in _RUN_ALL:
@@ -234,49 +206,25 @@ def _runs_computed(program: str, words: Sequence[str]) -> bool:
     return False
 
 
-def _held_by(stage: Stage) -> dict[str, str]:
-    """Return the variables that get a downloaded or decoded text, with the program that returns it."""
-    if not stage.inner:
-        return {}
-    names = [each.partition("=")[0].removesuffix("+") for each in stage.words if _HELD.fullmatch(each)]
-    if _READ_INTO.intersection(stage.words):
-        names += [each for each in stage.words if each.isidentifier() and each not in _READ_INTO]
-    reader = next(filter(None, map(_reader_in, stage.inner)), "") if names else ""
-    return dict.fromkeys(names, reader) if reader else {}
+def _script(program: str, words: Sequence[str]) -> str:
+    """Return the file by a relative path that a stage runs; empty if there is none."""
+    first = words[0] if words else ""
+    if not is_interpreter(program):
+        return first if "/" in first and not first.startswith("/") else ""
+    script = next((each for each in _arguments(program, words) if not each.startswith("-")), "")
+    is_path = "/" in script or base_name(script).endswith((".sh", ".py", ".pl", ".rb", ".js"))
+    return script if is_path and not script.startswith("/") and not any(map(str.isspace, script)) else ""
 
 
-def _is_downloader(stage: Stage) -> bool:
-    return any(_DOWNLOADERS.fullmatch(_base_name(each)) for each in stage.words[:_MAX_WORDS])
-
-
-def _passed_on(stage: Stage) -> set[str]:
-    """Return the files in which a later stage of a pipeline stores a download."""
-    is_copy = any(_base_name(each) in _COPIERS for each in stage.words[:_MAX_WORDS])
-    named = [each.removeprefix("of=") for each in stage.words if not each.startswith("-")] if is_copy else []
-    return {_plain_path(each) for each in (*stage.written, *named) if each.strip("-./")}
-
-
-def _stored_by(stage: Stage) -> set[str]:
-    """Return the files in which a download is stored."""
-    words = stage.words
-    names = list(stage.written)
-    is_wget = any(_base_name(each) in ("wget", "wget2") for each in words[:_MAX_WORDS])
-    for place, word in enumerate(words):
-        option = _OUTPUT_OPTION.fullmatch(word)
-        if option is not None:
-            names += [option[1] or option[2] or "", *words[place + 1 : place + 2]]
-        elif "://" in word or (is_wget and place and "/" in word and not word.startswith("-")):
-            names.append(word.partition("?")[0].rpartition("/")[2])
-    return {_plain_path(each) for each in names if each.strip("-./")}
+def _arguments(program: str, words: Sequence[str]) -> Sequence[str]:
+    """Return the words after an interpreter."""
+    at = next((place for place, each in enumerate(words) if base_name(each) == program), 0)
+    return words[at + 1 : at + 1 + MAX_WORDS]
 
 
 def _is_run(program: str, words: Sequence[str]) -> bool:
     """Whether a stage starts a file by its path, or makes one executable."""
     return program == "chmod" or any("/" in each for each in words[:1])
-
-
-def _plain_path(word: str) -> str:
-    return word.removeprefix("./")
 
 
 def _shown(name: str) -> str:

@@ -20,11 +20,11 @@ RULE_ESCAPE, RULE_WRITTEN_ESCAPE, RULE_INVISIBLE, RULE_DISGUISE, RULE_LENGTH = (
 MAX_CHARACTERS = 400_000
 """No system starts a longer command."""
 
-# Not colors: codes that set the title, the clipboard or keys, move the cursor, or erase what was shown.
+# Not colors: codes that set the title, the clipboard or keys, move the cursor, or erase or hide what is shown.
 _WRITTEN_ESCAPE = re.compile(
-    r"\\(?:e|E|0?33|x1[bB]|u\{?(?:00)?1[bB]\}?|c\[)"
-    r"(?:\\?[\]P_^X]|\\?\[[0-9;?>=]{0,20}[A-JL-Za-ln-z@])"
-    r"|\\(?:x9[0bBdDeEfF]|u009[0bBdDeEfF]|u20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|u\{?[fF][eE][fF]{2}\}?)"
+    r"\\(?:e|E|0{0,2}33|x1[bB]|u\{?(?:00)?1[bB]\}?|c\[)"
+    r"(?:\\?[\]P_^X]|\\?\[[0-9;?>=]{0,20}[A-JL-Za-ln-z@]|\\?\[(?:[0-9]{0,3};){0,8}(?<![34]8;5;)8m)"
+    r"|\\(?:0?233|x9[0bBdDeEfF]|u009[0bBdDeEfF]|u20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|u\{?[fF][eE][fF]{2}\}?)"
 )
 _QUOTING = re.compile(r"""["'\\]+""")
 

@@ -37,6 +37,8 @@ _PIECE = re.compile(
 _INSIDE_DOUBLE = re.compile(
     r'(?P<text>[^"\\`$]+)|\\(?P<escaped>.?)|(?P<opened>\$\()|(?P<rest>[`$])|(?P<end>")', re.DOTALL
 )
+_ESCAPED_INSIDE_DOUBLE = '"\\$`\n'
+"""Before another character a backslash stays."""
 _PAREN = re.compile(r"""'[^']*(?:'|\Z)|"(?:[^"\\]|\\.)*+(?:"|\Z)|\\.|[()]""", re.DOTALL)
 _CAN_RUN = re.compile(r"[|`<>;&\n]|\$\(")
 _OPENERS = frozenset({"while", "until", "for", "if", "case", "select"})
@@ -157,13 +159,14 @@ class _Reader:
 
     def _read_double(self) -> None:
         """Read up to the closing quote; substitutions work in there too."""
-        start, parts = self._at, list[str]()
+        parts, quoted = list[str](), list[str]()
         while self._at < len(self._text):
             found = _INSIDE_DOUBLE.match(self._text, self._at)
             assert found is not None
             self._at = found.end()
             if found["end"]:
                 break
+            start = found.start()
             if found["opened"]:
                 self._stage.inner.append(self._up_to_paren())
                 parts.append(COMPUTED)
@@ -172,8 +175,10 @@ class _Reader:
                 parts.append(COMPUTED)
             else:
                 parts.append(found["text"] or found["escaped"] or (COMPUTED if found["rest"] else ""))
+            is_escaped = bool(found["escaped"]) and found["escaped"] in _ESCAPED_INSIDE_DOUBLE
+            quoted.append(found["escaped"] if is_escaped else self._text[start : self._at])
         self._add("".join(parts))
-        self._keep_quoted(self._text[start : self._at].removesuffix('"'))
+        self._keep_quoted("".join(quoted))  # as another shell reads it
 
     def _substitute(self, inner: str, opening: str) -> None:
         if opening == ">(":
@@ -206,8 +211,10 @@ class _Reader:
             self._groups.append((self._stage.is_fed, sign))
         elif sign == ")" and self._groups[-1][1] == "case":
             self._end_stage(self._groups[-1][0])  # it ends a pattern
-        elif sign == "{" or (sign == "}" and not is_at_start):
+        elif sign == "{":
             self._add(COMPUTED)  # a part of a word such as {a,b}
+        elif sign == "}" and not is_at_start:
+            self._add(sign)
         else:
             self._end_stage(self._close_group())
 

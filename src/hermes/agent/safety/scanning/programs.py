@@ -1,0 +1,121 @@
+"""Programs by what they do with text: run it, download it, decode it, or start another program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hermes.agent.safety.scanning.shell_text import COMPUTED
+
+ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
+MAX_WORDS = 24
+"""How many words after a wrapper may be the program."""
+
+_INTERPRETER = re.compile(
+    r"(?:ba|z|da|k|mk|pdk|c|tc|fi|a|rba|r|pw|xon|nu|el|ya|po|hu|o|elvi)?sh(?:-?\d[\d.]*)?|i?python[\d.]*w?|pypy[\d.]*"
+    r"|perl[\d.]*|ruby[\d.]*|irb|node(?:js)?|deno|bun|tsx|ts-node|php[\d.]*|lua(?:jit)?[\d.]*|tclsh[\d.]*|wish[\d.]*"
+    r"|expect|osascript|rscript|guile|ghci|powershell|groovy|scala|jshell|julia|elixir|iex|erl|swift|source|\.|eval|at"
+    r"|batch|ed|ex|m4|gdb|r|octave|ocaml|sbcl|clisp|racket|raku|janet|qjs|bpftrace|crontab|murex|oil|gnuplot",
+)
+_READERS = re.compile(
+    r"curl|wget2?|fetch|aria2c|axel|https?|xh|lynx|links|elinks|w3m|nc|ncat|netcat|socat|telnet|ftp|tftp|scp|rsync|dig"
+    r"|base64|base32|basenc|xxd|openssl|uudecode|gunzip|zcat|gzip|bzcat|xzcat|unxz|zstdcat|rev|tr|printf|gpg"
+)
+_DOWNLOADERS = re.compile(r"curl|wget2?|fetch|aria2c|axel|https?|xh|scp|rsync|ftp|tftp")
+_DECODERS = re.compile(r"base64|base32|basenc|xxd|openssl|uudecode")
+_WRAPPERS = frozenset(
+    {
+        *(
+            "sudo",
+            "doas",
+            "su",
+            "run0",
+            "pkexec",
+            "env",
+            "nohup",
+            "exec",
+            "command",
+            "builtin",
+            "time",
+            "nice",
+            "ionice",
+        ),
+        *("stdbuf", "timeout", "setsid", "unbuffer", "busybox", "toybox", "xargs", "parallel", "chroot", "nsenter"),
+        *("unshare", "bwrap", "firejail", "watch", "script", "caffeinate", "setarch", "taskset", "chrt", "flock"),
+        *("ssh", "docker", "podman", "kubectl", "lxc", "machinectl", "wsl", "tmux", "screen", "strace", "then", "do"),
+        *("else", "elif", "if", "while", "until", "!", "{", "coproc", "function", "systemd-run", "rlwrap", "gosu"),
+        *(
+            "proot",
+            "fakeroot",
+            "fakechroot",
+            "catchsegv",
+            "valgrind",
+            "ltrace",
+            "setpriv",
+            "runuser",
+            "capsh",
+            "prlimit",
+        ),
+        *("torsocks", "torify", "proxychains", "proxychains4", "eatmydata", "xvfb-run", "dbus-run-session", "winpty"),
+        *("uv", "poetry", "pipenv", "pdm", "hatch", "rye", "pixi", "conda", "mamba", "micromamba", "npx", "bunx"),
+        *("bundle", "direnv", "mise", "nix", "nix-shell", "flatpak", "snap", "snap-run", "distrobox", "toolbox"),
+    }
+)
+"""Words before the program that is meant."""
+_PLAIN_WRAPPERS = frozenset(
+    {
+        *("sudo", "doas", "env", "nohup", "exec", "command", "time", "setsid", "xargs", "busybox"),
+        *("then", "do", "else", "elif", "if", "while", "until", "!", "{"),
+    }
+)
+"""Wrappers whose first argument is the program; for others, such as ssh, it may be a host."""
+
+
+def program_of(words: Sequence[str]) -> str:
+    """Return the name of the program that words start; behind a wrapper, an interpreter if there is one."""
+    at = 0
+    while at < len(words) and ASSIGNMENT.fullmatch(words[at]):
+        at += 1
+    if at == len(words):
+        return ""
+    name = base_name(words[at])
+    if name not in _WRAPPERS:
+        return name
+    behind = words[at + 1 : at + 1 + MAX_WORDS]
+    if name == "env":  # -S splits its text into words
+        behind = [part for each in behind for part in each.removeprefix("-S").split()]
+    rest = [base_name(each) for each in behind]
+    first = next((each for each in rest if not each.startswith("-")), "")
+    found = first if name in _PLAIN_WRAPPERS and first.startswith(COMPUTED) else name
+    return next((each for each in rest if is_interpreter(each)), found)
+
+
+def programs_in(words: Sequence[str], program: str) -> list[str]:
+    """Return the names that may be the program: all words behind a wrapper."""
+    named = list(map(base_name, words[:MAX_WORDS]))
+    return named if named and named[0] in _WRAPPERS else [program]
+
+
+def base_name(word: str) -> str:
+    """Return a word without its directories, as a name of a program."""
+    return word.rpartition("/")[2].casefold().removesuffix(".exe") if word != "." else word
+
+
+def is_interpreter(name: str) -> bool:
+    """Whether a program runs text."""
+    return _INTERPRETER.fullmatch(name) is not None
+
+
+def is_reader(name: str) -> bool:
+    """Whether a program downloads or decodes text."""
+    return _READERS.fullmatch(name) is not None
+
+
+def is_downloader(name: str) -> bool:
+    """Whether a program downloads text."""
+    return _DOWNLOADERS.fullmatch(name) is not None
+
+
+def is_decoder(name: str) -> bool:
+    """Whether a program returns other text than it gets, which no person can read before."""
+    return _DECODERS.fullmatch(name) is not None
