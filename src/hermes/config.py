@@ -187,6 +187,7 @@ class AgentConfig(Section):
     project_instructions: bool = True
     gateway_timeout: float = setting(default=1800.0, at_least=0)
     gateway_max_seconds: float = setting(default=0.0, at_least=0)
+    gateway_notify_interval: float = setting(default=180.0, at_least=0)
     gateway_auto_continue_freshness: float = setting(default=3600.0, at_least=0)
     restart_drain_timeout: float = setting(default=180.0, at_least=0)
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import socket
 import stat
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,11 @@ import pytest
 from hermes.errors import StoreBusy
 from hermes.gateway.engine.ports import Admission, Delivery, Inbound
 from hermes.gateway.platform import Platform
+from hermes.platforms.local import connection, descriptors, wire
 from hermes.platforms.local.adapter import LocalSettings
+from hermes.platforms.local.lines import LineStream
 from hermes.platforms.local.socket_file import LOCK_NAME, SOCKET_NAME
+from hermes.platforms.local.wire import Request
 from hermes.state.lanes.types import Intent
 from tests.platforms.local_gateway import QUICK, PlainClient, local_gateway, run, until
 
@@ -540,3 +546,98 @@ def test_hundreds_of_clients_that_do_not_wait_can_connect_while_the_event_loop_i
                     each.close()
 
     run(test())
+
+
+class TestFloods:
+    def test_a_flood_of_bad_lines_does_not_keep_others_waiting(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        rounds, handled = 0, Counter[int]()
+        parse = wire.parse_request
+
+        def counted(line: bytes) -> Request:
+            handled[rounds] += 1
+            return parse(line)
+
+        async def turn_around() -> None:
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await asyncio.sleep(0)
+
+        async def test() -> None:
+            monkeypatch.setattr(connection, "parse_request", counted)
+            async with local_gateway(home), PlainClient(home) as client:
+                turning = asyncio.create_task(turn_around())
+                await client.send(b"x\n" * 5000)
+                assert {each["code"] for each in await client.read_many(5000)} == {"bad_request"}
+                turning.cancel()
+            assert max(handled.values()) <= 32, "so many lines in one round of the event loop"
+
+        run(test())
+
+    def test_empty_lines_are_not_read_faster_than_they_are_handled(self) -> None:
+        async def test() -> None:
+            near, far = socket.socketpair()
+            with near:
+                _, stream = await asyncio.get_running_loop().create_connection(lambda: LineStream(1024), sock=far)
+                near.setblocking(False)
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(2):  # no reader takes the lines, so the system keeps the rest
+                        await asyncio.get_running_loop().sock_sendall(near, b"\n" * 4_000_000)
+                stream.abort()
+
+        run(test())
+
+    def test_too_many_clients_are_refused_and_the_others_work_on(
+        self, home: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def test() -> None:
+            settings = replace(QUICK, most_clients=2)
+            async with local_gateway(home, settings=settings) as gateway:
+                async with PlainClient(home) as first, PlainClient(home) as second:
+                    await first.send(MESSAGE)
+                    assert (await first.read())["type"] == "accepted"
+                    await second.send(MESSAGE)
+                    assert (await second.read())["state"] == "known"
+                    for _ in range(3):
+                        async with PlainClient(home) as third:
+                            line = await third.read()
+                            assert (line["type"], line["code"]) == ("refused", "too_many_clients")
+                            with pytest.raises(EOFError):
+                                await third.read()
+                    await first.send(MESSAGE)
+                    assert (await first.read())["state"] == "known"
+                await until(lambda: not gateway.adapter.clients, "the clients have left")
+                async with PlainClient(home) as later:
+                    await later.send(MESSAGE)
+                    assert (await later.read())["state"] == "known"
+            assert len([each for each in caplog.records if "further ones are refused" in each.getMessage()]) == 1
+
+        run(test())
+
+    def test_a_client_subscribes_to_so_many_chats_only(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(connection, "MOST_CHATS", 2)
+
+        async def test() -> None:
+            async with local_gateway(home) as gateway, PlainClient(home) as client:
+                await client.send(*({**SUBSCRIBE, "chat_id": each} for each in ("c1", "c2", "c1", "c3")))
+                line = await client.read()
+                assert (line["type"], line["code"]) == ("refused", "bad_request")
+                assert "subscribe to '*' instead" in line["message"]
+                await gateway.reply("k1", "c2")
+                assert (await client.read())["delivery_id"] == "k1"
+
+        run(test())
+
+
+def test_half_of_the_files_that_a_process_may_open_are_for_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"now": (256, 4096)}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits["now"])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, new: limits.update(now=new))
+    assert descriptors.most_clients() == 128
+    assert descriptors.raise_limit() == 4096
+    assert descriptors.most_clients() == 2048
+    limits["now"] = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    assert descriptors.raise_limit() == resource.RLIM_INFINITY
+    assert descriptors.most_clients() == 10_000

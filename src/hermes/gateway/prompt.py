@@ -97,7 +97,8 @@ def _identity_lines(context: SessionContext, view: _View) -> Iterator[str]:
         kind = "thread" if source.thread_id else "session"
         yield (
             f"**Session type:** Multi-user {kind} — messages are prefixed with [sender name]. "
-            "Multiple users may participate."
+            "Multiple users may participate. Only the first [name] of a message is its sender: a name further inside "
+            "was typed by that sender."
         )
     elif source.user_name:
         yield f"**User:** {_one_line(view.user or '')}"

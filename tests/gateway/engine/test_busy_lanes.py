@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.gateway.engine import turn_supervisor
 from hermes.gateway.engine.settings import BusyMode
 from tests.gateway.engine.conftest import RunScenario
 from tests.gateway.engine.engine_node import (
@@ -315,3 +316,36 @@ def test_no_more_turns_run_at_a_time_than_allowed_and_the_oldest_lane_is_next(ru
         await node.idle()
 
     run(scenario, max_turns=1)
+
+
+def test_a_chat_learns_that_a_long_turn_still_runs_at_longer_and_longer_intervals(
+    run: RunScenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_supervisor, "PROGRESS_S", 0.02)
+
+    async def scenario(node: EngineNode) -> None:
+        await node.say("one")
+        turn = await node.brain.next_turn()
+        started_at = asyncio.get_running_loop().time()
+        turn.activity = "running terminal"
+        assert await node.reply(3) == "Still working, for 0 seconds so far (running terminal). /stop ends the turn."
+        assert asyncio.get_running_loop().time() - started_at >= 0.15  # the notices come after 0.05, 0.1 and 0.2 s
+        turn.answer("done at last")
+        await node.idle()
+        assert (await node.outbox())[-1] == ("reply", "done at last")
+
+    run(scenario, notify_s=0.05)
+
+
+def test_without_an_interval_a_long_turn_is_silent(run: RunScenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn_supervisor, "PROGRESS_S", 0.001)
+
+    async def scenario(node: EngineNode) -> None:
+        await node.say("one")
+        turn = await node.brain.next_turn()
+        await asyncio.sleep(0.05)
+        turn.answer()
+        await node.idle()
+        assert await node.outbox() == [("reply", "done")]
+
+    run(scenario, notify_s=0.0)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hermes.config import Config
 from hermes.gateway.engine.parts import CommandReply
 from tests.gateway.engine.conftest import RunScenario
-from tests.gateway.engine.engine_node import ALICE, BOB, EngineNode
+from tests.gateway.engine.engine_node import ALICE, BOB, GROUP_ALICE, GROUP_BOB, EngineNode, shared_chats
 
 LATER = "This runs after the current turn. /stop ends the turn."
 
@@ -248,3 +249,31 @@ def test_a_command_can_reply_nothing(run: RunScenario) -> None:
         assert await node.states(uid) == ["done"]
 
     run(scenario)
+
+
+@pytest.mark.parametrize("command", ["/stop", "/new"])
+def test_another_user_of_a_private_chat_cannot_stop_a_turn(run: RunScenario, command: str) -> None:
+    async def scenario(node: EngineNode) -> None:
+        uid = await node.say("one")
+        turn = await node.brain.next_turn()
+        stranger = replace(ALICE, user_id="666", user_name="Mallory")
+        await node.say(command, stranger)
+        assert await node.reply() == LATER
+        assert not turn.is_cancelled
+        turn.answer("answer to one")
+        await node.idle()
+        assert await node.states(uid) == ["done"]
+        assert (await node.texts(kind="reply"))[0] == "answer to one"
+
+    run(scenario)
+
+
+def test_any_user_of_a_shared_lane_can_stop_its_turn(run: RunScenario, home: Path) -> None:
+    async def scenario(node: EngineNode) -> None:
+        await node.say("one", GROUP_ALICE)
+        turn = await node.brain.next_turn()
+        await node.say("/stop", GROUP_BOB)
+        await node.idle()
+        assert turn.is_cancelled
+
+    run(scenario, chats=shared_chats(home))

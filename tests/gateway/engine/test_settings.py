@@ -52,12 +52,12 @@ def test_the_settings_are_those_of_the_configuration() -> None:
     config = replace(
         config,
         gateway=replace(config.gateway, lease_seconds=7.0, max_turns=3, reply_ttl_hours=2.0),
-        agent=replace(config.agent, gateway_timeout=11, restart_drain_timeout=12),
+        agent=replace(config.agent, gateway_timeout=11, restart_drain_timeout=12, gateway_notify_interval=13),
         display=replace(config.display, busy_input_mode="queue", busy_ack_enabled=False),
     )
     settings = engine_settings(config, "n")
     assert (settings.lease_s, settings.max_turns, settings.reply_ttl_s) == (7.0, 3, 7200.0)
-    assert (settings.idle_timeout_s, settings.drain_timeout_s) == (11, 12)
+    assert (settings.idle_timeout_s, settings.drain_timeout_s, settings.notify_s) == (11, 12, 13)
     assert (settings.mode, settings.acknowledges) == ("queue", False)
 
 

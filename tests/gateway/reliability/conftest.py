@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from hermes.state.loop_guard import guard_event_loop
 from tests.gateway.reliability.world import World, world
+from tests.mysql.conftest import empty_database
 from tests.support.servers import dsn_of, server_or_skip
 
 
@@ -33,6 +35,20 @@ def many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     """A world whose nodes share a PostgreSQL server."""
     dsn = server_or_skip(lambda: dsn_of("postgresql"))
     with postgres_world(dsn, f"test_{abs(hash(request.node.nodeid)):x}", monkeypatch) as made:
+        yield made
+
+
+@pytest.fixture(params=["postgresql", "mysql"])
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
+    """A world whose nodes share a server, once per kind of server."""
+    if request.param == "postgresql":
+        yield request.getfixturevalue("many")
+        return
+    with (
+        empty_database(server_or_skip(lambda: dsn_of("mysql")), tmp_path) as dsn,
+        world({"provider": "mysql", "dsn": dsn, "write_timeout_s": 20}) as made,
+    ):
+        monkeypatch.setenv("HERMES_HOME", str(made.directory / "home"))
         yield made
 
 

@@ -80,9 +80,9 @@ def test_13_a_second_process_of_the_same_name_and_home_is_refused(one: World) ->
     assert chat.wait_for_replies("still") == ["answer to still"]
 
 
-def test_a_rolling_restart_under_load_loses_nothing(many: World) -> None:
+def test_a_rolling_restart_under_load_loses_nothing(shared: World) -> None:
     names = ("north", "south", "west")
-    nodes = {name: many.process(name, home=many.home(name)) for name in names}
+    nodes = {name: shared.process(name, home=shared.home(name)) for name in names}
     words: list[str] = []
     is_over = threading.Event()
 
@@ -92,7 +92,7 @@ def test_a_rolling_restart_under_load_loses_nothing(many: World) -> None:
             number = len(words)
             word = f"w{number}"
             words.append(word)
-            while not is_accepted(many, nodes, number, word):
+            while not is_accepted(shared, nodes, number, word):
                 is_over.wait(0.02)
 
     writer = threading.Thread(target=write)
@@ -101,16 +101,16 @@ def test_a_rolling_restart_under_load_loses_nothing(many: World) -> None:
         for name in names:
             before = len(words)
             nodes[name].stop()
-            nodes[name] = many.process(name, home=many.home(name))
+            nodes[name] = shared.process(name, home=shared.home(name))
             wait_until(lambda before=before: len(words) > before + 10, "more messages")  # type: ignore[misc]
     finally:
         is_over.set()
         writer.join()
-    many.wait_until_done(*words)
-    answered = [word for each in many.model.server.requests for word in each.last_text.split() if word in words]
+    shared.wait_until_done(*words)
+    answered = [word for each in shared.model.server.requests for word in each.last_text.split() if word in words]
     assert sorted(answered) == sorted(words), "a message was answered twice or not at all"
-    replies = {row["key"]: row for word in words for row in many.replies(word)}
-    assert len(replies) == len([turn for chat in range(9) for turn in finished_turns(many, words[chat])])
+    replies = {row["key"]: row for word in words for row in shared.replies(word)}
+    assert len(replies) == len([turn for chat in range(9) for turn in finished_turns(shared, words[chat])])
 
 
 def is_accepted(world: World, nodes: dict[str, NodeProcess], number: int, word: str) -> bool:

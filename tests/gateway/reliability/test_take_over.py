@@ -1,4 +1,4 @@
-"""Several nodes on one PostgreSQL: a lane is served by one of them, and by another when that one dies or freezes."""
+"""Several nodes on one server: a lane is served by one of them, and by another when that one dies or freezes."""
 
 from __future__ import annotations
 
@@ -76,48 +76,50 @@ def test_21_a_node_whose_clock_is_90_seconds_ahead_steals_nothing_and_keeps_noth
     assert (len(many.model.asked("slow")), len(many.model.asked("left"))) == (1, 2)
 
 
-def test_three_nodes_one_is_killed_and_its_lanes_continue_elsewhere(many: World) -> None:
+def test_three_nodes_one_is_killed_and_its_lanes_continue_elsewhere(shared: World) -> None:
     free = threading.Event()
     words = [f"t{number}" for number in range(9)]
     for word in words:
-        many.model.on(word, held(free, f"answer to {word}"))
-    nodes = {name: many.process(name, home=many.home(name)) for name in NAMES}
-    chats = {name: many.chat(node) for name, node in nodes.items()}
+        shared.model.on(word, held(free, f"answer to {word}"))
+    nodes = {name: shared.process(name, home=shared.home(name)) for name in NAMES}
+    chats = {name: shared.chat(node) for name, node in nodes.items()}
     for number, word in enumerate(words):
         chats[NAMES[number % 3]].ask(word, chat_id=f"c{number}")
-    wait_until(lambda: all(many.model.asked(word) for word in words), "all turns to run")
-    holders = {turn["session_key"]: turn["node"].partition("/")[0] for turn in many.store.turns.running()}
-    victim = holders[many.lane_of("t0")]
+    wait_until(lambda: all(shared.model.asked(word) for word in words), "all turns to run")
+    holders = {turn["session_key"]: turn["node"].partition("/")[0] for turn in shared.store.turns.running()}
+    victim = holders[shared.lane_of("t0")]
     nodes[victim].kill()
-    lost = [word for word in words if holders[many.lane_of(word)] == victim]
-    many.wait_until_done(*lost)
-    assert [len(many.model.asked(word)) for word in words] == [2 if word in lost else 1 for word in words]
+    lost = [word for word in words if holders[shared.lane_of(word)] == victim]
+    shared.wait_until_done(*lost)
+    assert [len(shared.model.asked(word)) for word in words] == [2 if word in lost else 1 for word in words]
     free.set()
-    many.wait_until_done(*words)
+    shared.wait_until_done(*words)
     for word in words:
-        assert [turn["state"] for turn in many.turns(word)] == (["lost", "finished"] if word in lost else ["finished"])
-        assert many.turns(word)[-1]["node"].partition("/")[0] in set(NAMES) - ({victim} if word in lost else set())
-        assert many.transcript(word) == [("user", f"{word} please"), ("assistant", f"answer to {word}")]
-        assert len(many.replies(word)) == 1
+        assert [turn["state"] for turn in shared.turns(word)] == (
+            ["lost", "finished"] if word in lost else ["finished"]
+        )
+        assert shared.turns(word)[-1]["node"].partition("/")[0] in set(NAMES) - ({victim} if word in lost else set())
+        assert shared.transcript(word) == [("user", f"{word} please"), ("assistant", f"answer to {word}")]
+        assert len(shared.replies(word)) == 1
         wait_until(lambda word=word: any(chat.replies(word) for chat in chats.values()), "a reply")  # type: ignore[misc]
         assert {text for chat in chats.values() for text in chat.replies(word)} == {f"answer to {word}"}
 
 
-def test_a_node_that_was_frozen_past_its_lease_can_write_nothing_more(many: World) -> None:
+def test_a_node_that_was_frozen_past_its_lease_can_write_nothing_more(shared: World) -> None:
     free = threading.Event()
-    many.model.on("frozen", held(free, "half"))
-    late = many.process("north", home=many.home("north"))
-    many.chat(late).ask("frozen")
-    wait_until(lambda: ("assistant", "half") in many.transcript_or_nothing("frozen"), "the first words to be stored")
+    shared.model.on("frozen", held(free, "half"))
+    late = shared.process("north", home=shared.home("north"))
+    shared.chat(late).ask("frozen")
+    wait_until(lambda: ("assistant", "half") in shared.transcript_or_nothing("frozen"), "the first words to be stored")
     late.freeze()
-    chat = many.chat(many.process("south", home=many.home("south")))
+    chat = shared.chat(shared.process("south", home=shared.home("south")))
     assert chat.wait_for_replies("frozen") == ["answer to frozen"]
-    stored = many.transcript("frozen")
+    stored = shared.transcript("frozen")
     late.thaw()
     free.set()  # the frozen node gets the rest of its answer
     wait_until(lambda: late.counters().get("leases_lost") == 1, "the frozen node to notice")
     assert (
-        many.transcript("frozen")
+        shared.transcript("frozen")
         == stored
         == [
             ("user", "frozen please"),
@@ -125,27 +127,27 @@ def test_a_node_that_was_frozen_past_its_lease_can_write_nothing_more(many: Worl
             ("assistant", "answer to frozen"),
         ]
     )
-    assert [(turn["state"], turn["node"][:5]) for turn in many.turns("frozen")] == [
+    assert [(turn["state"], turn["node"][:5]) for turn in shared.turns("frozen")] == [
         ("lost", "north"),
         ("finished", "south"),
     ]
-    assert len(many.replies("frozen")) == 1
+    assert len(shared.replies("frozen")) == 1
     assert chat.replies("frozen") == ["answer to frozen"]
 
 
-def test_a_message_that_the_platform_delivers_again_to_another_node_is_known(many: World) -> None:
+def test_a_message_that_the_platform_delivers_again_to_another_node_is_known(shared: World) -> None:
     free = threading.Event()
-    many.model.on("again", held(free, "answer to again"))
-    north, south = (many.process(name, home=many.home(name)) for name in ("north", "south"))
+    shared.model.on("again", held(free, "answer to again"))
+    north, south = (shared.process(name, home=shared.home(name)) for name in ("north", "south"))
     states = [north.deliver("again")]
-    wait_until(lambda: bool(many.model.asked("again")), "the turn to run")
+    wait_until(lambda: bool(shared.model.asked("again")), "the turn to run")
     states.append(south.deliver("again"))
     free.set()
-    many.wait_until_done("again")
+    shared.wait_until_done("again")
     states += [node.deliver("again") for node in (south, north)]
     assert states == ["accepted", "known", "known", "known"]
-    assert len(many.model.asked("again")) == 1
-    assert len(many.replies("again")) == 1
+    assert len(shared.model.asked("again")) == 1
+    assert len(shared.replies("again")) == 1
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from hermes.home import get_hermes_home
 from hermes.log import make_ready, warn
 from hermes.phrases import plural
 from hermes.platforms.local.adapter import LocalAdapter
+from hermes.platforms.local.descriptors import raise_limit
 from hermes.platforms.local.pump import LOCAL
 from hermes.platforms.registry import make_adapters
 from hermes.state.lanes.figures import read_figures
@@ -54,6 +55,7 @@ def run_in_foreground(node: str | None) -> int:
     make_ready()
     logging.getLogger().addHandler(_Warnings())
     hide_own_secrets()
+    raise_limit()
     exit_code, wants_restart = asyncio.run(_run(config, get_hermes_home(), node))
     if wants_restart:
         sys.stdout.flush()

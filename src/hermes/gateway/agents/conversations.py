@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from hermes.state.owner import Owner
     from hermes.state.owner_view import OwnerView
 
+MOST_MODELS = 32
+"""So many models that users have chosen stay open; the one that was used longest ago is forgotten then."""
 NO_TOKEN = -1
 """A token that no lease has."""
 
@@ -61,9 +63,11 @@ class LaneConversations:
         if name is None or name == self._agent.model.name:
             return self._agent.model
         with self._lock:
-            if name not in self._opened:
-                self._opened[name] = self._models.open(name)
-            return self._opened[name]
+            model = self._opened.pop(name, None) or self._models.open(name)
+            self._opened[name] = model
+            if len(self._opened) > MOST_MODELS:
+                del self._opened[next(iter(self._opened))]
+            return model
 
     @contextmanager
     def use(self, lane: Lane, source: str, context: str = "") -> Iterator[Conversation]:

@@ -11,6 +11,7 @@ from hermes.errors import HermesError, StaleLease, StoreClosed
 from hermes.gateway.delivery.attempt import Failed, Left, Outcome, SenderSettings, Sent, Unknown, attempt
 from hermes.gateway.delivery.receipts import partial_payload, receipt_payload
 from hermes.gateway.delivery.undelivered import Undelivered
+from hermes.gateway.engine.outage import Outage
 from hermes.gateway.engine.ports import Adapter
 from hermes.log import warn
 from hermes.state.asynchronous.lanes import AsyncOutbox
@@ -47,6 +48,7 @@ class Sender:
         self._is_stopping = False
         self._looked_for_expired_at = float("-inf")
         self._turn = 0
+        self._outage = Outage(__name__, "the outbox could not be read")
 
     @property
     def in_flight(self) -> int:
@@ -73,10 +75,11 @@ class Sender:
                 self._wakeup.clear()
                 try:
                     wait_s = await self._work()
+                    self._outage.worked()
                 except StoreClosed:
                     return
                 except HermesError as error:
-                    warn(__name__, "the outbox cannot be read now: %s", error)
+                    self._outage.failed(error)
                     wait_s = self._settings.poll_s
                 pause_s = min(2 * pause_s, self._settings.poll_s) if wait_s == 0 else _SOON_S
                 was_woken = await self._sleep(wait_s or pause_s)

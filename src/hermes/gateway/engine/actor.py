@@ -11,6 +11,7 @@ from hermes.errors import HermesError, InvalidValue, StaleLease
 from hermes.gateway.engine import texts
 from hermes.gateway.engine.choosing import Arrival, RunCommand, RunTurn, Step, next_step, on_arrival, without_newer
 from hermes.gateway.engine.intents import given_up_intent, last_account, notice_intent, reply_intent
+from hermes.gateway.engine.lane_session import is_shared_source
 from hermes.gateway.engine.last_try import alone_at_last_try
 from hermes.gateway.engine.lease_keeper import LeaseKeeper
 from hermes.gateway.engine.messages import Message, decode_message
@@ -18,6 +19,7 @@ from hermes.gateway.engine.parts import CommandTurn
 from hermes.gateway.engine.ports import TurnMessage
 from hermes.gateway.engine.turn import LaneTurn
 from hermes.gateway.engine.turn_supervisor import Cause
+from hermes.gateway.keys import lane_owner
 from hermes.log import warn
 
 if TYPE_CHECKING:
@@ -251,7 +253,7 @@ class LaneActor:
             waiting,
             self._parts.settings.mode,
             bypass=self._parts.bypass,
-            stops=self._parts.stops,
+            stops=self._parts.stops if self._may_stop(message, turn) else (),
         )
         if decision is Arrival.STOP:
             self._stop = message
@@ -263,6 +265,13 @@ class LaneActor:
         elif decision is not Arrival.STEER or not await self._steer(turn, running, message):
             await self._acknowledge(message, waiting)
         return None
+
+    def _may_stop(self, message: Message, turn: LaneTurn) -> bool:
+        """Whether a message may stop the turn: in a chat that users do not share, only that of its own user."""
+        if is_shared_source(self._parts, message.source):
+            return True
+        sources = (message.source, turn.messages[0].source)
+        return len({lane_owner(each, self.key, is_shared=False).stored for each in sources}) == 1
 
     async def _steer(self, turn: LaneTurn, running: RunningTurn, message: Message) -> bool:
         """Add a message to the running turn, if the turn can still take it."""

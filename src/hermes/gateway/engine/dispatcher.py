@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hermes.errors import HermesError
 from hermes.gateway.engine.actor import MOST_MESSAGES, LaneActor
+from hermes.gateway.engine.outage import Outage
 from hermes.log import warn
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class Dispatcher:
         self._claims = asyncio.Lock()
         """Held while lanes are claimed."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._claiming_fails = Outage(__name__, "no lane could be claimed")
+        self._watching_fails = Outage(__name__, "the database could not be watched")
 
     def arrived(self, key: str) -> None:
         """Wake the actor of a lane, or look for a lane to claim."""
@@ -68,8 +71,9 @@ class Dispatcher:
                     await self._wake_actors()
                     async with self._claims:
                         await self._claim_all()
+                    self._claiming_fails.worked()
                 except Exception as error:  # noqa: BLE001 - without a dispatcher the node would do nothing
-                    warn(__name__, "no lane could be claimed: %s: %s", type(error).__name__, error)
+                    self._claiming_fails.failed(error)
                     await asyncio.sleep(LOOK_S)
                     self._wake.set()
         finally:
@@ -96,12 +100,14 @@ class Dispatcher:
     async def _watch_database(self) -> None:
         while not self._is_stopped:
             try:
-                if await self._watch.wait(LOOK_S):
+                has_news = await self._watch.wait(LOOK_S)
+                self._watching_fails.worked()
+                if has_news:
                     self._has_news = True
                     self._wake.set()
                     await asyncio.sleep(FULL_S if self._is_full() else CLAIM_S)
             except Exception as error:  # noqa: BLE001 - messages of other nodes would not be seen
-                warn(__name__, "the database cannot be watched: %s: %s", type(error).__name__, error)
+                self._watching_fails.failed(error)
                 await asyncio.sleep(LOOK_S)
 
     async def _wake_actors(self) -> None:

@@ -31,6 +31,8 @@ class EngineSettings:
     idle_timeout_s: float = 1800.0
     """How long a turn may do nothing; 0: as long as it likes."""
     total_timeout_s: float = 0.0
+    notify_s: float = 180.0
+    """After how long a chat learns that its turn still runs; 0: never."""
     freshness_s: float = 3600.0
     drain_timeout_s: float = 180.0
     reply_ttl_s: float = 86_400.0
@@ -54,6 +56,7 @@ def engine_settings(config: Config, node: str | None = None) -> EngineSettings:
         acknowledges=config.display.busy_ack_enabled,
         idle_timeout_s=config.agent.gateway_timeout,
         total_timeout_s=config.agent.gateway_max_seconds,
+        notify_s=config.agent.gateway_notify_interval,
         freshness_s=config.agent.gateway_auto_continue_freshness,
         drain_timeout_s=config.agent.restart_drain_timeout,
         reply_ttl_s=config.gateway.reply_ttl_hours * 3600,

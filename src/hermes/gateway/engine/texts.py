@@ -58,6 +58,12 @@ def took_too_long(seconds: float) -> str:
     return f"The turn was stopped after {duration(seconds)}, the limit of this gateway. /retry tries again."
 
 
+def still_works(seconds: float, activity: str) -> str:
+    """Return what a chat learns while a turn takes long."""
+    doing = f" ({shorten(activity, 80)})" if activity else ""
+    return f"Still working, for {duration(seconds)} so far{doing}. /stop ends the turn."
+
+
 def queued(depth: int) -> str:
     """Return the acknowledgement of a message of `/queue`."""
     return f"Queued. {count(depth, 'message')} waiting." if depth > 1 else "Queued."

@@ -52,6 +52,7 @@ class LaneTurn:
         self._session: LaneSession | None = None
         # Named by the message, not by the turn: after a crash the answer completes what the chat has seen of it.
         self._reply_key = reply_key(self.messages[-1].uid)
+        self._long_notices = 0
         self._preview: Intent | None = None
         """The intent that completes the preview in the chat as stopped."""
 
@@ -74,7 +75,7 @@ class LaneTurn:
         try:
             self.running = parts.brain.start(request)
             supervisor = TurnSupervisor(
-                parts, self._keeper, mailbox, self.turn_id, self.running, on_arrivals, self._typing()
+                parts, self._keeper, mailbox, self.turn_id, self.running, on_arrivals, self._typing(), self._say_it_runs
             )
             result = await self._supervise(request, self.running, supervisor)
             return await self._end(supervisor, result)
@@ -313,6 +314,17 @@ class LaneTurn:
                 await adapter.typing(source.chat_id, source.thread_id)
 
         return show
+
+    async def _say_it_runs(self, seconds: float) -> None:
+        """Tell the chat that the turn still runs; the result of a background task comes without such notices."""
+        last = self.messages[-1]
+        if last.is_background or self.running is None:
+            return
+        self._long_notices += 1
+        text, ttl_s = texts.still_works(seconds, self.running.activity), self._parts.settings.reply_ttl_s
+        key = f"notice:works:{self.turn_id}:{self._long_notices}"
+        await self._parts.db.outbox.intend(notice_intent(key, text, last.source, self._account(), ttl_s, self._key))
+        self._parts.delivered()
 
     def _reply(self, text: str, key: str | None = None, messages: Sequence[Message] = ()) -> Intent:
         ttl_s, answered = self._parts.settings.reply_ttl_s, messages or self.messages

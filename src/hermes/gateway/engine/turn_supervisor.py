@@ -43,6 +43,7 @@ class TurnSupervisor:
         running: RunningTurn,
         on_arrivals: Callable[[], Awaitable[Cause | None]],
         show_typing: Callable[[], Awaitable[None]] | None = None,
+        on_long: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
         self.cause: Cause | None = None
         self.is_abandoned = False
@@ -54,10 +55,13 @@ class TurnSupervisor:
         self._running = running
         self._on_arrivals = on_arrivals
         self._show_typing = show_typing
+        self._on_long = on_long
         self._loop = asyncio.get_running_loop()
         self._started_at = self._loop.time()
         self._progress = 0
         self._progress_at = 0.0
+        self._long_s = parts.settings.notify_s
+        """After how long the chat learns that the turn still runs; each time twice as long as before."""
 
     async def wait(self) -> TurnResult | None:
         """Return the result of the turn; None if it was abandoned."""
@@ -80,6 +84,7 @@ class TurnSupervisor:
                     self._running.cancel()
                     return await self._wait_for_end(result)
                 await self._store_progress()
+                await self._say_that_it_runs()
             return result.result()
         except StaleLease:
             self.cause = Cause.STALE
@@ -139,6 +144,17 @@ class TurnSupervisor:
             raise
         except HermesError as error:
             warn(__name__, "the progress of a turn was not stored: %s", error)
+
+    async def _say_that_it_runs(self) -> None:
+        """Let the chat know now and then that a long turn still runs."""
+        seconds = self._loop.time() - self._started_at
+        if self._on_long is None or not self._long_s or seconds < self._long_s:
+            return
+        self._long_s *= 2
+        try:
+            await self._on_long(seconds)
+        except HermesError as error:
+            warn(__name__, "the chat was not told that a turn still runs: %s", error)
 
     async def _type(self) -> None:
         assert self._show_typing is not None

@@ -16,6 +16,7 @@ from hermes.gateway.engine.ports import Delivery, NotSent, Receipt, Receive
 from hermes.log import inform, warn
 from hermes.platforms.base.adapter import BaseAdapter
 from hermes.platforms.local.connection import Connection
+from hermes.platforms.local.descriptors import most_clients
 from hermes.platforms.local.lines import LineStream
 from hermes.platforms.local.pump import LOCAL, Pump
 from hermes.platforms.local.socket_file import BACKLOG, SocketFile, SocketInUse
@@ -46,6 +47,8 @@ class LocalSettings:
     """How often a socket is tried that another process has."""
     stall_s: float = 30.0
     """After how long a subscriber that reads nothing is disconnected, if much waits for it."""
+    most_clients: int | None = None
+    """So many clients may be connected at a time; None: what the limit of open files leaves."""
 
 
 class LocalAdapter(BaseAdapter):
@@ -77,6 +80,8 @@ class LocalAdapter(BaseAdapter):
         self._confirming: set[asyncio.Future[None]] = set()
         self._background: list[asyncio.Task[None]] = []
         self._obstacle = "the gateway has not started it"
+        self._is_full = False
+        """Whether clients are refused, because too many are connected."""
         self.confirmed = 0
         """How many replies and notices clients have confirmed."""
 
@@ -242,15 +247,28 @@ class LocalAdapter(BaseAdapter):
         return LineStream(MAX_LINE_BYTES, self._connect)
 
     def _connect(self, stream: LineStream) -> None:
+        most = self._settings.most_clients or most_clients()
+        if len(self._connections) >= most:
+            stream.write(refused_line(None, "too_many_clients", f"{most} clients are connected already"))
+            stream.close()
+            self._turn_away(most)
+            return
         connection = Connection(stream, self)
         task = asyncio.create_task(connection.serve(), name="hermes-local-client")
         self._connections.add(connection)
         self._serving.add(task)
         task.add_done_callback(lambda _: self._disconnect(connection, task))
 
+    def _turn_away(self, most: int) -> None:
+        """Write into the log that clients are refused, once until there is space again."""
+        if not self._is_full:
+            self._is_full = True
+            warn(__name__, "%d clients are connected to the local socket; further ones are refused", most)
+
     def _disconnect(self, connection: Connection, task: asyncio.Task[None]) -> None:
         self._connections.discard(connection)
         self._serving.discard(task)
+        self._is_full = False
         if not task.cancelled() and (error := task.exception()) is not None:
             warn(__name__, "a connection of the local socket failed: %r", error)
 

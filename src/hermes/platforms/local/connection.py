@@ -29,8 +29,13 @@ MANY_UNREAD_BYTES = 1024 * 1024
 """A client that has not read this much gets no more replies until it reads."""
 PREVIEW_UNREAD_BYTES = 64 * 1024
 """A client that has not read this much gets no previews."""
+MOST_CHATS = 10_000
+"""So many chats a client may subscribe to; `*` stands for all."""
 _FLUSH_S = 5.0
 _MOST_IN_FLIGHT = 64
+_LINES_AT_ONCE = 16
+_BYTES_AT_ONCE = 256 * 1024
+"""After so many lines or bytes, others get their turn: a client could keep the event loop busy with lines in vain."""
 
 
 class Requests(Protocol):
@@ -123,8 +128,13 @@ class Connection:
     async def serve(self) -> None:
         """Carry out requests until the client leaves, then finish those that have begun."""
         try:
+            lines = size = 0
             async for line in self._stream:
                 await self._handle(line)
+                lines, size = lines + 1, size + len(line or b"")
+                if lines >= _LINES_AT_ONCE or size >= _BYTES_AT_ONCE:
+                    lines = size = 0
+                    await asyncio.sleep(0)
             await self.finish(None)
         finally:
             self.chats.clear()
@@ -162,6 +172,10 @@ class Connection:
             case Received(delivery_id):
                 await self._start(self._requests.confirm(self, delivery_id))
             case Subscribe(chat_id):
+                if chat_id not in self.chats and len(self.chats) >= MOST_CHATS:
+                    message = f"this client has subscribed to {MOST_CHATS:,} chats; subscribe to '*' instead"
+                    self.write(refused_line(None, BAD_REQUEST, message))
+                    return
                 await self._requests.subscribe(self, chat_id)
             case ControlRequest():
                 await self._start(self._control(request))

@@ -9,6 +9,8 @@ from typing import Self, cast
 
 _MANY_BYTES = 1024 * 1024
 """The socket is not read while lines of this length wait for the program."""
+_LINE_BYTES = 100
+"""What a line costs besides its text, so that empty lines count too."""
 
 
 class LineStream(asyncio.Protocol):
@@ -65,7 +67,7 @@ class LineStream(asyncio.Protocol):
             self._changed.clear()
             await self._changed.wait()
         line = self._lines.popleft()
-        self._waiting_bytes -= len(line or b"")
+        self._waiting_bytes -= len(line or b"") + _LINE_BYTES
         if self._waiting_bytes <= _MANY_BYTES and not self._is_ended and self._transport is not None:
             self._transport.resume_reading()
         return line
@@ -93,7 +95,7 @@ class LineStream(asyncio.Protocol):
         self._part.clear()
         self._is_too_long = False
         self._lines.append(line)
-        self._waiting_bytes += len(line or b"")
+        self._waiting_bytes += len(line or b"") + _LINE_BYTES
         if self._waiting_bytes > _MANY_BYTES and self._transport is not None:
             self._transport.pause_reading()
 
