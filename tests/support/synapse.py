@@ -125,17 +125,25 @@ class Homeserver:
         self.stop()
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def user(self, name: str = "user") -> Account:
+    def limit(self, user: Account, *, per_second: int, burst: int) -> None:
+        """Let a user send only so many messages; the others have no limit."""
+        path = f"/_synapse/admin/v1/users/{quote(user.user_id)}/override_ratelimit"
+        limits = {"messages_per_second": per_second, "burst_count": burst}
+        status, found = self.request("POST", path, limits, self.user("admin", is_admin=True).token)
+        assert status == 200, found
+
+    def user(self, name: str = "user", *, is_admin: bool = False) -> Account:
         """Register a user with a new name that begins like this."""
         name = f"{name}{next(_numbers)}-{secrets.token_hex(3)}"
         path = "/_synapse/admin/v1/register"
         nonce = self.request("GET", path)[1]["nonce"]
-        signed = b"\0".join(each.encode() for each in (nonce, name, "password", "notadmin"))
+        kind = "admin" if is_admin else "notadmin"
+        signed = b"\0".join(each.encode() for each in (nonce, name, "password", kind))
         body = {
             "nonce": nonce,
             "username": name,
             "password": "password",
-            "admin": False,
+            "admin": is_admin,
             "mac": hmac.new(_SECRET.encode(), signed, hashlib.sha1).hexdigest(),
         }
         status, found = self.request("POST", path, body)

@@ -46,6 +46,12 @@ def platform_server() -> Iterator[tuple[str, list[str]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             requests.append(f"{self.command} {self.path}")
+            if self.path.startswith(("/nothing", "/page")):
+                self.send_response(404 if self.path.startswith("/nothing") else 200)
+                self.send_header("Content-Length", "4")
+                self.end_headers()
+                self.wfile.write(b"<h1>")
+                return
             known = self.path in NAMES and TOKEN in self.path + str(self.headers.get("Authorization"))
             body = json.dumps(NAMES[self.path] if known else {"ok": False}).encode()
             self.send_response(302 if self.path.endswith("/moved") else 200 if known else 401)
@@ -117,6 +123,16 @@ def test_a_token_that_the_platform_refuses_is_not_stored(hermes: Hermes) -> None
     assert moved.returncode != 0
     assert not (hermes.home / ".env").exists()
     assert not (hermes.home / "config.yaml").exists()
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/page"])
+def test_an_address_that_is_no_homeserver_is_named(hermes: Hermes, path: str) -> None:
+    with platform_server() as (url, _):
+        done = run(hermes, "matrix", "--token-stdin", "--base-url", f"{url}{path}", text=f"{TOKEN}\n")
+    assert done.returncode != 0
+    assert "not the address of a server of matrix" in done.stderr
+    assert ".well-known/matrix/client" in done.stderr
+    assert not (hermes.home / ".env").exists()
 
 
 @pytest.mark.parametrize("address", ["http://example.org", "ftp://127.0.0.1", "https://a:b@example.org", "x"])

@@ -6,14 +6,16 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from hermes.gateway.engine.ports import Adapter
 from hermes.gateway.node.runner import GatewayRunner
 from hermes.gateway.platform_config import PlatformConfig
+from hermes.gateway.source import SessionSource
 from hermes.platforms.base.adapter import Part
-from hermes.platforms.base.context import AdapterContext
+from hermes.platforms.base.context import AdapterContext, everyone_may_talk
 from hermes.platforms.base.media import MediaFolder
 from hermes.platforms.matrix.adapter import MatrixAdapter
 from hermes.platforms.matrix.settings import read_settings
@@ -23,12 +25,23 @@ POLL_S = 2.0
 
 
 def make_adapter(
-    home: Path, base_url: str, token: str, kind: type[MatrixAdapter] = MatrixAdapter, **extra: Any
+    home: Path,
+    base_url: str,
+    token: str,
+    kind: type[MatrixAdapter] = MatrixAdapter,
+    *,
+    may_talk: Callable[[SessionSource], Awaitable[bool]] = everyone_may_talk,
+    unauthorized_dm_behavior: str | None = None,
+    **extra: Any,
 ) -> MatrixAdapter:
-    """Make the adapter of an account that everybody may invite."""
-    settings = {"base_url": base_url, "accept_invites_from": ["*"], **extra}
-    config = PlatformConfig(enabled=True, token=token, extra=settings)
-    context = AdapterContext(config, home, MediaFolder(home, "matrix"))
+    """Make the adapter of an account."""
+    config = PlatformConfig(
+        enabled=True,
+        token=token,
+        extra={"base_url": base_url, **extra},
+        unauthorized_dm_behavior=unauthorized_dm_behavior,
+    )
+    context = AdapterContext(config, home, MediaFolder(home, "matrix"), may_talk=may_talk)
     return kind(context, read_settings(config), poll_s=POLL_S)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,16 +13,23 @@ from typing import Any
 import pytest
 
 from hermes.gateway.engine.ports import Delivery, Inbound, Receive
+from hermes.gateway.node.runner import GatewayRunner
+from hermes.gateway.people.pairing import approve_code
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.media import MediaFile
+from hermes.platforms.matrix import invitations
 from hermes.platforms.matrix.adapter import CANNOT_DECRYPT, MatrixAdapter
 from tests.gateway.reliability.nodes import NodeThread
 from tests.gateway.reliability.world import World, world
 from tests.platforms.matrix.bots import make_adapter
+from tests.support.fetched import PATIENCE_S as INSTALL_S
+from tests.support.modelserver import Say
 from tests.support.synapse import Account, Homeserver, homeserver
 from tests.support.waiting import wait_until
 
 PATIENCE_S = 60.0
+
+pytestmark = pytest.mark.timeout(INSTALL_S)
 
 
 class Matrix:
@@ -35,17 +44,32 @@ class Matrix:
         self.received: dict[str | None, Inbound] = {}
         """What the adapters have passed to the gateway, by the id of the message."""
 
-    def gateway(self, **extra: Any) -> NodeThread:
+    def gateway(self, node: str = "north", *, place: str = "home", waits: bool = True, **extra: Any) -> NodeThread:
         """Start a gateway with the bot, and wait until it is connected."""
-        home = self.world.home()
+        home = self.world.home(place, sessiondb={"path": str(self.world.home() / "state.db")})
+        adapter: MatrixAdapter
 
-        def adapters(_: object) -> list[MatrixAdapter]:
-            self.adapter = make_adapter(home, self.server.base_url, self.bot.token, recording(self.received), **extra)
-            return [self.adapter]
+        def adapters(runner: GatewayRunner) -> list[MatrixAdapter]:
+            nonlocal adapter
+            kind, may_talk = recording(self.received), runner.doorkeeper.may_talk
+            adapter = make_adapter(home, self.server.base_url, self.bot.token, kind, may_talk=may_talk, **extra)
+            return [adapter]
 
-        node = self.world.thread(adapters=adapters)
-        wait_until(lambda: self.adapter.status.endswith(": connected"), "the bot to connect", PATIENCE_S)
-        return node
+        started = self.world.thread(node, home=home, adapters=adapters)
+        self.adapter = adapter
+        if waits:
+            wait_until(lambda: adapter.status.endswith(": connected"), "the bot to connect", PATIENCE_S)
+        return started
+
+    def let_talk(self, **section: Any) -> None:
+        """Write who may talk into the settings of the home."""
+        file = self.world.home() / "config.yaml"
+        platforms = {"matrix": {"enabled": True, **section}}
+        file.write_text(json.dumps({**json.loads(file.read_text()), "platforms": platforms}))
+
+    def is_member(self, user: Account, room: str) -> bool:
+        """Whether the bot is in a room of a user."""
+        return self.bot.user_id in user.call("GET", f"/rooms/{room}/joined_members")["joined"]
 
     def chat(self, user: Account | None = None) -> str:
         """Open the direct chat of a user with the bot, which runs."""
@@ -56,8 +80,7 @@ class Matrix:
 
     def wait_for_join(self, user: Account, room: str) -> None:
         """Wait until the bot has joined a room."""
-        path = f"/rooms/{room}/joined_members"
-        wait_until(lambda: self.bot.user_id in user.call("GET", path)["joined"], "the bot to join", PATIENCE_S)
+        wait_until(lambda: self.is_member(user, room), "the bot to join", PATIENCE_S)
 
     def wait_for(self, room: str, *texts: str, reader: Account | None = None) -> None:
         """Wait until the bot has written these texts, and no others."""
@@ -194,12 +217,125 @@ def test_new_member_of_a_direct_room_does_not_continue_the_conversation_of_the_o
     assert matrix.world.lane_of(other) != matrix.world.lane_of(private)
 
 
-def test_invitations_of_other_users_are_not_accepted(matrix: Matrix) -> None:
-    mallory = matrix.server.user("mallory")
-    matrix.gateway(accept_invites_from=[matrix.alice.user_id])
-    room = mallory.create_room(matrix.bot.user_id, is_direct=True)
-    matrix.chat()  # invited later, and joined
-    assert matrix.bot.user_id not in mallory.call("GET", f"/rooms/{room}/joined_members")["joined"]
+class TestInvitations:
+    def test_allowed_user_opens_chats_and_invites_to_groups(self, matrix: Matrix) -> None:
+        matrix.let_talk(allowed_users=[matrix.alice.user_id])
+        matrix.gateway()
+        room, group = matrix.chat(), matrix.alice.create_room(matrix.bot.user_id, name="Team")
+        matrix.wait_for_join(matrix.alice, group)
+        matrix.alice.say(room, "hello please")
+        matrix.wait_for(room, answer("hello"))
+
+    def test_unknown_user_opens_a_direct_chat_and_gets_a_pairing_code(
+        self, matrix: Matrix, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(invitations, "LOOK_AGAIN_S", 0.1)
+        matrix.let_talk(allowed_users=["@carol:example.org"])
+        matrix.gateway()
+        mallory = matrix.server.user("mallory")
+        group = mallory.create_room(matrix.bot.user_id, name="Trap")
+        room = matrix.chat(mallory)
+        mallory.say(room, "let me in please")
+        wait_until(lambda: mallory.texts_of(room, matrix.bot.user_id) != [], "the code", PATIENCE_S)
+        (text,) = mallory.texts_of(room, matrix.bot.user_id)
+        code = text.partition("pairing code is ")[2].partition(":")[0]
+        assert not matrix.is_member(mallory, group)
+        assert matrix.world.store.lanes.count() == 0
+        approve_code(matrix.world.store, code, time.time())
+        matrix.wait_for_join(mallory, group)  # who may talk may invite
+        mallory.say(room, "hello please")
+        matrix.wait_for(room, text, answer("hello"), reader=mallory)
+
+    def test_unknown_user_is_left_alone_where_there_are_no_codes(self, matrix: Matrix) -> None:
+        matrix.let_talk(allowed_users=[matrix.alice.user_id], unauthorized_dm_behavior="ignore")
+        matrix.gateway(unauthorized_dm_behavior="ignore")
+        mallory = matrix.server.user("mallory")
+        room = mallory.create_room(matrix.bot.user_id, is_direct=True)
+        matrix.chat()  # invited later, and joined
+        assert not matrix.is_member(mallory, room)
+
+    def test_list_of_inviters_decides_alone(self, matrix: Matrix) -> None:
+        matrix.gateway(accept_invites_from=[matrix.alice.user_id])
+        mallory = matrix.server.user("mallory")
+        room = mallory.create_room(matrix.bot.user_id, is_direct=True)
+        matrix.chat()  # invited later, and joined
+        assert not matrix.is_member(mallory, room)
+
+    def test_strangers_open_a_limited_number_of_chats(self, matrix: Matrix, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(invitations, "_MOST_STRANGERS", 1)
+        matrix.let_talk(allowed_users=[matrix.alice.user_id])
+        matrix.gateway()
+        mallory = matrix.server.user("mallory")
+        matrix.chat(mallory)
+        second = mallory.create_room(matrix.bot.user_id, is_direct=True)
+        matrix.chat()  # of a user who may talk, and later
+        assert not matrix.is_member(mallory, second)
+
+
+def test_node_with_another_home_continues_where_the_first_one_ended(matrix: Matrix) -> None:
+    first = matrix.gateway("north")
+    room = matrix.chat()
+    matrix.alice.say(room, "one please")
+    matrix.wait_for(room, answer("one"))
+    first.stop()
+    matrix.alice.say(room, "two please")
+    second = matrix.gateway("south", place="other")
+    matrix.wait_for(room, answer("one"), answer("two"))
+    second.stop()
+    matrix.alice.say(room, "three please")
+    matrix.gateway("north")
+    matrix.wait_for(room, answer("one"), answer("two"), answer("three"))
+
+
+def test_one_of_two_nodes_reads_and_the_other_takes_over(matrix: Matrix) -> None:
+    first = matrix.gateway("north")
+    room = matrix.chat()
+    second = matrix.gateway("south", place="other", waits=False)
+    states = second.runner.connectors.states
+    wait_until(lambda: states.get("matrix") == "polled by north", "the second one to wait", PATIENCE_S)
+    matrix.alice.say(room, "one please")
+    matrix.wait_for(room, answer("one"))
+    first.stop()
+    matrix.alice.say(room, "two please")
+    matrix.wait_for(room, answer("one"), answer("two"))
+
+
+def test_pauses_that_the_homeserver_wants_are_kept(matrix: Matrix) -> None:
+    matrix.gateway()
+    rooms = [matrix.chat() for _ in range(3)]
+    matrix.server.limit(matrix.bot, per_second=1, burst=1)
+    events = [matrix.alice.say(room, f"word{number} please") for number, room in enumerate(rooms)]
+    for number, room in enumerate(rooms):
+        matrix.wait_for(room, answer(f"word{number}"))
+    matrix.world.wait_until_done(*events)
+    assert max(matrix.world.replies(each)[0]["attempts"] for each in events) > 1
+
+
+def test_messages_of_an_account_whose_position_is_lost_are_read_from_now_on(matrix: Matrix) -> None:
+    node = matrix.gateway()
+    room = matrix.chat()
+    node.stop()
+    (file,) = (matrix.world.home() / "platforms" / "matrix").glob("*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "since": "no token", "at": 9e10}))
+    matrix.gateway()
+    wait_until(lambda: json.loads(file.read_text())["since"] != "no token", "a new position", PATIENCE_S)
+    matrix.alice.say(room, "new please")
+    matrix.wait_for(room, answer("new"))
+
+
+def test_wrong_token_is_named(matrix: Matrix) -> None:
+    matrix.bot = Account(matrix.server, matrix.bot.user_id, "wrong")
+    node = matrix.gateway(waits=False)
+    states = node.runner.connectors.states
+    wait_until(lambda: "M_UNKNOWN_TOKEN" in states.get("matrix", ""), "the reason", PATIENCE_S)
+    assert states["matrix"].startswith("not connected: the homeserver refuses it")
+    assert matrix.adapter.describe() == ""
+
+
+def test_bot_says_where_to_talk_to_it(matrix: Matrix) -> None:
+    matrix.gateway()
+    user_id = matrix.bot.user_id
+    assert matrix.adapter.describe() == f"{user_id} (https://matrix.to/#/{user_id})"
 
 
 def test_encrypted_room_gets_one_notice(matrix: Matrix) -> None:
@@ -277,3 +413,24 @@ def test_malformed_events_do_not_block_the_ones_behind_them(matrix: Matrix) -> N
     wait_until(
         lambda: answer("good") in "".join(matrix.alice.texts_of(room, matrix.bot.user_id)), "the answer", PATIENCE_S
     )
+
+
+def test_answer_grows_in_one_event_that_is_edited(matrix: Matrix) -> None:
+    text = "answer " + " ".join(f"**word{number}**" for number in range(60))
+    matrix.world.model.otherwise = lambda *_: Say(text, between_s=0.01)
+    file = matrix.world.home() / "config.yaml"
+    streaming = {"enabled": True, "edit_interval": 0.2, "buffer_threshold": 20}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "streaming": streaming}))
+    matrix.gateway()
+    room = matrix.chat()
+    question = matrix.alice.say(room, "long please")
+    wait_until(lambda: bool(matrix.world.store.inbox.find(question)), "the message to arrive", PATIENCE_S)
+    matrix.world.wait_until_done(question)
+    wait_until(lambda: matrix.world.replies(question)[0]["state"] == "sent", "the answer", PATIENCE_S)
+    first, *edits = [each for each in matrix.alice.events(room) if each["sender"] == matrix.bot.user_id]
+    assert len(edits) > 1
+    assert {each["content"]["m.relates_to"]["event_id"] for each in edits} == {first["event_id"]}
+    content = edits[-1]["content"]["m.new_content"]
+    assert content["body"] == text
+    assert "<strong>word59</strong>" in content["formatted_body"]
+    assert (matrix.world.replies(question)[0]["receipt"] or {})["message_ids"] == [first["event_id"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import traceback
 from collections import Counter, OrderedDict
@@ -40,7 +41,8 @@ CANNOT_DECRYPT = (
     "This room is encrypted, and this bot cannot read encrypted messages. "
     "Please write to it in a room without encryption."
 )
-_TYPING_S = 15.0
+_TYPING_S = 8.0
+_SHARE_S = 3.0
 _PIECE = 64 * 1024
 _MAX_REMEMBERED = 5000
 _MAX_QUOTED = 2000
@@ -65,6 +67,7 @@ class MatrixAdapter(BaseAdapter):
     def __init__(self, context: AdapterContext, settings: MatrixSettings, *, poll_s: float = POLL_S) -> None:
         super().__init__()
         self.account = settings.account
+        self.reply_to_mode = settings.reply_to_mode
         self.user_id = ""
         self._context = context
         self._settings = settings
@@ -78,6 +81,12 @@ class MatrixAdapter(BaseAdapter):
         """How often a message could not be accepted."""
         self._told_at: OrderedDict[str, float] = OrderedDict()
         self._polling: asyncio.Task[None] | None = None
+        self._invitations: Invitations | None = None
+        self._position: Position | None = None
+
+    def describe(self) -> str:
+        """Return the id of the bot, and the link to talk to it."""
+        return f"{self.user_id} (https://matrix.to/#/{self.user_id})" if self.user_id else ""
 
     @property
     def status(self) -> str:
@@ -87,12 +96,19 @@ class MatrixAdapter(BaseAdapter):
     async def start(self, receive: Receive) -> None:
         """Check the token, and begin to read events after the last processed ones."""
         await super().start(receive)
+        self._accepted.clear()
+        try:
+            await self._connect()
+        except (NotSent, MaybeSent) as error:
+            raise HermesError(str(error)) from None
+
+    async def _connect(self) -> None:
         self.user_id = await self._api.whoami()
         self._display_name = await self._api.display_name(self.user_id)
         self._rooms = Rooms(self._api, self.user_id)
         await self._rooms.load()
-        self._position = Position(self._context.home, self.user_id, self._settings.base_url)
-        self._invitations = Invitations(self._api, self._rooms, self._settings, self.user_id)
+        self._position = Position(self._context.home, self._api, self.user_id, self._settings.base_url)
+        self._invitations = Invitations(self._api, self._rooms, self._settings, self.user_id, self._context.may_talk)
         self._sync = Sync(
             self._api,
             self._position,
@@ -112,7 +128,14 @@ class MatrixAdapter(BaseAdapter):
         if polling is not None:
             polling.cancel()
             await asyncio.gather(polling, return_exceptions=True)
-            await self._invitations.stop()
+        invitations, self._invitations = self._invitations, None
+        if invitations is not None:
+            await invitations.stop()
+        position, self._position = self._position, None
+        if polling is not None and position is not None:
+            with contextlib.suppress(TimeoutError):  # without it, the next node reads some events again
+                async with asyncio.timeout(_SHARE_S):
+                    await position.share()
         await self._api.close()
         await super().stop()
 
@@ -120,14 +143,16 @@ class MatrixAdapter(BaseAdapter):
 
     async def post(self, part: Part) -> str:
         """Send a message; the same part is the same message, however often it is sent."""
-        content = message_content(part, self._settings.reply_to_mode)
+        content = await asyncio.to_thread(message_content, part)
         return await self._api.send(part.delivery.chat_id, transaction_of(part.key), content)
 
     async def edit(self, message_id: str, part: Part) -> None:
         """Replace the text of a message."""
         version = hashlib.sha256(part.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         transaction = transaction_of(f"{part.key} {message_id} {version}")
-        await self._api.send(part.delivery.chat_id, transaction, edit_content(message_id, part))
+        await self._api.send(
+            part.delivery.chat_id, transaction, await asyncio.to_thread(edit_content, message_id, part)
+        )
 
     async def find(self, delivery: Delivery) -> Receipt | None:
         """Return the receipt of a message by sending it again: the homeserver recognizes what it has."""
@@ -142,7 +167,7 @@ class MatrixAdapter(BaseAdapter):
             url = await self._api.upload(_pieces(file, size), size, file.path.name, mime_of(file))
         except MaybeSent as error:
             raise NotSent(str(error)) from error  # an upload alone shows nothing in the room
-        content = file_content(part, file, url, size, self._settings.reply_to_mode)
+        content = file_content(part, file, url, size)
         return await self._api.send(part.delivery.chat_id, transaction_of(f"{part.key} {file.path}"), content)
 
     async def delete(self, message_id: str, chat: Delivery) -> None:
@@ -260,7 +285,8 @@ class MatrixAdapter(BaseAdapter):
 
     async def _explain_encryption(self, room_id: str, event: Mapping[str, Any]) -> None:
         """Tell an encrypted room once that its messages cannot be read."""
-        if event.get("sender") == self.user_id or not await self._position.tell_once(room_id):
+        position = self._position
+        if event.get("sender") == self.user_id or position is None or not await position.tell_once(room_id):
             return
         warn(__name__, "%s is encrypted; its messages are not read", room_id)
         await self._tell(room_id, f"encrypted {room_id}", CANNOT_DECRYPT)

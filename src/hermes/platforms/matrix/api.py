@@ -11,10 +11,15 @@ from hermes.platforms.base.failures import error_of_status
 from hermes.platforms.base.json_api import ApiResponse, JsonApi, encode_json, segment
 
 _V3 = "/_matrix/client/v3"
+_BAD_REQUEST = 400
 _UNAUTHORIZED = 401
 _TOKEN_RETRY_S = 60.0
 _LONGEST_WAIT_S = 3600.0
 MAX_ID = 255
+
+
+class UnknownPosition(NotSent):
+    """The homeserver does not know the token after which events were requested."""
 
 
 class MatrixApi:
@@ -28,8 +33,11 @@ class MatrixApi:
         await self._api.close()
 
     async def whoami(self) -> str:
-        """Return the id of the account."""
-        return str((await self._ask("GET", f"{_V3}/account/whoami")).get("user_id") or "")
+        """Return the id of the account; raise `NotSent` if this is no homeserver, or the token is not valid."""
+        user_id = (await self._ask("GET", f"{_V3}/account/whoami")).get("user_id")
+        if not isinstance(user_id, str) or not user_id.isprintable() or not 0 < len(user_id) <= MAX_ID:
+            raise NotSent("the server does not name the account of the token: is this the address of a homeserver?")
+        return user_id
 
     async def display_name(self, user_id: str) -> str:
         """Return the name that people see; an empty string if there is none."""
@@ -42,7 +50,10 @@ class MatrixApi:
         query = {"filter": encode_json(search).decode(), "timeout": str(int(timeout_s * 1000))}
         if since is not None:
             query["since"] = since
-        return await self._ask("GET", f"{_V3}/sync", query=query, read_s=timeout_s + 30.0)
+        response = await self._api.call("GET", f"{_V3}/sync", query=query, read_s=timeout_s + 30.0)
+        if response.status == _BAD_REQUEST and since is not None:
+            raise UnknownPosition(f"the homeserver does not know the position (status {_BAD_REQUEST})")
+        return _checked(response)
 
     async def messages(self, room_id: str, begin: str, end: str | None, search: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a page of events before a token, the newest first."""

@@ -9,9 +9,12 @@ from typing import Any
 
 from hermes.platforms.base.adapter import Part
 from hermes.platforms.base.media import MediaFile
+from hermes.platforms.matrix.formatting import FORMAT, to_html
 
 TEXT_LIMIT = 16_000
 """An event has at most 64 KB, and an edit contains its text twice."""
+_MOST_HTML = 24_000
+"""A longer form of a text is left out, so that an edit with both texts stays below the limit."""
 _MSGTYPES = {"image": "m.image", "audio": "m.audio", "video": "m.video", "file": "m.file"}
 
 
@@ -25,10 +28,10 @@ def transaction_of(key: str) -> str:
     return f"hermes-{hashlib.sha256(key.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}"
 
 
-def message_content(part: Part, reply_to_mode: str) -> dict[str, Any]:
+def message_content(part: Part) -> dict[str, Any]:
     """Return the content of a new message, in its thread and as a reply if it is one."""
     content = _text_content(part)
-    if relation := relation_of(part, reply_to_mode):
+    if relation := relation_of(part):
         content["m.relates_to"] = relation
     return content
 
@@ -45,7 +48,7 @@ def edit_content(message_id: str, part: Part) -> dict[str, Any]:
     }
 
 
-def file_content(part: Part, file: MediaFile, url: str, size: int, reply_to_mode: str) -> dict[str, Any]:
+def file_content(part: Part, file: MediaFile, url: str, size: int) -> dict[str, Any]:
     """Return the content of a message with a file that the homeserver has."""
     content: dict[str, Any] = {
         "msgtype": _MSGTYPES[file.kind],
@@ -55,7 +58,7 @@ def file_content(part: Part, file: MediaFile, url: str, size: int, reply_to_mode
         "info": {"mimetype": mime_of(file), "size": size},
         "m.mentions": {},
     }
-    if relation := relation_of(part, reply_to_mode):
+    if relation := relation_of(part):
         content["m.relates_to"] = relation
     return content
 
@@ -65,10 +68,9 @@ def mime_of(file: MediaFile) -> str:
     return mimetypes.guess_type(file.path.name)[0] or "application/octet-stream"
 
 
-def relation_of(part: Part, reply_to_mode: str) -> dict[str, Any] | None:
+def relation_of(part: Part) -> dict[str, Any] | None:
     """Return the relation of a message to its thread and to the message that it answers."""
-    reply_to = {"off": None, "all": part.delivery.reply_to}.get(reply_to_mode, part.reply_to)
-    thread_id = part.delivery.thread_id
+    reply_to, thread_id = part.reply_to, part.delivery.thread_id
     if thread_id:
         answered = {"event_id": reply_to or thread_id}
         return {
@@ -83,4 +85,8 @@ def relation_of(part: Part, reply_to_mode: str) -> dict[str, Any] | None:
 def _text_content(part: Part) -> dict[str, Any]:
     # Without an explicit empty list, names in an answer would alert their users.
     kind = "m.notice" if part.delivery.kind == "notice" else "m.text"
-    return {"msgtype": kind, "body": part.text, "m.mentions": {}}
+    content: dict[str, Any] = {"msgtype": kind, "body": part.text, "m.mentions": {}}
+    formatted = to_html(part.text)
+    if formatted is not None and encoded_length(formatted) <= _MOST_HTML:
+        content |= {"format": FORMAT, "formatted_body": formatted}
+    return content

@@ -72,8 +72,9 @@ class Rooms:
         """Whether a room is the direct chat with a user: it was begun as one with this user, and both are alone in it.
 
         A room whose other member has changed is not: the new one must not continue the conversation of the old one.
+        Neither is one whose members could not be read.
         """
-        return room.members <= 2 and room_id in self._direct.get(user_id, ())
+        return 1 <= room.members <= 2 and room_id in self._direct.get(user_id, ())
 
     async def mark_direct(self, room_id: str, user_id: str) -> None:
         """Record on the homeserver that a room is the direct chat with a user."""

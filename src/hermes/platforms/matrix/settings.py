@@ -23,17 +23,21 @@ class MatrixSettings:
     account: str = ""
     require_mention: bool = True
     free_response_chats: frozenset[str] = frozenset()
-    inviters: frozenset[str] = frozenset()
-    """Users whose invitations are accepted; `*` is everybody."""
+    inviters: frozenset[str] | None = None
+    """Users whose invitations are accepted, `*:server` for those of a server, `*` for all; None: who may talk."""
     session_scope: Scope = "room"
     command_prefix: str = "!"
     reply_to_mode: str = "first"
+    answers_strangers: bool = True
+    """Whether unknown users get a pairing code, unless the setting for all platforms says otherwise."""
     backlog_limit: int = 1000
     """How many missed messages of a room are fetched after a long absence."""
 
-    def accepts_invitation_of(self, user_id: str) -> bool:
-        """Whether the account joins a room that this user invites it to."""
-        return "*" in self.inviters or user_id in self.inviters
+    def names_inviter(self, user_id: str) -> bool:
+        """Whether the list of users whose invitations are accepted names a user, or the server of a user."""
+        return self.inviters is not None and not self.inviters.isdisjoint(
+            {"*", user_id, f"*:{user_id.partition(':')[2]}"}
+        )
 
 
 def read_settings(config: PlatformConfig) -> MatrixSettings:
@@ -42,7 +46,7 @@ def read_settings(config: PlatformConfig) -> MatrixSettings:
     if not config.token:
         raise ConfigError(
             "platforms.matrix.token is missing",
-            hint="set it to the access token of the bot's account, as ${MATRIX_TOKEN}",
+            hint="set it to the access token of the bot's account, as ${MATRIX_ACCESS_TOKEN}",
         )
     if not extra.get("base_url"):
         raise ConfigError(
@@ -52,24 +56,25 @@ def read_settings(config: PlatformConfig) -> MatrixSettings:
     scope = str(extra.get("session_scope") or "room")
     if scope not in _SCOPES:
         raise ConfigError(f"platforms.matrix.extra.session_scope is {scope!r}", hint="use room, auto or thread")
-    inviters = extra.get("accept_invites_from", extra.get("allowed_users"))
     return MatrixSettings(
         base_url=checked_base_url("matrix", extra["base_url"]),
         token=config.token,
         account=str(extra.get("account") or ""),
         require_mention=read_bool(extra.get("require_mention"), default=True),
-        free_response_chats=_names(extra, "free_response_chats", extra.get("free_response_chats")),
-        inviters=_names(extra, "accept_invites_from", inviters),
+        free_response_chats=_names(extra, "free_response_chats") or frozenset(),
+        inviters=_names(extra, "accept_invites_from"),
+        answers_strangers=config.unauthorized_dm_behavior != "ignore",
         session_scope=next(each for each in _SCOPES if each == scope),
-        command_prefix=str(extra.get("command_prefix", "!")),
+        command_prefix=str(extra.get("command_prefix", "!") or ""),
         reply_to_mode=config.reply_to_mode,
         backlog_limit=_number(extra, "backlog_limit", 1000),
     )
 
 
-def _names(extra: Mapping[str, Any], name: str, value: object) -> frozenset[str]:
+def _names(extra: Mapping[str, Any], name: str) -> frozenset[str] | None:
+    value = extra.get(name)
     if value is None:
-        return frozenset()
+        return None
     if isinstance(value, str):
         value = value.split(",")
     if not isinstance(value, list | tuple):

@@ -7,10 +7,11 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from hermes.errors import HermesError
 from hermes.gateway.engine.ports import MaybeSent, NotSent
 from hermes.log import inform, warn
 from hermes.platforms.base.admissions import NotStored
-from hermes.platforms.matrix.api import MatrixApi
+from hermes.platforms.matrix.api import MatrixApi, UnknownPosition
 from hermes.platforms.matrix.events import ENCRYPTED, MEMBER, MESSAGE, NAME, TOPIC, as_dict, is_membership
 from hermes.platforms.matrix.events import since_own_arrival as after_arrival
 from hermes.platforms.matrix.position import Position
@@ -71,11 +72,15 @@ class Sync:
     async def begin(self) -> None:
         """Read the open invitations; at the first start, begin after what is in the rooms already."""
         await self._position.load()
+        await self._look()
+        self.status = "connected"
+
+    async def _look(self) -> None:
+        """Read the open invitations, and without a position take the present one."""
         batch = await self._api.sync(None, _ONLY_INVITATIONS, 0.0)
         self._on_invitations(as_dict(as_dict(batch.get("rooms")).get("invite")))
         if self._position.since is None and isinstance(token := batch.get("next_batch"), str):
             await self._position.advance(token)
-        self.status = "connected"
 
     async def run(self) -> None:
         """Process batches; after an error, the same batch is read again."""
@@ -86,7 +91,7 @@ class Sync:
                 if failures:
                     inform(__name__, "Matrix is connected again")
                 failures, self.status = 0, "connected"
-            except (NotSent, MaybeSent, NotStored, OSError) as error:
+            except (NotSent, MaybeSent, NotStored, HermesError, OSError) as error:
                 failures = await self._pause(error, failures)
             except Exception as error:  # noqa: BLE001 - the batch is read again; the connection must not end
                 warn(__name__, "a batch of events failed:\n%s", traceback.format_exc())
@@ -94,7 +99,14 @@ class Sync:
 
     async def step(self) -> None:
         """Read and process one batch, and store its token then."""
-        batch = await self._api.sync(self._position.since, _SEARCH, self._poll_s)
+        if self._position.since is None:
+            await self._look()
+        try:
+            batch = await self._api.sync(self._position.since, _SEARCH, self._poll_s)
+        except UnknownPosition:
+            warn(__name__, "the homeserver has lost the position of this account; what was missed is not read")
+            self._position.forget()
+            raise
         token = batch.get("next_batch")
         if not isinstance(token, str) or not token:
             raise MaybeSent("the homeserver sent no token")
@@ -108,7 +120,7 @@ class Sync:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
-        await self._position.advance(token)
+        await self._position.advance(token, has_news=bool(joined))
 
     async def _process(self, room_id: str, room: Mapping[str, Any]) -> None:
         async with self._places:

@@ -35,20 +35,33 @@ def checked_address(address: str) -> str:
     return address.rstrip("/")
 
 
-def ask_platform(request: Request, name: str) -> Mapping[str, Any]:
-    """Send a request and return the JSON object of the response; raise `ConfigError` without the token in its text."""
+def ask_platform(request: Request, name: str, *, not_there: str = "") -> Mapping[str, Any]:
+    """Send a request and return the JSON object of the response; raise `ConfigError` without the token in its text.
+
+    `not_there` says what to do if the address is not that of such a platform; without it, 404 is a wrong token.
+    """
     sent = UrlRequest(request.url, method=request.method, headers=dict(request.headers))  # noqa: S310 - checked_address
     try:
         with build_opener(_NoRedirects).open(sent, timeout=TIMEOUT_S) as response:
-            data = json.loads(response.read(MAX_BYTES))
+            answer = response.read(MAX_BYTES)
     except HTTPError as error:
         error.close()
+        if error.code == 404 and not_there:
+            raise _elsewhere(name, not_there) from None
         if error.code in (400, 401, 403, 404):
             raise refused(name) from None
         raise ConfigError(f"{name} could not check the token: status {error.code}", hint="try again later") from None
     except (URLError, OSError, ValueError):
         raise ConfigError(f"{name} cannot be reached, so the token was not checked", hint="try again later") from None
+    try:
+        data = json.loads(answer)
+    except (ValueError, RecursionError):
+        raise _elsewhere(name, not_there or "check the address") from None
     return data if isinstance(data, dict) else {}
+
+
+def _elsewhere(name: str, hint: str) -> ConfigError:
+    return ConfigError(f"this is not the address of a server of {name}; nothing was stored", hint=hint)
 
 
 def refused(name: str) -> ConfigError:

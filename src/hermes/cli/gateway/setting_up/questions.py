@@ -52,6 +52,8 @@ class Questions:
     describe: Callable[[Mapping[str, Any]], str]
     """Returns who the bot is, from the platform's answer; empty if the token is not valid."""
     plain: tuple[Plain, ...] = ()
+    not_there: str = ""
+    """What to do if the platform is not at the address; empty if that is how it refuses a token."""
 
 
 def _telegram(base_url: str, answers: Answers) -> Request:
@@ -129,10 +131,11 @@ PLATFORMS: Mapping[str, Questions] = {
     "matrix": Questions(
         "matrix",
         "",
-        "Create an account for the bot on your homeserver; its settings show the access token.",
+        "Create an account for the bot on your homeserver, and log in once to get an access token.",
         (Secret("token", "MATRIX_ACCESS_TOKEN", "Access token"),),
         _bearer("GET", "_matrix/client/v3/account/whoami"),
         lambda data: str(data.get("user_id") or ""),
         (Plain("extra.base_url", "base-url", "Address of the homeserver, such as https://matrix.example.org"),),
+        "for ids that end with :example.org, https://example.org/.well-known/matrix/client names the homeserver",
     ),
 }

@@ -48,7 +48,7 @@ def setup(
         elif not secret.is_optional:
             raise InvalidValue(f"{secret.question} is missing", hint="nothing was stored")
     address = answers.get("extra.base_url", questions.base_url)
-    who = questions.describe(ask_platform(questions.request(address, answers), platform))
+    who = questions.describe(ask_platform(questions.request(address, answers), platform, not_there=questions.not_there))
     if not who:
         raise refused(platform)
     _store(questions, answers, allowed)
