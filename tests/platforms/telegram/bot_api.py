@@ -29,6 +29,8 @@ class BotApi:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.messages: dict[int, dict[str, Any]] = {}
         """What users see, by message id."""
+        self.drafts: list[str] = []
+        """What users saw of answers that were being written."""
         self.files: dict[str, bytes] = {}
         self.webhook: dict[str, Any] = {}
         self.bot = dict(BOT)
@@ -204,6 +206,8 @@ class BotApi:
         if method == "deletemessage":
             known = self.messages.pop(int(values["message_id"]), None)
             return True if known else _error(400, "Bad Request: message to delete not found")
+        if method == "sendmessagedraft":
+            return self._draft(values)
         if method.startswith("send") and method != "sendchataction":
             return self._send(values)
         return True
@@ -240,6 +244,17 @@ class BotApi:
         number = self.next_id()
         self.messages[number] = {**values, "text": text, "chat_id": values["chat_id"]}
         return message_of(number, text, chat=int(values["chat_id"]), user=None) | {"from": BOT}
+
+    def _draft(self, values: dict[str, Any]) -> Any:
+        if int(values["chat_id"]) < 0:
+            return _error(400, "Bad Request: method is available only for private chats")
+        if not 0 < int(values["draft_id"]) < 2**31:
+            return _error(400, "Bad Request: draft_id is invalid")
+        text = self._shown(values, values["text"])
+        if isinstance(text, web.Response):
+            return text
+        self.drafts.append(text)
+        return True
 
     def _edit(self, values: dict[str, Any]) -> Any:
         known = self.messages.get(int(values["message_id"]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from hermes.errors import HermesError
 from hermes.gateway.delivery.receipts import MESSAGE_IDS, delivery_from, receipt_payload
 from hermes.gateway.engine.ports import Adapter, Delivery, MaybeSent, NotSent, Receipt
 from hermes.gateway.platform_config import StreamingConfig
-from hermes.log import warn
+from hermes.log import inform, warn
 from hermes.state.asynchronous.lanes import AsyncOutbox
 from hermes.state.lanes.types import Intent
 
@@ -28,6 +28,8 @@ _SEND_S = 20.0
 _GAP = 0.5
 """Two edits are never closer than this part of the interval, however much new text there is."""
 _FEWEST = 4
+
+ShowDraft = Callable[[Delivery], Awaitable[None]]
 
 
 class Preview:
@@ -49,6 +51,10 @@ class Preview:
         self._clock = clock
         self._interval_s = streaming.edit_interval
         self._is_active = streaming.enabled and streaming.transport != "off" and adapter.can_edit
+        self._show_draft: ShowDraft | None = None
+        """Shows the text in a way that leaves no message; None after it has failed, then a message is edited."""
+        if streaming.transport == "draft":
+            self._show_draft = getattr(adapter, "show_draft", None)  # few platforms have drafts
         self._text, self._shown = "", ""
         self._receipt: dict[str, object] | None = None
         self._row_id: int | None = None
@@ -116,6 +122,8 @@ class Preview:
             return
 
     async def _show(self, text: str) -> None:
+        if self._show_draft is not None and await self._has_shown_draft(self._show_draft, text):
+            return
         try:
             if not await self._prepare():
                 return
@@ -136,6 +144,18 @@ class Preview:
         self._failures = 0
         self._not_before = self._clock()
         await self._keep(receipt, text)
+
+    async def _has_shown_draft(self, show: ShowDraft, text: str) -> bool:
+        try:
+            async with asyncio.timeout(_SEND_S):
+                await show(self._delivery(text))
+        except Exception as error:  # noqa: BLE001 - an adapter is foreign code; from now on a message is edited
+            inform(__name__, "no drafts of %s: %s", self._intent.key, error)
+            self._show_draft = None
+            return False
+        self._shown = text
+        self._not_before = self._clock()
+        return True
 
     async def _prepare(self) -> bool:
         """Store the draft before the first message is sent; return False if the reply is complete already."""

@@ -19,6 +19,7 @@ from hermes.gateway.commands.parsing import ADMIN_COMMANDS, APPROVER_COMMANDS, C
 from hermes.gateway.delivery.receipts import MESSAGE_IDS
 from hermes.gateway.engine.ports import Delivery, NotSent, Receipt, Receive
 from hermes.platforms.base import BaseAdapter, Part
+from hermes.platforms.base.splitting import split_text
 from hermes.platforms.telegram import failures
 from hermes.platforms.telegram.addressing import Addressing
 from hermes.platforms.telegram.downloads import Downloads
@@ -190,6 +191,13 @@ class TelegramAdapter(BaseAdapter):
         except failures.MessageGone:
             preview = {name: value for name, value in (delivery.preview or {}).items() if name != MESSAGE_IDS}
             return await super().send(replace(delivery, preview=preview))
+
+    async def show_draft(self, delivery: Delivery) -> None:
+        """Show a text that is being written, of a long one the end; Telegram does that in private chats."""
+        if delivery.chat_type != "dm":
+            raise NotSent("Telegram shows drafts in private chats only", is_final=True)
+        end = split_text(delivery.text, self.text_limit, self.length)[-1]
+        await self._connected().show_draft(Part(delivery, end))
 
     async def post(self, part: Part) -> str:
         """Send a message and return its id."""

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from telegram import Bot, ReplyParameters
@@ -58,6 +59,12 @@ class Outgoing:
         more = {**_thread(part.delivery.thread_id), **_reply(part)}
         message = await self._formatted(self._bot.send_message, part.text, part.delivery.chat_id, **more)
         return self._note(part.delivery.chat_id, message)
+
+    async def show_draft(self, part: Part) -> None:
+        """Show a text that is being written; it disappears when the message comes, or after half a minute."""
+        number = int.from_bytes(sha256(part.key.encode()).digest()[:4]) // 2 + 1
+        more = {**_thread(part.delivery.thread_id), "draft_id": number}
+        await self._formatted(self._bot.send_message_draft, part.text, part.delivery.chat_id, **more)
 
     async def say(self, chat_id: str, thread_id: str | None, text: str) -> None:
         """Send a plain text that answers nothing."""
