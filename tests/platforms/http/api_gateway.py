@@ -53,6 +53,12 @@ class ApiGateway:
             api_key=KEYS.get(name, "wrong"), base_url=f"{self.server.url}/v1", max_retries=0, timeout=60
         )
 
+    def plain_client(self, name: str = "ann") -> openai.OpenAI:
+        """The official client for programs without an event loop."""
+        return openai.OpenAI(
+            api_key=KEYS.get(name, "wrong"), base_url=f"{self.server.url}/v1", max_retries=0, timeout=60
+        )
+
 
 @asynccontextmanager
 async def serving(home: Path, model_url: str, port: int = 0) -> AsyncIterator[ApiGateway]:

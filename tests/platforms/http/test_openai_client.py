@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import openai
@@ -10,6 +12,18 @@ import pytest
 from tests.platforms.http.api_gateway import serving
 from tests.platforms.local_gateway import run
 from tests.support.modelserver import Fail, ModelServer, Say
+
+
+def run_plain(home: Path, model: ModelServer, work: Callable[[openai.OpenAI], None]) -> None:
+    """Let a program without an event loop use the client of a gateway."""
+
+    async def test() -> None:
+        with model:
+            async with serving(home, model.base_url) as gateway:
+                with gateway.plain_client() as client:
+                    await asyncio.to_thread(work, client)
+
+    run(test())
 
 
 def test_a_chat_is_answered_with_its_history_and_usage(home: Path) -> None:
@@ -167,3 +181,65 @@ def test_the_answer_of_a_client_that_left_in_the_middle_of_a_stream_can_be_fetch
                 assert found.output_text == text
 
     run(test())
+
+
+def test_the_plain_client_chats_and_streams(home: Path) -> None:
+    def work(client: openai.OpenAI) -> None:
+        answer = client.chat.completions.create(model="hermes", messages=[{"role": "user", "content": "one"}])
+        assert answer.choices[0].message.content == "First."
+        pieces = client.chat.completions.create(
+            model="hermes", messages=[{"role": "user", "content": "two"}], stream=True
+        )
+        assert "".join(each.choices[0].delta.content or "" for each in pieces) == "Second answer."
+        with client.chat.completions.stream(model="hermes", messages=[{"role": "user", "content": "three"}]) as stream:
+            stream.until_done()
+            final = stream.get_final_completion()
+        assert final.choices[0].message.content == "Third answer."
+
+    run_plain(home, ModelServer(Say("First."), Say("Second answer."), Say("Third answer.")), work)
+
+
+def test_the_plain_client_continues_responses_and_conversations(home: Path) -> None:
+    def work(client: openai.OpenAI) -> None:
+        conversation = client.conversations.create(items=[{"type": "message", "role": "user", "content": "before"}])
+        first = client.responses.create(model="hermes", input="one", conversation=conversation.id)
+        assert first.output_text == "First."
+        with client.responses.stream(model="hermes", input="two", previous_response_id=first.id) as stream:
+            kinds = [each.type for each in stream]
+            final = stream.get_final_response()
+        assert (kinds[0], kinds[-1], final.output_text) == ("response.created", "response.completed", "Second.")
+        assert client.responses.retrieve(final.id).output_text == "Second."
+        texts = [each.model_dump()["content"][0]["text"] for each in client.conversations.items.list(conversation.id)]
+        assert texts == ["Second.", "two", "First.", "one", "before"]
+        found = next(iter(client.conversations.items.list(conversation.id)))
+        assert client.conversations.items.retrieve(str(found.id), conversation_id=conversation.id).id == found.id
+        assert client.conversations.delete(conversation.id).deleted
+        with pytest.raises(openai.NotFoundError):
+            client.conversations.retrieve(conversation.id)
+
+    run_plain(home, ModelServer(Say("First."), Say("Second.")), work)
+
+
+def test_the_plain_client_runs_a_response_in_the_background(home: Path) -> None:
+    def work(client: openai.OpenAI) -> None:
+        response = client.responses.create(model="hermes", input="hi", background=True)
+        while response.status in ("queued", "in_progress"):
+            response = client.responses.retrieve(response.id)
+        assert (response.status, response.output_text) == ("completed", "Done.")
+
+    run_plain(home, ModelServer(Say("Done.")), work)
+
+
+def test_the_plain_client_raises_its_own_errors(home: Path) -> None:
+    def work(client: openai.OpenAI) -> None:
+        with pytest.raises(openai.InternalServerError):
+            client.chat.completions.create(model="hermes", messages=[{"role": "user", "content": "hi"}])
+        with pytest.raises(openai.APIError):
+            for _ in client.chat.completions.create(
+                model="hermes", messages=[{"role": "user", "content": "hi"}], stream=True
+            ):
+                pass
+        with pytest.raises(openai.AuthenticationError):
+            client.with_options(api_key="wrong").models.list()
+
+    run_plain(home, ModelServer(otherwise=Fail(400)), work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,9 +20,12 @@ from hermes.platforms.slack.adapter import SlackAdapter
 from hermes.platforms.slack.webhook import PATH
 from hermes.platforms.testing import RecordingInbox
 from hermes.platforms.testing.harness import eventually
+from tests.gateway.reliability.nodes import NodeThread
+from tests.gateway.reliability.world import World, world
 from tests.platforms.slack.adapters import make_adapter
 from tests.support.emulate import slack_emulator
 from tests.support.fetched import PATIENCE_S
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(PATIENCE_S)
 
@@ -222,3 +226,57 @@ def test_long_answer_is_complete_in_its_thread(tmp_path: Path) -> None:
         assert found.message_ids == receipt.message_ids
 
     run(tmp_path, test)
+
+
+class Gateway:
+    """A whole gateway with its HTTP server, which Slack calls at the same address after a restart."""
+
+    def __init__(self, place: World, port: int, url: str) -> None:
+        self._place, self._port, self._url = place, port, url
+        self._node: NodeThread
+        self._server: HttpServer
+
+    def start(self) -> None:
+        """Start it, and wait until it is connected."""
+        server = self._server = HttpServer(port=self._port)
+        home = self._place.home()
+
+        def adapters(_: object) -> list[SlackAdapter]:
+            return [make_adapter(home, f"{self._url}/api", token="xoxb-bot", routes=server, signing_secret=SECRET)]
+
+        node = self._node = self._place.thread(adapters=adapters)
+        node.call(server.start)
+        wait_until(lambda: node.runner.connectors.states.get("slack") == "connected", "the bot to be connected")
+
+    def stop(self) -> None:
+        """Drain and stop it."""
+        self._node.call(self._server.stop)
+        self._node.stop()
+
+
+def test_conversation_continues_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = int(listener.getsockname()[1])
+    with world() as place, slack_emulator(f"http://127.0.0.1:{port}{PATH}", SEED) as url:
+        monkeypatch.setenv("HERMES_HOME", str(place.home()))
+        alice = WebClient("xoxp-alice", base_url=f"{url}/api/")
+        channel = str(alice.conversations_open(users=[BOT])["channel"]["id"])
+
+        def texts() -> list[str]:
+            found: list[Any] = alice.conversations_history(channel=channel)["messages"]
+            return [str(each["text"]) for each in found][::-1]
+
+        gateway = Gateway(place, port, url)
+        gateway.start()
+        first = str(alice.chat_postMessage(channel=channel, text="one please")["ts"])
+        wait_until(lambda: texts() == ["one please", "answer to one"], "the first answer", PATIENCE_S)
+        gateway.stop()
+        gateway.start()
+        second = str(alice.chat_postMessage(channel=channel, text="two please")["ts"])
+        wait_until(lambda: texts()[2:] == ["two please", "answer to two"], "the second answer", PATIENCE_S)
+        assert len(texts()) == 4
+        assert place.lane_of(first) == place.lane_of(second) == f"agent:main:slack:dm:{channel}"
+        answers = [text for role, text in place.transcript(second) if role == "assistant"]
+        assert answers == ["answer to one", "answer to two"]
+        gateway.stop()

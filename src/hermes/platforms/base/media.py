@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from hermes.errors import ConfigError
 from hermes.gateway.engine.ports import NotSent
+from hermes.home import ensure_private_dir
 
 MAX_FILE_BYTES = 20 * 1024 * 1024
 MediaKind = Literal["image", "audio", "video", "file"]
@@ -54,7 +56,10 @@ class MediaFolder:
         return {"path": str(path), "mime": mime, "name": name}
 
     def _create(self, path: Path) -> int:
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            ensure_private_dir(self.path)
+        except ConfigError as error:
+            raise OSError(str(error)) from error
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections import Counter, OrderedDict
 from pathlib import Path
 
+from hermes.errors import ConfigError
+from hermes.home import ensure_private_dir, write_private_atomic
 from hermes.log import warn
 from hermes.platforms.discord.events import as_list, snowflake
 
@@ -140,8 +140,8 @@ class Position:
     async def _store_now(self) -> None:
         try:
             await asyncio.to_thread(self._store, self._content())
-        except OSError as error:  # messages may be read twice after a restart, and are known then
-            warn(__name__, "%s cannot be written: %s", self._path, error.strerror)
+        except (ConfigError, OSError) as error:  # messages may be read twice after a restart, and are known then
+            warn(__name__, "%s cannot be written: %s", self._path, error)
 
     def _load(self) -> None:
         try:
@@ -158,20 +158,5 @@ class Position:
         self._chats = OrderedDict((each, None) for each in map(snowflake, as_list(chats)[-_MAX_CHATS:]) if each)
 
     def _store(self, content: str) -> None:
-        folder = self._path.parent
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, draft = tempfile.mkstemp(dir=folder, prefix=".position-")  # readable for its user only
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self._path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        ensure_private_dir(self._path.parent)
+        write_private_atomic(self._path, content.encode())
