@@ -10,16 +10,20 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from hermes.state.sqlite.connection import View
 from hermes.state.sqlite.search import index_state
+from hermes.state.sqlite.search.indexing import ORDINARY_BYTES, index_batch
 from hermes.state.sqlite.store import indexer
 from hermes.state.sqlite.store.writer import Writer
 from hermes_state import SessionDB
 from tests.support.conversations import say, start
 from tests.support.plainsql import flaws, plain, rows
 from tests.support.searches import finds
+from tests.support.stores import engine_of
 from tests.support.waiting import wait_until
 
 
@@ -47,8 +51,9 @@ def mark(path: Path) -> int:
     return int(found)
 
 
-def fill(store: SessionDB, count: int, *, word: str = "docker") -> list[int]:
-    return store.append_messages("s", [{"role": "user", "content": f"{word} number{n}"} for n in range(count)])
+def fill(store: SessionDB, count: int, *, word: str = "docker", length: int = 0) -> list[int]:
+    more = " x" * (length // 2)
+    return store.append_messages("s", [{"role": "user", "content": f"{word} number{n}{more}"} for n in range(count)])
 
 
 def never_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,13 +117,18 @@ def test_closing_takes_no_longer_than_a_moment_to_index(path: Path, monkeypatch:
         assert len(finds(store, "docker", limit=10_000)) == 2_000
 
 
+@pytest.mark.parametrize(
+    ("length", "messages"),
+    [(0, indexer.SLICE), (10 * ORDINARY_BYTES, 3), (100 * ORDINARY_BYTES, 1)],
+    ids=["short", "long", "longer than a slice"],
+)
 def test_a_writer_does_not_wait_for_more_than_a_slice(
-    store: SessionDB, path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SessionDB, path: Path, monkeypatch: pytest.MonkeyPatch, length: int, messages: int
 ) -> None:
     """The indexer is held inside of its first slice until a caller waits; it must end the slice, not the batch."""
     with pytest.MonkeyPatch.context() as patch:
         never_pause(patch)
-        fill(store, index_state.BATCH)
+        fill(store, index_state.BATCH, length=length)
     wanted = threading.Event()
     asked: list[int] = []
 
@@ -138,7 +148,29 @@ def test_a_writer_does_not_wait_for_more_than_a_slice(
     caller.join(10)
     assert not caller.is_alive()
     slices = [last - first + 1 for first, last in rows(path, "SELECT first_id, last_id FROM message_times")]
-    assert slices[0] == indexer.SLICE
+    assert slices[0] == messages
+
+
+def test_long_messages_are_indexed_in_small_transactions(store: SessionDB, path: Path) -> None:
+    found = fill(store, index_state.DUE, length=16 * ORDINARY_BYTES)
+    wait_until(lambda: mark(path) == found[-1], "the messages to be indexed")
+    slices = [last - first + 1 for first, last in rows(path, "SELECT first_id, last_id FROM message_times")]
+    assert max(slices) <= index_state.BATCH // 16 < len(found) == sum(slices)
+    assert finds(store, "number77") == [found[77]]
+
+
+def test_changed_long_messages_are_indexed_in_small_transactions(store: SessionDB, path: Path) -> None:
+    found = fill(store, index_state.DUE, length=16 * ORDINARY_BYTES)
+    wait_until(lambda: mark(path) == found[-1], "the messages to be indexed")
+    with plain(path) as connection:
+        connection.execute("UPDATE messages SET content = replace(content, 'docker', 'lantern')")
+    assert (
+        1
+        <= engine_of(store).write(lambda tx: index_batch(cast(View, tx), index_state.BATCH))
+        <= index_state.BATCH // 16
+    )
+    store.optimize_fts()
+    assert len(finds(store, "lantern", limit=999)) == len(found)
 
 
 def test_fork_during_indexing_is_safe(store: SessionDB, path: Path) -> None:

@@ -30,6 +30,7 @@ from hermes.state.server.search.index_rows import (
     add_time_range,
     assign_uids,
     read_marks,
+    within_bytes,
     write_mark,
 )
 
@@ -77,7 +78,9 @@ class Indexer:
         mark, words_epoch = marks[INDEXED_UPTO], marks[WORDS_EPOCH]
         known = dict(self._known) if words_epoch == self._words_epoch else {}
         waste = _take_ids(tx, "deleted_messages", WASTE)
-        due = _take_ids(tx, "stale_index", BATCH)
+        waiting = _locked_ids(tx, "stale_index", BATCH)
+        due = within_bytes(tx, waiting)
+        _remove_ids(tx, "stale_index", due)
         if _forget(tx, [*waste, *(each for each in due if each <= mark)]):
             # Other processes may remember words that are no longer known.
             words_epoch += 1
@@ -90,7 +93,7 @@ class Indexer:
         if upto > mark:
             add_time_range(tx, mark + 1, upto, [row for row in rows if row[0] > mark])
             write_mark(tx, INDEXED_UPTO, upto)
-        has_more = len(due) == BATCH or len(waste) == WASTE
+        has_more = len(due) < len(waiting) or len(due) == BATCH or len(waste) == WASTE
         return Batch(len(rows), upto, known, words_epoch, has_more)
 
     def remember_words(self, done: Batch) -> None:
@@ -118,14 +121,22 @@ class Indexer:
 
 def _take_ids(tx: MySQLTransaction, table: str, limit: int) -> list[int]:
     """Take ids out of a to-do table; a transaction that adds one of them again waits until this one commits."""
+    ids = _locked_ids(tx, table, limit)
+    _remove_ids(tx, table, ids)
+    return ids
+
+
+def _locked_ids(tx: MySQLTransaction, table: str, limit: int) -> list[int]:
     rows = tx.rows(
         f"SELECT message_id FROM {table} ORDER BY message_id LIMIT :limit FOR UPDATE SKIP LOCKED", limit=limit
     )
-    ids = [row[0] for row in rows]
+    return [row[0] for row in rows]
+
+
+def _remove_ids(tx: MySQLTransaction, table: str, ids: Sequence[int]) -> None:
     for some in chunks(ids):
         _, values = placeholders("id", some)
         tx.run(tx.dialect.delete_where_in(table, "message_id", values), **values)
-    return ids
 
 
 def _messages(tx: MySQLTransaction, ids: Sequence[int]) -> list[Row]:

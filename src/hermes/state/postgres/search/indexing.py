@@ -17,11 +17,14 @@ from hermes.state.postgres.connection.transaction import PostgresTransaction
 from hermes.state.postgres.search.document import Vector, array, findable_words, vector
 from hermes.state.server.search.asking import EPOCH, INDEXED_UPTO
 from hermes.state.server.search.index_rows import (
+    BATCH_BYTES,
     MESSAGES,
+    TEXT_BYTES,
     WORDS_EPOCH,
     add_time_range,
     assign_uids,
     read_marks,
+    within_bytes,
     write_mark,
 )
 
@@ -84,11 +87,11 @@ class Indexer:
         marks = read_marks(tx)
         mark, words_epoch = marks[INDEXED_UPTO], marks[WORDS_EPOCH]
         stale = _stale_rows(tx, mark)
-        upto, fresh = _fresh_rows(tx, mark, BACKLOG if not self._ahead else 0)
+        upto, fresh, has_more = _fresh_rows(tx, mark, BACKLOG if not self._ahead else 0)
         next_rows = _rows_after(tx, upto) if len(fresh) > BATCH else []
-        words = self._add(tx, [*stale, *fresh], next_rows, words_epoch)
-        if stale:
-            _widen_time_ranges(tx, stale)
+        words = self._add(tx, [*stale.rows, *fresh], next_rows, words_epoch)
+        if stale.rows:
+            _widen_time_ranges(tx, stale.rows)
         if fresh:
             add_time_range(tx, mark + 1, upto, fresh)
         if upto > mark:
@@ -98,8 +101,8 @@ class Indexer:
             # Other processes may remember words that are no longer known.
             words_epoch += 1
             write_mark(tx, WORDS_EPOCH, words_epoch)
-        has_more = max(len(stale), len(fresh)) >= BATCH or waste.messages == WASTE
-        return Batch(len(stale) + len(fresh), upto, words, words_epoch, has_more)
+        has_more = has_more or stale.has_more or waste.messages == WASTE
+        return Batch(len(stale.rows) + len(fresh), upto, words, words_epoch, has_more)
 
     def remember_words(self, done: Batch) -> None:
         """Remember the words of a batch that is committed."""
@@ -155,6 +158,13 @@ class Indexer:
 Row = tuple[Any, ...]
 
 
+class Stale(NamedTuple):
+    """Messages that were changed since they were indexed."""
+
+    rows: list[Row]
+    has_more: bool
+
+
 class UnusedWords(NamedTuple):
     """The result of checking the words of deleted messages."""
 
@@ -164,20 +174,21 @@ class UnusedWords(NamedTuple):
     """Whether a word was removed from the known ones."""
 
 
-def _stale_rows(tx: PostgresTransaction, mark: int) -> list[Row]:
+def _stale_rows(tx: PostgresTransaction, mark: int) -> Stale:
     """Read messages that were changed since they were indexed, locked so that they do not change before the commit."""
-    ids = tx.rows(
+    waiting = tx.rows(
         """SELECT message_id FROM stale_index WHERE message_id <= :mark
            UNION SELECT id FROM messages WHERE uid IS NULL AND id <= :mark ORDER BY 1 LIMIT :limit""",
         mark=mark,
         limit=BATCH,
     )
-    if not ids:
-        return []
-    listed = array(str(row[0]) for row in ids)
+    if not waiting:
+        return Stale([], has_more=False)
+    ids = within_bytes(tx, [row[0] for row in waiting])
+    listed = array(str(each) for each in ids)
     rows = tx.rows(f"{MESSAGES} WHERE m.id = ANY(CAST(:ids AS bigint[])) ORDER BY m.id FOR SHARE OF m", ids=listed)
     tx.run("DELETE FROM stale_index WHERE message_id = ANY(CAST(:ids AS bigint[]))", ids=listed)
-    return rows
+    return Stale(rows, has_more=len(waiting) == BATCH or len(ids) < len(waiting))
 
 
 def _entry_of(row: Row) -> Vector:
@@ -187,22 +198,34 @@ def _entry_of(row: Row) -> Vector:
 
 def _rows_after(tx: PostgresTransaction, upto: int) -> list[Row]:
     """Read the messages that the next batch probably indexes."""
-    return tx.rows(f"{MESSAGES} WHERE m.id > :upto ORDER BY m.id LIMIT :limit", upto=upto, limit=BULK)
+    end = _end_of_batch(tx, upto, BULK)
+    return tx.rows(f"{MESSAGES} WHERE m.id > :upto AND m.id <= :end ORDER BY m.id", upto=upto, end=end or upto)
 
 
-def _fresh_rows(tx: PostgresTransaction, mark: int, backlog: int) -> tuple[int, list[Row]]:
-    """Return the next messages, more if a backlog waits, and the id up to which no others will appear.
+def _end_of_batch(tx: PostgresTransaction, mark: int, limit: int) -> int | None:
+    """Return the last id of the next batch: of so many messages, fewer if they have much text; None without any."""
+    end = tx.value(
+        f"""SELECT MAX(id) FROM (
+                SELECT id, SUM(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
+                    SELECT m.id, {TEXT_BYTES} AS bytes FROM messages m WHERE m.id > :mark ORDER BY m.id LIMIT :limit
+                ) AS next
+            ) AS summed WHERE bytes_before < :bytes""",
+        mark=mark,
+        limit=limit,
+        bytes=BATCH_BYTES,
+    )
+    return None if end is None else int(end)
 
-    If that is not known yet, return `mark` and no messages.
+
+def _fresh_rows(tx: PostgresTransaction, mark: int, backlog: int) -> tuple[int, list[Row], bool]:
+    """Return the id up to which no other messages will appear, the messages up to there, and whether more wait.
+
+    More messages are returned if a backlog waits. If the id is not known yet, it is `mark`, and there are no messages.
     """
     newest = tx.value("SELECT MAX(id) FROM messages") or mark
-    upto = tx.value(
-        """SELECT MAX(id) FROM (SELECT id FROM messages WHERE id > :mark ORDER BY id LIMIT :limit) AS next""",
-        mark=mark,
-        limit=BULK if newest - mark > backlog else BATCH,
-    )
+    upto = _end_of_batch(tx, mark, BULK if newest - mark > backlog else BATCH)
     if upto is None or not _is_settled(tx):
-        return mark, []
+        return mark, [], False
     span = {"mark": mark, "upto": upto}
     # Rows that are being changed or deleted are left for later; waiting for them might be a deadlock.
     rows = tx.rows(f"{MESSAGES} WHERE m.id > :mark AND m.id <= :upto ORDER BY m.id FOR SHARE OF m SKIP LOCKED", **span)
@@ -212,7 +235,7 @@ def _fresh_rows(tx: PostgresTransaction, mark: int, backlog: int) -> tuple[int, 
         left = {row[0] for row in every} - {row[0] for row in rows}
         insert = tx.dialect.insert_or_ignore("stale_index", ["message_id"])
         tx.run_many(insert, [{"message_id": each} for each in left])
-    return upto, rows
+    return upto, rows, upto < newest
 
 
 def _is_settled(tx: PostgresTransaction) -> bool:

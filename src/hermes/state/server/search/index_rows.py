@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.state.engine import Reading, Transaction, Values
-from hermes.state.operations import placeholders
+from hermes.state.operations import chunks, placeholders
 from hermes.state.rows import derived_uid
 from hermes.state.server.search.asking import EPOCH, INDEXED_UPTO
 
@@ -15,6 +15,24 @@ MESSAGES = """SELECT m.id, m.timestamp, m.uid, m.role, m.session_id, s.source, s
                      m.tool_calls
               FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
 """The columns of a message that its index entry is made of."""
+TEXT_BYTES = "COALESCE(OCTET_LENGTH(m.content), 0) + COALESCE(OCTET_LENGTH(m.tool_calls), 0)"
+"""About how much text of a message the index has to read."""
+BATCH_BYTES = 2_000_000
+"""The most text that one transaction indexes, unless a single message has more: others wait for its locks meanwhile."""
+
+
+def within_bytes(tx: Reading, ids: Sequence[int]) -> Sequence[int]:
+    """Return the first of these messages that have no more text together than a batch may have, at least one."""
+    sizes: dict[int, int] = {}
+    for some in chunks(ids):
+        listed, values = placeholders("id", some)
+        sizes |= dict(tx.rows(f"SELECT m.id, {TEXT_BYTES} FROM messages m WHERE m.id IN ({listed})", **values))
+    total = 0
+    for number, message_id in enumerate(ids):
+        total += sizes.get(message_id, 0)
+        if total > BATCH_BYTES and number:
+            return ids[:number]
+    return ids
 
 
 def read_marks(tx: Reading) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hermes.query import analyze
@@ -16,7 +16,21 @@ MESSAGE = """SELECT m.id, m.timestamp, m.role, m.session_id, s.source, s.owner, 
               FROM messages m LEFT JOIN sessions s ON s.id = m.session_id"""
 """The columns of a message that go into the indexes."""
 
-
+ORDINARY_BYTES = 1_024
+"""The text of a message of ordinary length; a batch has no more text than so many ordinary messages."""
+_TEXT_BYTES = "COALESCE(octet_length(m.content), 0) + COALESCE(octet_length(m.tool_calls), 0)"
+END = f"""SELECT MAX(id) FROM (
+    SELECT id, SUM(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
+        SELECT m.id, {_TEXT_BYTES} AS bytes FROM messages m WHERE m.id > :mark ORDER BY m.id LIMIT :limit))
+    WHERE bytes_before < :bytes"""
+"""The last message of the next batch."""
+STALE = f"""SELECT id FROM (
+    SELECT id, SUM(bytes) OVER (ORDER BY id) - bytes AS bytes_before FROM (
+        SELECT t.message_id AS id, {_TEXT_BYTES} AS bytes
+        FROM stale_index t LEFT JOIN messages m ON m.id = t.message_id
+        WHERE t.message_id <= :mark ORDER BY t.message_id LIMIT :limit))
+    WHERE bytes_before < :bytes"""
+"""The messages of the next batch that were changed since they were indexed."""
 MERGED_SHARE = 3 / 8
 """How many pages of each index are merged for every message that is added: about as many as adding it needs in all."""
 MERGED_AT_ONCE = 16
@@ -25,21 +39,27 @@ MERGED_AT_ONCE = 16
 def index_batch(view: View, limit: int = BATCH, *, step: int = BATCH, stop: Callable[[], bool] | None = None) -> int:
     """Index the next messages in the surrounding transaction and return how many there were.
 
-    After each `step` messages, `stop` is asked whether to leave the others for later.
+    There are fewer than `limit` if they are longer than most messages. After each `step` messages, fewer if they are
+    long, `stop` is asked whether to leave the others for later.
     """
     mark = indexed_upto(view)
-    stale = view.rows(
-        "SELECT message_id FROM stale_index WHERE message_id <= :mark LIMIT :limit", mark=mark, limit=limit
-    )
+    stale = view.rows(STALE, mark=mark, limit=limit, bytes=limit * ORDINARY_BYTES)
     for (message_id,) in stale:
         _reindex(view, message_id)
-    fresh = view.rows(f"{MESSAGE} WHERE m.id > :mark ORDER BY m.id LIMIT :limit", mark=mark, limit=limit)
+    end = view.value(END, mark=mark, limit=limit, bytes=limit * ORDINARY_BYTES)
+    fresh = (
+        []
+        if end is None
+        else view.rows(f"{MESSAGE} WHERE m.id > :mark AND m.id <= :end ORDER BY m.id", mark=mark, end=end)
+    )
     if fresh:
-        for at in range(0, len(fresh), step):
-            add(view, fresh[at : at + step])
+        at = 0
+        for size in _steps(fresh, step):
+            add(view, fresh[at : at + size])
+            at += size
             if stop is not None and stop():
-                del fresh[at + step :]
                 break
+        del fresh[at:]
         _merge_some(view, int(len(fresh) * MERGED_SHARE))
         last = fresh[-1][0]
         # An old file may hold anything where a time should be.
@@ -55,6 +75,19 @@ def index_batch(view: View, limit: int = BATCH, *, step: int = BATCH, stop: Call
         view.run("UPDATE state_meta SET value = :value WHERE key = :key", key=INDEXED_UPTO, value=str(last))
         view.run("DELETE FROM stale_index WHERE message_id > :mark AND message_id <= :last", mark=mark, last=last)
     return len(stale) + len(fresh)
+
+
+def _steps(rows: Sequence[tuple[Any, ...]], most: int) -> Iterator[int]:
+    """Yield how many rows each step has: at most `most`, fewer if they are long, at least one."""
+    size = text = 0
+    for *_, content, _, tool_calls in rows:
+        length = len(content or "") + len(tool_calls or "")
+        if size and (size == most or text + length > most * ORDINARY_BYTES):
+            yield size
+            size = text = 0
+        size, text = size + 1, text + length
+    if size:
+        yield size
 
 
 def word_text(role: str, session_id: str, source: str | None, owner: str | None, text: str) -> str:
